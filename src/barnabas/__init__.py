@@ -1,0 +1,3 @@
+"""Barnabas: an event streaming platform that speaks Apache Kafka's wire protocol."""
+
+__version__ = "0.1.0"

@@ -1,0 +1,88 @@
+"""Files as an argument: the one interface through which the platform touches a disk.
+
+Failures are OSError, unchanged: `errno` says what happened (ENOSPC, EIO), and the log room
+decides which directory goes offline. Production uses `LocalDisk`; the simulator passes a disk
+that loses unsynced writes, tears the last one, flips bits, fills up and slows down.
+"""
+
+from collections.abc import Awaitable, Sequence
+from typing import Protocol
+
+Buffer = bytes | bytearray | memoryview
+
+
+class DiskFile(Protocol):
+    """An open file. Positions and sizes are bytes."""
+
+    path: str
+
+    def size(self) -> int:
+        """Current length of the file."""
+
+    def append(self, buffers: Sequence[Buffer]) -> int:
+        """Write all of `buffers` at the end (one gathering write where the system has it).
+
+        Returns the bytes written, which is all of them. On a failure the file is cut back to
+        its former length before OSError is raised, so a torn append is never visible.
+        """
+
+    def pread(self, size_bytes: int, position: int) -> bytes:
+        """Read up to `size_bytes` from `position`; shorter only at the end of the file."""
+
+    def pwrite(self, data: Buffer, position: int) -> None:
+        """Write all of `data` at `position`."""
+
+    def truncate(self, size_bytes: int) -> None:
+        """Cut or extend the file to `size_bytes`."""
+
+    def fsync(self) -> None:
+        """Force data and length to the medium, blocking."""
+
+    def fileno(self) -> int:
+        """The descriptor for sendfile, or -1 where there is none (simulated disks)."""
+
+    def close(self) -> None:
+        """Close without fsync. Harmless when closed already."""
+
+
+class Disk(Protocol):
+    """A file system. Paths are absolute strings."""
+
+    def open(self, path: str, *, create: bool = False) -> DiskFile:
+        """Open for reading and writing. Raises FileNotFoundError unless `create`."""
+
+    def read(self, path: str) -> bytes:
+        """The whole of a small file."""
+
+    def write_atomic(self, path: str, data: bytes) -> None:
+        """Replace a small file: temporary file, fsync, rename, fsync of the directory."""
+
+    def exists(self, path: str) -> bool:
+        """Whether `path` is a file or a directory."""
+
+    def is_dir(self, path: str) -> bool:
+        """Whether `path` is a directory."""
+
+    def list(self, path: str) -> list[str]:
+        """The names in a directory, sorted."""
+
+    def make_dirs(self, path: str) -> None:
+        """Create a directory and its parents; harmless when it exists."""
+
+    def remove(self, path: str) -> None:
+        """Delete a file."""
+
+    def remove_tree(self, path: str) -> None:
+        """Delete a directory and all in it."""
+
+    def rename(self, source: str, target: str) -> None:
+        """Rename a file or directory, replacing a file at `target`."""
+
+    def sync_dir(self, path: str) -> None:
+        """Force a directory's entries to the medium, blocking."""
+
+    def free_bytes(self, path: str) -> int:
+        """Bytes that may still be written below `path`."""
+
+    def fsync_soon(self, files: Sequence[DiskFile]) -> Awaitable[None]:
+        """fsync `files` off the event loop; done when all are on the medium."""

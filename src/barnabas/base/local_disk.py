@@ -1,0 +1,151 @@
+"""The disk interface over the operating system's files."""
+
+import asyncio
+import os
+import shutil
+from collections.abc import Awaitable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from barnabas.base.disk import Buffer, DiskFile
+
+IOV_MAX = 1024
+"""Buffers of one gathering write; Linux and macOS refuse more."""
+FSYNC_THREADS_MAX = 4
+
+
+class LocalFile:
+    """An open file of the operating system, written at its end."""
+
+    __slots__ = ("_closed", "_fd", "_size", "path")
+
+    def __init__(self, path: str, fd: int) -> None:
+        self.path = path
+        self._fd = fd
+        self._size = os.fstat(fd).st_size
+        self._closed = False
+
+    def size(self) -> int:
+        return self._size
+
+    def append(self, buffers: Sequence[Buffer]) -> int:
+        start = self._size
+        total = sum(map(len, buffers))
+        written = 0
+        try:
+            if len(buffers) <= IOV_MAX:
+                written = os.pwritev(self._fd, buffers, start)
+            if written != total:
+                self._append_rest(buffers, written)
+        except OSError:
+            os.ftruncate(self._fd, start)
+            raise
+        self._size = start + total
+        return total
+
+    def _append_rest(self, buffers: Sequence[Buffer], written: int) -> None:
+        """Go on after a short gathering write, one buffer at a time."""
+        position = self._size + written
+        for buffer in buffers:
+            if written >= len(buffer):
+                written -= len(buffer)
+                continue
+            rest = memoryview(buffer)[written:]
+            written = 0
+            while rest:
+                count = os.pwrite(self._fd, rest, position)
+                position += count
+                rest = rest[count:]
+
+    def pread(self, size_bytes: int, position: int) -> bytes:
+        return os.pread(self._fd, size_bytes, position)
+
+    def pwrite(self, data: Buffer, position: int) -> None:
+        rest = memoryview(data)
+        while rest:
+            count = os.pwrite(self._fd, rest, position)
+            position += count
+            rest = rest[count:]
+        self._size = max(self._size, position)
+
+    def truncate(self, size_bytes: int) -> None:
+        os.ftruncate(self._fd, size_bytes)
+        self._size = size_bytes
+
+    def fsync(self) -> None:
+        os.fsync(self._fd)
+
+    def fileno(self) -> int:
+        return self._fd
+
+    def close(self) -> None:
+        if not self._closed:
+            self._closed = True
+            os.close(self._fd)
+
+
+class LocalDisk:
+    """The machine's file system; fsync_soon runs in a few worker threads."""
+
+    def __init__(self) -> None:
+        self._fsync_pool = ThreadPoolExecutor(FSYNC_THREADS_MAX, thread_name_prefix="fsync")
+
+    def open(self, path: str, *, create: bool = False) -> DiskFile:
+        flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0)
+        return LocalFile(path, os.open(path, flags, 0o644))
+
+    def read(self, path: str) -> bytes:
+        with open(path, "rb") as file:
+            return file.read()
+
+    def write_atomic(self, path: str, data: bytes) -> None:
+        temporary = path + ".tmp"
+        with open(temporary, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+        self.sync_dir(os.path.dirname(path))
+
+    def exists(self, path: str) -> bool:
+        return os.path.exists(path)
+
+    def is_dir(self, path: str) -> bool:
+        return os.path.isdir(path)
+
+    def list(self, path: str) -> list[str]:
+        return sorted(os.listdir(path))
+
+    def make_dirs(self, path: str) -> None:
+        os.makedirs(path, exist_ok=True)
+
+    def remove(self, path: str) -> None:
+        os.remove(path)
+
+    def remove_tree(self, path: str) -> None:
+        shutil.rmtree(path)
+
+    def rename(self, source: str, target: str) -> None:
+        os.replace(source, target)
+
+    def sync_dir(self, path: str) -> None:
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+    def free_bytes(self, path: str) -> int:
+        stat = os.statvfs(path)
+        return stat.f_bavail * stat.f_frsize
+
+    def fsync_soon(self, files: Sequence[DiskFile]) -> Awaitable[None]:
+        return asyncio.get_running_loop().run_in_executor(self._fsync_pool, _fsync_all, files)
+
+    def close(self) -> None:
+        """Wait for the fsyncs under way and end the threads."""
+        self._fsync_pool.shutdown(wait=True)
+
+
+def _fsync_all(files: Sequence[DiskFile]) -> None:
+    for file in files:
+        file.fsync()
