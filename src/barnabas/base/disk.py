@@ -86,3 +86,21 @@ class Disk(Protocol):
 
     def fsync_soon(self, files: Sequence[DiskFile]) -> Awaitable[None]:
         """fsync `files` off the event loop; done when all are on the medium."""
+
+
+class FileRange:
+    """Bytes of a file that are to be sent as they lie on disk (zero-copy where possible)."""
+
+    __slots__ = ("file", "position", "size_bytes")
+
+    def __init__(self, file: DiskFile, position: int, size_bytes: int) -> None:
+        self.file = file
+        self.position = position
+        self.size_bytes = size_bytes
+
+    def __len__(self) -> int:
+        return self.size_bytes
+
+    def read(self) -> bytes:
+        """The bytes themselves, for receivers that cannot take a range."""
+        return self.file.pread(self.size_bytes, self.position)

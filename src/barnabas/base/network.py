@@ -1,0 +1,89 @@
+"""Byte streams as an argument: the one interface through which the platform touches a network.
+
+A `Transport` is one connection's sending side and its controls; a `StreamHandler` is what the
+platform puts behind it. Bytes are received into a buffer that the handler offers, so that a
+frame can land where it will be used. Production uses `net.tcp`; the simulator passes a network
+that delays, drops and partitions.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Protocol
+
+from barnabas.base.disk import Buffer, FileRange
+
+Part = Buffer | FileRange
+"""One piece of an outgoing message: bytes in memory, or a range of a file."""
+
+
+class Transport(Protocol):
+    """One established connection."""
+
+    peer_host: str
+    peer_port: int
+
+    def send(self, parts: Sequence[Part]) -> None:
+        """Queue `parts` in order and write what the peer takes at once. Never blocks.
+
+        The parts must not change until they have left. Ignored after `close`.
+        """
+
+    def unsent_bytes(self) -> int:
+        """Bytes queued that the peer has not taken."""
+
+    def pause_reading(self) -> None:
+        """Stop receiving, so that the peer feels back-pressure."""
+
+    def resume_reading(self) -> None:
+        """Receive again."""
+
+    def close(self) -> None:
+        """Drop what is queued and close; `StreamHandler.closed` follows once."""
+
+    def close_when_sent(self) -> None:
+        """Close once all that is queued has left."""
+
+
+class StreamHandler(Protocol):
+    """What receives a connection's bytes."""
+
+    def get_buffer(self) -> memoryview:
+        """Where the next bytes shall land; never empty."""
+
+    def received(self, size_bytes: int) -> None:
+        """`size_bytes` bytes have landed in the buffer last offered."""
+
+    def drained(self) -> None:
+        """All queued bytes have left, after some had to wait."""
+
+    def closed(self, error: OSError | None) -> None:
+        """The connection is gone; `error` is None for an orderly end."""
+
+
+class Listener(Protocol):
+    """A bound address that accepts connections."""
+
+    host: str
+    port: int
+
+    def start(self) -> None:
+        """Begin to accept, or go on after `pause`."""
+
+    def pause(self) -> None:
+        """Leave new connections waiting."""
+
+    def close(self) -> None:
+        """Stop accepting; connections that exist go on."""
+
+
+class Network(Protocol):
+    """Listens and connects."""
+
+    def listen(
+        self, host: str, port: int, factory: Callable[[Transport], StreamHandler]
+    ) -> Listener:
+        """Bind `host:port` (port 0: any free one) without accepting yet. Raises OSError."""
+
+    def connect(
+        self, host: str, port: int, factory: Callable[[Transport], StreamHandler]
+    ) -> Awaitable[Transport]:
+        """Open a connection. Raises OSError."""

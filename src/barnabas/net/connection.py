@@ -1,0 +1,236 @@
+"""One client connection: frames in, answers out in the order of their requests.
+
+Most requests are answered while they are handled. One that must wait (a long-polling fetch, a
+produce that waits for replicas, a group join) leaves a `Reply` behind, and its connection stands
+still until that is completed, as in Kafka. The exception is a run of produce requests: the next
+is handled while the ones before it still wait, so that pipelined `acks=all` fills the disk.
+"""
+
+import logging
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from barnabas.base.network import Part, Transport
+from barnabas.net.frames import FrameReader
+from barnabas.protocol.errors import DecodeError
+
+REPLIES_PENDING_MAX = 256
+"""Produce requests of one connection that may wait at once."""
+UNSENT_MAX_BYTES = 8 << 20
+"""Bytes a slow reader may leave unsent before its next request has to wait."""
+PRODUCE_KEY = b"\x00\x00"
+
+telemetry = logging.getLogger(__name__)
+
+
+class Service(Protocol):
+    """What a server offers on each frame."""
+
+    def __call__(self, connection: "Connection", frame: bytearray, /) -> "Sequence[Part] | Reply":
+        """Answer one request: parts at once (none for no answer), or a Reply to wait for.
+
+        Raises DecodeError when the peer broke the protocol; the connection is then closed.
+        """
+
+
+class Reply:
+    """An answer that comes later."""
+
+    __slots__ = ("_connection", "_parts", "on_abandon")
+
+    def __init__(self) -> None:
+        self._connection: Connection | None = None
+        self._parts: Sequence[Part] | None = None
+        self.on_abandon: Callable[[], None] | None = None
+
+    @property
+    def is_done(self) -> bool:
+        return self._parts is not None
+
+    def complete(self, parts: Sequence[Part]) -> None:
+        """Give the answer. Harmless when the connection has gone."""
+        assert self._parts is None, "a request is answered once"
+        self._parts = parts
+        if self._connection is not None:
+            self._connection.reply_ready()
+
+    def fail(self) -> None:
+        """Close the connection in place of an answer (our own fault; it has been logged)."""
+        if self._connection is not None:
+            self._connection.close()
+
+    def bind(self, connection: "Connection") -> None:
+        """Say which connection waits."""
+        self._connection = connection
+
+    def take(self) -> Sequence[Part]:
+        """The answer, once done."""
+        assert self._parts is not None
+        return self._parts
+
+    def abandon(self) -> None:
+        """The connection has gone: nobody waits any more."""
+        self._connection = None
+        if self.on_abandon is not None:
+            self.on_abandon()
+
+
+class Connection:
+    """A StreamHandler for the request-answer protocol."""
+
+    __slots__ = (
+        "_busy",
+        "_frames",
+        "_on_closed",
+        "_paused",
+        "_produce_only",
+        "_reader",
+        "_replies",
+        "_service",
+        "_transport",
+        "is_closed",
+        "last_active_tick",
+        "listener_name",
+        "peer_host",
+        "state",
+    )
+
+    def __init__(
+        self,
+        transport: Transport,
+        service: Service,
+        listener_name: str,
+        frame_size_max_bytes: int,
+        on_closed: "Callable[[Connection], None]",
+    ) -> None:
+        self._transport = transport
+        self._service = service
+        self._reader = FrameReader(frame_size_max_bytes)
+        self._replies: deque[Reply] = deque()
+        self._frames: deque[bytearray] = deque()
+        self._produce_only = True  # every pending reply is one to a produce request
+        self._paused = False
+        self._busy = False
+        self._on_closed = on_closed
+        self.listener_name = listener_name
+        self.peer_host = transport.peer_host
+        self.is_closed = False
+        self.last_active_tick = 0
+        self.state: object = None
+        """What the service remembers of this client (software name, principal)."""
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether an answer is outstanding."""
+        return bool(self._replies) or self._transport.unsent_bytes() > 0
+
+    def get_buffer(self) -> memoryview:
+        return self._reader.buffer()
+
+    def received(self, size_bytes: int) -> None:
+        self.last_active_tick = -1
+        try:
+            frames = self._reader.advance(size_bytes)
+        except DecodeError as error:
+            telemetry.warning("closing %s: %s", self.peer_host, error)
+            self.close()
+            return
+        if frames:
+            self._frames.extend(frames)
+            self._work()
+
+    def drained(self) -> None:
+        self._work()
+
+    def closed(self, error: OSError | None) -> None:
+        if self.is_closed:
+            return
+        self.is_closed = True
+        self._frames.clear()
+        replies, self._replies = self._replies, deque()
+        for reply in replies:
+            reply.abandon()
+        self._on_closed(self)
+
+    def close(self) -> None:
+        """Close now; answers not yet sent are lost."""
+        self._transport.close()
+
+    def close_when_sent(self) -> None:
+        """Close after what is queued has left."""
+        self._transport.close_when_sent()
+
+    def reply_ready(self) -> None:
+        """One of the pending answers is there: send what is next in order, then go on."""
+        self._work()
+
+    def _work(self) -> None:
+        """Send answers that are due and handle requests that may start."""
+        if self._busy:
+            return  # a reply completed while its own request was being handled
+        self._busy = True
+        out: list[Part] = []
+        try:
+            self._collect(out)
+            while self._frames and self._may_start(self._frames[0]):
+                frame = self._frames.popleft()
+                answer = self._service(self, frame)
+                if isinstance(answer, Reply):
+                    self._await_reply(answer, frame)
+                    self._collect(out)
+                elif self._replies:
+                    reply = Reply()
+                    reply.complete(answer)
+                    self._replies.append(reply)
+                else:
+                    out += answer
+        except DecodeError as error:
+            telemetry.warning("closing %s: %s", self.peer_host, error)
+            self.close()
+            return
+        except Exception:
+            telemetry.exception("closing %s: a request could not be handled", self.peer_host)
+            self.close()
+            return
+        finally:
+            self._busy = False
+        if out:
+            self._transport.send(out)
+        self._regulate()
+
+    def _collect(self, out: list[Part]) -> None:
+        replies = self._replies
+        while replies and replies[0].is_done:
+            out += replies.popleft().take()
+        if not replies:
+            self._produce_only = True
+
+    def _may_start(self, frame: bytearray) -> bool:
+        if self.is_closed or self._transport.unsent_bytes() > UNSENT_MAX_BYTES:
+            return False
+        if not self._replies:
+            return True
+        return (
+            self._produce_only
+            and frame[:2] == PRODUCE_KEY
+            and len(self._replies) < REPLIES_PENDING_MAX
+        )
+
+    def _await_reply(self, reply: Reply, frame: bytearray) -> None:
+        reply.bind(self)
+        self._replies.append(reply)
+        if frame[:2] != PRODUCE_KEY:
+            self._produce_only = False
+
+    def _regulate(self) -> None:
+        """Read on only when every request that has arrived could start."""
+        if self.is_closed:
+            return
+        if self._frames:
+            if not self._paused:
+                self._paused = True
+                self._transport.pause_reading()
+        elif self._paused:
+            self._paused = False
+            self._transport.resume_reading()
