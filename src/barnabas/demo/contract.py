@@ -1,0 +1,256 @@
+"""What the parts of the demo agree on: topics, processes, files and figures.
+
+Processes (each its own process group, ended with SIGTERM, clean within seconds):
+
+`python -m barnabas.demo.generators --bootstrap B --state-dir D --seed N --rate R [--seconds S]
+[--acceleration A]`
+    Creates the topics (idempotent), publishes the station table, then the events. R is the mean
+    number of events per second of wall time, A the seconds of event time per second of wall time.
+    With S it publishes the events of S seconds and exits 0 (restarted later, it does nothing and
+    exits 0); without, it goes on until SIGTERM, upon which it publishes what it holds back (late
+    events), writes the truth and exits 0. State in D is bound to (seed, rate, acceleration);
+    other values there are refused with exit code 2. One line of JSON per second on stdout:
+    `GeneratorProgress`.
+    Files in D, each replaced atomically: `checkpoint.json` (where to go on), `truth.json`
+    (`Truth`, exact for everything acknowledged so far whenever `pending` is 0, and at the end).
+
+`python -m barnabas.pipeline.stories --bootstrap B --warehouse W --checkpoints C
+[--master local[2]] [--progress FILE]`
+    Waits for the input topics, starts Spark (first time: downloads the Kafka connector, saying so
+    on stdout) and runs the queries until SIGTERM. FILE (default `C/progress.json`) is replaced
+    after each micro-batch: `PipelineProgress`. It is caught up once, for each query, `offsets` has
+    reached the topic's end offsets; every figure is then readable from the output topics.
+    Restarted with the same C it goes on where it was. Telemetry of Spark goes to `C/spark.log`.
+
+Topics and their JSON are described in `barnabas.pipeline.topics`. The dashboard folds the output
+topics into figures with `barnabas.demo.figures.FigureBoard` and compares `board.figures()` with
+`truth["figures"]`: at the end of a run they are equal.
+"""
+
+from __future__ import annotations
+
+from typing import TypedDict
+
+from barnabas.pipeline.topics import (
+    ACTIVITY_COUNTS,
+    ACTIVITY_KINDS,
+    AVAILABILITY_WINDOW_MS,
+    CHARGING_EVENTS,
+    CHARGING_KINDS,
+    CONSUMER_GROUPS,
+    CONVERSION,
+    ENERGY_PER_MINUTE,
+    GROUP_CHARGING,
+    GROUP_RETAIL,
+    GROUP_STATIONS,
+    INPUT_TOPICS,
+    MINUTE_MS,
+    OUTPUT_TOPICS,
+    RECOMMENDATIONS,
+    RECOMMENDATIONS_COUNT_MAX,
+    STATION_AVAILABILITY,
+    STATION_STATES,
+    STATION_STATUS,
+    STATIONS,
+    TOP_SEARCHES,
+    TOP_SEARCHES_COUNT_MAX,
+    TOP_SEARCHES_KEY,
+    USER_ACTIVITY,
+    WATERMARK_DELAY_MS,
+    ActivityCounts,
+    ChargingEvent,
+    Conversion,
+    EnergyPerMinute,
+    ItemCount,
+    Recommendations,
+    SearchCount,
+    Station,
+    StationAvailability,
+    StationStatus,
+    TopSearches,
+    UserActivity,
+)
+
+__all__ = [
+    "ACTIVITY_COUNTS",
+    "ACTIVITY_KINDS",
+    "AVAILABILITY_WINDOW_MS",
+    "CHARGING_EVENTS",
+    "CHARGING_KINDS",
+    "CHECKPOINT_FILE",
+    "CONSUMER_GROUPS",
+    "CONVERSION",
+    "DEFAULT_ACCELERATION",
+    "DEFAULT_RATE",
+    "DEFAULT_SEED",
+    "ENERGY_PER_MINUTE",
+    "GROUP_CHARGING",
+    "GROUP_RETAIL",
+    "GROUP_STATIONS",
+    "INPUT_TOPICS",
+    "MINUTE_MS",
+    "OUTPUT_TOPICS",
+    "PIPELINE_PROGRESS_FILE",
+    "RECOMMENDATIONS",
+    "RECOMMENDATIONS_COUNT_MAX",
+    "START_TIME_MS",
+    "STATIONS",
+    "STATION_AVAILABILITY",
+    "STATION_STATES",
+    "STATION_STATUS",
+    "TOPIC_PARTITIONS",
+    "TOP_SEARCHES",
+    "TOP_SEARCHES_COUNT_MAX",
+    "TOP_SEARCHES_KEY",
+    "TRUTH_FILE",
+    "USER_ACTIVITY",
+    "WATERMARK_DELAY_MS",
+    "ActivityCounts",
+    "ChargingEvent",
+    "ChargingFigures",
+    "CityAvailability",
+    "Conversion",
+    "ConversionFigures",
+    "EnergyPerMinute",
+    "Figures",
+    "GeneratorProgress",
+    "ItemCount",
+    "PipelineProgress",
+    "Plan",
+    "QueryProgress",
+    "Recommendations",
+    "SearchCount",
+    "Station",
+    "StationAvailability",
+    "StationStatus",
+    "TopSearches",
+    "Truth",
+    "UserActivity",
+]
+
+CHECKPOINT_FILE = "checkpoint.json"
+TRUTH_FILE = "truth.json"
+PIPELINE_PROGRESS_FILE = "progress.json"
+
+DEFAULT_SEED = 7
+DEFAULT_RATE = 250
+DEFAULT_ACCELERATION = 240
+"""A day passes in six minutes."""
+START_TIME_MS = 1_740_981_600_000
+"""Monday 2025-03-03 06:00 UTC, where event time starts in every run."""
+
+TOPIC_PARTITIONS = {
+    STATIONS: 1,
+    **dict.fromkeys(INPUT_TOPICS, 2),
+    **dict.fromkeys(OUTPUT_TOPICS, 1),
+}
+
+
+class CityAvailability(TypedDict):
+    """Sums over a city's stations and windows."""
+
+    reports: int
+    available_reports: int
+
+
+class ChargingFigures(TypedDict):
+    """Sums over all cities and minutes."""
+
+    energy_wh: int
+    readings: int
+    charges_started: int
+    charges_stopped: int
+    faults: int
+
+
+class ConversionFigures(TypedDict):
+    """Sums over all minutes; the rate is purchases / sessions."""
+
+    sessions: int
+    purchases: int
+    revenue_cents: int
+
+
+class Figures(TypedDict):
+    """Every figure that the dashboard shows. All integers and sorted lists: compare with `==`."""
+
+    stations_by_state: dict[str, int]
+    """Every state of STATION_STATES, also with 0."""
+    availability_by_city: dict[str, CityAvailability]
+    charging: ChargingFigures
+    energy_wh_by_city: dict[str, int]
+    energy_wh_per_minute: dict[str, int]
+    """By the minute's start in epoch milliseconds (as a string); minutes without a reading are
+    absent."""
+    activity: dict[str, int]
+    """By kind, every kind of ACTIVITY_KINDS."""
+    activity_per_minute: dict[str, int]
+    """All kinds, by the minute's start."""
+    conversion: ConversionFigures
+    top_searches: list[SearchCount]
+    recommendations: dict[str, list[ItemCount]]
+
+
+class Plan(TypedDict):
+    """What a run of the generator is determined by."""
+
+    seed: int
+    rate: int
+    acceleration: int
+    seconds: int | None
+
+
+class Truth(TypedDict):
+    """truth.json."""
+
+    plan: Plan
+    done: bool
+    """The events of all the `seconds` are acknowledged."""
+    event_time_ms: int
+    """Event time reached."""
+    pending: int
+    """Events counted in `figures` that are still held back (they will arrive late)."""
+    events: dict[str, int]
+    """Distinct events by input topic."""
+    duplicates: int
+    """Records sent a second time on purpose (not those repeated by a restart)."""
+    late: int
+    """Events that were held back on purpose."""
+    figures: Figures
+
+
+class GeneratorProgress(TypedDict):
+    """One line of the generator's stdout."""
+
+    published: int
+    """Distinct events acknowledged since the run began (restarts included)."""
+    planned: int | None
+    """Estimate of the number at the end; None without --seconds."""
+    fraction: float | None
+    """0.0 to 1.0 of the event time planned."""
+    event_time_ms: int
+    done: bool
+
+
+class QueryProgress(TypedDict):
+    """One streaming query."""
+
+    group: str
+    topic: str
+    offsets: dict[str, int]
+    """By partition: the next offset to read. Everything before is in the output topics."""
+    batches: int
+    rows: int
+    """Input rows processed since this process started."""
+    dropped_late: int
+    """Rows that came after the watermark (0 in the demo: the truth counts on it)."""
+
+
+class PipelineProgress(TypedDict):
+    """progress.json of the pipeline."""
+
+    state: str
+    """starting, running, stopped."""
+    updated_ms: int
+    """Wall time."""
+    queries: dict[str, QueryProgress]
