@@ -36,6 +36,7 @@ class Partition:
         "_flush_task",
         "_high_watermark",
         "_on_wake",
+        "isr_size",
         "leader_epoch",
         "leader_id",
         "log",
@@ -60,6 +61,7 @@ class Partition:
         self.node_id = node_id
         self.leader_id = -1
         self.leader_epoch = NO_EPOCH
+        self.isr_size = 1
         self.partition_epoch = NO_EPOCH
         self.read_waiters: set[ReadWaiter] = set()
         self._commit_waiters: list[tuple[int, Callable[[ErrorCode], None]]] = []

@@ -8,7 +8,12 @@ from barnabas.base.ids import TopicPartition, Uuid
 from barnabas.log.config import LogConfig
 from barnabas.log.errors import LogDirFailure
 from barnabas.log.manager import LogManager
-from barnabas.metadata.image import MetadataImage, TopicImage
+from barnabas.metadata.image import (
+    NO_LEADER,
+    ConfigResourceType,
+    MetadataImage,
+    TopicImage,
+)
 from barnabas.metadata.replay import ImageDelta
 from barnabas.protocol.errors import ErrorCode
 from barnabas.replication.partition import Partition, ReadWaiter
@@ -78,21 +83,26 @@ class ReplicaManager:
 
     def apply(self, delta: ImageDelta, image: MetadataImage) -> None:
         """Follow one change of the image."""
-        for topic_id, name in delta.topics_deleted.items():
-            self._remove_topic(topic_id, name)
-        for name in delta.topics_changed:
-            topic = image.topics.by_name.get(name)
+        for deleted in delta.topics_deleted.values():
+            self._remove_topic(deleted)
+        for topic_id in delta.topics:
+            topic = image.topics.by_id.get(topic_id)
             if topic is not None:
                 self._apply_topic(topic, image)
-        for name in delta.topic_configs_changed:
-            config = self._topic_log_config(image, name)
-            for partition in self._by_name.get(name, {}).values():
+        for kind, name in delta.configs:
+            if kind == ConfigResourceType.TOPIC:
+                self._configure(name, image)
+            elif kind == ConfigResourceType.BROKER and name in ("", str(self.node_id)):
+                for topic_name in self._by_name:
+                    self._configure(topic_name, image)
+
+    def _configure(self, topic: str, image: MetadataImage) -> None:
+        """Give a topic's logs the configuration that holds now."""
+        partitions = self._by_name.get(topic)
+        if partitions:
+            config = self._topic_log_config(image, topic)
+            for partition in partitions.values():
                 partition.log.config = config
-        if delta.broker_configs_changed:
-            for name, partitions in self._by_name.items():
-                config = self._topic_log_config(image, name)
-                for partition in partitions.values():
-                    partition.log.config = config
 
     def _apply_topic(self, topic: TopicImage, image: MetadataImage) -> None:
         config: LogConfig | None = None
@@ -108,6 +118,7 @@ class ReplicaManager:
                 if partition is None:
                     continue
             if placed.leader == self.node_id:
+                partition.isr_size = len(placed.isr)
                 partition.become_leader(placed.leader_epoch, placed.partition_epoch)
 
     def _open(
@@ -132,14 +143,17 @@ class ReplicaManager:
         self._by_id.setdefault(topic_id, {})[topic_partition.partition] = partition
         return partition
 
-    def _remove_topic(self, topic_id: Uuid, name: str) -> None:
-        partitions = self._by_id.pop(topic_id, {})
-        if self._by_name.get(name) == partitions:
-            self._by_name.pop(name, None)
+    def _remove_topic(self, topic: TopicImage) -> None:
+        partitions = self._by_id.pop(topic.id, {})
+        known = self._by_name.get(topic.name, {})
         for partition in partitions.values():
-            partition.leader_id = -1
+            if known.get(partition.topic_partition.partition) is partition:
+                del known[partition.topic_partition.partition]
+            partition.leader_id = NO_LEADER
             partition.fail_waiters(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             self._guard(partition.topic_partition, self.logs.delete)
+        if not known:
+            self._by_name.pop(topic.name, None)
 
     def _guard(
         self, topic_partition: TopicPartition, action: Callable[[TopicPartition], None]

@@ -1,0 +1,35 @@
+"""What a handler knows of the request beside its body."""
+
+from barnabas.net.connection import Connection
+
+
+class RequestContext:
+    """One request's header and origin."""
+
+    __slots__ = (
+        "api_key",
+        "api_version",
+        "client_host",
+        "client_id",
+        "connection",
+        "correlation_id",
+        "listener_name",
+        "principal",
+    )
+
+    def __init__(
+        self,
+        api_key: int,
+        api_version: int,
+        correlation_id: int,
+        client_id: str | None,
+        connection: Connection,
+    ) -> None:
+        self.api_key = api_key
+        self.api_version = api_version
+        self.correlation_id = correlation_id
+        self.client_id = client_id
+        self.connection = connection
+        self.client_host = connection.peer_host
+        self.listener_name = connection.listener_name
+        self.principal = "User:ANONYMOUS"

@@ -1,0 +1,61 @@
+"""DescribeLogDirs (key 35), versions 1-5: KIP-113, 827."""
+
+from barnabas.broker.context import RequestContext
+from barnabas.broker.services import BrokerServices
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.describe_log_dirs import (
+    DescribeLogDirsPartition,
+    DescribeLogDirsRequest,
+    DescribeLogDirsResponse,
+    DescribeLogDirsResult,
+    DescribeLogDirsTopic,
+)
+
+
+def handle(
+    services: BrokerServices, context: RequestContext, request: DescribeLogDirsRequest
+) -> DescribeLogDirsResponse:
+    """List what each log directory holds."""
+    wanted: set[tuple[str, int]] | None = None
+    if request.topics is not None:
+        wanted = {(topic.topic, index) for topic in request.topics for index in topic.partitions}
+    logs = services.logs
+    return DescribeLogDirsResponse(
+        results=[
+            DescribeLogDirsResult(
+                log_dir=directory, error_code=ErrorCode.KAFKA_STORAGE_ERROR
+            )
+            if directory in logs.offline_dirs
+            else _describe(services, directory, wanted)
+            for directory in logs.log_dirs
+        ]
+    )
+
+
+def _describe(
+    services: BrokerServices, directory: str, wanted: set[tuple[str, int]] | None
+) -> DescribeLogDirsResult:
+    topics: dict[str, list[DescribeLogDirsPartition]] = {}
+    for partition in services.replicas:
+        log = partition.log
+        if log.log_dir != directory:
+            continue
+        if wanted is not None and partition.topic_partition not in wanted:
+            continue
+        topics.setdefault(partition.topic_partition.topic, []).append(
+            DescribeLogDirsPartition(
+                partition_index=partition.topic_partition.partition,
+                partition_size=log.size_bytes,
+                offset_lag=max(0, partition.high_watermark - log.log_end_offset),
+            )
+        )
+    total_bytes, usable_bytes = services.logs.volume_bytes(directory)
+    return DescribeLogDirsResult(
+        log_dir=directory,
+        topics=[
+            DescribeLogDirsTopic(name=name, partitions=partitions)
+            for name, partitions in sorted(topics.items())
+        ],
+        total_bytes=total_bytes,
+        usable_bytes=usable_bytes,
+    )

@@ -1,0 +1,153 @@
+"""One frame to one handler.
+
+A frame's header is read by hand, its API looked up by number, and its body given to the handler
+as a decoded message, or raw for Produce and Fetch. What a peer may not send (an unknown API, a
+version that is not served, a body that does not decode) closes its connection, as in Kafka; only
+ApiVersions answers an unknown version, with what is served (KIP-35).
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from struct import Struct
+from struct import error as StructError
+from typing import Any
+
+from barnabas.base.network import Part
+from barnabas.broker import api_versions
+from barnabas.broker.context import RequestContext
+from barnabas.broker.handlers import HANDLERS, RAW_HANDLERS
+from barnabas.broker.responses import frame_response
+from barnabas.broker.services import BrokerServices
+from barnabas.net.connection import Connection, Reply
+from barnabas.protocol.apis import APIS, Api, ApiKey
+from barnabas.protocol.codec import decode_at, encode_parts
+from barnabas.protocol.errors import DecodeError
+from barnabas.protocol.frames import decode_request_header
+
+_PREFIX = Struct(">hhih")
+
+RawHandler = Callable[
+    [BrokerServices, RequestContext, bytearray, int], "Sequence[Part] | Reply"
+]
+Handler = Callable[[BrokerServices, RequestContext, Any], "Any | Awaitable[Any]"]
+
+telemetry = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Route:
+    """Where one API's requests go."""
+
+    api: Api
+    handler: Handler | None
+    raw_handler: RawHandler | None
+    min_version: int
+    max_version: int
+    flexible_from: int
+
+
+class Dispatcher:
+    """The broker's `net.connection.Service`."""
+
+    def __init__(self, services: BrokerServices) -> None:
+        self._services = services
+        self._routes = {key: _route(key) for key in (*HANDLERS, *RAW_HANDLERS)}
+        services.served_apis.update(self._routes)
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def __call__(self, connection: Connection, frame: bytearray) -> Sequence[Part] | Reply:
+        """Answer one request. Raises DecodeError to have the connection closed."""
+        try:
+            key, version, correlation_id, id_size = _PREFIX.unpack_from(frame)
+        except StructError as error:
+            raise DecodeError(f"a request of {len(frame)} bytes has no header") from error
+        route = self._routes.get(key)
+        if route is None:
+            raise DecodeError(f"API {key} is not served")
+        if not route.min_version <= version <= route.max_version:
+            if key == ApiKey.API_VERSIONS:
+                return api_versions.refuse_version(correlation_id)
+            raise DecodeError(
+                f"{route.api.key.name} is served in versions "
+                f"{route.min_version} to {route.max_version}, not {version}"
+            )
+        client_id, position = self._rest_of_header(frame, version, id_size, route)
+        context = RequestContext(key, version, correlation_id, client_id, connection)
+        if route.raw_handler is not None:
+            return route.raw_handler(self._services, context, frame, position)
+        request, end = decode_at(route.api.request, version, frame, position)
+        if end != len(frame):
+            raise DecodeError(f"{route.api.key.name} of {len(frame)} bytes ends at {end}")
+        assert route.handler is not None
+        response = route.handler(self._services, context, request)
+        if isinstance(response, Awaitable):
+            return self._later(response, context, route)
+        return _frame(response, context, route)
+
+    def _rest_of_header(
+        self, frame: bytearray, version: int, id_size: int, route: Route
+    ) -> tuple[str | None, int]:
+        """Client id, and where the body begins."""
+        end = 10 + max(id_size, 0)
+        if version < route.flexible_from:
+            if id_size < -1 or end > len(frame):
+                raise DecodeError("a client id does not fit its request")
+        elif id_size < -1 or end >= len(frame) or frame[end]:
+            header, position = decode_request_header(frame)  # tagged fields, or an error
+            return header.client_id, position
+        else:
+            end += 1
+        if id_size < 0:
+            return None, end
+        try:
+            return frame[10 : 10 + id_size].decode(), end
+        except UnicodeDecodeError as error:
+            raise DecodeError("a client id is not UTF-8") from error
+
+    def _later(
+        self, response: Awaitable[Any], context: RequestContext, route: Route
+    ) -> Reply:
+        reply = Reply()
+        task = asyncio.ensure_future(_complete(reply, response, context, route))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return reply
+
+    async def close(self) -> None:
+        """Cancel the requests that still wait."""
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _route(key: ApiKey) -> Route:
+    api = APIS[key]
+    return Route(
+        api,
+        HANDLERS.get(key),
+        RAW_HANDLERS.get(key),
+        api.min_version,
+        api_versions.max_served_version(api),
+        api.flexible_from if api.flexible_from is not None else 2**15,
+    )
+
+
+async def _complete(
+    reply: Reply, response: Awaitable[Any], context: RequestContext, route: Route
+) -> None:
+    try:
+        parts = _frame(await response, context, route)
+    except Exception:
+        telemetry.exception("%s failed; closing %s", route.api.key.name, context.client_host)
+        reply.fail()
+        return
+    reply.complete(parts)
+
+
+def _frame(response: Any, context: RequestContext, route: Route) -> list[Part]:
+    version = context.api_version
+    flexible = route.api.response_header_version(version) > 0
+    return frame_response(context.correlation_id, flexible, encode_parts(response, version))

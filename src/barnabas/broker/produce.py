@@ -1,0 +1,247 @@
+"""Produce (key 0), versions 3-13: KIP-98, 226, 360, 467, 516, 951.
+
+Each batch is validated, gets its offsets in place and goes to the log as the slice of the frame
+that it is. `acks=0` is never answered (a failure closes the connection, as in Kafka), `acks=1`
+at once, `acks=all` when the high watermark has passed.
+
+Left out here: the leader that a v10+ response may name after NOT_LEADER_OR_FOLLOWER (one node
+leads everything).
+"""
+
+import logging
+from collections.abc import Sequence
+
+from barnabas.base.ids import Uuid
+from barnabas.base.network import Part
+from barnabas.broker.context import RequestContext
+from barnabas.broker.produce_codec import (
+    FLEXIBLE_FROM,
+    TOPIC_ID_FROM,
+    ParsedProduce,
+    PartitionAnswer,
+    ProducePartition,
+    encode_answers,
+    parse_produce,
+)
+from barnabas.broker.responses import frame_response, frame_small_response
+from barnabas.broker.services import BrokerServices
+from barnabas.log.errors import LogDirFailure
+from barnabas.log.partition_log import AppendResult
+from barnabas.net.connection import Reply
+from barnabas.protocol.codec import encode_parts
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.produce import (
+    BatchIndexAndErrorMessage,
+    PartitionProduceResponse,
+    ProduceResponse,
+    TopicProduceResponse,
+)
+from barnabas.replication.partition import Partition
+
+ACKS_ALL = -1
+INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+ADMIN_CLIENT_ID = "__admin_client"
+
+telemetry = logging.getLogger(__name__)
+
+Messages = dict[tuple[str | Uuid, int], AppendResult]
+"""Partitions whose answer says more than a code."""
+Answers = list[tuple[str | Uuid, list[PartitionAnswer]]]
+
+
+def handle(
+    services: BrokerServices, context: RequestContext, frame: bytearray, position: int
+) -> Sequence[Part] | Reply:
+    """Append what the request holds; raises DecodeError for a malformed one."""
+    version = context.api_version
+    request = parse_produce(frame, position, version)
+    view = memoryview(frame)
+    by_id = version >= TOPIC_ID_FROM
+    now_ms = services.clock.now_ms()
+    answers: Answers = []
+    messages: Messages = {}
+    wait: ProduceWait | None = None
+    for topic, partitions in request.topics:
+        topic_answers: list[PartitionAnswer] = []
+        answers.append((topic, topic_answers))
+        for entry in partitions:
+            found = _find(services, context, request, topic, entry, by_id)
+            if not isinstance(found, Partition):
+                topic_answers.append(PartitionAnswer(entry.index, found, -1, -1, -1))
+                continue
+            try:
+                result = found.append(view[entry.start : entry.end], now_ms)
+            except LogDirFailure as failure:
+                telemetry.error("%s cannot be appended to: %s", found.topic_partition, failure)
+                error = ErrorCode.KAFKA_STORAGE_ERROR
+                topic_answers.append(PartitionAnswer(entry.index, error, -1, -1, -1))
+                continue
+            if result.error:
+                if result.message or result.record_errors:
+                    messages[topic, entry.index] = result
+                answer = PartitionAnswer(entry.index, result.error, -1, -1, -1)
+            else:
+                answer = PartitionAnswer(
+                    entry.index,
+                    result.error,
+                    result.first_offset,
+                    result.log_append_time_ms,
+                    found.log.log_start_offset,
+                )
+                if request.acks == ACKS_ALL and found.high_watermark <= result.last_offset:
+                    if wait is None:
+                        wait = ProduceWait(services, context)
+                    wait.add(found, result.last_offset + 1, topic_answers)
+            topic_answers.append(answer)
+    if request.acks == 0:
+        _check_unanswered(context, answers)
+        return ()
+    if wait is not None:
+        return wait.start(answers, messages, request.timeout_ms)
+    return _respond(context, answers, messages)
+
+
+def _find(
+    services: BrokerServices,
+    context: RequestContext,
+    request: ParsedProduce,
+    topic: str | Uuid,
+    entry: ProducePartition,
+    by_id: bool,
+) -> Partition | ErrorCode:
+    """The partition that shall take the records, or why it must not."""
+    if not -1 <= request.acks <= 1:
+        return ErrorCode.INVALID_REQUIRED_ACKS
+    if by_id:
+        assert isinstance(topic, bytes)
+        found = services.replicas.find_by_id(topic, entry.index)
+    else:
+        assert isinstance(topic, str)
+        found = services.replicas.find(topic, entry.index)
+    if not isinstance(found, Partition):
+        return found
+    if not found.is_leader:
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER
+    if found.topic_partition.topic in INTERNAL_TOPICS and context.client_id != ADMIN_CLIENT_ID:
+        return ErrorCode.INVALID_TOPIC_EXCEPTION
+    if entry.start < 0 or entry.start == entry.end:
+        return ErrorCode.INVALID_RECORD
+    if request.transactional_id is not None:
+        return ErrorCode.INVALID_TXN_STATE
+    if request.acks == ACKS_ALL and found.isr_size < found.log.config.min_insync_replicas:
+        return ErrorCode.NOT_ENOUGH_REPLICAS
+    return found
+
+
+def _check_unanswered(context: RequestContext, answers: Answers) -> None:
+    """Without answers, closing the connection is how the producer learns of a failure."""
+    for topic, topic_answers in answers:
+        for answer in topic_answers:
+            if answer.error:
+                telemetry.info(
+                    "closing %s: acks=0 and %s for %r", context.client_host, answer.error.name, topic
+                )
+                context.connection.close()
+                return
+
+
+def _respond(context: RequestContext, answers: Answers, messages: Messages) -> list[Part]:
+    version = context.api_version
+    flexible = version >= FLEXIBLE_FROM
+    if not messages:
+        body = encode_answers(version, answers)
+        return frame_small_response(context.correlation_id, flexible, body)
+    response = ProduceResponse(
+        responses=[
+            TopicProduceResponse(
+                **({"topic_id": topic} if version >= TOPIC_ID_FROM else {"name": topic}),  # type: ignore[arg-type]  # one of two types by version
+                partition_responses=[
+                    _with_message(answer, messages.get((topic, answer.index)))
+                    for answer in topic_answers
+                ],
+            )
+            for topic, topic_answers in answers
+        ]
+    )
+    return frame_response(context.correlation_id, flexible, encode_parts(response, version))
+
+
+def _with_message(
+    answer: PartitionAnswer, result: AppendResult | None
+) -> PartitionProduceResponse:
+    response = PartitionProduceResponse(
+        index=answer.index,
+        error_code=answer.error,
+        base_offset=answer.base_offset,
+        log_append_time_ms=answer.log_append_time_ms,
+        log_start_offset=answer.log_start_offset,
+    )
+    if result is not None:
+        response.error_message = result.message
+        response.record_errors = [
+            BatchIndexAndErrorMessage(batch_index=index, batch_index_error_message=message)
+            for index, message in result.record_errors
+        ]
+    return response
+
+
+class ProduceWait:
+    """An `acks=all` request whose records are appended but not yet committed."""
+
+    __slots__ = ("_answers", "_context", "_messages", "_pending", "_reply", "_services", "_timer")
+
+    def __init__(self, services: BrokerServices, context: RequestContext) -> None:
+        self._services = services
+        self._context = context
+        self._pending: list[PendingCommit] = []
+        self._reply = Reply()
+
+    def add(self, partition: Partition, end_offset: int, answers: list[PartitionAnswer]) -> None:
+        """Wait for `partition` to commit up to `end_offset`; its answer comes next in `answers`."""
+        self._pending.append(PendingCommit(self, partition, end_offset, answers))
+
+    def start(self, answers: Answers, messages: Messages, timeout_ms: int) -> Reply:
+        """Begin to wait; the reply is completed by the last commit or by the time-out."""
+        self._answers = answers
+        self._messages = messages
+        self._timer = self._services.clock.call_later(max(timeout_ms, 0), self._expire)
+        for pending in list(self._pending):
+            pending.partition.when_committed(pending.end_offset, pending)
+        return self._reply
+
+    def settled(self, pending: "PendingCommit") -> None:
+        """One partition has its answer."""
+        self._pending.remove(pending)
+        if not self._pending:
+            self._timer.cancel()
+            self._reply.complete(_respond(self._context, self._answers, self._messages))
+
+    def _expire(self) -> None:
+        for pending in list(self._pending):
+            pending.partition.forget_commit_waiter(pending)
+            pending(ErrorCode.REQUEST_TIMED_OUT)
+
+
+class PendingCommit:
+    """One partition of a `ProduceWait`; called when its fate is known."""
+
+    __slots__ = ("_answers", "_position", "_wait", "end_offset", "partition")
+
+    def __init__(
+        self,
+        wait: ProduceWait,
+        partition: Partition,
+        end_offset: int,
+        answers: list[PartitionAnswer],
+    ) -> None:
+        self._wait = wait
+        self.partition = partition
+        self.end_offset = end_offset
+        self._answers = answers
+        self._position = len(answers)
+
+    def __call__(self, error: ErrorCode) -> None:
+        if error:
+            index = self._answers[self._position].index
+            self._answers[self._position] = PartitionAnswer(index, error, -1, -1, -1)
+        self._wait.settled(self)

@@ -1,0 +1,32 @@
+"""From a response to the parts of its frame."""
+
+from collections.abc import Sequence
+from struct import Struct
+
+from barnabas.base.disk import Buffer
+from barnabas.base.network import Part
+
+_HEADER = Struct(">ii")
+_HEADER_FLEXIBLE = Struct(">iiB")
+
+
+def frame_response(
+    correlation_id: int, flexible_header: bool, parts: Sequence[Part]
+) -> list[Part]:
+    """Put length and response header (v0, or v1 with no tagged fields) before `parts`."""
+    size_bytes = sum(map(len, parts))
+    if flexible_header:
+        header = _HEADER_FLEXIBLE.pack(size_bytes + 5, correlation_id, 0)
+    else:
+        header = _HEADER.pack(size_bytes + 4, correlation_id)
+    first = parts[0] if parts else b""
+    if isinstance(first, bytes):
+        return [header + first, *parts[1:]]
+    return [header, *parts]
+
+
+def frame_small_response(correlation_id: int, flexible_header: bool, body: Buffer) -> list[Part]:
+    """As `frame_response` for a body that is one small piece."""
+    if flexible_header:
+        return [_HEADER_FLEXIBLE.pack(len(body) + 5, correlation_id, 0) + body]
+    return [_HEADER.pack(len(body) + 4, correlation_id) + body]
