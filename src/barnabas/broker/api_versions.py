@@ -77,6 +77,4 @@ def refuse_version(correlation_id: int) -> list[Part]:
 
 def _range(api: Api) -> ApiVersion:
     lowest = PRODUCE_ADVERTISED_FROM if api.key == ApiKey.PRODUCE else api.min_version
-    return ApiVersion(
-        api_key=api.key, min_version=lowest, max_version=max_served_version(api)
-    )
+    return ApiVersion(api_key=api.key, min_version=lowest, max_version=max_served_version(api))

@@ -22,9 +22,7 @@ def handle(
     logs = services.logs
     return DescribeLogDirsResponse(
         results=[
-            DescribeLogDirsResult(
-                log_dir=directory, error_code=ErrorCode.KAFKA_STORAGE_ERROR
-            )
+            DescribeLogDirsResult(log_dir=directory, error_code=ErrorCode.KAFKA_STORAGE_ERROR)
             if directory in logs.offline_dirs
             else _describe(services, directory, wanted)
             for directory in logs.log_dirs

@@ -8,10 +8,9 @@ ApiVersions answers an unknown version, with what is served (KIP-35).
 
 import asyncio
 import logging
+import struct
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from struct import Struct
-from struct import error as StructError
 from typing import Any
 
 from barnabas.base.network import Part
@@ -26,11 +25,9 @@ from barnabas.protocol.codec import decode_at, encode_parts
 from barnabas.protocol.errors import DecodeError
 from barnabas.protocol.frames import decode_request_header
 
-_PREFIX = Struct(">hhih")
+_PREFIX = struct.Struct(">hhih")
 
-RawHandler = Callable[
-    [BrokerServices, RequestContext, bytearray, int], "Sequence[Part] | Reply"
-]
+RawHandler = Callable[[BrokerServices, RequestContext, bytearray, int], "Sequence[Part] | Reply"]
 Handler = Callable[[BrokerServices, RequestContext, Any], "Any | Awaitable[Any]"]
 
 telemetry = logging.getLogger(__name__)
@@ -61,7 +58,7 @@ class Dispatcher:
         """Answer one request. Raises DecodeError to have the connection closed."""
         try:
             key, version, correlation_id, id_size = _PREFIX.unpack_from(frame)
-        except StructError as error:
+        except struct.error as error:
             raise DecodeError(f"a request of {len(frame)} bytes has no header") from error
         route = self._routes.get(key)
         if route is None:
@@ -106,9 +103,7 @@ class Dispatcher:
         except UnicodeDecodeError as error:
             raise DecodeError("a client id is not UTF-8") from error
 
-    def _later(
-        self, response: Awaitable[Any], context: RequestContext, route: Route
-    ) -> Reply:
+    def _later(self, response: Awaitable[Any], context: RequestContext, route: Route) -> Reply:
         reply = Reply()
         task = asyncio.ensure_future(_complete(reply, response, context, route))
         self._tasks.add(task)
@@ -140,7 +135,7 @@ async def _complete(
 ) -> None:
     try:
         parts = _frame(await response, context, route)
-    except Exception:
+    except Exception:  # noqa: BLE001  # our own fault: it is logged, and the node serves on
         telemetry.exception("%s failed; closing %s", route.api.key.name, context.client_host)
         reply.fail()
         return

@@ -107,9 +107,7 @@ class FetchSessionCache:
     def __len__(self) -> int:
         return len(self._sessions)
 
-    def create(
-        self, targets: list[FetchTarget], by_id: bool, now_ms: int
-    ) -> FetchSession | None:
+    def create(self, targets: list[FetchTarget], by_id: bool, now_ms: int) -> FetchSession | None:
         """A new session with `targets`, or None when there is no room."""
         if not self._make_room(now_ms):
             return None

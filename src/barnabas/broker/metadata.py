@@ -155,8 +155,6 @@ def describe_partition(
         replica_nodes=list(partition.replicas),
         isr_nodes=list(partition.isr),
         offline_replicas=[
-            node
-            for node in partition.replicas
-            if node not in brokers or brokers[node].fenced
+            node for node in partition.replicas if node not in brokers or brokers[node].fenced
         ],
     )

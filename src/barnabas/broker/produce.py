@@ -139,7 +139,10 @@ def _check_unanswered(context: RequestContext, answers: Answers) -> None:
         for answer in topic_answers:
             if answer.error:
                 telemetry.info(
-                    "closing %s: acks=0 and %s for %r", context.client_host, answer.error.name, topic
+                    "closing %s: acks=0 and %s for %r",
+                    context.client_host,
+                    answer.error.name,
+                    topic,
                 )
                 context.connection.close()
                 return
@@ -166,9 +169,7 @@ def _respond(context: RequestContext, answers: Answers, messages: Messages) -> l
     return frame_response(context.correlation_id, flexible, encode_parts(response, version))
 
 
-def _with_message(
-    answer: PartitionAnswer, result: AppendResult | None
-) -> PartitionProduceResponse:
+def _with_message(answer: PartitionAnswer, result: AppendResult | None) -> PartitionProduceResponse:
     response = PartitionProduceResponse(
         index=answer.index,
         error_code=answer.error,

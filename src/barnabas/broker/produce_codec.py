@@ -5,8 +5,7 @@ The response is packed straight into bytes when every partition answers with pla
 nearly all do. Both are tested equal to the compiled codec, over every version.
 """
 
-from struct import Struct
-from struct import error as StructError
+import struct
 from typing import NamedTuple
 
 from barnabas.base.ids import Uuid
@@ -16,15 +15,15 @@ from barnabas.protocol.varint import read_unsigned_varint, write_unsigned_varint
 FLEXIBLE_FROM = 9
 TOPIC_ID_FROM = 13
 
-_INT16 = Struct(">h")
-_INT32 = Struct(">i")
-_ACKS_TIMEOUT_COUNT = Struct(">hii")
-_ACKS_TIMEOUT = Struct(">hi")
-_TWO_INT32 = Struct(">ii")
-_PARTITION_V3 = Struct(">ihqq")
-_PARTITION_V5 = Struct(">ihqqq")
-_PARTITION_V8 = Struct(">ihqqqih")
-_PARTITION_V9 = Struct(">ihqqqBBB")
+_INT16 = struct.Struct(">h")
+_INT32 = struct.Struct(">i")
+_ACKS_TIMEOUT_COUNT = struct.Struct(">hii")
+_ACKS_TIMEOUT = struct.Struct(">hi")
+_TWO_INT32 = struct.Struct(">ii")
+_PARTITION_V3 = struct.Struct(">ihqq")
+_PARTITION_V5 = struct.Struct(">ihqqq")
+_PARTITION_V8 = struct.Struct(">ihqqqih")
+_PARTITION_V9 = struct.Struct(">ihqqqBBB")
 
 
 class ProducePartition(NamedTuple):
@@ -68,7 +67,7 @@ def parse_produce(frame: bytearray, position: int, version: int) -> ParsedProduc
             parsed, end = _parse_flexible(frame, position, version >= TOPIC_ID_FROM)
         else:
             parsed, end = _parse_plain(frame, position)
-    except (IndexError, UnicodeDecodeError, StructError) as error:
+    except (IndexError, UnicodeDecodeError, struct.error) as error:
         raise DecodeError(f"a malformed produce request: {error}") from error
     if end != len(frame):
         raise DecodeError(f"a produce request of {len(frame)} bytes ends at {end}")
@@ -99,9 +98,7 @@ def _parse_plain(frame: bytearray, position: int) -> tuple[ParsedProduce, int]:
     return ParsedProduce(transactional_id, acks, timeout_ms, topics), position
 
 
-def _parse_flexible(
-    frame: bytearray, position: int, with_ids: bool
-) -> tuple[ParsedProduce, int]:
+def _parse_flexible(frame: bytearray, position: int, with_ids: bool) -> tuple[ParsedProduce, int]:
     transactional_id, position = _compact_string(frame, position)
     acks, timeout_ms = _ACKS_TIMEOUT.unpack_from(frame, position)
     topic_count, position = _compact_length(frame, position + 6)
@@ -191,9 +188,7 @@ def _skip_tags(frame: bytearray, position: int) -> int:
     return position
 
 
-def encode_answers(
-    version: int, topics: list[tuple[str | Uuid, list[PartitionAnswer]]]
-) -> bytes:
+def encode_answers(version: int, topics: list[tuple[str | Uuid, list[PartitionAnswer]]]) -> bytes:
     """Encode a response in which no partition has messages or record errors."""
     if version >= FLEXIBLE_FROM:
         return _encode_flexible(version, topics)
@@ -215,9 +210,7 @@ def encode_answers(
     return bytes(out)
 
 
-def _encode_flexible(
-    version: int, topics: list[tuple[str | Uuid, list[PartitionAnswer]]]
-) -> bytes:
+def _encode_flexible(version: int, topics: list[tuple[str | Uuid, list[PartitionAnswer]]]) -> bytes:
     out = bytearray()
     write_unsigned_varint(out, len(topics) + 1)
     for topic, answers in topics:

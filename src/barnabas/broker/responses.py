@@ -10,9 +10,7 @@ _HEADER = Struct(">ii")
 _HEADER_FLEXIBLE = Struct(">iiB")
 
 
-def frame_response(
-    correlation_id: int, flexible_header: bool, parts: Sequence[Part]
-) -> list[Part]:
+def frame_response(correlation_id: int, flexible_header: bool, parts: Sequence[Part]) -> list[Part]:
     """Put length and response header (v0, or v1 with no tagged fields) before `parts`."""
     size_bytes = sum(map(len, parts))
     if flexible_header:

@@ -189,7 +189,7 @@ class Connection:
             telemetry.warning("closing %s: %s", self.peer_host, error)
             self.close()
             return
-        except Exception:
+        except Exception:  # noqa: BLE001  # our own fault: it is logged, and the node serves on
             telemetry.exception("closing %s: a request could not be handled", self.peer_host)
             self.close()
             return

@@ -52,7 +52,7 @@ class Server:
         def connected(transport: Transport) -> StreamHandler:
             return self._connected(transport, name)
 
-        listener = self._network.listen(host or "0.0.0.0", port, connected)  # noqa: S104
+        listener = self._network.listen(host or "0.0.0.0", port, connected)
         self._listeners[name] = listener
         return listener.port
 

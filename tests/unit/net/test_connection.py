@@ -1,0 +1,159 @@
+"""Answers leave in the order of their requests; a connection that waits holds back the next."""
+
+from collections.abc import Sequence
+from struct import pack
+
+import pytest
+from barnabas.protocol.errors import DecodeError
+
+from barnabas.base.network import Part
+from barnabas.net.connection import UNSENT_MAX_BYTES, Connection, Reply
+
+PRODUCE = b"\x00\x00"
+FETCH = b"\x00\x01"
+
+
+class FakeTransport:
+    """Remembers what was sent and whether reading is on."""
+
+    peer_host = "client"
+    peer_port = 1
+
+    def __init__(self) -> None:
+        self.sent: list[bytes] = []
+        self.reading = True
+        self.is_closed = False
+        self.backlog_bytes = 0
+        self.connection: Connection | None = None
+
+    def send(self, parts: Sequence[Part]) -> None:
+        self.sent += [bytes(part) for part in parts]  # type: ignore[arg-type]
+
+    def unsent_bytes(self) -> int:
+        return self.backlog_bytes
+
+    def pause_reading(self) -> None:
+        self.reading = False
+
+    def resume_reading(self) -> None:
+        self.reading = True
+
+    def close(self) -> None:
+        self.is_closed = True
+        assert self.connection is not None
+        self.connection.closed(None)
+
+    def close_when_sent(self) -> None:
+        self.close()
+
+
+class Bench:
+    """A connection whose service answers as the test says."""
+
+    def __init__(self) -> None:
+        self.handled: list[bytes] = []
+        self.waiting: dict[bytes, Reply] = {}
+        self.transport = FakeTransport()
+        self.closed: list[Connection] = []
+        self.connection = Connection(
+            self.transport, self.serve, "PLAINTEXT", 1 << 20, self.closed.append
+        )
+        self.transport.connection = self.connection
+
+    def serve(self, connection: Connection, frame: bytearray) -> Sequence[Part] | Reply:
+        body = bytes(frame[2:])
+        self.handled.append(body)
+        if body.startswith(b"bad"):
+            raise DecodeError("no such thing")
+        if body.startswith(b"bug"):
+            raise ZeroDivisionError
+        if body.startswith(b"wait"):
+            reply = self.waiting[body] = Reply()
+            return reply
+        return () if body == b"silent" else (body,)
+
+    def receive(self, *frames: bytes) -> None:
+        data = b"".join(pack(">i", len(frame)) + frame for frame in frames)
+        buffer = self.connection.get_buffer()
+        buffer[: len(data)] = data
+        self.connection.received(len(data))
+
+
+def test_answers_at_once_in_order_and_in_one_write() -> None:
+    bench = Bench()
+    bench.receive(FETCH + b"a", FETCH + b"b", PRODUCE + b"silent", FETCH + b"c")
+    assert bench.transport.sent == [b"a", b"b", b"c"]
+
+
+def test_a_waiting_request_holds_back_the_next() -> None:
+    bench = Bench()
+    bench.receive(FETCH + b"wait1", FETCH + b"b")
+    assert bench.handled == [b"wait1"]
+    assert not bench.transport.reading
+    bench.waiting[b"wait1"].complete((b"one",))
+    assert bench.transport.sent == [b"one", b"b"]
+    assert bench.transport.reading
+
+
+def test_produce_requests_overlap_but_answer_in_order() -> None:
+    bench = Bench()
+    bench.receive(PRODUCE + b"wait1", PRODUCE + b"wait2", PRODUCE + b"c", FETCH + b"d")
+    assert bench.handled == [b"wait1", b"wait2", b"c"]
+    bench.waiting[b"wait2"].complete((b"two",))
+    assert bench.transport.sent == []
+    bench.waiting[b"wait1"].complete((b"one",))
+    assert bench.transport.sent == [b"one", b"two", b"c", b"d"]
+
+
+def test_a_produce_does_not_pass_another_waiting_request() -> None:
+    bench = Bench()
+    bench.receive(FETCH + b"wait1", PRODUCE + b"b")
+    assert bench.handled == [b"wait1"]
+
+
+def test_a_reply_completed_while_handled_is_sent() -> None:
+    bench = Bench()
+    serve = bench.serve
+
+    def complete_at_once(connection: Connection, frame: bytearray) -> Sequence[Part] | Reply:
+        reply = serve(connection, frame)
+        assert isinstance(reply, Reply)
+        reply.complete((b"now",))
+        return reply
+
+    bench.connection._service = complete_at_once
+    bench.receive(FETCH + b"wait1")
+    assert bench.transport.sent == [b"now"]
+    assert bench.transport.reading
+
+
+@pytest.mark.parametrize("body", [b"bad", b"bug"])
+def test_what_cannot_be_handled_closes_the_connection_only(body: bytes) -> None:
+    bench = Bench()
+    bench.receive(FETCH + b"a", FETCH + body, FETCH + b"b")
+    assert bench.transport.is_closed
+    assert bench.handled == [b"a", body]
+    assert bench.closed == [bench.connection]
+
+
+def test_closing_abandons_what_waits() -> None:
+    bench = Bench()
+    bench.receive(FETCH + b"wait1")
+    abandoned = []
+    bench.waiting[b"wait1"].on_abandon = lambda: abandoned.append(True)
+    bench.connection.close()
+    assert abandoned == [True]
+    bench.waiting[b"wait1"].complete((b"late",))
+    assert bench.transport.sent == []
+
+
+def test_a_slow_reader_has_to_wait() -> None:
+    bench = Bench()
+    bench.transport.backlog_bytes = UNSENT_MAX_BYTES + 1
+    bench.receive(FETCH + b"a")
+    assert bench.handled == []
+    assert not bench.transport.reading
+    bench.transport.backlog_bytes = 0
+    bench.connection.drained()
+    assert bench.transport.sent == [b"a"]
+    assert bench.transport.reading

@@ -1,0 +1,79 @@
+"""Frames come out the same however the stream is cut."""
+
+from struct import pack
+
+import pytest
+from barnabas.protocol.errors import DecodeError
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from barnabas.net.frames import SCRATCH_SIZE_BYTES, FrameReader
+
+LIMIT = 4 << 20
+
+
+def feed(reader: FrameReader, data: bytes, cuts: list[int]) -> list[bytes]:
+    """Receive `data` in pieces of at most the sizes in `cuts`, as a socket would deliver it."""
+    frames: list[bytes] = []
+    position = 0
+    turn = 0
+    while position < len(data):
+        buffer = reader.buffer()
+        size = min(len(buffer), cuts[turn % len(cuts)], len(data) - position)
+        turn += 1
+        buffer[:size] = data[position : position + size]
+        del buffer
+        position += size
+        frames += map(bytes, reader.advance(size))
+    return frames
+
+
+def framed(payloads: list[bytes]) -> bytes:
+    return b"".join(pack(">i", len(payload)) + payload for payload in payloads)
+
+
+@given(
+    payloads=st.lists(st.binary(max_size=300), max_size=12),
+    cuts=st.lists(st.integers(1, 400), min_size=1, max_size=8),
+)
+def test_any_cut_gives_the_same_frames(payloads: list[bytes], cuts: list[int]) -> None:
+    assert feed(FrameReader(LIMIT), framed(payloads), cuts) == payloads
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    sizes=st.lists(
+        st.sampled_from(
+            [0, 1, SCRATCH_SIZE_BYTES - 5, SCRATCH_SIZE_BYTES - 4, SCRATCH_SIZE_BYTES, 900_000]
+        ),
+        min_size=1,
+        max_size=5,
+    ),
+    cuts=st.lists(st.integers(1000, 200_000), min_size=1, max_size=4),
+)
+def test_frames_around_the_scratch_size(sizes: list[int], cuts: list[int]) -> None:
+    payloads = [bytes([index + 1]) * size for index, size in enumerate(sizes)]
+    assert feed(FrameReader(LIMIT), framed(payloads), cuts) == payloads
+
+
+@pytest.mark.parametrize("size", [-1, -(2**31), LIMIT + 1, 2**31 - 1])
+def test_a_length_outside_the_limit_is_refused(size: int) -> None:
+    reader = FrameReader(LIMIT)
+    with pytest.raises(DecodeError, match="outside"):
+        feed(reader, pack(">i", size) + b"abc", [64])
+
+
+def test_a_length_alone_allocates_nothing() -> None:
+    reader = FrameReader(LIMIT)
+    feed(reader, pack(">i", LIMIT) + b"x", [64])
+    assert len(reader.buffer()) <= SCRATCH_SIZE_BYTES
+
+
+def test_frames_are_writable_and_independent() -> None:
+    reader = FrameReader(LIMIT)
+    data = framed([b"first", b"second"])
+    buffer = reader.buffer()
+    buffer[: len(data)] = data
+    first, second = reader.advance(len(data))
+    first[0:5] = b"FIRST"
+    assert bytes(second) == b"second"
