@@ -1,0 +1,1 @@
+"""Every message of the protocol, a module per API or per kind of record."""

@@ -1,0 +1,69 @@
+"""ConsumerGroupDescribe: the state of groups that use the consumer protocol (KIP-848)."""
+
+from barnabas.base.ids import Uuid
+from barnabas.protocol.schema import (
+    Message,
+    Struct,
+    array_of,
+    boolean,
+    int8,
+    int16,
+    int32,
+    message,
+    nested,
+    string,
+    struct,
+    uuid,
+)
+
+
+@message(versions="0-1", flexible="0+", api_key=69, listeners=("broker",))
+class ConsumerGroupDescribeRequest(Message):
+    group_ids: list[str] = array_of(string, "0+")
+    include_authorized_operations: bool = boolean("0+")
+
+
+@struct
+class TopicPartitions(Struct):
+    topic_id: Uuid = uuid("0+")
+    topic_name: str = string("0+")
+    partitions: list[int] = array_of(int32, "0+")
+
+
+@struct
+class Assignment(Struct):
+    topic_partitions: list[TopicPartitions] = array_of(TopicPartitions, "0+")
+
+
+@struct
+class Member(Struct):
+    member_id: str = string("0+")
+    instance_id: str | None = string("0+", nullable="0+", default=None)
+    rack_id: str | None = string("0+", nullable="0+", default=None)
+    member_epoch: int = int32("0+")
+    client_id: str = string("0+")
+    client_host: str = string("0+")
+    subscribed_topic_names: list[str] = array_of(string, "0+")
+    subscribed_topic_regex: str | None = string("0+", nullable="0+", default=None)
+    assignment: Assignment = nested(Assignment, "0+")
+    target_assignment: Assignment = nested(Assignment, "0+")
+    member_type: int = int8("1+", default=-1, ignorable=True)
+
+
+@struct
+class DescribedGroup(Struct):
+    error_code: int = int16("0+")
+    error_message: str | None = string("0+", nullable="0+", default=None)
+    group_id: str = string("0+")
+    group_state: str = string("0+")
+    group_epoch: int = int32("0+")
+    assignment_epoch: int = int32("0+")
+    assignor_name: str = string("0+")
+    members: list[Member] = array_of(Member, "0+")
+    authorized_operations: int = int32("0+", default=-(2**31))
+
+
+@message(versions="0-1", flexible="0+", api_key=69)
+class ConsumerGroupDescribeResponse(Message):
+    throttle_time_ms: int = int32("0+")
+    groups: list[DescribedGroup] = array_of(DescribedGroup, "0+")

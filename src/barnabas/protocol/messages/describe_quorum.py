@@ -1,0 +1,84 @@
+"""DescribeQuorum: the state of the raft quorum (KIP-595, KIP-836, KIP-853)."""
+
+from barnabas.base.ids import Uuid
+from barnabas.protocol.schema import (
+    Message,
+    Struct,
+    array_of,
+    int16,
+    int32,
+    int64,
+    message,
+    string,
+    struct,
+    uint16,
+    uuid,
+)
+
+
+@struct
+class DescribeQuorumRequestPartitionData(Struct):
+    partition_index: int = int32("0+")
+
+
+@struct
+class DescribeQuorumRequestTopicData(Struct):
+    topic_name: str = string("0+")
+    partitions: list[DescribeQuorumRequestPartitionData] = array_of(
+        DescribeQuorumRequestPartitionData, "0+"
+    )
+
+
+@message(versions="0-2", flexible="0+", api_key=55, listeners=("broker", "controller"))
+class DescribeQuorumRequest(Message):
+    topics: list[DescribeQuorumRequestTopicData] = array_of(DescribeQuorumRequestTopicData, "0+")
+
+
+@struct
+class ReplicaState(Struct):
+    replica_id: int = int32("0+")
+    replica_directory_id: Uuid = uuid("2+")
+    log_end_offset: int = int64("0+")
+    last_fetch_timestamp: int = int64("1+", default=-1, ignorable=True)
+    last_caught_up_timestamp: int = int64("1+", default=-1, ignorable=True)
+
+
+@struct
+class DescribeQuorumResponsePartitionData(Struct):
+    partition_index: int = int32("0+")
+    error_code: int = int16("0+")
+    error_message: str | None = string("2+", nullable="2+", ignorable=True)
+    leader_id: int = int32("0+")
+    leader_epoch: int = int32("0+")
+    high_watermark: int = int64("0+")
+    current_voters: list[ReplicaState] = array_of(ReplicaState, "0+")
+    observers: list[ReplicaState] = array_of(ReplicaState, "0+")
+
+
+@struct
+class DescribeQuorumResponseTopicData(Struct):
+    topic_name: str = string("0+")
+    partitions: list[DescribeQuorumResponsePartitionData] = array_of(
+        DescribeQuorumResponsePartitionData, "0+"
+    )
+
+
+@struct
+class Listener(Struct):
+    name: str = string("2+", map_key=True)
+    host: str = string("2+")
+    port: int = uint16("2+")
+
+
+@struct
+class Node(Struct):
+    node_id: int = int32("2+", map_key=True)
+    listeners: list[Listener] = array_of(Listener, "2+")
+
+
+@message(versions="0-2", flexible="0+", api_key=55)
+class DescribeQuorumResponse(Message):
+    error_code: int = int16("0+")
+    error_message: str | None = string("2+", nullable="2+", ignorable=True)
+    topics: list[DescribeQuorumResponseTopicData] = array_of(DescribeQuorumResponseTopicData, "0+")
+    nodes: list[Node] = array_of(Node, "2+")

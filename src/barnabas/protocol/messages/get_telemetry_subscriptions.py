@@ -1,0 +1,32 @@
+"""GetTelemetrySubscriptions: which metrics the cluster wants from a client (KIP-714)."""
+
+from barnabas.base.ids import Uuid
+from barnabas.protocol.schema import (
+    Message,
+    array_of,
+    boolean,
+    int8,
+    int16,
+    int32,
+    message,
+    string,
+    uuid,
+)
+
+
+@message(versions="0", flexible="0+", api_key=71, listeners=("broker",))
+class GetTelemetrySubscriptionsRequest(Message):
+    client_instance_id: Uuid = uuid("0+")
+
+
+@message(versions="0", flexible="0+", api_key=71)
+class GetTelemetrySubscriptionsResponse(Message):
+    throttle_time_ms: int = int32("0+")
+    error_code: int = int16("0+")
+    client_instance_id: Uuid = uuid("0+")
+    subscription_id: int = int32("0+")
+    accepted_compression_types: list[int] = array_of(int8, "0+")
+    push_interval_ms: int = int32("0+")
+    telemetry_max_bytes: int = int32("0+")
+    delta_temporality: bool = boolean("0+")
+    requested_metrics: list[str] = array_of(string, "0+")

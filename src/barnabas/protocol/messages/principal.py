@@ -1,0 +1,10 @@
+"""A principal as a broker passes it on inside an envelope (KIP-590)."""
+
+from barnabas.protocol.schema import Message, boolean, message, string
+
+
+@message(versions="0", flexible="0+")
+class DefaultPrincipalData(Message):
+    type: str = string("0+")
+    name: str = string("0+")
+    token_authenticated: bool = boolean("0+")

@@ -1,0 +1,15 @@
+"""UnregisterBroker: remove a broker for good (KIP-631)."""
+
+from barnabas.protocol.schema import Message, int16, int32, message, string
+
+
+@message(versions="0", flexible="0+", api_key=64, listeners=("broker", "controller"))
+class UnregisterBrokerRequest(Message):
+    broker_id: int = int32("0+")
+
+
+@message(versions="0", flexible="0+", api_key=64)
+class UnregisterBrokerResponse(Message):
+    throttle_time_ms: int = int32("0+")
+    error_code: int = int16("0+")
+    error_message: str | None = string("0+", nullable="0+")

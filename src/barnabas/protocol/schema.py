@@ -1,0 +1,471 @@
+"""How a message is declared: once, for all its versions, as a typed class.
+
+    @message(versions="4-18", flexible="12+", api_key=1, listeners=("broker", "controller"))
+    class FetchRequest(Message):
+        max_wait_ms: int = int32("0+")
+        topics: list[FetchTopic] = array_of(FetchTopic, "0+")
+
+Each field names the versions that carry it. `nullable` names those in which it may be None,
+`tagged` those in which it travels among the tagged fields at the end of its struct (KIP-482).
+A field that a version lacks takes its default when decoded, and must hold its default when
+encoded unless it is `ignorable`. Structs are declared above what uses them.
+
+The functions below only look like values: the decorators take what they return, a `Field`, out
+of the class body, and leave a slotted class whose constructor takes keywords only. Neither
+constructors nor codecs exist before their first use; a node that starts pays for none of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    NamedTuple,
+    TypeVar,
+    cast,
+    dataclass_transform,
+    overload,
+)
+
+from barnabas.base.ids import ZERO_UUID, Uuid
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from barnabas.base.disk import Buffer
+
+T = TypeVar("T")
+S = TypeVar("S", bound="Struct")
+
+VERSION_MAX = 32767
+
+
+class Versions(NamedTuple):
+    """An inclusive range of versions; `first > last` is the empty one."""
+
+    first: int
+    last: int
+
+    def covers(self, version: int) -> bool:
+        """Whether `version` lies in the range."""
+        return self.first <= version <= self.last
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no version lies in the range."""
+        return self.first > self.last
+
+
+NO_VERSIONS = Versions(0, -1)
+
+
+@cache
+def parse_versions(text: str | None) -> Versions:
+    """Read `3`, `2-5`, `4+` or `none`. None is the empty range. Raises ValueError otherwise."""
+    if text is None or text == "none":
+        return NO_VERSIONS
+    if text.endswith("+"):
+        return Versions(int(text[:-1]), VERSION_MAX)
+    first, _, last = text.partition("-")
+    return Versions(int(first), int(last or first))
+
+
+class FieldType(NamedTuple):
+    """`kind` is Kafka's name of a primitive, or `array` (of `element`) or `struct`."""
+
+    kind: str
+    element: FieldType | None = None
+    struct: type[Struct] | None = None
+
+
+@dataclass(slots=True)
+class Field:
+    """One declared field. `default` is a value; for a list or a struct it is None or EMPTY."""
+
+    type: FieldType
+    versions: Versions
+    default: Any
+    nullable: Versions
+    tagged: Versions
+    tag: int
+    ignorable: bool
+    map_key: bool
+    flexible: Versions | None
+    name: str = ""
+
+
+class Empty:
+    """The default of a field whose value is mutable: a new list, or a struct of defaults."""
+
+    def __repr__(self) -> str:
+        return "EMPTY"
+
+
+EMPTY = Empty()
+
+
+@dataclass(slots=True)
+class Schema:
+    """What the decorators gathered: the fields, and for a message its versions and its place."""
+
+    fields: tuple[Field, ...]
+    versions: Versions = NO_VERSIONS
+    flexible: Versions = NO_VERSIONS
+    api_key: int | None = None
+    listeners: tuple[str, ...] = ()
+    latest_version_unstable: bool = False
+
+
+class Struct:
+    """A group of fields. `unknown_tags` keeps (tag, bytes) pairs that no field claims."""
+
+    __slots__ = ("unknown_tags",)
+
+    SCHEMA: ClassVar[Schema] = Schema(())
+    unknown_tags: list[tuple[int, bytes]] | None
+
+    def __init__(self, **values: Any) -> None:
+        """Replace this constructor by the compiled one of the class, then run that."""
+        cls = type(self)
+        init = _compile_init(cls)
+        type.__setattr__(cls, "__init__", init)
+        init(self, **values)
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        return self.unknown_tags == other.unknown_tags and all(
+            getattr(self, field.name) == getattr(other, field.name) for field in self.SCHEMA.fields
+        )
+
+    __hash__ = None  # type: ignore[assignment]  # mutable, as a dataclass with eq would be
+
+    def __repr__(self) -> str:
+        shown = [f"{field.name}={getattr(self, field.name)!r}" for field in self.SCHEMA.fields]
+        if self.unknown_tags:
+            shown.append(f"unknown_tags={self.unknown_tags!r}")
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+
+class Message(Struct):
+    """A struct that stands alone: it has versions, and `codec` turns it into bytes."""
+
+    __slots__ = ()
+
+
+@dataclass_transform(kw_only_default=True)
+def struct(cls: type[S]) -> type[S]:
+    """Class decorator of a struct that messages contain."""
+    return _slotted(cls, Schema(_take_fields(cls)))
+
+
+@dataclass_transform(kw_only_default=True)
+def message(
+    *,
+    versions: str,
+    flexible: str = "none",
+    api_key: int | None = None,
+    listeners: tuple[str, ...] = (),
+    latest_version_unstable: bool = False,
+) -> Callable[[type[S]], type[S]]:
+    """Class decorator of a message.
+
+    `flexible` names the versions with compact lengths and tagged fields. `api_key` is the API's
+    number, or the type of a metadata or coordinator record.
+    """
+
+    def declare(cls: type[S]) -> type[S]:
+        schema = Schema(
+            _take_fields(cls),
+            parse_versions(versions),
+            parse_versions(flexible),
+            api_key,
+            listeners,
+            latest_version_unstable,
+        )
+        return _slotted(cls, schema)
+
+    return declare
+
+
+def boolean(
+    versions: str,
+    *,
+    default: bool = False,
+    tagged: str | None = None,
+    tag: int = -1,
+    ignorable: bool = False,
+) -> bool:
+    """One byte; anything but zero is true."""
+    return cast("bool", _field("bool", versions, default, None, tagged, tag, ignorable))
+
+
+def float64(versions: str, *, default: float = 0.0, ignorable: bool = False) -> float:
+    """Eight bytes, IEEE 754."""
+    return cast("float", _field("float64", versions, default, None, None, -1, ignorable))
+
+
+def _integer(kind: str) -> Callable[..., int]:
+    def declare(
+        versions: str,
+        *,
+        default: int = 0,
+        tagged: str | None = None,
+        tag: int = -1,
+        ignorable: bool = False,
+        map_key: bool = False,
+    ) -> int:
+        return cast("int", _field(kind, versions, default, None, tagged, tag, ignorable, map_key))
+
+    _ELEMENT_KINDS[declare] = kind
+    return declare
+
+
+_ELEMENT_KINDS: dict[object, str] = {}
+"""What `array_of` is given for a primitive element: the function that declares such a field."""
+
+int8 = _integer("int8")
+int16 = _integer("int16")
+uint16 = _integer("uint16")
+int32 = _integer("int32")
+uint32 = _integer("uint32")
+int64 = _integer("int64")
+
+
+def uuid(
+    versions: str,
+    *,
+    default: Uuid = ZERO_UUID,
+    tagged: str | None = None,
+    tag: int = -1,
+    ignorable: bool = False,
+    map_key: bool = False,
+) -> Uuid:
+    """Sixteen bytes."""
+    return cast("Uuid", _field("uuid", versions, default, None, tagged, tag, ignorable, map_key))
+
+
+@overload
+def string(
+    versions: str,
+    *,
+    default: str = ...,
+    tagged: str | None = ...,
+    tag: int = ...,
+    ignorable: bool = ...,
+    map_key: bool = ...,
+) -> str: ...
+@overload
+def string(
+    versions: str,
+    *,
+    nullable: str,
+    default: str | None = ...,
+    tagged: str | None = ...,
+    tag: int = ...,
+    ignorable: bool = ...,
+    map_key: bool = ...,
+    flexible: str | None = ...,
+) -> str | None: ...
+def string(
+    versions: str,
+    *,
+    nullable: str | None = None,
+    default: str | None = "",
+    tagged: str | None = None,
+    tag: int = -1,
+    ignorable: bool = False,
+    map_key: bool = False,
+    flexible: str | None = None,
+) -> str | None:
+    """UTF-8, at most 32767 bytes. `flexible` overrides the message's (the request header does)."""
+    field = _field("string", versions, default, nullable, tagged, tag, ignorable, map_key, flexible)
+    return cast("str | None", field)
+
+
+@overload
+def binary(versions: str, *, default: bytes = ..., ignorable: bool = ...) -> bytes: ...
+@overload
+def binary(
+    versions: str, *, nullable: str, default: bytes | None = ..., ignorable: bool = ...
+) -> bytes | None: ...
+def binary(
+    versions: str,
+    *,
+    nullable: str | None = None,
+    default: bytes | None = b"",
+    ignorable: bool = False,
+) -> bytes | None:
+    """Kafka's `bytes`: copied out of the frame when decoded."""
+    return cast("bytes | None", _field("bytes", versions, default, nullable, None, -1, ignorable))
+
+
+@overload
+def record_batches(versions: str, *, ignorable: bool = ...) -> Buffer: ...
+@overload
+def record_batches(versions: str, *, nullable: str, ignorable: bool = ...) -> Buffer | None: ...
+def record_batches(
+    versions: str,
+    *,
+    nullable: str | None = None,
+    ignorable: bool = False,
+) -> Buffer | None:
+    """Kafka's `records`: a view into the frame when decoded; a part of its own when encoded.
+
+    The default is None where some version allows it, else no bytes.
+    """
+    default = b"" if nullable is None else None
+    field = _field("records", versions, default, nullable, None, -1, ignorable)
+    return cast("Buffer | None", field)
+
+
+@overload
+def array_of(
+    element: Callable[..., T],
+    versions: str,
+    *,
+    default: Empty = ...,
+    tagged: str | None = ...,
+    tag: int = ...,
+    ignorable: bool = ...,
+) -> list[T]: ...
+@overload
+def array_of(
+    element: Callable[..., T],
+    versions: str,
+    *,
+    nullable: str,
+    default: Empty | None = ...,
+    tagged: str | None = ...,
+    tag: int = ...,
+    ignorable: bool = ...,
+) -> list[T] | None: ...
+def array_of(
+    element: Callable[..., T],
+    versions: str,
+    *,
+    nullable: str | None = None,
+    default: Empty | None = EMPTY,
+    tagged: str | None = None,
+    tag: int = -1,
+    ignorable: bool = False,
+) -> list[T] | None:
+    """A list of `element`: a struct class, or the function that declares a primitive field."""
+    kind = _ELEMENT_KINDS.get(element)
+    if kind is None:
+        of = FieldType("struct", struct=cast("type[Struct]", element))
+    else:
+        of = FieldType(kind)
+    field = _field(FieldType("array", of), versions, default, nullable, tagged, tag, ignorable)
+    return cast("list[T] | None", field)
+
+
+@overload
+def nested(
+    cls: type[S],
+    versions: str,
+    *,
+    default: Empty = ...,
+    tagged: str | None = ...,
+    tag: int = ...,
+    ignorable: bool = ...,
+) -> S: ...
+@overload
+def nested(
+    cls: type[S],
+    versions: str,
+    *,
+    nullable: str,
+    default: Empty | None = ...,
+    tagged: str | None = ...,
+    tag: int = ...,
+    ignorable: bool = ...,
+) -> S | None: ...
+def nested(
+    cls: type[S],
+    versions: str,
+    *,
+    nullable: str | None = None,
+    default: Empty | None = EMPTY,
+    tagged: str | None = None,
+    tag: int = -1,
+    ignorable: bool = False,
+) -> S | None:
+    """One struct."""
+    of = FieldType("struct", struct=cls)
+    return cast("S | None", _field(of, versions, default, nullable, tagged, tag, ignorable))
+
+
+def _field(
+    kind: str | FieldType,
+    versions: str,
+    default: object,
+    nullable: str | None,
+    tagged: str | None,
+    tag: int,
+    ignorable: bool,
+    map_key: bool = False,
+    flexible: str | None = None,
+) -> Field:
+    return Field(
+        FieldType(kind) if isinstance(kind, str) else kind,
+        parse_versions(versions),
+        default,
+        parse_versions(nullable),
+        parse_versions(tagged),
+        tag,
+        ignorable,
+        map_key,
+        None if flexible is None else parse_versions(flexible),
+    )
+
+
+_ELEMENT_KINDS |= {boolean: "bool", float64: "float64", uuid: "uuid", string: "string"}
+_ELEMENT_KINDS[binary] = "bytes"
+
+
+def _take_fields(cls: type[Struct]) -> tuple[Field, ...]:
+    """The fields in the order of the class body, each told its name."""
+    fields = []
+    for name, value in vars(cls).items():
+        if isinstance(value, Field):
+            value.name = name
+            fields.append(value)
+    return tuple(fields)
+
+
+def _slotted(cls: type[S], schema: Schema) -> type[S]:
+    """The same class with slots in place of class attributes."""
+    body = {
+        name: value
+        for name, value in vars(cls).items()
+        if name not in ("__dict__", "__weakref__") and not isinstance(value, Field)
+    }
+    body["__slots__"] = tuple(field.name for field in schema.fields)
+    body["__qualname__"] = cls.__qualname__
+    body["SCHEMA"] = schema
+    return cast("type[S]", type(cls.__name__, cls.__bases__, body))
+
+
+def _compile_init(cls: type[Struct]) -> Callable[..., None]:
+    """A constructor that takes every field as a keyword and stores it."""
+    parameters, stores = [], ["self.unknown_tags = None"]
+    scope: dict[str, Any] = {"EMPTY": EMPTY}
+    for field in cls.SCHEMA.fields:
+        name, value = field.name, field.name
+        if field.default is EMPTY:
+            fresh = "[]"
+            if field.type.struct is not None:
+                scope[f"new_{name}"] = field.type.struct
+                fresh = f"new_{name}()"
+            parameters.append(f"{name}=EMPTY")
+            value = f"{fresh} if {name} is EMPTY else {name}"
+        else:
+            parameters.append(f"{name}={field.default!r}")
+        stores.append(f"self.{name} = {value}")
+    head = f"def __init__(self, {'*, ' if parameters else ''}{', '.join(parameters)}):"
+    exec("\n    ".join([head, *stores]), scope)  # the text holds declared names only
+    return cast("Callable[..., None]", scope["__init__"])
