@@ -109,7 +109,7 @@ def _snappy_compress(data: Buffer, level: int | None) -> bytes:
 
 def _snappy_decompress(data: Buffer, size_max: int) -> bytes:
     view = memoryview(data)
-    if view[:8] != SNAPPY_JAVA_MAGIC:
+    if bytes(view[:8]) != SNAPPY_JAVA_MAGIC:
         return _snappy_block(view, size_max)
     if len(view) < len(SNAPPY_JAVA_HEAD):
         raise CorruptBatchError("snappy head ends too early")
@@ -118,7 +118,9 @@ def _snappy_decompress(data: Buffer, size_max: int) -> bytes:
     parts = []
     total = 0
     while position < end:
-        if view[position : position + 8] == SNAPPY_JAVA_MAGIC:  # streams may follow each other
+        if (
+            bytes(view[position : position + 8]) == SNAPPY_JAVA_MAGIC
+        ):  # streams may follow each other
             position += len(SNAPPY_JAVA_HEAD)
             continue
         block_size = int.from_bytes(view[position : position + 4], "big")
@@ -222,11 +224,8 @@ def _zstd_frame(frame: memoryview, size_bound: int) -> Iterator[bytes]:
     if size_bound == 0:
         return
     if size_bound <= ZSTD_ONE_SHOT_SIZE_BYTES_MAX:
-        declared = zstandard.get_frame_parameters(frame).content_size
-        if declared == zstandard.CONTENTSIZE_UNKNOWN or declared <= size_bound:
-            yield _zstd_decompressor.decompress(frame, max_output_size=size_bound)
-            return
-        raise CorruptBatchError(f"zstd frame declares {declared} bytes and holds {size_bound}")
+        yield _zstd_decompressor.decompress(frame, max_output_size=size_bound)
+        return
     with _zstd_decompressor.stream_reader(frame) as reader:
         while chunk := reader.read(CHUNK_SIZE_BYTES):
             yield chunk
@@ -260,6 +259,9 @@ def _zstd_frame_extent(view: memoryview, position: int, end: int) -> tuple[int, 
         position += 4
     if position > end:
         raise CorruptBatchError("zstd frame ends too early")
+    declared = parameters.content_size
+    if declared != zstandard.CONTENTSIZE_UNKNOWN and declared > size_bound:
+        raise CorruptBatchError(f"zstd frame declares {declared} bytes and holds {size_bound}")
     return position, size_bound
 
 

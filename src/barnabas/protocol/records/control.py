@@ -150,7 +150,10 @@ def decode_control(record: Record) -> ControlMessage | None:
         if len(value) < _END_TXN_VALUE.size:
             raise CorruptBatchError(f"control record {record.offset} has no coordinator epoch")
         return EndTxn(kind is ControlType.COMMIT, _END_TXN_VALUE.unpack_from(value)[1])
-    return decode(_MESSAGES[kind], min(version, _LATEST_VERSIONS.get(kind, 0)), value)
+    message: ControlMessage = decode(
+        _MESSAGES[kind], min(version, _LATEST_VERSIONS.get(kind, 0)), value
+    )
+    return message
 
 
 def _encode_record(message: ControlMessage, timestamp_ms: int) -> Record:

@@ -35,7 +35,11 @@ from barnabas.protocol.records.batch import (
     TimestampType,
     read_header,
 )
-from barnabas.protocol.records.compression import compress, decompress
+from barnabas.protocol.records.compression import (
+    DECOMPRESSED_SIZE_BYTES_MAX,
+    compress,
+    decompress,
+)
 from barnabas.protocol.records.walk import (
     NULL,
     VARINT_BYTES_MAX,
@@ -222,7 +226,7 @@ def _records_of(buffer: Buffer, position: int, header: BatchHeader) -> bytes:
     end = position + header.batch_length + LOG_OVERHEAD_BYTES
     view = memoryview(buffer)[position + HEADER_SIZE_BYTES : end]
     if header.attributes & CODEC_MASK and len(view):
-        return decompress(header.codec, view)
+        return decompress(header.codec, view, size_max=DECOMPRESSED_SIZE_BYTES_MAX)
     return bytes(view)
 
 

@@ -18,9 +18,8 @@ This is the broker's most often executed loop, in plain Python, so it has three 
 `bench/records.py` measures it.
 """
 
+import struct
 from collections.abc import Callable
-from struct import Struct
-from struct import error as StructError
 from typing import Final, NamedTuple
 
 from barnabas.protocol.errors import DecodeError
@@ -62,24 +61,21 @@ def walk_records(data: bytes, count: int, *, keys_required: bool) -> None:
     first that is not, MissingKeyError for a null key when `keys_required`.
     """
     position = index = attempts = 0
-    try:
-        while index < count:
-            start = position
-            position = _verify_record(data, position, index, keys_required)
-            index += 1
-            shape = _shape_of(data, start, index)
-            if shape is None:
+    while index < count:
+        start = position
+        position = _verify_record(data, position, index, keys_required)
+        index += 1
+        shape = _shape_of(data, start, index)
+        if shape is None:
+            continue
+        if attempts < RUN_ATTEMPTS_MAX:
+            attempts += 1
+            run_length = _verify_run(data, start, position, index, count, shape)
+            if run_length:
+                index += run_length
+                position += run_length * (position - start)
                 continue
-            if attempts < RUN_ATTEMPTS_MAX:
-                attempts += 1
-                run_length = _verify_run(data, start, position, index, count, shape)
-                if run_length:
-                    index += run_length
-                    position += run_length * (position - start)
-                    continue
-            index, position = _follow_shape(data, position, index, count, shape, keys_required)
-    except IndexError:
-        raise BadRecordError(index, "ends after the batch") from None
+        index, position = _follow_shape(data, position, index, count, shape, keys_required)
     if position != len(data):
         raise BadRecordError(count, f"{len(data) - position} bytes follow the last record")
 
@@ -128,11 +124,11 @@ for _length in range(LENGTH_TABLE_MAX):
 
 def _make_shape(length_width: int, timestamp_width: int, delta_width: int) -> _Shape:
     code = {1: "B", 2: "H"}
-    layout = Struct(
+    layout = struct.Struct(
         f"<{code[length_width]}x{code[timestamp_width]}{code[delta_width]}B{code[length_width]}"
     )
     return _Shape(
-        unpack=layout.unpack_from,  # type: ignore[arg-type]  # five fields, as the format says
+        unpack=layout.unpack_from,
         deltas=_DELTAS,
         strides=_STRIDES_SHORT if length_width == 1 else _STRIDES_LONG,
         timestamp_mask=0x80 if timestamp_width == 1 else 0x8080,
@@ -169,10 +165,7 @@ def _shape_of(data: bytes, position: int, index: int) -> _Shape | None:
 def _follow_shape(
     data: bytes, position: int, index: int, count: int, shape: _Shape, keys_required: bool
 ) -> tuple[int, int]:
-    """Check records from `position` on while most have `shape`; returns (index, position).
-
-    Raises BadRecordError, or IndexError where data ends before a record does.
-    """
+    """Check records from `position` on while most have `shape`; returns (index, position)."""
     unpack, deltas, strides, timestamp_mask, timestamp_flags, key_at, _, index_end = shape
     overhead = key_at + 2  # the key's length and the count of headers
     values = _VALUES
@@ -207,7 +200,7 @@ def _follow_shape(
                 if irregular == IRREGULAR_RECORDS_MAX:
                     return index + 1, position
             index += 1
-    except (IndexError, StructError):
+    except (IndexError, struct.error):
         # Short of bytes, or a long key taken for what it is not: the slow way knows.
         position = _verify_record(data, position, index, keys_required)
         index += 1
@@ -268,29 +261,29 @@ def _verify_run(
 
 
 def _verify_record(data: bytes, position: int, index: int, keys_required: bool) -> int:
-    """Check any record, with varints of all widths and headers; returns where it ends.
-
-    Raises BadRecordError, or IndexError where `data` ends first.
-    """
-    body_size, position = read_varint(data, position, index, VARINT_BYTES_MAX)
-    end = position + body_size
-    if body_size < 0 or end > len(data):
-        raise BadRecordError(index, f"has length {body_size}")
-    _, position = read_varint(data, position + 1, index, VARLONG_BYTES_MAX)
-    delta, position = read_varint(data, position, index, VARINT_BYTES_MAX)
-    if delta != index:
-        raise BadRecordError(index, f"has offset delta {delta}")
-    key_size, position = read_varint(data, position, index, VARINT_BYTES_MAX)
-    if key_size >= 0:
-        position += key_size
-    elif keys_required:
-        raise MissingKeyError(index)
-    value_size, position = read_varint(data, position, index, VARINT_BYTES_MAX)
-    if value_size > 0:
-        position += value_size
-    header_count, position = read_varint(data, position, index, VARINT_BYTES_MAX)
-    if header_count:
-        position = _verify_headers(data, position, end, index, header_count)
+    """Check any record, with varints of all widths and headers; returns where it ends."""
+    try:
+        body_size, position = read_varint(data, position, index, VARINT_BYTES_MAX)
+        end = position + body_size
+        if body_size < 0 or end > len(data):
+            raise BadRecordError(index, f"has length {body_size}")
+        _, position = read_varint(data, position + 1, index, VARLONG_BYTES_MAX)
+        delta, position = read_varint(data, position, index, VARINT_BYTES_MAX)
+        if delta != index:
+            raise BadRecordError(index, f"has offset delta {delta}")
+        key_size, position = read_varint(data, position, index, VARINT_BYTES_MAX)
+        if key_size >= 0:
+            position += key_size
+        elif keys_required:
+            raise MissingKeyError(index)
+        value_size, position = read_varint(data, position, index, VARINT_BYTES_MAX)
+        if value_size > 0:
+            position += value_size
+        header_count, position = read_varint(data, position, index, VARINT_BYTES_MAX)
+        if header_count:
+            position = _verify_headers(data, position, end, index, header_count)
+    except IndexError:
+        raise BadRecordError(index, "ends after the batch") from None
     if position != end:
         raise BadRecordError(index, f"ends {end - position} bytes after its last part")
     return end
