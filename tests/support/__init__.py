@@ -1,0 +1,1 @@
+"""What tests share: real processes, and conditions to wait for."""

@@ -1,0 +1,105 @@
+"""A node as a process of its own, which a test may kill."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+START_TIMEOUT_S = 30
+POLL_S = 0.02
+
+
+def wait_until(condition: Callable[[], bool], what: str, timeout_s: float = START_TIMEOUT_S) -> None:
+    """Poll `condition`; fails with `what` when it does not come true in time."""
+    deadline = time.monotonic() + timeout_s
+    while not condition():
+        assert time.monotonic() < deadline, f"{what} did not happen within {timeout_s} s"
+        time.sleep(POLL_S)  # between two looks at another process, which cannot call back
+
+
+def free_port() -> int:
+    """A port that was free a moment ago."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port: int = server.getsockname()[1]
+        return port
+
+
+class NodeProcess:
+    """`barnabas start` over one directory; it can be killed and started again."""
+
+    def __init__(self, directory: Path, overrides: dict[str, str] | None = None) -> None:
+        self.directory = directory
+        self.port = free_port()
+        self.controller_port = free_port()
+        self.output = directory / "node.out"
+        self.process: subprocess.Popen[bytes] | None = None
+        directory.mkdir(parents=True, exist_ok=True)
+        self.properties = directory / "server.properties"
+        settings = {
+            "process.roles": "broker,controller",
+            "node.id": "1",
+            "listeners": (
+                f"PLAINTEXT://127.0.0.1:{self.port},CONTROLLER://127.0.0.1:{self.controller_port}"
+            ),
+            "controller.listener.names": "CONTROLLER",
+            "controller.quorum.voters": f"1@127.0.0.1:{self.controller_port}",
+            "log.dirs": str(directory / "data"),
+            "offsets.topic.num.partitions": "4",
+            "offsets.topic.replication.factor": "1",
+            "group.initial.rebalance.delay.ms": "0",
+        } | (overrides or {})
+        self.properties.write_text("".join(f"{k}={v}\n" for k, v in settings.items()))
+        self.cli("storage", "format", "--config", str(self.properties), "--cluster-id", "x" * 22)
+
+    @property
+    def bootstrap_servers(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    def cli(self, *arguments: str) -> str:
+        """Run a `barnabas` command to its end; fails if it does."""
+        done = subprocess.run(
+            [sys.executable, "-m", "barnabas", *arguments],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def start(self) -> None:
+        """Start, and wait until the node answers on its port."""
+        with self.output.open("ab") as output:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "barnabas", "start", str(self.properties)],
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+            )
+        wait_until(self._answers, "the node's start")
+
+    def _answers(self) -> bool:
+        assert self.process is not None
+        assert self.process.poll() is None, self.output.read_text()
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", self.port)) == 0
+
+    def kill(self) -> None:
+        """SIGKILL: nothing is flushed, closed or told."""
+        assert self.process is not None
+        self.process.kill()
+        self.process.wait()
+
+    def stop(self) -> int:
+        """SIGTERM; returns the exit code. Harmless when it has ended."""
+        if self.process is None:
+            return 0
+        if self.process.poll() is None:
+            os.kill(self.process.pid, signal.SIGTERM)
+        return self.process.wait(START_TIMEOUT_S)
