@@ -225,7 +225,7 @@ class GeneratorProgress(TypedDict):
     published: int
     """Distinct events acknowledged since the run began (restarts included)."""
     planned: int | None
-    """Estimate of the number at the end; None without --seconds."""
+    """The number at the end (an estimate from 100,000 on); None without --seconds."""
     fraction: float | None
     """0.0 to 1.0 of the event time planned."""
     event_time_ms: int

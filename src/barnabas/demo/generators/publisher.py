@@ -1,0 +1,123 @@
+"""Publishing through confluent-kafka, and knowing what has been acknowledged.
+
+Records are published in numbered steps. `acknowledged_through` is the greatest step such that its
+records and all before it are in the log: progress is derived from that alone.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any, Final
+
+from confluent_kafka import KafkaError, Message, Producer
+
+from barnabas.demo.contract import STATIONS, Station
+from barnabas.demo.generators.delivery import Delivery
+
+_POLL_SECONDS: Final = 0.05
+
+
+class PublishError(Exception):
+    """The cluster refused a record for good."""
+
+
+class Publisher:
+    """An idempotent producer (acks=all) that counts what is still unacknowledged, step by step."""
+
+    def __init__(self, bootstrap_servers: str) -> None:
+        self._producer = Producer(
+            {
+                "bootstrap.servers": bootstrap_servers,
+                "client.id": "barnabas-demo-generators",
+                "enable.idempotence": True,
+                "acks": "all",
+                "linger.ms": 20,
+                "compression.type": "lz4",
+                # Java's partitioner, so that any client finds a key in the same partition.
+                "partitioner": "murmur2_random",
+                # Never give up on a record: a broker that is away for long only stalls the run.
+                "message.timeout.ms": 0,
+                "error_cb": self._on_client_error,
+                "log_level": 2,
+            }
+        )
+        self._unacknowledged: dict[int, int] = {}
+        """Records in flight, by step; steps ascend."""
+        self._last_step = -1
+        self._failure: KafkaError | None = None
+        self.records_acknowledged = 0
+
+    @property
+    def acknowledged_through(self) -> int:
+        """The greatest step of which, and of all steps before it, nothing is in flight."""
+        oldest = next(iter(self._unacknowledged), None)
+        return self._last_step if oldest is None else oldest - 1
+
+    def publish_stations(self, stations: list[Station]) -> None:
+        """Publish the station table and return once it is acknowledged.
+
+        The table is complete before any event exists, so an event never misses its station.
+        Raises PublishError.
+        """
+        self.begin_step(0)
+        for station in stations:
+            self._send(0, STATIONS, station["station_id"], dict(station))
+        self.wait_through(0, lambda: False)
+
+    def begin_step(self, step: int) -> None:
+        """Open a step: the records published from here on belong to it. Steps never descend."""
+        assert step >= self._last_step
+        self._last_step = step
+        self._unacknowledged.setdefault(step, 0)
+
+    def publish(self, step: int, delivery: Delivery) -> None:
+        """Hand one record of the open step to the producer. Raises PublishError."""
+        self._send(step, delivery.topic, delivery.key, delivery.value)
+
+    def wait_through(self, step: int, stop: Callable[[], bool]) -> bool:
+        """Wait until `step` is acknowledged or `stop` says so; returns whether it is.
+
+        Raises PublishError.
+        """
+        while True:
+            self._close_finished(step)
+            if self.acknowledged_through >= step:
+                return True
+            if stop():
+                return False
+            self.poll(_POLL_SECONDS)
+
+    def poll(self, seconds: float) -> None:
+        """Serve acknowledgements for up to `seconds`. Raises PublishError."""
+        self._producer.poll(seconds)
+        if self._failure is not None:
+            raise PublishError(self._failure.str())
+
+    def _close_finished(self, through_step: int) -> None:
+        while self._unacknowledged:
+            oldest = next(iter(self._unacknowledged))
+            if oldest > through_step or self._unacknowledged[oldest]:
+                return
+            del self._unacknowledged[oldest]
+
+    def _send(self, step: int, topic: str, key: str, value: dict[str, Any]) -> None:
+        def acknowledged(error: KafkaError | None, _: Message) -> None:
+            if error is not None:
+                self._failure = error
+                return
+            self.records_acknowledged += 1
+            self._unacknowledged[step] -= 1
+
+        self._unacknowledged[step] += 1
+        payload = json.dumps(value, separators=(",", ":"))
+        while True:
+            try:
+                self._producer.produce(topic, payload, key, on_delivery=acknowledged)
+                return
+            except BufferError:
+                self.poll(_POLL_SECONDS)
+
+    def _on_client_error(self, error: KafkaError) -> None:
+        if error.fatal():
+            self._failure = error

@@ -1,0 +1,163 @@
+"""A run of the generator: simulate, publish at the right moment, keep checkpoints.
+
+Exactly where it was: a checkpoint of minute m is written once every record up to m is acknowledged.
+A run that is killed sends what came after its checkpoint again, with the same event ids, so the
+pipeline's de-duplication counts it once; a run that is stopped has nothing to send again.
+
+Bounded lateness: no record of minute m is sent before everything up to minute m - IN_FLIGHT_MINUTES
+is acknowledged. However slow a broker or a partition is, an event therefore arrives for the first
+time at most LATE_MS_MAX + (IN_FLIGHT_MINUTES + 1) minutes after the newest one, which is within the
+watermark's delay, and no event is ever dropped as too late.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import deque
+from collections.abc import Callable
+from threading import Event as Flag
+from typing import Any, Final
+
+from barnabas.demo.contract import MINUTE_MS, WATERMARK_DELAY_MS, GeneratorProgress, Plan, Truth
+from barnabas.demo.generators.delivery import LATE_MS_MAX, Delivery
+from barnabas.demo.generators.publisher import Publisher
+from barnabas.demo.generators.simulation import World, events_planned
+from barnabas.demo.generators.state import load_or_create, store
+from barnabas.demo.generators.topics import ensure_topics
+
+IN_FLIGHT_MINUTES: Final = 4
+assert LATE_MS_MAX + (IN_FLIGHT_MINUTES + 1) * MINUTE_MS < WATERMARK_DELAY_MS
+
+_CHECKPOINT_SECONDS: Final = 1.0
+_REPORT_SECONDS: Final = 1.0
+_PACE_SECONDS: Final = 0.02
+_STOP_SECONDS_MAX: Final = 10.0
+
+Report = Callable[[GeneratorProgress], None]
+
+
+class UnfinishedError(Exception):
+    """Asked to stop, but the cluster does not acknowledge what was sent."""
+
+
+class GeneratorRun:
+    """Publishes a plan's events from where its state directory stands.
+
+    With `paced=False` everything is sent as fast as the cluster takes it.
+    """
+
+    def __init__(
+        self, bootstrap_servers: str, state_directory: str, plan: Plan, *, paced: bool = True
+    ) -> None:
+        self._bootstrap_servers = bootstrap_servers
+        self._directory = state_directory
+        self._paced = paced
+        self._world = load_or_create(state_directory, plan)
+        self._checkpoints: deque[tuple[int, dict[str, Any], Truth]] = deque()
+        self._events_acknowledged = self._world.events
+        self._events_planned = events_planned(plan)
+        self._checkpointed_at = 0.0
+        self._stop = Flag()
+        self._stop_deadline = math.inf
+
+    def stop(self) -> None:
+        """Ask `run` to end cleanly; safe from a signal handler or another thread."""
+        self._stop_deadline = time.monotonic() + _STOP_SECONDS_MAX
+        self._stop.set()
+
+    def run(self, report: Report = lambda progress: None) -> Truth:
+        """Publish until the plan is done or `stop` is called; returns the truth.
+
+        Raises PublishError or confluent_kafka.KafkaException where the cluster refuses, and
+        UnfinishedError where it does not acknowledge the rest within 10 seconds after `stop`.
+        """
+        world = self._world
+        if not world.at_end:
+            ensure_topics(self._bootstrap_servers)
+            publisher = Publisher(self._bootstrap_servers)
+            publisher.publish_stations(world.stations)
+            self._publish(world, publisher, report)
+            publisher.begin_step(world.minutes + 1)
+            for delivery in world.release_held():
+                publisher.publish(world.minutes + 1, delivery)
+            self._wait_through(world.minutes + 1, publisher)
+        truth = world.truth()
+        store(self._directory, world.snapshot(), truth)
+        self._events_acknowledged = world.events
+        report(self._progress())
+        return truth
+
+    def _publish(self, world: World, publisher: Publisher, report: Report) -> None:
+        clock = _Pace(world.time_ms, world.plan["acceleration"] if self._paced else None)
+        reported_at = time.monotonic()
+        while not world.at_end and not self._stop.is_set():
+            deliveries = world.step()
+            step = world.minutes
+            # What is sent is finished even when asked to stop: the checkpoint is of whole minutes.
+            self._wait_through(step - IN_FLIGHT_MINUTES, publisher)
+            publisher.begin_step(step)
+            for delivery in deliveries:
+                if not self._stop.is_set():
+                    clock.wait_for(delivery, publisher)
+                publisher.publish(step, delivery)
+            self._checkpoint(world, publisher)
+            if time.monotonic() - reported_at >= _REPORT_SECONDS:
+                reported_at = time.monotonic()
+                report(self._progress())
+
+    def _checkpoint(self, world: World, publisher: Publisher) -> None:
+        if time.monotonic() - self._checkpointed_at >= _CHECKPOINT_SECONDS:
+            self._checkpointed_at = time.monotonic()
+            self._checkpoints.append((world.minutes, world.snapshot(), world.truth()))
+        publisher.poll(0)
+        publisher.wait_through(world.minutes, lambda: True)
+        reached = publisher.acknowledged_through
+        latest = None
+        while self._checkpoints and self._checkpoints[0][0] <= reached:
+            latest = self._checkpoints.popleft()
+        if latest is not None:
+            _, snapshot, truth = latest
+            store(self._directory, snapshot, truth)
+            self._events_acknowledged = sum(truth["events"].values())
+
+    def _wait_through(self, step: int, publisher: Publisher) -> None:
+        if not publisher.wait_through(step, lambda: time.monotonic() > self._stop_deadline):
+            raise UnfinishedError(
+                "stopped while the cluster acknowledges nothing; the next run goes on from "
+                "the last checkpoint"
+            )
+
+    def _progress(self) -> GeneratorProgress:
+        world = self._world
+        minutes = world.minutes_planned
+        return {
+            "published": self._events_acknowledged,
+            "planned": self._events_planned,
+            "fraction": None if minutes is None else min(1.0, world.minutes / max(1, minutes)),
+            "event_time_ms": world.time_ms,
+            "done": world.at_end,
+        }
+
+
+class _Pace:
+    """Lets a record go when its time has come; event time runs `acceleration` times as fast."""
+
+    def __init__(self, start_ms: int, acceleration: int | None) -> None:
+        self._start_ms = start_ms
+        self._acceleration = acceleration
+        self._started_at = time.monotonic()
+
+    def wait_for(self, delivery: Delivery, publisher: Publisher) -> None:
+        if self._acceleration is None:
+            return
+        due = (delivery.publish_ms - self._start_ms) / 1000 / self._acceleration
+        ahead = due - (time.monotonic() - self._started_at)
+        if ahead > _PACE_SECONDS:
+            self._sleep(ahead, publisher)
+
+    def _sleep(self, seconds: float, publisher: Publisher) -> None:
+        until = time.monotonic() + seconds
+        # A flood of acknowledgements does not end the wait early, nor does it go unserved.
+        while (left := until - time.monotonic()) > 0:
+            publisher.poll(min(left, 0.25))

@@ -1,0 +1,37 @@
+"""Creating the demo's topics."""
+
+from __future__ import annotations
+
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from barnabas.demo.contract import STATIONS, TOPIC_PARTITIONS
+
+_TIMEOUT_SECONDS = 60.0
+
+
+def ensure_topics(bootstrap_servers: str) -> list[str]:
+    """Create those of the demo's topics that do not exist and return their names.
+
+    Raises confluent_kafka.KafkaException where the cluster refuses or cannot be reached.
+    """
+    admin = AdminClient({"bootstrap.servers": bootstrap_servers, "socket.timeout.ms": 10_000})
+    topics = [
+        NewTopic(
+            name,
+            num_partitions=partitions,
+            replication_factor=1,
+            config={"cleanup.policy": "compact"} if name == STATIONS else {},
+        )
+        for name, partitions in TOPIC_PARTITIONS.items()
+    ]
+    created = []
+    for name, future in admin.create_topics(topics, request_timeout=_TIMEOUT_SECONDS).items():
+        try:
+            future.result()
+            created.append(name)
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                raise
+    return created
