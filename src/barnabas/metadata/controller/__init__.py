@@ -1,0 +1,1 @@
+"""The controller's decisions: pure functions from image and request to records and response."""

@@ -1,0 +1,53 @@
+"""What every controller handler takes and gives.
+
+A handler changes nothing: it reads the state, and returns the records that make the change and
+the response that waits until they are committed.
+"""
+
+from dataclasses import dataclass, field
+from typing import Generic, NamedTuple, TypeVar
+
+from barnabas.base.config.node import NodeConfig
+from barnabas.metadata.ids import RandomSource
+from barnabas.metadata.image import MetadataImage
+from barnabas.metadata.records import MetadataRecord
+from barnabas.protocol.errors import ErrorCode
+
+RECORDS_PER_REQUEST_MAX = 10_000
+"""The most records one request may lead to; beyond, POLICY_VIOLATION (KIP-1102's bound)."""
+
+R = TypeVar("R")
+
+
+class Failure(NamedTuple):
+    """An expected error of one part of a request, with a text for people."""
+
+    code: ErrorCode
+    message: str | None = None
+
+
+@dataclass(slots=True)
+class Decision(Generic[R]):
+    """Records to append, all or none, and the response to give once they are committed."""
+
+    response: R
+    records: list[MetadataRecord] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class ControllerState:
+    """What a handler may look at.
+
+    `image` includes records that are appended but not yet committed, so that decisions taken in
+    between do not contradict each other.
+    """
+
+    image: MetadataImage
+    config: NodeConfig
+    node_id: int
+    random: RandomSource
+    next_offset: int
+    """The offset that the first record of the decision will have; it is a new broker's epoch."""
+    sessions: dict[int, int] = field(default_factory=dict)
+    """When each broker was last heard from, in monotonic milliseconds."""
+    offline_log_dirs: dict[int, frozenset[bytes]] = field(default_factory=dict)

@@ -1,0 +1,170 @@
+"""UpdateFeatures (API 57, versions 0-2; KIP-584, KIP-778, KIP-1022).
+
+A level is finalized only if every registered broker and controller can run it. `kraft.version`
+belongs to the quorum itself, which upgrades it with its voters (KIP-853); here it is refused.
+"""
+
+from collections.abc import Mapping
+from enum import IntEnum
+
+from barnabas.metadata.controller.config_changes import elr_safety_records
+from barnabas.metadata.controller.decision import ControllerState, Decision, Failure
+from barnabas.metadata.features import (
+    ELR_VERSION,
+    FEATURES,
+    KRAFT_VERSION,
+    METADATA_VERSION,
+    SUPPORTED_FEATURES,
+    MetadataVersion,
+    records_changed_between,
+    unmet_requirement,
+)
+from barnabas.metadata.records import MetadataRecord
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.metadata_records import FeatureLevelRecord
+from barnabas.protocol.messages.update_features import (
+    FeatureUpdateKey,
+    UpdatableFeatureResult,
+    UpdateFeaturesRequest,
+    UpdateFeaturesResponse,
+)
+
+
+class UpgradeType(IntEnum):
+    """What a level may do: rise, fall without loss, or fall and lose."""
+
+    UNKNOWN = 0
+    UPGRADE = 1
+    SAFE_DOWNGRADE = 2
+    UNSAFE_DOWNGRADE = 3
+
+
+def update_features(
+    state: ControllerState, request: UpdateFeaturesRequest
+) -> Decision[UpdateFeaturesResponse]:
+    """All updates or none: the first that cannot be done refuses the request."""
+    if not request.feature_updates:
+        return _answer(
+            request, Failure(ErrorCode.INVALID_REQUEST, "Can not provide empty FeatureUpdates.")
+        )
+    wanted = {update.feature: update.max_version_level for update in request.feature_updates}
+    if len(wanted) != len(request.feature_updates):
+        return _answer(
+            request, Failure(ErrorCode.INVALID_REQUEST, "Each feature may be updated once.")
+        )
+    levels = {**state.image.features, **wanted}
+    records: list[MetadataRecord] = []
+    for update in request.feature_updates:
+        reason = _refusal(state, update, levels)
+        if reason is not None:
+            message = (
+                f"Invalid update version {update.max_version_level} for feature "
+                f"{update.feature}. {reason}"
+            )
+            return _answer(request, Failure(ErrorCode.INVALID_UPDATE_VERSION, message))
+        if update.max_version_level != state.image.features.get(update.feature, 0):
+            if update.feature == ELR_VERSION and update.max_version_level >= 1:
+                records += elr_safety_records(state)
+            records.append(
+                MetadataRecord(
+                    FeatureLevelRecord(
+                        name=update.feature, feature_level=update.max_version_level
+                    )
+                )
+            )
+    decision = _answer(request, None)
+    if not request.validate_only:
+        decision.records = records
+    return decision
+
+
+def _answer(
+    request: UpdateFeaturesRequest, failure: Failure | None
+) -> Decision[UpdateFeaturesResponse]:
+    """Versions 0 and 1 repeat the result for each feature; 2 has the whole only."""
+    code, message = failure or (ErrorCode.NONE, None)
+    return Decision(
+        UpdateFeaturesResponse(
+            error_code=code,
+            error_message=message,
+            results=[
+                UpdatableFeatureResult(
+                    feature=update.feature, error_code=code, error_message=message
+                )
+                for update in request.feature_updates
+            ],
+        )
+    )
+
+
+def _upgrade_type(update: FeatureUpdateKey) -> UpgradeType:
+    if update.allow_downgrade:  # version 0 had this flag only
+        return UpgradeType.SAFE_DOWNGRADE
+    try:
+        return UpgradeType(update.upgrade_type)
+    except ValueError:
+        return UpgradeType.UNKNOWN
+
+
+def _refusal(
+    state: ControllerState, update: FeatureUpdateKey, levels: Mapping[str, int]
+) -> str | None:
+    name, level = update.feature, update.max_version_level
+    upgrade_type = _upgrade_type(update)
+    current = state.image.features.get(name, 0)
+    if upgrade_type is UpgradeType.UNKNOWN:
+        return "The controller does not support the given upgrade type."
+    if level < 0:
+        return "A feature version cannot be less than 0."
+    if name == KRAFT_VERSION:
+        return "The quorum changes this feature together with its voters."
+    reason = _unsupported(state, name, level)
+    if reason is not None:
+        return reason
+    if level < current and upgrade_type is UpgradeType.UPGRADE:
+        return (
+            "Can't downgrade the version of this feature without setting the upgrade type to "
+            "either safe or unsafe downgrade."
+        )
+    if level > current and upgrade_type is not UpgradeType.UPGRADE:
+        return "Can't downgrade to a newer version."
+    if name == METADATA_VERSION:
+        return _metadata_version_refusal(state, level, upgrade_type)
+    return unmet_requirement(name, level, levels)
+
+
+def _metadata_version_refusal(
+    state: ControllerState, level: int, upgrade_type: UpgradeType
+) -> str | None:
+    current, wanted = state.image.metadata_version, MetadataVersion(level)
+    for name, feature_level in state.image.features.items():
+        if name in FEATURES:
+            reason = unmet_requirement(name, feature_level, {METADATA_VERSION: level})
+            if reason is not None:
+                return reason
+    if wanted < current and records_changed_between(wanted, current):
+        if upgrade_type is UpgradeType.UNSAFE_DOWNGRADE:
+            return "Unsafe metadata downgrade is not supported in this version."
+        return (
+            "Refusing to perform the requested downgrade because it might delete metadata "
+            "information."
+        )
+    return None
+
+
+def _unsupported(state: ControllerState, name: str, level: int) -> str | None:
+    """Which node cannot run the level, if one cannot."""
+    nodes = [(f"Local controller {state.node_id}", SUPPORTED_FEATURES)]
+    nodes += [(f"Broker {broker.id}", broker.features) for broker in state.image.brokers.values()]
+    nodes += [
+        (f"Controller {controller.id}", controller.features)
+        for controller in state.image.controllers.values()
+        if controller.id != state.node_id
+    ]
+    for who, features in nodes:
+        least, greatest = features.get(name, (0, 0))
+        if greatest == 0:
+            return f"{who} does not support this feature."
+        if not least <= level <= greatest:
+            return f"{who} only supports versions {least}-{greatest}"
+    return None

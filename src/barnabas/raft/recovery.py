@@ -1,0 +1,153 @@
+"""What a replica finds on its disk when it starts: snapshot, log, voters, and its vote.
+
+The newest complete snapshot stands for everything before its end offset; from there the log is
+read to its end. Control records among both tell the kraft.version and the voters that hold,
+committed or not (KIP-853). Source: Kafka's KRaftControlRecordStateMachine.
+"""
+
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from barnabas.base.disk import Buffer, Disk
+from barnabas.log.partition_log import PartitionLog
+from barnabas.protocol.messages.raft_records import KRaftVersionRecord, VotersRecord
+from barnabas.protocol.records.batch import iterate_headers
+from barnabas.protocol.records.control import decode_control
+from barnabas.protocol.records.records import Record, decode_records
+from barnabas.raft.snapshot_files import (
+    BOOTSTRAP_SNAPSHOT,
+    Snapshot,
+    SnapshotError,
+    SnapshotId,
+    list_snapshots,
+    read_snapshot,
+    remove_leftovers,
+)
+from barnabas.raft.voters import VoterSet, voter_set_from_record
+
+telemetry = logging.getLogger(__name__)
+
+READ_SIZE_BYTES = 1 << 20
+NEVER_LOGGED = -1
+
+
+class MetadataLogError(ValueError):
+    """A metadata log that cannot be opened; the text says what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogBatch:
+    """The values of one batch of the metadata log."""
+
+    base_offset: int
+    epoch: int
+    timestamp_ms: int
+    values: list[bytes]
+
+
+@dataclass(slots=True)
+class Recovered:
+    """The replica's state on disk."""
+
+    snapshot_id: SnapshotId | None = None
+    snapshot: Snapshot | None = None
+    batches: list[LogBatch] = field(default_factory=list)
+    """After the snapshot, control batches left out."""
+    kraft_version: int = 0
+    voters: VoterSet | None = None
+    voters_offset: int = NEVER_LOGGED
+    """Where the voters were last written; -1 if only `storage format` wrote them."""
+
+    def note_control(self, record: Record) -> None:
+        """Follow what a control record says of the quorum."""
+        match decode_control(record):
+            case KRaftVersionRecord(k_raft_version=version):
+                self.kraft_version = version
+            case VotersRecord() as voters:
+                self.voters = voter_set_from_record(voters)
+                self.voters_offset = record.offset
+            case _:
+                pass
+
+
+def recover(disk: Disk, directory: str, log: PartitionLog) -> Recovered:
+    """Read the newest usable snapshot and the log after it.
+
+    Raises MetadataLogError if the log begins after what the snapshots cover, and OSError.
+    """
+    remove_leftovers(disk, directory)
+    recovered = Recovered()
+    _load_snapshot(recovered, disk, directory, log.log_start_offset)
+    start = 0 if recovered.snapshot_id is None else recovered.snapshot_id.end_offset
+    if start < log.log_start_offset:
+        raise MetadataLogError(
+            f"{directory}: the log begins at offset {log.log_start_offset}, and no snapshot covers "
+            "what came before; restore the directory from another replica or a backup"
+        )
+    if start > log.log_end_offset:
+        telemetry.warning(
+            "%s: the log ends at %d, before snapshot %s; it goes on from the snapshot",
+            directory,
+            log.log_end_offset,
+            recovered.snapshot_id,
+        )
+        log.truncate_fully_and_start_at(start)
+    for batch in read_batches(log, start, log.log_end_offset, recovered):
+        recovered.batches.append(batch)
+    return recovered
+
+
+def _load_snapshot(
+    recovered: Recovered, disk: Disk, directory: str, log_start_offset: int
+) -> None:
+    for snapshot_id in reversed(list_snapshots(disk, directory)):
+        try:
+            snapshot = read_snapshot(disk, directory, snapshot_id)
+        except SnapshotError as error:
+            # An older one will do as long as the log still holds what came after it.
+            telemetry.error("%s; looking for an older snapshot", error)
+            continue
+        if snapshot_id.end_offset < log_start_offset:
+            return
+        recovered.snapshot_id, recovered.snapshot = snapshot_id, snapshot
+        recovered.kraft_version = snapshot.kraft_version
+        recovered.voters = snapshot.voters
+        recovered.voters_offset = (
+            NEVER_LOGGED if snapshot_id == BOOTSTRAP_SNAPSHOT else snapshot_id.end_offset - 1
+        )
+        return
+
+
+def read_batches(
+    log: PartitionLog, start: int, end: int, controls: Recovered | None = None
+) -> Iterator[LogBatch]:
+    """The data batches of [start, end), in order; control records go to `controls`.
+
+    A batch that begins before `start` (a snapshot need not end with a batch) is cut.
+    """
+    offset = start
+    while offset < end:
+        data = _read(log, offset, end)
+        next_offset = offset
+        for position, header in iterate_headers(data, allow_partial_tail=True):
+            records = [record for record in decode_records(data, position) if record.offset >= start]
+            next_offset = header.next_offset
+            if header.is_control:
+                for record in records if controls is not None else ():
+                    assert controls is not None
+                    controls.note_control(record)
+            elif records:
+                yield LogBatch(
+                    records[0].offset,
+                    header.partition_leader_epoch,
+                    header.max_timestamp,
+                    [record.value or b"" for record in records],
+                )
+        assert next_offset > offset, f"no progress reading the metadata log at {offset}"
+        offset = next_offset
+
+
+def _read(log: PartitionLog, offset: int, end: int) -> Buffer:
+    result = log.read(offset, READ_SIZE_BYTES, max_offset=end)
+    return b"".join(result.to_buffers())
