@@ -1,8 +1,8 @@
 """Batch headers: known bytes, every cut, patching inside and outside the CRC."""
 
 import pytest
-from barnabas.protocol.errors import ErrorCode
 
+from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.records.batch import (
     HEADER_SIZE_BYTES,
     BatchHeader,

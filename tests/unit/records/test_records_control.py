@@ -1,9 +1,9 @@
 """Control batches: markers byte for byte as Kafka writes them, and the quorum's messages."""
 
 import pytest
-from barnabas.protocol.errors import DecodeError
 
 from barnabas.base.ids import Uuid
+from barnabas.protocol.errors import DecodeError
 from barnabas.protocol.messages.raft_records import (
     Endpoint,
     KRaftVersionFeature,

@@ -183,13 +183,11 @@ def _follow_shape(
                 value = data[at]
                 if value >= 0x80:
                     value |= data[at + 1] << 8
-            elif keys_required:
-                raise MissingKeyError(index)
             if (
                 offset_delta == delta
                 and value == values[rest]
                 and timestamp & timestamp_mask == timestamp_flags
-                and (key == NULL or not key & 0x81)
+                and ((key == NULL and not keys_required) or not key & 0x81)
                 and not data[position + stride - 1]
             ):
                 position += stride
