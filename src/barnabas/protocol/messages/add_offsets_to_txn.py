@@ -1,6 +1,7 @@
 """AddOffsetsToTxn: make a group's offsets partition part of a transaction (KIP-98)."""
 
-from barnabas.protocol.schema import Message, int16, int32, int64, message, string
+from barnabas.protocol.fields import int16, int32, int64, string
+from barnabas.protocol.schema import Message, message
 
 
 @message(versions="0-4", flexible="3+", api_key=25, listeners=("broker",))

@@ -4,18 +4,8 @@ From version 4 on only brokers ask, for several transactions at once and possibl
 (KIP-890). The fields `v3_and_below_*` are what clients send and read.
 """
 
-from barnabas.protocol.schema import (
-    Message,
-    Struct,
-    array_of,
-    boolean,
-    int16,
-    int32,
-    int64,
-    message,
-    string,
-    struct,
-)
+from barnabas.protocol.fields import array_of, boolean, int16, int32, int64, string
+from barnabas.protocol.schema import Message, Struct, message, struct
 
 
 @struct

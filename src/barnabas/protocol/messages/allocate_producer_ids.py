@@ -1,6 +1,7 @@
 """AllocateProducerIds: a broker obtains a block of producer ids (KIP-730)."""
 
-from barnabas.protocol.schema import Message, int16, int32, int64, message
+from barnabas.protocol.fields import int16, int32, int64
+from barnabas.protocol.schema import Message, message
 
 
 @message(versions="0", flexible="0+", api_key=67, listeners=("controller",))

@@ -1,18 +1,8 @@
 """AlterPartition: a leader proposes a new ISR to the controller (KIP-497, KIP-704, KIP-903)."""
 
 from barnabas.base.ids import Uuid
-from barnabas.protocol.schema import (
-    Message,
-    Struct,
-    array_of,
-    int8,
-    int16,
-    int32,
-    int64,
-    message,
-    struct,
-    uuid,
-)
+from barnabas.protocol.fields import array_of, int8, int16, int32, int64, uuid
+from barnabas.protocol.schema import Message, Struct, message, struct
 
 
 @struct

@@ -1,16 +1,7 @@
 """AlterPartitionReassignments: start and cancel moves of replicas (KIP-455, KIP-860)."""
 
-from barnabas.protocol.schema import (
-    Message,
-    Struct,
-    array_of,
-    boolean,
-    int16,
-    int32,
-    message,
-    string,
-    struct,
-)
+from barnabas.protocol.fields import array_of, boolean, int16, int32, string
+from barnabas.protocol.schema import Message, Struct, message, struct
 
 
 @struct

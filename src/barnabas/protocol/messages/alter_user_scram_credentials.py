@@ -1,17 +1,7 @@
 """AlterUserScramCredentials: set and delete SCRAM credentials (KIP-554)."""
 
-from barnabas.protocol.schema import (
-    Message,
-    Struct,
-    array_of,
-    binary,
-    int8,
-    int16,
-    int32,
-    message,
-    string,
-    struct,
-)
+from barnabas.protocol.fields import array_of, binary, int8, int16, int32, string
+from barnabas.protocol.schema import Message, Struct, message, struct
 
 
 @struct

@@ -3,18 +3,8 @@
 Its response header is always version 0, so that a client can read it before it knows anything.
 """
 
-from barnabas.protocol.schema import (
-    Message,
-    Struct,
-    array_of,
-    boolean,
-    int16,
-    int32,
-    int64,
-    message,
-    string,
-    struct,
-)
+from barnabas.protocol.fields import array_of, boolean, int16, int32, int64, string
+from barnabas.protocol.schema import Message, Struct, message, struct
 
 
 @message(versions="0-4", flexible="3+", api_key=18, listeners=("broker", "controller"))

@@ -4,17 +4,8 @@ Source: KIP-858.
 """
 
 from barnabas.base.ids import Uuid
-from barnabas.protocol.schema import (
-    Message,
-    Struct,
-    array_of,
-    int16,
-    int32,
-    int64,
-    message,
-    struct,
-    uuid,
-)
+from barnabas.protocol.fields import array_of, int16, int32, int64, uuid
+from barnabas.protocol.schema import Message, Struct, message, struct
 
 
 @struct

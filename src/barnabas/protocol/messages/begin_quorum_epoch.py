@@ -1,18 +1,8 @@
 """BeginQuorumEpoch: a new leader of the quorum makes itself known (KIP-595, KIP-853)."""
 
 from barnabas.base.ids import Uuid
-from barnabas.protocol.schema import (
-    Message,
-    Struct,
-    array_of,
-    int16,
-    int32,
-    message,
-    string,
-    struct,
-    uint16,
-    uuid,
-)
+from barnabas.protocol.fields import array_of, int16, int32, string, uint16, uuid
+from barnabas.protocol.schema import Message, Struct, message, struct
 
 
 @struct

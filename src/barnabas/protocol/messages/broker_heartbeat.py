@@ -4,16 +4,8 @@ Source: KIP-631.
 """
 
 from barnabas.base.ids import Uuid
-from barnabas.protocol.schema import (
-    Message,
-    array_of,
-    boolean,
-    int16,
-    int32,
-    int64,
-    message,
-    uuid,
-)
+from barnabas.protocol.fields import array_of, boolean, int16, int32, int64, uuid
+from barnabas.protocol.schema import Message, message
 
 
 @message(versions="0-2", flexible="0+", api_key=63, listeners=("controller",))

@@ -1,20 +1,8 @@
 """BrokerRegistration: a broker joins the cluster (KIP-631, KIP-858, KIP-584)."""
 
 from barnabas.base.ids import Uuid
-from barnabas.protocol.schema import (
-    Message,
-    Struct,
-    array_of,
-    boolean,
-    int16,
-    int32,
-    int64,
-    message,
-    string,
-    struct,
-    uint16,
-    uuid,
-)
+from barnabas.protocol.fields import array_of, boolean, int16, int32, int64, string, uint16, uuid
+from barnabas.protocol.schema import Message, Struct, message, struct
 
 
 @struct

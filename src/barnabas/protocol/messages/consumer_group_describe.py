@@ -1,20 +1,8 @@
 """ConsumerGroupDescribe: the state of groups that use the consumer protocol (KIP-848)."""
 
 from barnabas.base.ids import Uuid
-from barnabas.protocol.schema import (
-    Message,
-    Struct,
-    array_of,
-    boolean,
-    int8,
-    int16,
-    int32,
-    message,
-    nested,
-    string,
-    struct,
-    uuid,
-)
+from barnabas.protocol.fields import array_of, boolean, int8, int16, int32, nested, string, uuid
+from barnabas.protocol.schema import Message, Struct, message, struct
 
 
 @message(versions="0-1", flexible="0+", api_key=69, listeners=("broker",))

@@ -1,18 +1,8 @@
 """ConsumerGroupHeartbeat: the one request by which a consumer takes part in its group (KIP-848)."""
 
 from barnabas.base.ids import Uuid
-from barnabas.protocol.schema import (
-    Message,
-    Struct,
-    array_of,
-    int16,
-    int32,
-    message,
-    nested,
-    string,
-    struct,
-    uuid,
-)
+from barnabas.protocol.fields import array_of, int16, int32, nested, string, uuid
+from barnabas.protocol.schema import Message, Struct, message, struct
 
 
 @struct

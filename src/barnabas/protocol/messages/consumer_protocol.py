@@ -3,16 +3,8 @@
 The bytes begin with the version (int16) and then hold the message.
 """
 
-from barnabas.protocol.schema import (
-    Message,
-    Struct,
-    array_of,
-    binary,
-    int32,
-    message,
-    string,
-    struct,
-)
+from barnabas.protocol.fields import array_of, binary, int32, string
+from barnabas.protocol.schema import Message, Struct, message, struct
 
 
 @struct

@@ -1,6 +1,7 @@
 """The key of a control record, and the value of one that ends a transaction (KIP-98)."""
 
-from barnabas.protocol.schema import Message, int16, int32, message
+from barnabas.protocol.fields import int16, int32
+from barnabas.protocol.schema import Message, message
 
 
 @message(versions="0")

@@ -1,19 +1,8 @@
 """ControllerRegistration: a controller makes its endpoints and features known (KIP-919)."""
 
 from barnabas.base.ids import Uuid
-from barnabas.protocol.schema import (
-    Message,
-    Struct,
-    array_of,
-    boolean,
-    int16,
-    int32,
-    message,
-    string,
-    struct,
-    uint16,
-    uuid,
-)
+from barnabas.protocol.fields import array_of, boolean, int16, int32, string, uint16, uuid
+from barnabas.protocol.schema import Message, Struct, message, struct
 
 
 @struct

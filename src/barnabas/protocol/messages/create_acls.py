@@ -1,16 +1,7 @@
 """CreateAcls: add access rules (KIP-140, KIP-290)."""
 
-from barnabas.protocol.schema import (
-    Message,
-    Struct,
-    array_of,
-    int8,
-    int16,
-    int32,
-    message,
-    string,
-    struct,
-)
+from barnabas.protocol.fields import array_of, int8, int16, int32, string
+from barnabas.protocol.schema import Message, Struct, message, struct
 
 
 @struct

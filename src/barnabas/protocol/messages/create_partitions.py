@@ -1,16 +1,7 @@
 """CreatePartitions: give topics more partitions (KIP-195, KIP-599)."""
 
-from barnabas.protocol.schema import (
-    Message,
-    Struct,
-    array_of,
-    boolean,
-    int16,
-    int32,
-    message,
-    string,
-    struct,
-)
+from barnabas.protocol.fields import array_of, boolean, int16, int32, string
+from barnabas.protocol.schema import Message, Struct, message, struct
 
 
 @struct

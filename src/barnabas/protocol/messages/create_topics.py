@@ -1,19 +1,8 @@
 """CreateTopics: create topics, or only check whether they could be (KIP-4, KIP-525, KIP-599)."""
 
 from barnabas.base.ids import Uuid
-from barnabas.protocol.schema import (
-    Message,
-    Struct,
-    array_of,
-    boolean,
-    int8,
-    int16,
-    int32,
-    message,
-    string,
-    struct,
-    uuid,
-)
+from barnabas.protocol.fields import array_of, boolean, int8, int16, int32, string, uuid
+from barnabas.protocol.schema import Message, Struct, message, struct
 
 
 @struct

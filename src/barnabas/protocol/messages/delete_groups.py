@@ -1,15 +1,7 @@
 """DeleteGroups: delete empty groups (KIP-229)."""
 
-from barnabas.protocol.schema import (
-    Message,
-    Struct,
-    array_of,
-    int16,
-    int32,
-    message,
-    string,
-    struct,
-)
+from barnabas.protocol.fields import array_of, int16, int32, string
+from barnabas.protocol.schema import Message, Struct, message, struct
 
 
 @message(versions="0-2", flexible="2+", api_key=42, listeners=("broker",))

@@ -1,17 +1,8 @@
 """DeleteShareGroupOffsets: forget the topics of a share group (KIP-932)."""
 
 from barnabas.base.ids import Uuid
-from barnabas.protocol.schema import (
-    Message,
-    Struct,
-    array_of,
-    int16,
-    int32,
-    message,
-    string,
-    struct,
-    uuid,
-)
+from barnabas.protocol.fields import array_of, int16, int32, string, uuid
+from barnabas.protocol.schema import Message, Struct, message, struct
 
 
 @struct

@@ -1,17 +1,8 @@
 """DeleteShareGroupState: delete what the share coordinator keeps of partitions (KIP-932)."""
 
 from barnabas.base.ids import Uuid
-from barnabas.protocol.schema import (
-    Message,
-    Struct,
-    array_of,
-    int16,
-    int32,
-    message,
-    string,
-    struct,
-    uuid,
-)
+from barnabas.protocol.fields import array_of, int16, int32, string, uuid
+from barnabas.protocol.schema import Message, Struct, message, struct
 
 
 @struct

@@ -1,17 +1,8 @@
 """DeleteTopics: delete topics by name or by id (KIP-4, KIP-516)."""
 
 from barnabas.base.ids import Uuid
-from barnabas.protocol.schema import (
-    Message,
-    Struct,
-    array_of,
-    int16,
-    int32,
-    message,
-    string,
-    struct,
-    uuid,
-)
+from barnabas.protocol.fields import array_of, int16, int32, string, uuid
+from barnabas.protocol.schema import Message, Struct, message, struct
 
 
 @struct

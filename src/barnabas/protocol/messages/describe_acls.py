@@ -1,16 +1,7 @@
 """DescribeAcls: the access rules that match a filter (KIP-140, KIP-290)."""
 
-from barnabas.protocol.schema import (
-    Message,
-    Struct,
-    array_of,
-    int8,
-    int16,
-    int32,
-    message,
-    string,
-    struct,
-)
+from barnabas.protocol.fields import array_of, int8, int16, int32, string
+from barnabas.protocol.schema import Message, Struct, message, struct
 
 
 @message(versions="1-3", flexible="2+", api_key=29, listeners=("broker", "controller"))

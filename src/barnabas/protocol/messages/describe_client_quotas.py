@@ -1,18 +1,7 @@
 """DescribeClientQuotas: the client quotas that match a filter (KIP-546)."""
 
-from barnabas.protocol.schema import (
-    Message,
-    Struct,
-    array_of,
-    boolean,
-    float64,
-    int8,
-    int16,
-    int32,
-    message,
-    string,
-    struct,
-)
+from barnabas.protocol.fields import array_of, boolean, float64, int8, int16, int32, string
+from barnabas.protocol.schema import Message, Struct, message, struct
 
 
 @struct

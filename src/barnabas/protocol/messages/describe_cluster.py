@@ -1,17 +1,7 @@
 """DescribeCluster: the nodes behind an endpoint, brokers or controllers (KIP-700, KIP-919)."""
 
-from barnabas.protocol.schema import (
-    Message,
-    Struct,
-    array_of,
-    boolean,
-    int8,
-    int16,
-    int32,
-    message,
-    string,
-    struct,
-)
+from barnabas.protocol.fields import array_of, boolean, int8, int16, int32, string
+from barnabas.protocol.schema import Message, Struct, message, struct
 
 
 @message(versions="0-2", flexible="0+", api_key=60, listeners=("broker", "controller"))

@@ -3,18 +3,8 @@
 Source: KIP-133, KIP-226, KIP-569.
 """
 
-from barnabas.protocol.schema import (
-    Message,
-    Struct,
-    array_of,
-    boolean,
-    int8,
-    int16,
-    int32,
-    message,
-    string,
-    struct,
-)
+from barnabas.protocol.fields import array_of, boolean, int8, int16, int32, string
+from barnabas.protocol.schema import Message, Struct, message, struct
 
 
 @struct

@@ -1,17 +1,7 @@
 """DescribeDelegationToken: the tokens that owners hold (KIP-48, KIP-373)."""
 
-from barnabas.protocol.schema import (
-    Message,
-    Struct,
-    array_of,
-    binary,
-    int16,
-    int32,
-    int64,
-    message,
-    string,
-    struct,
-)
+from barnabas.protocol.fields import array_of, binary, int16, int32, int64, string
+from barnabas.protocol.schema import Message, Struct, message, struct
 
 
 @struct

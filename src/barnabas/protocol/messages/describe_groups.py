@@ -1,17 +1,7 @@
 """DescribeGroups: the state of classic groups (KIP-40, KIP-345, KIP-430, KIP-1043)."""
 
-from barnabas.protocol.schema import (
-    Message,
-    Struct,
-    array_of,
-    binary,
-    boolean,
-    int16,
-    int32,
-    message,
-    string,
-    struct,
-)
+from barnabas.protocol.fields import array_of, binary, boolean, int16, int32, string
+from barnabas.protocol.schema import Message, Struct, message, struct
 
 
 @message(versions="0-6", flexible="5+", api_key=15, listeners=("broker",))

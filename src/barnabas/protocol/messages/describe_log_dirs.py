@@ -1,17 +1,7 @@
 """DescribeLogDirs: what lies in the directories of a broker (KIP-113, KIP-827)."""
 
-from barnabas.protocol.schema import (
-    Message,
-    Struct,
-    array_of,
-    boolean,
-    int16,
-    int32,
-    int64,
-    message,
-    string,
-    struct,
-)
+from barnabas.protocol.fields import array_of, boolean, int16, int32, int64, string
+from barnabas.protocol.schema import Message, Struct, message, struct
 
 
 @struct

@@ -1,19 +1,8 @@
 """DescribeQuorum: the state of the raft quorum (KIP-595, KIP-836, KIP-853)."""
 
 from barnabas.base.ids import Uuid
-from barnabas.protocol.schema import (
-    Message,
-    Struct,
-    array_of,
-    int16,
-    int32,
-    int64,
-    message,
-    string,
-    struct,
-    uint16,
-    uuid,
-)
+from barnabas.protocol.fields import array_of, int16, int32, int64, string, uint16, uuid
+from barnabas.protocol.schema import Message, Struct, message, struct
 
 
 @struct

@@ -1,18 +1,8 @@
 """DescribeShareGroupOffsets: where a share group starts, and how far it lags (KIP-932)."""
 
 from barnabas.base.ids import Uuid
-from barnabas.protocol.schema import (
-    Message,
-    Struct,
-    array_of,
-    int16,
-    int32,
-    int64,
-    message,
-    string,
-    struct,
-    uuid,
-)
+from barnabas.protocol.fields import array_of, int16, int32, int64, string, uuid
+from barnabas.protocol.schema import Message, Struct, message, struct
 
 
 @struct

@@ -1,19 +1,8 @@
 """DescribeTopicPartitions: partitions of topics, page by page (KIP-966)."""
 
 from barnabas.base.ids import Uuid
-from barnabas.protocol.schema import (
-    Message,
-    Struct,
-    array_of,
-    boolean,
-    int16,
-    int32,
-    message,
-    nested,
-    string,
-    struct,
-    uuid,
-)
+from barnabas.protocol.fields import array_of, boolean, int16, int32, nested, string, uuid
+from barnabas.protocol.schema import Message, Struct, message, struct
 
 
 @struct

@@ -1,16 +1,7 @@
 """DescribeTransactions: the state of transactions at their coordinator (KIP-664)."""
 
-from barnabas.protocol.schema import (
-    Message,
-    Struct,
-    array_of,
-    int16,
-    int32,
-    int64,
-    message,
-    string,
-    struct,
-)
+from barnabas.protocol.fields import array_of, int16, int32, int64, string
+from barnabas.protocol.schema import Message, Struct, message, struct
 
 
 @message(versions="0", flexible="0+", api_key=65, listeners=("broker",))

@@ -1,16 +1,7 @@
 """ElectLeaders: elect preferred or unclean leaders (KIP-183, KIP-460)."""
 
-from barnabas.protocol.schema import (
-    Message,
-    Struct,
-    array_of,
-    int8,
-    int16,
-    int32,
-    message,
-    string,
-    struct,
-)
+from barnabas.protocol.fields import array_of, int8, int16, int32, string
+from barnabas.protocol.schema import Message, Struct, message, struct
 
 
 @struct

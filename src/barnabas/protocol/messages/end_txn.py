@@ -1,6 +1,7 @@
 """EndTxn: commit or abort a transaction (KIP-98, KIP-890)."""
 
-from barnabas.protocol.schema import Message, boolean, int16, int32, int64, message, string
+from barnabas.protocol.fields import boolean, int16, int32, int64, string
+from barnabas.protocol.schema import Message, message
 
 
 @message(versions="0-5", flexible="3+", api_key=26, listeners=("broker",))

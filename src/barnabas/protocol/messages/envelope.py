@@ -3,7 +3,8 @@
 Source: KIP-590.
 """
 
-from barnabas.protocol.schema import Message, binary, int16, message
+from barnabas.protocol.fields import binary, int16
+from barnabas.protocol.schema import Message, message
 
 
 @message(versions="0", flexible="0+", api_key=58, listeners=("controller",))

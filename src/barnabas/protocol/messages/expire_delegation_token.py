@@ -1,6 +1,7 @@
 """ExpireDelegationToken: end a token's life, now or later (KIP-48)."""
 
-from barnabas.protocol.schema import Message, binary, int16, int32, int64, message
+from barnabas.protocol.fields import binary, int16, int32, int64
+from barnabas.protocol.schema import Message, message
 
 
 @message(versions="1-2", flexible="2+", api_key=40, listeners=("broker", "controller"))

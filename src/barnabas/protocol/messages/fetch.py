@@ -6,21 +6,18 @@ KIP-516 topic ids, KIP-595 the quorum's fields, KIP-903 the replica's state.
 
 from barnabas.base.disk import Buffer
 from barnabas.base.ids import Uuid
-from barnabas.protocol.schema import (
-    Message,
-    Struct,
+from barnabas.protocol.fields import (
     array_of,
     int8,
     int16,
     int32,
     int64,
-    message,
     nested,
     record_batches,
     string,
-    struct,
     uuid,
 )
+from barnabas.protocol.schema import Message, Struct, message, struct
 
 
 @struct

@@ -3,17 +3,8 @@
 Source: KIP-699, KIP-932.
 """
 
-from barnabas.protocol.schema import (
-    Message,
-    Struct,
-    array_of,
-    int8,
-    int16,
-    int32,
-    message,
-    string,
-    struct,
-)
+from barnabas.protocol.fields import array_of, int8, int16, int32, string
+from barnabas.protocol.schema import Message, Struct, message, struct
 
 
 @message(versions="0-6", flexible="3+", api_key=10, listeners=("broker",))

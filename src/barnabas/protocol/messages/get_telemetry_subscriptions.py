@@ -1,17 +1,8 @@
 """GetTelemetrySubscriptions: which metrics the cluster wants from a client (KIP-714)."""
 
 from barnabas.base.ids import Uuid
-from barnabas.protocol.schema import (
-    Message,
-    array_of,
-    boolean,
-    int8,
-    int16,
-    int32,
-    message,
-    string,
-    uuid,
-)
+from barnabas.protocol.fields import array_of, boolean, int8, int16, int32, string, uuid
+from barnabas.protocol.schema import Message, message
 
 
 @message(versions="0", flexible="0+", api_key=71, listeners=("broker",))

@@ -5,20 +5,8 @@ groups have modules of their own.
 """
 
 from barnabas.base.ids import Uuid
-from barnabas.protocol.schema import (
-    Message,
-    Struct,
-    array_of,
-    binary,
-    int8,
-    int32,
-    int64,
-    message,
-    nested,
-    string,
-    struct,
-    uuid,
-)
+from barnabas.protocol.fields import array_of, binary, int8, int32, int64, nested, string, uuid
+from barnabas.protocol.schema import Message, Struct, message, struct
 
 
 @message(versions="0", api_key=8)

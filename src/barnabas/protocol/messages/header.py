@@ -4,7 +4,8 @@ Request header 2 and response header 1 belong to flexible versions. The client i
 length in both, so that a node can read the header of an ApiVersions request it does not know.
 """
 
-from barnabas.protocol.schema import Message, int16, int32, message, string
+from barnabas.protocol.fields import int16, int32, string
+from barnabas.protocol.schema import Message, message
 
 
 @message(versions="1-2", flexible="2+")

@@ -1,6 +1,7 @@
 """Heartbeat: a member of a classic group proves to be alive (KIP-345)."""
 
-from barnabas.protocol.schema import Message, int16, int32, message, string
+from barnabas.protocol.fields import int16, int32, string
+from barnabas.protocol.schema import Message, message
 
 
 @message(versions="0-4", flexible="4+", api_key=12, listeners=("broker",))

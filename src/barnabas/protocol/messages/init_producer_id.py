@@ -3,7 +3,8 @@
 The latest version is unstable: two-phase commit (KIP-939).
 """
 
-from barnabas.protocol.schema import Message, boolean, int16, int32, int64, message, string
+from barnabas.protocol.fields import boolean, int16, int32, int64, string
+from barnabas.protocol.schema import Message, message
 
 
 @message(

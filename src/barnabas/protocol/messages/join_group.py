@@ -3,18 +3,8 @@
 Source: KIP-62, KIP-345, KIP-394, KIP-559, KIP-800.
 """
 
-from barnabas.protocol.schema import (
-    Message,
-    Struct,
-    array_of,
-    binary,
-    boolean,
-    int16,
-    int32,
-    message,
-    string,
-    struct,
-)
+from barnabas.protocol.fields import array_of, binary, boolean, int16, int32, string
+from barnabas.protocol.schema import Message, Struct, message, struct
 
 
 @struct

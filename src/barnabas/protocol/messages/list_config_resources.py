@@ -3,17 +3,8 @@
 Source: KIP-1142; version 0 lists client metrics, KIP-714.
 """
 
-from barnabas.protocol.schema import (
-    Message,
-    Struct,
-    array_of,
-    int8,
-    int16,
-    int32,
-    message,
-    string,
-    struct,
-)
+from barnabas.protocol.fields import array_of, int8, int16, int32, string
+from barnabas.protocol.schema import Message, Struct, message, struct
 
 
 @message(versions="0-1", flexible="0+", api_key=74, listeners=("broker",))

@@ -1,15 +1,7 @@
 """ListGroups: the groups a broker looks after (KIP-518, KIP-848)."""
 
-from barnabas.protocol.schema import (
-    Message,
-    Struct,
-    array_of,
-    int16,
-    int32,
-    message,
-    string,
-    struct,
-)
+from barnabas.protocol.fields import array_of, int16, int32, string
+from barnabas.protocol.schema import Message, Struct, message, struct
 
 
 @message(versions="0-5", flexible="3+", api_key=16, listeners=("broker",))

@@ -3,18 +3,8 @@
 Source: KIP-79, KIP-207, KIP-405, KIP-734.
 """
 
-from barnabas.protocol.schema import (
-    Message,
-    Struct,
-    array_of,
-    int8,
-    int16,
-    int32,
-    int64,
-    message,
-    string,
-    struct,
-)
+from barnabas.protocol.fields import array_of, int8, int16, int32, int64, string
+from barnabas.protocol.schema import Message, Struct, message, struct
 
 
 @struct

@@ -1,15 +1,7 @@
 """ListPartitionReassignments: which replicas are being moved (KIP-455)."""
 
-from barnabas.protocol.schema import (
-    Message,
-    Struct,
-    array_of,
-    int16,
-    int32,
-    message,
-    string,
-    struct,
-)
+from barnabas.protocol.fields import array_of, int16, int32, string
+from barnabas.protocol.schema import Message, Struct, message, struct
 
 
 @struct

@@ -1,16 +1,7 @@
 """ListTransactions: the transactions a broker coordinates (KIP-664, KIP-994, KIP-1152)."""
 
-from barnabas.protocol.schema import (
-    Message,
-    Struct,
-    array_of,
-    int16,
-    int32,
-    int64,
-    message,
-    string,
-    struct,
-)
+from barnabas.protocol.fields import array_of, int16, int32, int64, string
+from barnabas.protocol.schema import Message, Struct, message, struct
 
 
 @message(versions="0-2", flexible="0+", api_key=66, listeners=("broker",))

@@ -4,18 +4,8 @@ Source: KIP-4, KIP-112, KIP-430, KIP-516, KIP-1102.
 """
 
 from barnabas.base.ids import Uuid
-from barnabas.protocol.schema import (
-    Message,
-    Struct,
-    array_of,
-    boolean,
-    int16,
-    int32,
-    message,
-    string,
-    struct,
-    uuid,
-)
+from barnabas.protocol.fields import array_of, boolean, int16, int32, string, uuid
+from barnabas.protocol.schema import Message, Struct, message, struct
 
 
 @struct

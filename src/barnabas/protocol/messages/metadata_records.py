@@ -1,9 +1,7 @@
 """Records of the metadata log (KIP-631 and its successors); `api_key` is the record's type."""
 
 from barnabas.base.ids import Uuid
-from barnabas.protocol.schema import (
-    Message,
-    Struct,
+from barnabas.protocol.fields import (
     array_of,
     binary,
     boolean,
@@ -12,12 +10,11 @@ from barnabas.protocol.schema import (
     int16,
     int32,
     int64,
-    message,
     string,
-    struct,
     uint16,
     uuid,
 )
+from barnabas.protocol.schema import Message, Struct, message, struct
 
 
 @message(versions="0", flexible="0+", api_key=25)

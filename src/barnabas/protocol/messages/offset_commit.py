@@ -1,18 +1,8 @@
 """OffsetCommit: store the offsets of a group (KIP-211, KIP-320, KIP-345, KIP-848, KIP-516)."""
 
 from barnabas.base.ids import Uuid
-from barnabas.protocol.schema import (
-    Message,
-    Struct,
-    array_of,
-    int16,
-    int32,
-    int64,
-    message,
-    string,
-    struct,
-    uuid,
-)
+from barnabas.protocol.fields import array_of, int16, int32, int64, string, uuid
+from barnabas.protocol.schema import Message, Struct, message, struct
 
 
 @struct

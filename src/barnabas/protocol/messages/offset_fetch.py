@@ -1,19 +1,8 @@
 """OffsetFetch: read the offsets of groups (KIP-447, KIP-709, KIP-848, KIP-516)."""
 
 from barnabas.base.ids import Uuid
-from barnabas.protocol.schema import (
-    Message,
-    Struct,
-    array_of,
-    boolean,
-    int16,
-    int32,
-    int64,
-    message,
-    string,
-    struct,
-    uuid,
-)
+from barnabas.protocol.fields import array_of, boolean, int16, int32, int64, string, uuid
+from barnabas.protocol.schema import Message, Struct, message, struct
 
 
 @struct

@@ -1,6 +1,7 @@
 """A principal as a broker passes it on inside an envelope (KIP-590)."""
 
-from barnabas.protocol.schema import Message, boolean, message, string
+from barnabas.protocol.fields import boolean, string
+from barnabas.protocol.schema import Message, message
 
 
 @message(versions="0", flexible="0+")

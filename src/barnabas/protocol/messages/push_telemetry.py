@@ -1,7 +1,8 @@
 """PushTelemetry: a client delivers its metrics (KIP-714)."""
 
 from barnabas.base.ids import Uuid
-from barnabas.protocol.schema import Message, binary, boolean, int8, int16, int32, message, uuid
+from barnabas.protocol.fields import binary, boolean, int8, int16, int32, uuid
+from barnabas.protocol.schema import Message, message
 
 
 @message(versions="0", flexible="0+", api_key=72, listeners=("broker",))

@@ -1,20 +1,8 @@
 """Control records of the metadata log, and the quorum-state file (KIP-595, KIP-630, KIP-853)."""
 
 from barnabas.base.ids import Uuid
-from barnabas.protocol.schema import (
-    Message,
-    Struct,
-    array_of,
-    int16,
-    int32,
-    int64,
-    message,
-    nested,
-    string,
-    struct,
-    uint16,
-    uuid,
-)
+from barnabas.protocol.fields import array_of, int16, int32, int64, nested, string, uint16, uuid
+from barnabas.protocol.schema import Message, Struct, message, struct
 
 
 @struct

@@ -1,7 +1,8 @@
 """RemoveRaftVoter: take a voter out of the quorum (KIP-853)."""
 
 from barnabas.base.ids import Uuid
-from barnabas.protocol.schema import Message, int16, int32, message, string, uuid
+from barnabas.protocol.fields import int16, int32, string, uuid
+from barnabas.protocol.schema import Message, message
 
 
 @message(versions="0", flexible="0+", api_key=81, listeners=("controller", "broker"))

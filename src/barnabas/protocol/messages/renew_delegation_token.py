@@ -1,6 +1,7 @@
 """RenewDelegationToken: prolong a token's life (KIP-48)."""
 
-from barnabas.protocol.schema import Message, binary, int16, int32, int64, message
+from barnabas.protocol.fields import binary, int16, int32, int64
+from barnabas.protocol.schema import Message, message
 
 
 @message(versions="1-2", flexible="2+", api_key=39, listeners=("broker", "controller"))

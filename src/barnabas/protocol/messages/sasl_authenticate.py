@@ -1,6 +1,7 @@
 """SaslAuthenticate: one step of a SASL exchange (KIP-152, KIP-368)."""
 
-from barnabas.protocol.schema import Message, binary, int16, int64, message, string
+from barnabas.protocol.fields import binary, int16, int64, string
+from barnabas.protocol.schema import Message, message
 
 
 @message(versions="0-2", flexible="2+", api_key=36, listeners=("broker", "controller"))

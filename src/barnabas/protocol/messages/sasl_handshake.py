@@ -1,6 +1,7 @@
 """SaslHandshake: choose the SASL mechanism (KIP-43, KIP-152)."""
 
-from barnabas.protocol.schema import Message, array_of, int16, message, string
+from barnabas.protocol.fields import array_of, int16, string
+from barnabas.protocol.schema import Message, message
 
 
 @message(versions="0-1", api_key=17, listeners=("broker", "controller"))

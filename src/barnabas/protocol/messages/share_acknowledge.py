@@ -4,21 +4,18 @@ Source: KIP-932, KIP-1222.
 """
 
 from barnabas.base.ids import Uuid
-from barnabas.protocol.schema import (
-    Message,
-    Struct,
+from barnabas.protocol.fields import (
     array_of,
     boolean,
     int8,
     int16,
     int32,
     int64,
-    message,
     nested,
     string,
-    struct,
     uuid,
 )
+from barnabas.protocol.schema import Message, Struct, message, struct
 
 
 @struct

@@ -2,22 +2,19 @@
 
 from barnabas.base.disk import Buffer
 from barnabas.base.ids import Uuid
-from barnabas.protocol.schema import (
-    Message,
-    Struct,
+from barnabas.protocol.fields import (
     array_of,
     boolean,
     int8,
     int16,
     int32,
     int64,
-    message,
     nested,
     record_batches,
     string,
-    struct,
     uuid,
 )
+from barnabas.protocol.schema import Message, Struct, message, struct
 
 
 @struct

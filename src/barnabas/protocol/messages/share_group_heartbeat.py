@@ -1,18 +1,8 @@
 """ShareGroupHeartbeat: the one request by which a member takes part in a share group (KIP-932)."""
 
 from barnabas.base.ids import Uuid
-from barnabas.protocol.schema import (
-    Message,
-    Struct,
-    array_of,
-    int16,
-    int32,
-    message,
-    nested,
-    string,
-    struct,
-    uuid,
-)
+from barnabas.protocol.fields import array_of, int16, int32, nested, string, uuid
+from barnabas.protocol.schema import Message, Struct, message, struct
 
 
 @message(versions="1", flexible="0+", api_key=76, listeners=("broker",))

@@ -1,19 +1,8 @@
 """Records of `__share_group_state` (KIP-932)."""
 
 from barnabas.base.ids import Uuid
-from barnabas.protocol.schema import (
-    Message,
-    Struct,
-    array_of,
-    int8,
-    int16,
-    int32,
-    int64,
-    message,
-    string,
-    struct,
-    uuid,
-)
+from barnabas.protocol.fields import array_of, int8, int16, int32, int64, string, uuid
+from barnabas.protocol.schema import Message, Struct, message, struct
 
 
 @message(versions="0", api_key=0)

@@ -1,9 +1,7 @@
 """Producer snapshots, and the records of `__remote_log_metadata` (KIP-98, KIP-405)."""
 
 from barnabas.base.ids import Uuid
-from barnabas.protocol.schema import (
-    Message,
-    Struct,
+from barnabas.protocol.fields import (
     array_of,
     binary,
     boolean,
@@ -11,13 +9,12 @@ from barnabas.protocol.schema import (
     int16,
     int32,
     int64,
-    message,
     nested,
     string,
-    struct,
     uint32,
     uuid,
 )
+from barnabas.protocol.schema import Message, Struct, message, struct
 
 
 @struct

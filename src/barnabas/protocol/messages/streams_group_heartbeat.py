@@ -3,21 +3,18 @@
 Source: KIP-1071.
 """
 
-from barnabas.protocol.schema import (
-    Message,
-    Struct,
+from barnabas.protocol.fields import (
     array_of,
     boolean,
     int8,
     int16,
     int32,
     int64,
-    message,
     nested,
     string,
-    struct,
     uint16,
 )
+from barnabas.protocol.schema import Message, Struct, message, struct
 
 
 @struct

@@ -1,19 +1,7 @@
 """Records of `__consumer_offsets` for Streams groups (KIP-1071)."""
 
-from barnabas.protocol.schema import (
-    Message,
-    Struct,
-    array_of,
-    int8,
-    int16,
-    int32,
-    int64,
-    message,
-    nested,
-    string,
-    struct,
-    uint16,
-)
+from barnabas.protocol.fields import array_of, int8, int16, int32, int64, nested, string, uint16
+from barnabas.protocol.schema import Message, Struct, message, struct
 
 
 @message(versions="0", api_key=22)

@@ -1,16 +1,7 @@
 """SyncGroup: members of a classic group obtain what its leader assigned (KIP-345, KIP-559)."""
 
-from barnabas.protocol.schema import (
-    Message,
-    Struct,
-    array_of,
-    binary,
-    int16,
-    int32,
-    message,
-    string,
-    struct,
-)
+from barnabas.protocol.fields import array_of, binary, int16, int32, string
+from barnabas.protocol.schema import Message, Struct, message, struct
 
 
 @struct

@@ -1,17 +1,7 @@
 """Records of `__transaction_state` (KIP-98, KIP-890)."""
 
-from barnabas.protocol.schema import (
-    Message,
-    Struct,
-    array_of,
-    int8,
-    int16,
-    int32,
-    int64,
-    message,
-    string,
-    struct,
-)
+from barnabas.protocol.fields import array_of, int8, int16, int32, int64, string
+from barnabas.protocol.schema import Message, Struct, message, struct
 
 
 @message(versions="0", api_key=0)

@@ -1,6 +1,7 @@
 """UnregisterBroker: remove a broker for good (KIP-631)."""
 
-from barnabas.protocol.schema import Message, int16, int32, message, string
+from barnabas.protocol.fields import int16, int32, string
+from barnabas.protocol.schema import Message, message
 
 
 @message(versions="0", flexible="0+", api_key=64, listeners=("broker", "controller"))

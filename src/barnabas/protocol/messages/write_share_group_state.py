@@ -1,19 +1,8 @@
 """WriteShareGroupState: keep the state of share partitions (KIP-932, KIP-1226)."""
 
 from barnabas.base.ids import Uuid
-from barnabas.protocol.schema import (
-    Message,
-    Struct,
-    array_of,
-    int8,
-    int16,
-    int32,
-    int64,
-    message,
-    string,
-    struct,
-    uuid,
-)
+from barnabas.protocol.fields import array_of, int8, int16, int32, int64, string, uuid
+from barnabas.protocol.schema import Message, Struct, message, struct
 
 
 @struct

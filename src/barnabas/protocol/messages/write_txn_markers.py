@@ -1,18 +1,7 @@
 """WriteTxnMarkers: a coordinator has partitions end a transaction (KIP-98)."""
 
-from barnabas.protocol.schema import (
-    Message,
-    Struct,
-    array_of,
-    boolean,
-    int8,
-    int16,
-    int32,
-    int64,
-    message,
-    string,
-    struct,
-)
+from barnabas.protocol.fields import array_of, boolean, int8, int16, int32, int64, string
+from barnabas.protocol.schema import Message, Struct, message, struct
 
 
 @struct
