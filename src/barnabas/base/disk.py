@@ -42,7 +42,11 @@ class DiskFile(Protocol):
         """The descriptor for sendfile, or -1 where there is none (simulated disks)."""
 
     def close(self) -> None:
-        """Close without fsync. Harmless when closed already."""
+        """Close without fsync. Harmless when closed already.
+
+        A file that nobody refers to any more closes itself, so that whoever holds a FileRange
+        of it may go on reading after its opener has let go of it.
+        """
 
 
 class Disk(Protocol):
@@ -54,8 +58,12 @@ class Disk(Protocol):
     def read(self, path: str) -> bytes:
         """The whole of a small file."""
 
-    def write_atomic(self, path: str, data: bytes) -> None:
-        """Replace a small file: temporary file, fsync, rename, fsync of the directory."""
+    def write_atomic(self, path: str, data: bytes, *, sync: bool = True) -> None:
+        """Replace a small file: temporary file, fsync, rename, fsync of the directory.
+
+        Without `sync` neither fsync is done: readers see the old content or the new, but after
+        a power cut either, or nothing.
+        """
 
     def exists(self, path: str) -> bool:
         """Whether `path` is a file or a directory."""
@@ -84,8 +92,19 @@ class Disk(Protocol):
     def free_bytes(self, path: str) -> int:
         """Bytes that may still be written below `path`."""
 
-    def fsync_soon(self, files: Sequence[DiskFile]) -> Awaitable[None]:
-        """fsync `files` off the event loop; done when all are on the medium."""
+    def total_bytes(self, path: str) -> int:
+        """Size of the volume that holds `path`."""
+
+    def modified_ms(self, path: str) -> int:
+        """When a file was last written, in milliseconds since the Unix epoch."""
+
+    def fsync_soon(
+        self, files: Sequence[DiskFile], directories: Sequence[str] = ()
+    ) -> Awaitable[None]:
+        """fsync `files`, then the entries of `directories`, off the event loop.
+
+        Done when all are on the medium.
+        """
 
 
 class FileRange:

@@ -82,6 +82,9 @@ class LocalFile:
             self._closed = True
             os.close(self._fd)
 
+    def __del__(self) -> None:
+        self.close()
+
 
 class LocalDisk:
     """The machine's file system; fsync_soon runs in a few worker threads."""
@@ -97,14 +100,16 @@ class LocalDisk:
         with open(path, "rb") as file:
             return file.read()
 
-    def write_atomic(self, path: str, data: bytes) -> None:
+    def write_atomic(self, path: str, data: bytes, *, sync: bool = True) -> None:
         temporary = path + ".tmp"
         with open(temporary, "wb") as file:
             file.write(data)
             file.flush()
-            os.fsync(file.fileno())
+            if sync:
+                os.fsync(file.fileno())
         os.replace(temporary, path)
-        self.sync_dir(os.path.dirname(path))
+        if sync:
+            self.sync_dir(os.path.dirname(path))
 
     def exists(self, path: str) -> bool:
         return os.path.exists(path)
@@ -138,14 +143,25 @@ class LocalDisk:
         stat = os.statvfs(path)
         return stat.f_bavail * stat.f_frsize
 
-    def fsync_soon(self, files: Sequence[DiskFile]) -> Awaitable[None]:
-        return asyncio.get_running_loop().run_in_executor(self._fsync_pool, _fsync_all, files)
+    def total_bytes(self, path: str) -> int:
+        stat = os.statvfs(path)
+        return stat.f_blocks * stat.f_frsize
+
+    def modified_ms(self, path: str) -> int:
+        return os.stat(path).st_mtime_ns // 1_000_000
+
+    def fsync_soon(
+        self, files: Sequence[DiskFile], directories: Sequence[str] = ()
+    ) -> Awaitable[None]:
+        loop = asyncio.get_running_loop()
+        return loop.run_in_executor(self._fsync_pool, self._fsync_all, files, directories)
 
     def close(self) -> None:
         """Wait for the fsyncs under way and end the threads."""
         self._fsync_pool.shutdown(wait=True)
 
-
-def _fsync_all(files: Sequence[DiskFile]) -> None:
-    for file in files:
-        file.fsync()
+    def _fsync_all(self, files: Sequence[DiskFile], directories: Sequence[str]) -> None:
+        for file in files:
+            file.fsync()
+        for directory in directories:
+            self.sync_dir(directory)
