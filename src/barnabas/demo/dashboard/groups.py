@@ -1,0 +1,122 @@
+"""The lag of the demo's consumer groups, asked from the brokers as any monitoring tool would."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from typing import Any
+
+from confluent_kafka import (
+    ConsumerGroupTopicPartitions,
+    KafkaException,
+    TopicCollection,
+    TopicPartition,
+)
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._listoffsets import OffsetSpec
+
+from barnabas.demo.contract import CONSUMER_GROUPS, USER_ACTIVITY
+from barnabas.demo.dashboard.readers import DASHBOARD_GROUP, ReaderThread
+from barnabas.demo.dashboard.state import DashboardState, GroupStatus
+
+_EVERY_SECONDS = 1.0
+_REQUEST_SECONDS = 10.0
+_RATE_SPAN_SECONDS = 10.0
+LAG_HISTORY_LENGTH_MAX = 60
+
+WATCHED_GROUPS = {DASHBOARD_GROUP: USER_ACTIVITY, **CONSUMER_GROUPS}
+"""Group to the topic that it reads."""
+
+
+class GroupMonitor(ReaderThread):
+    """Looks once a second at committed offsets and log end offsets."""
+
+    def __init__(self, bootstrap: str, state: DashboardState) -> None:
+        super().__init__("group-monitor", bootstrap, state)
+        self._histories = {group: _History() for group in WATCHED_GROUPS}
+
+    def read(self) -> None:
+        """Look until `stopping` is set."""
+        settings: dict[str, Any] = {
+            "bootstrap.servers": self.bootstrap,
+            "client.id": "barnabas-group-monitor",
+            "error_cb": self.on_error,
+            "log_level": 3,
+        }
+        admin = AdminClient(settings)
+        while not self.stopping.is_set():
+            self.state.set_groups(look(admin, self._histories))
+            self.state.set_connection("connected")
+            self.stopping.wait(_EVERY_SECONDS)
+
+
+class _History:
+    """Positions and lags of one group over the last seconds."""
+
+    def __init__(self) -> None:
+        self._positions: deque[tuple[float, int]] = deque()
+        self.lags: deque[int] = deque(maxlen=LAG_HISTORY_LENGTH_MAX)
+
+    def add(self, now: float, position: int, lag: int) -> float:
+        """Note where the group is; returns records per second over the last ten seconds."""
+        self.lags.append(lag)
+        self._positions.append((now, position))
+        while len(self._positions) > 2 and self._positions[1][0] <= now - _RATE_SPAN_SECONDS:
+            self._positions.popleft()
+        then, before = self._positions[0]
+        return (position - before) / (now - then) if now > then else 0.0
+
+
+def look(admin: AdminClient, histories: dict[str, _History]) -> list[GroupStatus]:
+    """Return where each watched group is; a topic that does not exist yet counts as empty.
+
+    Raises KafkaException where the brokers do not answer.
+    """
+    ends = end_offsets(admin, sorted(set(WATCHED_GROUPS.values())))
+    statuses = []
+    for group, topic in WATCHED_GROUPS.items():
+        partitions = {p: end for (name, p), end in ends.items() if name == topic}
+        committed = committed_offsets(admin, group, topic, sorted(partitions))
+        status = GroupStatus(group, topic, end=sum(partitions.values()))
+        if committed:
+            status.position = sum(committed.values())
+            status.lag = sum(
+                max(0, end - committed.get(partition, 0)) for partition, end in partitions.items()
+            )
+            history = histories[group]
+            rate = history.add(time.monotonic(), status.position, status.lag)
+            status.per_second = round(max(0.0, rate), 1)
+            status.lag_history = list(history.lags)
+        statuses.append(status)
+    return statuses
+
+
+def end_offsets(admin: AdminClient, topics: list[str]) -> dict[tuple[str, int], int]:
+    """Return the log end offset of each partition of those topics that exist."""
+    futures = admin.describe_topics(TopicCollection(topics), request_timeout=_REQUEST_SECONDS)
+    wanted: dict[TopicPartition, OffsetSpec] = {}
+    latest: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # confluent's
+    for name, future in futures.items():
+        try:
+            description = future.result()
+        except KafkaException as error:
+            if error.args[0].name() != "UNKNOWN_TOPIC_OR_PART":
+                raise
+            continue
+        for partition in description.partitions:
+            wanted[TopicPartition(name, partition.id)] = latest
+    if not wanted:
+        return {}
+    answers = admin.list_offsets(wanted, request_timeout=_REQUEST_SECONDS)
+    return {(place.topic, place.partition): f.result().offset for place, f in answers.items()}
+
+
+def committed_offsets(
+    admin: AdminClient, group: str, topic: str, partitions: list[int]
+) -> dict[int, int]:
+    """Return the offsets that a group has committed, by partition; empty where it has none."""
+    if not partitions:
+        return {}
+    request = ConsumerGroupTopicPartitions(group, [TopicPartition(topic, p) for p in partitions])
+    future = admin.list_consumer_group_offsets([request], request_timeout=_REQUEST_SECONDS)[group]
+    return {p.partition: p.offset for p in future.result().topic_partitions if p.offset >= 0}

@@ -1,0 +1,204 @@
+"""The dashboard's web server: `python -m barnabas.demo.dashboard.server --bootstrap … --port …`.
+
+`/` is the page, `/api/state` everything as JSON, `/events` the same as server-sent events with the
+per-minute series cut to what the page draws. Nothing is loaded from elsewhere.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import time
+from typing import TYPE_CHECKING, Any
+
+import click
+import uvicorn
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.responses import FileResponse, JSONResponse, Response, StreamingResponse
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from barnabas.demo.dashboard.groups import GroupMonitor
+from barnabas.demo.dashboard.readers import ActivityReader, OutputReader, ReaderThread
+from barnabas.demo.dashboard.state import MINUTES_SHOWN_MAX, DashboardState
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from starlette.requests import Request
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+STATIC_DIRECTORY = os.path.join(os.path.dirname(__file__), "static")
+_PUSH_SECONDS = 0.5
+_COST_FACTOR = 5
+"""A snapshot that took s seconds to make is followed by at least this many times s of rest."""
+_HEARTBEAT_SECONDS = 10.0
+_STREAMS_MAX = 64
+_HEADERS = [
+    (b"content-security-policy", b"default-src 'self'; style-src 'self' 'unsafe-inline'"),
+    (b"x-content-type-options", b"nosniff"),
+    (b"cache-control", b"no-store"),
+]
+
+
+class Publisher:
+    """Makes one snapshot per change and hands the same bytes to every open stream."""
+
+    def __init__(self, state: DashboardState) -> None:
+        self._state = state
+        self._changed = asyncio.Condition()
+        self._event = b""
+        self._version = -1
+        self._streams = 0
+        self.closing = False
+
+    async def run(self) -> None:
+        """Look for changes until cancelled, at most twice a second."""
+        while True:
+            started = time.monotonic()
+            if self._state.version != self._version and self._streams:
+                snapshot = await asyncio.to_thread(self._state.snapshot, MINUTES_SHOWN_MAX)
+                data = json.dumps(snapshot, separators=(",", ":"))
+                async with self._changed:
+                    self._version = snapshot["version"]
+                    self._event = f"event: state\ndata: {data}\n\n".encode()
+                    self._changed.notify_all()
+            cost_seconds = time.monotonic() - started
+            await asyncio.sleep(max(_PUSH_SECONDS, cost_seconds * _COST_FACTOR))
+
+    async def close(self) -> None:
+        """End every stream."""
+        async with self._changed:
+            self.closing = True
+            self._changed.notify_all()
+
+    def full(self) -> bool:
+        """Whether as many streams are open as are allowed."""
+        return self._streams >= _STREAMS_MAX
+
+    async def stream(self) -> AsyncIterator[bytes]:
+        """Yield server-sent events: the state now, each change, a comment when all is still."""
+        self._streams += 1
+        sent = -2
+        try:
+            yield b"retry: 1000\n\n"
+            while not self.closing:
+                yield await self._next(sent) or b": still here\n\n"
+                sent = self._version
+        finally:
+            self._streams -= 1
+
+    async def _next(self, sent: int) -> bytes:
+        """Wait for an event newer than the version `sent`; empty where none came in time."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_HEARTBEAT_SECONDS), self._changed:
+                await self._changed.wait_for(
+                    lambda: self.closing or (self._event and self._version != sent)
+                )
+                return self._event
+        return b""
+
+
+class SecurityHeaders:
+    """Adds headers that keep the page to its own origin and out of caches."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass on, with headers added to the response's start."""
+
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message["headers"], *_HEADERS]
+            await send(message)
+
+        await self._app(scope, receive, send_with_headers)
+
+
+def create_app(state: DashboardState, threads: list[ReaderThread]) -> Starlette:
+    """Build the application; the reader threads run from its start-up to its shutdown."""
+    publisher = Publisher(state)
+
+    @contextlib.asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        for thread in threads:
+            thread.start()
+        pushing = asyncio.create_task(publisher.run())
+        try:
+            yield
+        finally:
+            pushing.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await pushing
+            await asyncio.gather(*(asyncio.to_thread(thread.stop) for thread in threads))
+
+    async def page(_: Request) -> Response:
+        return FileResponse(os.path.join(STATIC_DIRECTORY, "index.html"))
+
+    async def full_state(_: Request) -> Response:
+        snapshot: dict[str, Any] = await asyncio.to_thread(state.snapshot)
+        return JSONResponse(snapshot)
+
+    async def events(_: Request) -> Response:
+        if publisher.full():
+            return Response("too many open streams", status_code=503)
+        return StreamingResponse(publisher.stream(), media_type="text/event-stream")
+
+    app = Starlette(
+        routes=[
+            Route("/", page),
+            Route("/api/state", full_state),
+            Route("/events", events),
+            Mount("/", StaticFiles(directory=STATIC_DIRECTORY)),
+        ],
+        middleware=[Middleware(SecurityHeaders)],
+        lifespan=lifespan,
+    )
+    app.state.publisher = publisher
+    return app
+
+
+class DashboardServer(uvicorn.Server):
+    """Ends the open streams first when asked to stop, so that shutting down waits for nobody."""
+
+    async def shutdown(self, sockets: Any = None) -> None:
+        """Close the streams, then everything else."""
+        publisher: Publisher = self.config.app.state.publisher  # type: ignore[union-attr]  # ours
+        await publisher.close()
+        await super().shutdown(sockets)
+
+
+def build_server(bootstrap: str, host: str, port: int) -> DashboardServer:
+    """Return a server with its readers, not started yet."""
+    state = DashboardState(bootstrap)
+    threads = [
+        OutputReader(bootstrap, state),
+        ActivityReader(bootstrap, state),
+        GroupMonitor(bootstrap, state),
+    ]
+    config = uvicorn.Config(
+        create_app(state, threads),
+        host=host,
+        port=port,
+        log_level="warning",
+        timeout_graceful_shutdown=3,
+    )
+    return DashboardServer(config)
+
+
+@click.command()
+@click.option("--bootstrap", required=True, help="Brokers, host:port[,host:port].")
+@click.option("--host", default="127.0.0.1", show_default=True)
+@click.option("--port", default=8088, show_default=True)
+def main(bootstrap: str, host: str, port: int) -> None:
+    """Show the demo's figures in a browser."""
+    print(f"dashboard on http://{host}:{port}, reading from {bootstrap}", flush=True)
+    build_server(bootstrap, host, port).run()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,150 @@
+"""What the dashboard knows at this moment, filled by reader threads, read as JSON snapshots."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import deque
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from barnabas.demo.contract import STATIONS
+from barnabas.demo.figures import FigureBoard
+
+FEED_LENGTH_MAX = 8
+MINUTES_SHOWN_MAX = 240
+"""Four hours of event time; the whole series is in /api/state."""
+
+
+@dataclass(slots=True)
+class GroupStatus:
+    """One consumer group's place in the topic that it reads."""
+
+    group: str
+    topic: str
+    position: int = 0
+    """Sum of the committed offsets over the partitions."""
+    end: int = 0
+    """Sum of the log end offsets over the partitions."""
+    lag: int | None = None
+    """Records not yet processed; None until the group's first commit."""
+    per_second: float = 0.0
+    """Records committed per second of wall time, over the last seconds."""
+    lag_history: list[int] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Connection:
+    """Whether the brokers answer: connecting, connected or lost."""
+
+    bootstrap: str
+    state: str = "connecting"
+    detail: str = ""
+
+
+class DashboardState:
+    """All that is shown. Every method may be called from any thread."""
+
+    def __init__(self, bootstrap: str) -> None:
+        self._lock = threading.Lock()
+        self._board = FigureBoard()
+        self._stations: dict[str, dict[str, Any]] = {}
+        self._feed: deque[dict[str, Any]] = deque(maxlen=FEED_LENGTH_MAX)
+        self._groups: list[GroupStatus] = []
+        self._connection = Connection(bootstrap)
+        self._outputs_read: dict[str, int] = {}
+        self._event_time_ms = 0
+        self._activity_records = 0
+        self._activity_per_second = 0.0
+        self._version = 0
+
+    @property
+    def version(self) -> int:
+        """Ascends with each change; equal versions mean equal snapshots."""
+        return self._version
+
+    def apply(self, topic: str, key: bytes, value: bytes | None) -> None:
+        """Take one record of an output topic or of the station table.
+
+        A value of None removes a station. Raises ValueError for a value that is no JSON.
+        """
+        with self._lock:
+            self._version += 1
+            if topic != STATIONS:
+                if value is not None:
+                    self._board.apply(topic, key, value)
+            elif value is None:
+                self._stations.pop(key.decode(), None)
+            else:
+                self._stations[key.decode()] = json.loads(value)
+
+    def set_outputs_read(self, positions: dict[str, int]) -> None:
+        """Note how far each output topic was read: the next offsets, summed over partitions."""
+        with self._lock:
+            self._version += 1
+            self._outputs_read = dict(positions)
+
+    def add_activity(
+        self, events: list[dict[str, Any]], records: int, records_per_second: float
+    ) -> None:
+        """Take the newest activity events, and how many records the group has read in all."""
+        with self._lock:
+            self._version += 1
+            self._feed.extend(events[-FEED_LENGTH_MAX:])
+            for event in events:
+                self._event_time_ms = max(self._event_time_ms, event["event_time_ms"])
+            self._activity_records = records
+            self._activity_per_second = records_per_second
+
+    def set_groups(self, groups: list[GroupStatus]) -> None:
+        """Replace what is known of the consumer groups."""
+        with self._lock:
+            self._version += 1
+            self._groups = groups
+
+    def set_connection(self, state: str, detail: str = "") -> None:
+        """Note whether the brokers answer."""
+        with self._lock:
+            if (state, detail) != (self._connection.state, self._connection.detail):
+                self._version += 1
+                self._connection.state = state
+                self._connection.detail = detail
+
+    def snapshot(self, minutes_max: int | None = None) -> dict[str, Any]:
+        """Return everything as one JSON-ready object.
+
+        `minutes_max` cuts the per-minute series to the newest so many minutes.
+        """
+        with self._lock:
+            figures: dict[str, Any] = dict(self._board.figures())
+            if minutes_max is not None:
+                for name in ("energy_wh_per_minute", "activity_per_minute"):
+                    figures[name] = dict(list(figures[name].items())[-minutes_max:])
+            return {
+                "version": self._version,
+                "connection": asdict(self._connection),
+                "event_time_ms": self._event_time_ms,
+                "activity_records": self._activity_records,
+                "activity_per_second": round(self._activity_per_second, 1),
+                "figures": figures,
+                "stations": self._station_tiles(),
+                "feed": list(self._feed),
+                "groups": [asdict(group) for group in self._groups],
+                "outputs_read": dict(self._outputs_read),
+            }
+
+    def _station_tiles(self) -> list[dict[str, Any]]:
+        """Return each station with its state now; one without a report yet is 'unknown'."""
+        rows = self._board.station_rows()
+        known = {**{i: rows[i] for i in rows}, **self._stations}
+        tiles = [
+            {
+                "id": station_id,
+                "name": station.get("name", station_id),
+                "city": station.get("city", ""),
+                "power_w": station.get("power_w"),
+                "state": rows[station_id]["state"] if station_id in rows else "unknown",
+            }
+            for station_id, station in known.items()
+        ]
+        return sorted(tiles, key=lambda tile: (tile["city"], tile["id"]))

@@ -1,0 +1,116 @@
+"""The demo's directory: what is kept in it, and the lock that keeps a second run out.
+
+broker/            server.properties and the broker's log directory
+warehouse/         Parquet tables
+checkpoints/       Spark's checkpoints
+generators/        the generators' state and truth
+pipeline/          the pipeline's progress
+logs/  pids/       one file per child process
+demo.json          what must stay the same from run to run (ports, seed, cluster id)
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import socket
+from dataclasses import asdict, dataclass
+from typing import IO
+
+SETTINGS_FILE = "demo.json"
+LOCK_FILE = "demo.lock"
+FIRST_BROKER_PORT = 19092
+FIRST_DASHBOARD_PORT = 8088
+_PORTS_TRIED_MAX = 200
+
+
+class WorkspaceBusyError(Exception):
+    """Another demo runs in this directory; the message names its pid."""
+
+
+@dataclass(slots=True)
+class Settings:
+    """What one directory's runs have in common."""
+
+    seed: int
+    cluster_id: str
+    broker_port: int
+    controller_port: int
+    dashboard_port: int
+
+
+class Workspace:
+    """Paths and settings of one demo directory, locked while open."""
+
+    def __init__(self, directory: str) -> None:
+        self.directory = os.path.abspath(directory)
+        self._lock: IO[str] | None = None
+
+    def path(self, *parts: str) -> str:
+        """Return a path inside the directory."""
+        return os.path.join(self.directory, *parts)
+
+    def lock(self) -> None:
+        """Create the directory and lock it; the lock ends with this process, however it ends.
+
+        Raises WorkspaceBusyError where another demo holds it.
+        """
+        os.makedirs(self.directory, exist_ok=True)
+        lock = open(self.path(LOCK_FILE), "a+", encoding="utf-8")  # noqa: SIM115 - held open
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            lock.seek(0)
+            holder = lock.read().strip() or "unknown"
+            lock.close()
+            raise WorkspaceBusyError(
+                f"a demo already runs in {self.directory} (pid {holder}); end it, or give another "
+                "--directory"
+            ) from None
+        lock.truncate(0)
+        lock.write(str(os.getpid()))
+        lock.flush()
+        self._lock = lock
+
+    def unlock(self) -> None:
+        """Give the directory free."""
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
+
+    def load_settings(self) -> Settings | None:
+        """Return the settings of earlier runs, None in a new directory."""
+        path = self.path(SETTINGS_FILE)
+        if not os.path.exists(path):
+            return None
+        with open(path, encoding="utf-8") as source:
+            return Settings(**json.load(source))
+
+    def save_settings(self, settings: Settings) -> None:
+        """Write the settings so that a kill leaves the old or the new ones."""
+        path = self.path(SETTINGS_FILE)
+        with open(f"{path}.new", "w", encoding="utf-8") as out:
+            json.dump(asdict(settings), out, indent=2)
+            out.flush()
+            os.fsync(out.fileno())
+        os.replace(f"{path}.new", path)
+
+
+def choose_port(preferred: int, taken: set[int]) -> int:
+    """Return the first free loopback port from `preferred` on and add it to `taken`.
+
+    Raises OSError where none of the next 200 is free.
+    """
+    for port in range(preferred, preferred + _PORTS_TRIED_MAX):
+        if port in taken:
+            continue
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+        taken.add(port)
+        return port
+    raise OSError(f"no free port from {preferred} to {preferred + _PORTS_TRIED_MAX - 1}")
