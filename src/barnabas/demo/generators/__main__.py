@@ -1,4 +1,4 @@
-"""`python -m barnabas.demo.generators`: publish the demo's events, as demo/contract.py describes."""
+"""Publish the demo's events: `python -m barnabas.demo.generators`, as demo/contract.py says."""
 
 from __future__ import annotations
 

@@ -1,0 +1,176 @@
+"""The one place where Spark sessions are built: master, packages, memory, telemetry.
+
+SQL, connectors and the stories all start here. Local mode is the default; any master that Spark
+knows works unchanged. Spark resolves its own Kafka connector (`spark.jars.packages`) into an Ivy
+directory that later starts reuse.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from importlib import resources
+
+import pyspark
+from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkRuntimeError
+from pyspark.java_gateway import launch_gateway
+from pyspark.sql import SparkSession
+
+Say = Callable[[str], None]
+
+_PROGRESS_SECONDS = 1.0
+_JAVA_MISSING = (
+    "Spark needs a Java runtime (17 or later) and finds none: install one "
+    "(Debian: apt-get install openjdk-17-jre-headless) or set JAVA_HOME"
+)
+
+
+class SparkStartError(RuntimeError):
+    """Spark's JVM could not be started; the message says what to do."""
+
+
+def kafka_package() -> str:
+    """Return the Maven coordinates of the Kafka connector of the PySpark that is installed."""
+    return f"org.apache.spark:spark-sql-kafka-0-10_2.13:{pyspark.__version__}"
+
+
+def default_ivy_directory() -> str:
+    """Return where packages are kept between runs: BARNABAS_IVY_DIR, else the user's cache."""
+    cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return os.environ.get("BARNABAS_IVY_DIR") or os.path.join(cache, "barnabas", "ivy")
+
+
+@dataclass(slots=True, frozen=True)
+class SessionOptions:
+    """How to start Spark. The defaults suit a laptop that also runs a broker.
+
+    Units: `driver_memory` as Spark writes it (`768m`). `telemetry_path` receives what the JVM
+    prints (appended); None leaves it on stderr. `settings` are Spark's own and win over ours.
+    """
+
+    app_name: str = "barnabas"
+    master: str = "local[2]"
+    packages: tuple[str, ...] = field(default_factory=lambda: (kafka_package(),))
+    ivy_directory: str = field(default_factory=default_ivy_directory)
+    shuffle_partitions: int = 2
+    driver_memory: str = "768m"
+    telemetry_path: str | None = None
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+    def as_settings(self) -> dict[str, str]:
+        """Return every Spark setting that these options stand for."""
+        partitions = str(self.shuffle_partitions)
+        settings = {
+            "spark.app.name": self.app_name,
+            "spark.master": self.master,
+            "spark.driver.memory": self.driver_memory,
+            # Small heaps on few cores: the serial collector takes less of both.
+            "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:+UseStringDeduplication "
+            f"-Dlog4j2.configurationFile={_telemetry_configuration()}",
+            "spark.ui.enabled": "false",
+            "spark.ui.showConsoleProgress": "false",
+            "spark.sql.session.timeZone": "UTC",
+            "spark.sql.shuffle.partitions": partitions,
+            "spark.default.parallelism": partitions,
+            # A batch without data would only evict state: the next one with data does that too.
+            "spark.sql.streaming.noDataMicroBatches.enabled": "false",
+            "spark.sql.streaming.minBatchesToRetain": "20",
+        }
+        if self.master.startswith("local"):
+            settings["spark.driver.host"] = "127.0.0.1"
+            settings["spark.driver.bindAddress"] = "127.0.0.1"
+        if self.packages:
+            settings["spark.jars.packages"] = ",".join(self.packages)
+            settings["spark.jars.ivy"] = self.ivy_directory
+        return {**settings, **self.settings}
+
+
+def start_session(options: SessionOptions, say: Say = lambda line: None) -> SparkSession:
+    """Start Spark, or return the session of this process if there is one.
+
+    `say` receives a line when packages have to be downloaded, and their progress. The first start
+    takes as long as the download (about 60 MB); later ones a few seconds. Raises SparkStartError.
+    """
+    if SparkContext._gateway is None:
+        if not os.environ.get("JAVA_HOME") and shutil.which("java") is None:
+            raise SparkStartError(_JAVA_MISSING)
+        with _download_progress(options, say):
+            _launch_jvm(options)
+    builder = SparkSession.builder
+    for name, value in options.as_settings().items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
+
+
+def _launch_jvm(options: SessionOptions) -> None:
+    conf = SparkConf(loadDefaults=False)
+    for name, value in options.as_settings().items():
+        conf.set(name, value)
+    path = options.telemetry_path
+    if path is not None:
+        os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
+    target = os.open(path or os.devnull, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    try:
+        streams = {} if path is None else {"stdout": target, "stderr": target}
+        gateway = launch_gateway(conf, popen_kwargs=streams)  # type: ignore[no-untyped-call]  # PySpark's
+    except PySparkRuntimeError as error:
+        where = f"; see {path}" if path else ""
+        raise SparkStartError(
+            f"Spark did not start{where}. The first start needs Maven Central for "
+            f"{', '.join(options.packages) or 'no package'}"
+        ) from error
+    finally:
+        os.close(target)
+    SparkContext._ensure_initialized(gateway=gateway)
+
+
+@contextmanager
+def _download_progress(options: SessionOptions, say: Say) -> Iterator[None]:
+    jars = os.path.join(options.ivy_directory, "jars")
+    missing = [p for p in options.packages if not os.path.exists(_jar_path(jars, p))]
+    if not missing:
+        yield
+        return
+    say(f"downloading {', '.join(missing)} (once, into {options.ivy_directory})")
+    done = threading.Event()
+
+    def watch() -> None:
+        said = 0
+        while not done.wait(_PROGRESS_SECONDS):
+            size_mb = _size_bytes(os.path.join(options.ivy_directory, "cache")) // 1_000_000
+            if size_mb > said:
+                said = size_mb
+                say(f"downloaded {size_mb} MB")
+
+    watcher = threading.Thread(target=watch, name="ivy-progress", daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        done.set()
+        watcher.join()
+    say("downloaded all packages")
+
+
+def _jar_path(jars: str, package: str) -> str:
+    group, artifact, version = package.split(":")
+    return os.path.join(jars, f"{group}_{artifact}-{version}.jar")
+
+
+def _size_bytes(directory: str) -> int:
+    total = 0
+    for folder, _, names in os.walk(directory):
+        for name in names:
+            path = os.path.join(folder, name)
+            if os.path.exists(path):  # Ivy renames its partial files as we look
+                total += os.stat(path).st_size
+    return total
+
+
+def _telemetry_configuration() -> str:
+    return f"file:{resources.files('barnabas.pipeline') / 'log4j2.properties'}"

@@ -1,0 +1,248 @@
+"""`python -m barnabas.pipeline.stories`: the streaming queries of the two stories, until SIGTERM.
+
+Each query keeps its place and its state in its own checkpoint, so a run that was stopped or killed
+goes on exactly where it was. A query that fails because the cluster is away is started again from
+its checkpoint.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from threading import Event as Flag
+from typing import Any, Final
+
+import click
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from barnabas.pipeline import kafka_io, topics
+from barnabas.pipeline.progress import ProgressBoard, QueryReach, committed_offsets
+from barnabas.pipeline.queries import STORY_QUERIES, StoryQuery
+from barnabas.pipeline.schemas import STATION_SCHEMA
+from barnabas.pipeline.session import SessionOptions, SparkStartError, start_session
+from barnabas.pipeline.sink import ResultSink
+
+_POLL_SECONDS: Final = 0.2
+_RESTARTS_IN_A_ROW_MAX: Final = 8
+_RESTART_PAUSE_SECONDS: Final = 2.0
+_FINISH_BATCH_SECONDS: Final = 5.0
+
+
+@dataclass(slots=True, frozen=True)
+class StoryOptions:
+    """Where the stories read and write. Paths are directories."""
+
+    bootstrap_servers: str
+    warehouse: str
+    checkpoints: str
+    trigger_ms: int = 1000
+    offsets_per_trigger_max: int | None = None
+
+
+@dataclass(slots=True)
+class _Running:
+    query: StoryQuery
+    reach: QueryReach
+    stream: StreamingQuery
+    failures: int = 0
+    restart_at: float | None = None
+
+
+class Stories:
+    """The queries of STORY_QUERIES, started, watched and stopped together."""
+
+    def __init__(self, spark: SparkSession, options: StoryOptions, progress_path: str) -> None:
+        self._spark = spark
+        self._options = options
+        self._running: list[_Running] = []
+        reaches = {q.name: QueryReach(q.group, q.topic) for q in STORY_QUERIES}
+        self._board = ProgressBoard(progress_path, options.bootstrap_servers, reaches)
+
+    def start(self) -> None:
+        """Start every query from its checkpoint, or from the topics' beginning."""
+        for query in STORY_QUERIES:
+            reach = self._board.queries[query.name]
+            offsets = committed_offsets(self._checkpoint(query))
+            if offsets is not None:
+                reach.reach(offsets)
+            self._running.append(_Running(query, reach, self._start(query)))
+        self._board.write("running")
+
+    def run(self, stop: Flag) -> None:
+        """Watch the queries until `stop` is set.
+
+        Raises StreamingQueryException where one fails again and again.
+        """
+        while not stop.wait(_POLL_SECONDS):
+            moved = [self._look_at(running) for running in self._running]
+            if any(moved):
+                self._board.write("running")
+                for problem in self._board.commit():
+                    _say(problem)
+
+    def stop(self) -> None:
+        """Let the micro-batches that run finish (for a moment), then stop every query."""
+        deadline = time.monotonic() + _FINISH_BATCH_SECONDS
+        for running in self._running:
+            stream = running.stream
+            while (
+                stream.isActive and stream.status["isTriggerActive"] and time.monotonic() < deadline
+            ):
+                time.sleep(_POLL_SECONDS / 4)
+            stream.stop()
+        for running in self._running:
+            self._look_at(running, restart=False)
+        self._board.commit()
+        self._board.write("stopped")
+        self._board.close()
+
+    def _look_at(self, running: _Running, *, restart: bool = True) -> bool:
+        if restart and running.restart_at is None and not running.stream.isActive:
+            self._failed(running)
+        if running.restart_at is not None:
+            if restart and time.monotonic() >= running.restart_at:
+                running.restart_at = None
+                running.stream = self._start(running.query)
+            return False
+        moved = False
+        for progress in running.stream.recentProgress:
+            moved |= running.reach.observe(_as_dict(progress))
+        if moved:
+            running.failures = 0
+        return moved
+
+    def _failed(self, running: _Running) -> None:
+        error = running.stream.exception()
+        running.failures += 1
+        if running.failures > _RESTARTS_IN_A_ROW_MAX:
+            raise error or StreamingQueryException(f"{running.query.name} ended by itself")
+        reason = str(error).strip().splitlines()[0] if error else "ended by itself"
+        _say(f"{running.query.name} starts again from its checkpoint: {reason[:300]}")
+        running.restart_at = time.monotonic() + _RESTART_PAUSE_SECONDS
+
+    def _start(self, query: StoryQuery) -> StreamingQuery:
+        options = self._options
+        events = kafka_io.read_json_stream(
+            self._spark,
+            options.bootstrap_servers,
+            query.topic,
+            query.schema,
+            offsets_per_trigger_max=options.offsets_per_trigger_max,
+        )
+        stations = kafka_io.read_table(
+            self._spark, options.bootstrap_servers, topics.STATIONS, STATION_SCHEMA
+        )
+        sink = ResultSink(self._spark, options.bootstrap_servers, options.warehouse, query.outputs)
+        return (
+            query.transform(events, stations)
+            .writeStream.queryName(query.name)
+            .outputMode(query.output_mode)
+            .option("checkpointLocation", self._checkpoint(query))
+            .trigger(processingTime=f"{options.trigger_ms} milliseconds")
+            .foreachBatch(sink.write)
+            .start()
+        )
+
+    def _checkpoint(self, query: StoryQuery) -> str:
+        return os.path.join(self._options.checkpoints, query.name)
+
+
+def wait_for_topics(bootstrap_servers: str, stop: Flag) -> bool:
+    """Wait until every input topic and the station table exist; False where stopped before."""
+    admin = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 2})
+    wanted = {topics.STATIONS, *topics.INPUT_TOPICS}
+    said = False
+    while not stop.is_set():
+        try:
+            if wanted <= admin.list_topics(timeout=5).topics.keys():
+                return True
+        except KafkaException as error:
+            if not said:
+                _say(f"waiting for {bootstrap_servers}: {error.args[0].str()}")
+                said = True
+        stop.wait(_POLL_SECONDS)
+    return False
+
+
+def _as_dict(progress: Any) -> dict[str, Any]:
+    return dict(progress)
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+@click.command(help="Run the streaming queries of the charging and retail stories until SIGTERM.")
+@click.option("--bootstrap", required=True, help="The cluster's host:port[,host:port].")
+@click.option("--warehouse", required=True, help="Directory of the Parquet tables.")
+@click.option("--checkpoints", required=True, help="Directory of offsets and state.")
+@click.option("--master", default="local[2]", show_default=True, help="Spark's master.")
+@click.option("--progress", help="Progress file; default: progress.json in the checkpoints.")
+@click.option("--trigger-ms", default=1000, show_default=True, type=click.IntRange(min=0))
+@click.option("--max-offsets-per-trigger", type=click.IntRange(min=1))
+def main(
+    bootstrap: str,
+    warehouse: str,
+    checkpoints: str,
+    master: str,
+    progress: str | None,
+    trigger_ms: int,
+    max_offsets_per_trigger: int | None,
+) -> None:
+    stop = Flag()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    for directory in (warehouse, checkpoints):
+        os.makedirs(directory, exist_ok=True)
+    options = StoryOptions(
+        bootstrap,
+        os.path.abspath(warehouse),
+        os.path.abspath(checkpoints),
+        trigger_ms,
+        max_offsets_per_trigger,
+    )
+    progress_path = progress or os.path.join(checkpoints, "progress.json")
+    try:
+        code = _run(options, master, progress_path, stop)
+    except (SparkStartError, StreamingQueryException) as error:
+        sys.stderr.write(f"{error}\n")
+        code = 1
+    sys.exit(code)
+
+
+def _run(options: StoryOptions, master: str, progress_path: str, stop: Flag) -> int:
+    with tempfile.TemporaryDirectory(prefix="barnabas-spark-") as scratch:
+        _say("starting Spark")
+        session = SessionOptions(
+            app_name="barnabas-stories",
+            master=master,
+            telemetry_path=os.path.join(options.checkpoints, "spark.log"),
+            settings={"spark.local.dir": scratch, "spark.sql.warehouse.dir": options.warehouse},
+        )
+        spark = start_session(session, _say)
+        try:
+            if wait_for_topics(options.bootstrap_servers, stop):
+                stories = Stories(spark, options, progress_path)
+                try:
+                    stories.start()
+                    _say("queries running")
+                    stories.run(stop)
+                finally:
+                    stories.stop()
+        finally:
+            spark.stop()
+    _say("stopped")
+    return 0
+
+
+if __name__ == "__main__":
+    main()
