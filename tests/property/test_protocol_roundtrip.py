@@ -1,0 +1,93 @@
+"""Every version of every message: there and back, cut, stretched, spoilt and inflated."""
+
+import contextlib
+import tracemalloc
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from protocol_values import all_messages, all_versions, label, sample, struct_values
+
+from barnabas.protocol.codec import decode, decode_at, encode, encode_parts
+from barnabas.protocol.errors import DecodeError
+from barnabas.protocol.schema import Message
+
+VERSIONS = all_versions()
+ENDS = [
+    (cls, version)
+    for cls in all_messages()
+    for version in sorted({cls.SCHEMA.versions.first, cls.SCHEMA.versions.last})
+]
+FUZZ_CLASSES = [cls for cls in all_messages() if cls.SCHEMA.listeners or not cls.SCHEMA.api_key]
+
+common = settings(
+    deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
+)
+
+
+@pytest.mark.parametrize(("cls", "version"), VERSIONS, ids=label)
+@settings(common, max_examples=5)
+@given(data=st.data())
+def test_there_and_back(cls: type[Message], version: int, data: st.DataObject) -> None:
+    message = data.draw(struct_values(cls, version))
+    if cls.SCHEMA.flexible.covers(version):
+        message.unknown_tags = data.draw(st.sampled_from([None, [(1000, b""), (2000, b"later")]]))
+    encoded = encode(message, version)
+    assert decode(cls, version, encoded) == message
+    assert b"".join(encode_parts(message, version)) == encoded
+    framed = memoryview(bytearray(b"before" + encoded + b"after"))
+    assert decode_at(cls, version, framed, 6) == (message, 6 + len(encoded))
+
+
+@pytest.mark.parametrize(("cls", "version"), VERSIONS, ids=label)
+def test_every_cut_is_an_error(cls: type[Message], version: int) -> None:
+    message = sample(cls, version)
+    encoded = encode(message, version)
+    assert decode(cls, version, encoded) == message
+    for end in range(len(encoded)):
+        with pytest.raises(DecodeError):
+            decode(cls, version, encoded[:end])
+    with pytest.raises(DecodeError):
+        decode(cls, version, encoded + b"\0")
+
+
+@pytest.mark.parametrize(("cls", "version"), ENDS, ids=label)
+def test_an_inflated_length_allocates_nothing(cls: type[Message], version: int) -> None:
+    """Wherever the bytes claim to be huge, decoding takes no more memory than they do."""
+    encoded = encode(sample(cls, version), version)
+    cases = [
+        encoded[:position] + claim + encoded[position + len(claim) :]
+        for claim in (b"\x7f\xff\xff\xff", b"\xff\xff\xff\xff\x07", b"\x7f\xff")
+        for position in range(len(encoded))
+    ]
+    decode(cls, version, encoded)
+    tracemalloc.start()
+    try:
+        for case in cases:
+            tracemalloc.reset_peak()
+            before, _ = tracemalloc.get_traced_memory()
+            with contextlib.suppress(DecodeError):
+                decode(cls, version, case)
+            _, peak = tracemalloc.get_traced_memory()
+            assert peak - before < 100_000 + 200 * len(case), case
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("cls", FUZZ_CLASSES, ids=label)
+@settings(common, max_examples=30)
+@given(data=st.data())
+def test_spoilt_bytes_raise_nothing_else(cls: type[Message], data: st.DataObject) -> None:
+    version = data.draw(st.integers(cls.SCHEMA.versions.first, cls.SCHEMA.versions.last))
+    spoilt = bytearray(encode(sample(cls, version), version))
+    for _ in range(data.draw(st.integers(0, 4))):
+        position = data.draw(st.integers(0, len(spoilt)))
+        kept = data.draw(st.integers(0, 4))
+        spoilt[position : position + kept] = data.draw(st.binary(max_size=6))
+    try:
+        message, end = decode_at(cls, version, spoilt, 0)
+    except DecodeError:
+        return
+    again = encode(message, version)
+    assert encode(decode(cls, version, again), version) == again
+    assert end <= len(spoilt)
