@@ -1,0 +1,1 @@
+"""Configuration as Kafka has it: property names, types, defaults, validation and scopes."""

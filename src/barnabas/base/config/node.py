@@ -1,0 +1,261 @@
+"""A node's configuration: typed, checked and complete.
+
+Source: KafkaConfig of Kafka 4.3.
+"""
+
+import builtins
+import difflib
+import re
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any, cast
+
+from barnabas.base.config import removed, validation
+from barnabas.base.config.definitions import BROKER_KEYS, ConfigKey, Status
+from barnabas.base.config.errors import ConfigError
+from barnabas.base.config.listeners import (
+    ListenerConfig,
+    listener_name_of,
+    parse_listeners,
+    parse_protocol_map,
+)
+
+HIDDEN = "[hidden]"
+PROTOCOL_MAP = "listener.security.protocol.map"
+LISTENER_KEY = re.compile(r"listener\.name\.([^.]+)\.(.+)")
+PLUGIN_PREFIXES = ("rlmm.config.", "rsm.config.")
+
+
+class NodeConfig:
+    """Values of every broker key.
+
+    `originals` are the texts that were set; `warnings` has one line for each set key that is
+    unknown or has no effect yet. Getters raise KeyError for a key that Kafka does not have.
+    """
+
+    def __init__(self, values: Mapping[str, str]) -> None:
+        """Use `from_properties`."""
+        self.originals: dict[str, str] = dict(values)
+        self.warnings: builtins.list[str] = []
+        self._values: dict[str, Any] = {}
+        self._read()
+
+    @classmethod
+    def from_properties(cls, values: Mapping[str, str]) -> "NodeConfig":
+        """Type, check and complete `values`.
+
+        Raises ConfigError at the first key that cannot be used.
+        """
+        config = cls(values)
+        validation.validate(config)
+        return config
+
+    def with_dynamic(self, values: Mapping[str, str]) -> "NodeConfig":
+        """This configuration with dynamic values on top. Raises ConfigError."""
+        return NodeConfig.from_properties({**self.originals, **values})
+
+    def get(self, name: str) -> Any:
+        """The typed value of `name`; None where it is null."""
+        return self._values[name]
+
+    def int(self, name: str) -> builtins.int:
+        """The value of an INT or SHORT key that is not null."""
+        return cast(builtins.int, self._values[name])
+
+    def long(self, name: str) -> builtins.int:
+        """The value of a LONG key that is not null."""
+        return cast(builtins.int, self._values[name])
+
+    def double(self, name: str) -> float:
+        """The value of a DOUBLE key."""
+        return cast(float, self._values[name])
+
+    def bool(self, name: str) -> builtins.bool:
+        """The value of a BOOLEAN key."""
+        return cast(builtins.bool, self._values[name])
+
+    def string(self, name: str) -> str:
+        """The value of a STRING key that is not null."""
+        return cast(str, self._values[name])
+
+    def string_or_none(self, name: str) -> str | None:
+        """The value of a STRING, CLASS or PASSWORD key, or None."""
+        return cast(str | None, self._values[name])
+
+    def list(self, name: str) -> builtins.list[str]:
+        """The value of a LIST key; empty where it is null."""
+        return cast(builtins.list[str], self._values[name] or [])
+
+    def shown(self, name: str) -> str | None:
+        """The text of a set key, with secrets hidden; None where it is not set."""
+        if name not in self.originals:
+            return None
+        return HIDDEN if is_secret(name) else self.originals[name]
+
+    def __repr__(self) -> str:
+        shown = {name: self.shown(name) for name in self.originals}
+        return f"NodeConfig({shown})"
+
+    @cached_property
+    def node_id(self) -> builtins.int:
+        """node.id, or broker.id where only that is set."""
+        return self.int("node.id")
+
+    @cached_property
+    def process_roles(self) -> frozenset[str]:
+        """`broker`, `controller` or both."""
+        return frozenset(self.list("process.roles"))
+
+    @cached_property
+    def controller_listener_names(self) -> builtins.list[str]:
+        """Upper-case names of the controller's listeners, in their order."""
+        return [name.upper() for name in self.list("controller.listener.names")]
+
+    @cached_property
+    def protocol_map(self) -> dict[str, str]:
+        """Security protocol by listener name.
+
+        Controller listeners are PLAINTEXT by default as long as the map is not set and no
+        listener asks for TLS or SASL.
+        """
+        protocols = parse_protocol_map(PROTOCOL_MAP, self.string(PROTOCOL_MAP))
+        if PROTOCOL_MAP in self.originals:
+            return protocols
+        names = [listener_name_of(entry) for entry in self.list("listeners")]
+        secure = {"SSL", "SASL_SSL", "SASL_PLAINTEXT"}
+        if secure.isdisjoint(names) and secure.isdisjoint(self.controller_listener_names):
+            for name in self.controller_listener_names:
+                protocols[name] = "PLAINTEXT"
+        return protocols
+
+    @cached_property
+    def listeners(self) -> builtins.list[ListenerConfig]:
+        """What to bind, controller listeners among them."""
+        entries = self.list("listeners")
+        return parse_listeners("listeners", entries, self.protocol_map, distinct_ports=True)
+
+    @cached_property
+    def advertised_listeners(self) -> builtins.list[ListenerConfig]:
+        """What brokers tell clients: never a controller listener.
+
+        An empty host stands for this machine's name, which the node fills in.
+        """
+        return [
+            listener
+            for listener in self.all_advertised_listeners
+            if listener.name not in self.controller_listener_names
+        ]
+
+    @cached_property
+    def all_advertised_listeners(self) -> builtins.list[ListenerConfig]:
+        """advertised.listeners, or listeners where it is not set."""
+        entries = self.get("advertised.listeners")
+        if entries is None:
+            return self.listeners
+        key = "advertised.listeners"
+        return parse_listeners(key, entries, self.protocol_map, distinct_ports=False)
+
+    @cached_property
+    def advertised_controller_listeners(self) -> builtins.list[ListenerConfig]:
+        """Controller listeners by their advertised address, or their bound one."""
+        advertised = {listener.name: listener for listener in self.all_advertised_listeners}
+        bound = {listener.name: listener for listener in self.listeners}
+        found = {**bound, **advertised}
+        return [found[name] for name in self.controller_listener_names if name in found]
+
+    @cached_property
+    def inter_broker_listener_name(self) -> str:
+        """The listener over which brokers reach each other."""
+        name = self.string_or_none("inter.broker.listener.name")
+        if name is None:
+            return self.string("security.inter.broker.protocol")
+        return name.upper()
+
+    @cached_property
+    def log_dirs(self) -> builtins.list[str]:
+        """Data directories, as written."""
+        return self.list("log.dirs") or self.list("log.dir")
+
+    @cached_property
+    def metadata_log_dir(self) -> str:
+        """Directory that holds the metadata log."""
+        return self.string_or_none("metadata.log.dir") or self.log_dirs[0]
+
+    def listener_value(self, listener_name: str, name: str) -> Any:
+        """The value of `name` for one listener: its own, or the common one."""
+        own = f"listener.name.{listener_name.lower()}.{name}"
+        return self._values[own] if own in self._values else self._values[name]
+
+    def _read(self) -> None:
+        given = _with_synonyms(self.originals)
+        for name, text in self.originals.items():
+            self._note(name, text)
+        for key in BROKER_KEYS.values():
+            self._values[key.name] = _value(key, given.get(key.name))
+        for name, text in given.items():
+            match = LISTENER_KEY.fullmatch(name)
+            if match and match[2] in BROKER_KEYS:
+                self._values[name] = BROKER_KEYS[match[2]].parse(text)
+
+    def _note(self, name: str, text: str) -> None:
+        """Refuse, warn or accept one key that was set."""
+        match = LISTENER_KEY.fullmatch(name)
+        base = match[2] if match else name
+        key = BROKER_KEYS.get(base)
+        if key is None and match:
+            key = next((k for k in BROKER_KEYS.values() if base.endswith("." + k.name)), None)
+        if key is None:
+            self._note_unknown(name)
+            return
+        if text.strip() == (key.default_text or ""):
+            return
+        if key.status is Status.NEVER:
+            raise ConfigError(name, f"not served. {key.doc}")
+        if key.status is Status.REFUSED:
+            raise ConfigError(name, f"not served yet, and unsafe to ignore. {key.doc}")
+        if key.status is Status.PLANNED:
+            self.warnings.append(f"{name} is not supported yet and has no effect")
+
+    def _note_unknown(self, name: str) -> None:
+        reason = removed.refusal(name)
+        if reason:
+            raise ConfigError(name, reason)
+        if name in removed.IGNORED:
+            self.warnings.append(f"{name} is ignored: {removed.IGNORED[name]}")
+        elif not name.startswith(PLUGIN_PREFIXES):
+            close = difflib.get_close_matches(name, BROKER_KEYS, n=1, cutoff=0.8)
+            hint = f"; did you mean {close[0]}?" if close else ""
+            self.warnings.append(f"{name} is not a key of Kafka 4.3 and is ignored{hint}")
+
+
+def is_secret(name: str) -> bool:
+    """Whether the values of a broker key must never be shown; unknown keys count as secret."""
+    key = BROKER_KEYS.get(name)
+    if key is None:
+        match = LISTENER_KEY.fullmatch(name)
+        return match is None or _ends_in_secret(match[2])
+    return key.is_secret
+
+
+def _ends_in_secret(name: str) -> bool:
+    key = BROKER_KEYS.get(name)
+    if key is not None:
+        return key.is_secret
+    return any(k.is_secret and name.endswith("." + k.name) for k in BROKER_KEYS.values())
+
+
+def _with_synonyms(originals: Mapping[str, str]) -> dict[str, str]:
+    given = dict(originals)
+    if "node.id" in given:
+        given.setdefault("broker.id", given["node.id"])
+    elif "broker.id" in given:
+        given["node.id"] = given["broker.id"]
+    return given
+
+
+def _value(key: ConfigKey, text: str | None) -> Any:
+    if text is not None:
+        return key.parse(text)
+    if key.required:
+        raise ConfigError(key.name, f"must be set. {key.doc}")
+    return key.default

@@ -1,0 +1,178 @@
+"""What must hold between keys. Source: KafkaConfig.validateValues of Kafka 4.3."""
+
+from typing import TYPE_CHECKING
+
+from barnabas.base.config.errors import ConfigError
+from barnabas.base.config.listeners import SERVED_PROTOCOLS
+
+if TYPE_CHECKING:
+    from barnabas.base.config.node import NodeConfig
+
+DEDUPE_BUFFER_PER_THREAD_MIN_BYTES = 1024 * 1024
+ANY_ADDRESS = "0.0.0.0"
+
+
+def validate(config: "NodeConfig") -> None:
+    """Raises ConfigError at the first broken rule."""
+    _check_node(config)
+    _check_log(config)
+    _check_replication(config)
+    _check_quorum(config)
+    _check_roles(config)
+    _check_broker_listeners(config)
+    _check_advertised_hosts(config)
+    _check_protocols(config)
+    _check_connections(config)
+
+
+def _check_node(config: "NodeConfig") -> None:
+    if config.int("broker.id") != config.int("node.id"):
+        raise ConfigError("broker.id", "must equal node.id where both are set")
+    if not config.log_dirs:
+        raise ConfigError("log.dirs", "at least one directory is needed")
+
+
+def _check_log(config: "NodeConfig") -> None:
+    for key in ("log.roll.ms",):
+        value = config.get(key)
+        if value is not None and value < 1:
+            raise ConfigError(key, "must be at least 1")
+    jitter_ms = config.get("log.roll.jitter.ms")
+    if jitter_ms is not None and jitter_ms < 0:
+        raise ConfigError("log.roll.jitter.ms", "must not be negative")
+    for key in ("log.retention.ms", "log.retention.minutes", "log.retention.hours"):
+        if config.get(key) is not None:
+            if config.get(key) == 0:
+                raise ConfigError(key, "must be at least 1, or -1 for no limit")
+            break
+    buffer_bytes = config.long("log.cleaner.dedupe.buffer.size")
+    threads = max(config.int("log.cleaner.threads"), 1)
+    if buffer_bytes // threads <= DEDUPE_BUFFER_PER_THREAD_MIN_BYTES:
+        raise ConfigError("log.cleaner.dedupe.buffer.size", "needs more than 1 MiB per thread")
+
+
+def _check_replication(config: "NodeConfig") -> None:
+    wait_ms = config.int("replica.fetch.wait.max.ms")
+    if wait_ms > config.int("replica.socket.timeout.ms"):
+        raise ConfigError(
+            "replica.socket.timeout.ms", "must not be below replica.fetch.wait.max.ms"
+        )
+    if wait_ms > config.long("replica.lag.time.max.ms"):
+        raise ConfigError("replica.lag.time.max.ms", "must not be below replica.fetch.wait.max.ms")
+
+
+def _check_quorum(config: "NodeConfig") -> None:
+    voters = _voter_ids(config)
+    if not voters and not config.list("controller.quorum.bootstrap.servers"):
+        raise ConfigError(
+            "controller.quorum.bootstrap.servers",
+            "this or controller.quorum.voters must name the controllers",
+        )
+    roles = config.process_roles
+    if "controller" in roles and voters and config.node_id not in voters:
+        raise ConfigError("controller.quorum.voters", f"must hold this node ({config.node_id})")
+    if roles == {"broker"} and config.node_id in voters:
+        raise ConfigError(
+            "controller.quorum.voters",
+            f"holds this node ({config.node_id}), whose process.roles is broker alone",
+        )
+
+
+def _voter_ids(config: "NodeConfig") -> set[int]:
+    return {int(entry.partition("@")[0]) for entry in config.list("controller.quorum.voters")}
+
+
+def _check_roles(config: "NodeConfig") -> None:
+    key = "controller.listener.names"
+    names = config.controller_listener_names
+    if not names:
+        raise ConfigError(key, "must name at least one listener")
+    bound = [listener.name for listener in config.listeners]
+    if config.process_roles == {"broker"}:
+        if set(names) & set(bound):
+            raise ConfigError(key, "a broker without the controller role cannot bind these")
+        for name in names:
+            if name not in config.protocol_map:
+                raise ConfigError(
+                    "listener.security.protocol.map", f"has no protocol for listener {name!r}"
+                )
+        return
+    missing = [name for name in names if name not in bound]
+    if missing:
+        raise ConfigError(key, f"{', '.join(missing)} is not in listeners")
+    if config.process_roles == {"controller"} and set(bound) - set(names):
+        raise ConfigError(
+            "listeners", "a controller without the broker role binds controller listeners only"
+        )
+
+
+def _check_broker_listeners(config: "NodeConfig") -> None:
+    name_key = "inter.broker.listener.name"
+    originals = config.originals
+    if name_key in originals and "security.inter.broker.protocol" in originals:
+        raise ConfigError(name_key, "cannot be set together with security.inter.broker.protocol")
+    inter_broker = config.inter_broker_listener_name
+    if inter_broker not in config.protocol_map:
+        raise ConfigError(name_key, f"listener {inter_broker!r} has no security protocol")
+    if "broker" not in config.process_roles:
+        return
+    advertised = {listener.name for listener in config.advertised_listeners}
+    if not advertised:
+        raise ConfigError("advertised.listeners", "there is no listener for clients")
+    if inter_broker not in advertised:
+        choice = ", ".join(sorted(advertised))
+        raise ConfigError(
+            name_key, f"listener {inter_broker!r} is not advertised; choose of {choice}"
+        )
+    unbound = advertised - {listener.name for listener in config.listeners}
+    if unbound:
+        raise ConfigError(
+            "advertised.listeners", f"{', '.join(sorted(unbound))} is not in listeners"
+        )
+
+
+def _check_advertised_hosts(config: "NodeConfig") -> None:
+    for listener in (*config.advertised_listeners, *config.advertised_controller_listeners):
+        if listener.host == ANY_ADDRESS:
+            raise ConfigError(
+                "advertised.listeners",
+                f"{listener}: {ANY_ADDRESS} is no address that a client can connect to; set an "
+                "address that clients reach",
+            )
+
+
+def _check_protocols(config: "NodeConfig") -> None:
+    for listener in config.listeners:
+        if listener.security_protocol not in SERVED_PROTOCOLS:
+            raise ConfigError(
+                "listeners",
+                f"{listener}: {listener.security_protocol} is not served yet, and unsafe to ignore",
+            )
+
+
+def _check_connections(config: "NodeConfig") -> None:
+    queued_bytes = config.long("queued.max.request.bytes")
+    if 0 < queued_bytes < config.int("socket.request.max.bytes"):
+        raise ConfigError("queued.max.request.bytes", "must not be below socket.request.max.bytes")
+    overrides = parse_overrides(config.string("max.connections.per.ip.overrides"))
+    if config.int("max.connections.per.ip") == 0 and not overrides:
+        raise ConfigError(
+            "max.connections.per.ip", "may be 0 only with max.connections.per.ip.overrides"
+        )
+    idle_ms = config.long("connections.max.idle.ms")
+    if 0 <= idle_ms <= config.int("connection.failed.authentication.delay.ms"):
+        raise ConfigError(
+            "connections.max.idle.ms", "must exceed connection.failed.authentication.delay.ms"
+        )
+
+
+def parse_overrides(text: str) -> dict[str, int]:
+    """max.connections.per.ip.overrides as counts by host. Raises ConfigError."""
+    key = "max.connections.per.ip.overrides"
+    overrides: dict[str, int] = {}
+    for pair in filter(None, (part.strip() for part in text.split(","))):
+        host, colon, count = pair.rpartition(":")
+        if not colon or not host or not count.strip().isdecimal():
+            raise ConfigError(key, f"{pair!r} is not host:count")
+        overrides[host.strip()] = int(count)
+    return overrides
