@@ -37,12 +37,16 @@ PLAIN: dict[str, st.SearchStrategy[Any]] = {
 
 def all_messages() -> list[type[Message]]:
     """Every declared message, by name."""
-    found: dict[str, type[Message]] = {}
-    for module in pkgutil.iter_modules(messages.__path__):
-        loaded = importlib.import_module(f"{messages.__name__}.{module.name}")
-        for name, member in vars(loaded).items():
-            if inspect.isclass(member) and issubclass(member, Message) and member is not Message:
-                found[name] = member
+    modules = [
+        importlib.import_module(f"{messages.__name__}.{module.name}")
+        for module in pkgutil.iter_modules(messages.__path__)
+    ]
+    found = {
+        member.__name__: member
+        for module in modules
+        for member in vars(module).values()
+        if inspect.isclass(member) and issubclass(member, Message) and member is not Message
+    }
     return [found[name] for name in sorted(found)]
 
 
