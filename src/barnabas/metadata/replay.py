@@ -199,7 +199,7 @@ class ImageDelta:
         partition = topic.partition(record.partition_id)
         if partition is None:
             raise ReplayError(
-                f"PartitionChangeRecord for {topic.name}-{record.partition_id}, which does not exist"
+                f"PartitionChangeRecord for {topic.name}-{record.partition_id}, which is unknown"
             )
         topic.changed[record.partition_id] = merge_partition_change(partition, record)
 

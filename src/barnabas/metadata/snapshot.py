@@ -8,6 +8,7 @@ ACLs, SCRAM and tokens. Source: Kafka's ImageWriter implementations.
 from collections.abc import Iterator, Mapping
 from itertools import chain
 
+from barnabas.base.ids import Uuid
 from barnabas.metadata.features import METADATA_VERSION, MetadataVersion
 from barnabas.metadata.image import (
     BrokerImage,
@@ -32,7 +33,7 @@ def image_records(image: MetadataImage) -> Iterator[MetadataRecord]:
 
 
 def partition_record(
-    topic_id: bytes, partition_id: int, partition: PartitionImage, level: MetadataVersion
+    topic_id: Uuid, partition_id: int, partition: PartitionImage, level: MetadataVersion
 ) -> MetadataRecord:
     """The whole of a partition as one record, without what `level` cannot hold."""
     record = messages.PartitionRecord(

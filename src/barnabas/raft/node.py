@@ -48,7 +48,7 @@ from barnabas.raft.quorum_state import (
 )
 from barnabas.raft.recovery import NEVER_LOGGED, LogBatch, MetadataLogError, Recovered, recover
 from barnabas.raft.snapshot_files import Snapshot, SnapshotId, SnapshotWriter, encode_snapshot
-from barnabas.raft.voters import ReplicaKey, Voter, VoterSet
+from barnabas.raft.voters import Voter, VoterSet
 
 telemetry = logging.getLogger(__name__)
 
@@ -248,8 +248,9 @@ class RaftNode:
                 self._listener.committed(offset)
                 self._wake(offset)
             case AnnounceLeader(epoch):
-                telemetry.info("node %d leads the metadata quorum in epoch %d",
-                               self._local.key.id, epoch)
+                telemetry.info(
+                    "node %d leads the metadata quorum in epoch %d", self._local.key.id, epoch
+                )
 
     def _append_epoch_start(self, epoch: int, granted_by: tuple[int, ...]) -> None:
         records: list[ControlMessage] = [

@@ -98,9 +98,7 @@ def recover(disk: Disk, directory: str, log: PartitionLog) -> Recovered:
     return recovered
 
 
-def _load_snapshot(
-    recovered: Recovered, disk: Disk, directory: str, log_start_offset: int
-) -> None:
+def _load_snapshot(recovered: Recovered, disk: Disk, directory: str, log_start_offset: int) -> None:
     for snapshot_id in reversed(list_snapshots(disk, directory)):
         try:
             snapshot = read_snapshot(disk, directory, snapshot_id)
@@ -131,7 +129,9 @@ def read_batches(
         data = _read(log, offset, end)
         next_offset = offset
         for position, header in iterate_headers(data, allow_partial_tail=True):
-            records = [record for record in decode_records(data, position) if record.offset >= start]
+            records = [
+                record for record in decode_records(data, position) if record.offset >= start
+            ]
             next_offset = header.next_offset
             if header.is_control:
                 for record in records if controls is not None else ():

@@ -19,12 +19,12 @@ from barnabas.protocol.messages.raft_records import (
     KRaftVersionRecord,
     SnapshotFooterRecord,
     SnapshotHeaderRecord,
+    VotersRecord,
 )
 from barnabas.protocol.records.batch import check_crc, iterate_headers
 from barnabas.protocol.records.control import ControlMessage, decode_control, encode_control_batch
 from barnabas.protocol.records.records import Record, decode_records, encode_batch
 from barnabas.raft.voters import VoterSet, voter_set_from_record
-from barnabas.protocol.messages.raft_records import VotersRecord
 
 SUFFIX = ".checkpoint"
 PARTIAL_SUFFIX = ".checkpoint.part"
@@ -192,7 +192,7 @@ class SnapshotWriter:
         size_bytes = self._file.size()
         self._file.close()
         self._disk.rename(self._partial, f"{self._directory}/{self.snapshot_id.file_name}")
-        self._disk.sync_dir(self._directory)
+        await self._disk.fsync_soon([], [self._directory])
         return size_bytes
 
     def abandon(self) -> None:

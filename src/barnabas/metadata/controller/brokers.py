@@ -190,7 +190,7 @@ def broker_heartbeat(
     broker = state.image.brokers[request.broker_id]
     is_caught_up = request.current_metadata_offset >= broker.epoch
     response = BrokerHeartbeatResponse(is_caught_up=is_caught_up, is_fenced=broker.fenced)
-    decision = Decision(response)
+    decision = Decision(response, is_atomic=False)
     if broker.in_controlled_shutdown and not broker.fenced:
         if not has_leaderships(state, broker.id):
             _shut_down(state, broker, decision)
@@ -255,12 +255,8 @@ def _directory_records(
     records: list[MetadataRecord] = []
     offline = [directory for directory in broker.log_dirs if directory in request.offline_log_dirs]
     if level.has_directories and offline:
-        located = (
-            partitions_in_directory(state, broker.id, directory) for directory in offline
-        )
-        records += leader_and_isr_records(
-            state, chain.from_iterable(located), leaving=broker.id
-        )
+        located = (partitions_in_directory(state, broker.id, directory) for directory in offline)
+        records += leader_and_isr_records(state, chain.from_iterable(located), leaving=broker.id)
         online = [directory for directory in broker.log_dirs if directory not in offline]
         records.append(_change(broker, 2, log_dirs=online))
     cordoned = request.cordoned_log_dirs

@@ -80,9 +80,7 @@ def _grow(
 def _check_count(image: TopicImage, topic: CreatePartitionsTopic, room: int) -> Failure | None:
     current = len(image.partitions)
     if topic.count == current:
-        return Failure(
-            ErrorCode.INVALID_PARTITIONS, f"Topic already has {current} partition(s)."
-        )
+        return Failure(ErrorCode.INVALID_PARTITIONS, f"Topic already has {current} partition(s).")
     if topic.count < current:
         return Failure(
             ErrorCode.INVALID_PARTITIONS,

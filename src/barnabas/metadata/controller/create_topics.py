@@ -5,14 +5,14 @@ Left out: create.topic.policy.class.name (Java classes), controller mutation quo
 
 from collections import Counter
 
+from barnabas.metadata.config_view import topic_entries
 from barnabas.metadata.controller.assignment import (
     check_manual_assignment,
     manual_partition,
     placed_partitions,
 )
-from barnabas.metadata.controller.config_changes import changed_config_records
+from barnabas.metadata.controller.config_changes import Resource, changed_config_records
 from barnabas.metadata.controller.config_rules import check_config_values
-from barnabas.metadata.controller.config_view import topic_config_entries
 from barnabas.metadata.controller.decision import (
     RECORDS_PER_REQUEST_MAX,
     ControllerState,
@@ -96,9 +96,7 @@ def _create_topic(
     configs = _topic_configs(topic)
     if isinstance(configs, Failure):
         return configs
-    failure = check_config_values(
-        state, ConfigResourceType.TOPIC, topic.name, configs, is_new_resource=True
-    )
+    failure = check_config_values(state, ConfigResourceType.TOPIC, topic.name, configs)
     if failure is not None:
         return failure
     partitions = _assigned(state, topic) if topic.assignments else _placed(state, topic)
@@ -108,7 +106,7 @@ def _create_topic(
     level = state.image.metadata_version
     records = [
         MetadataRecord(TopicRecord(name=topic.name, topic_id=topic_id)),
-        *changed_config_records(state, ConfigResourceType.TOPIC, topic.name, configs),
+        *changed_config_records(state, Resource(ConfigResourceType.TOPIC, topic.name), configs),
         *(
             partition_record(topic_id, number, partition, level)
             for number, partition in enumerate(partitions)
@@ -127,7 +125,7 @@ def _create_topic(
                 config_source=entry.source,
                 is_sensitive=entry.is_sensitive,
             )
-            for entry in topic_config_entries(state, configs)
+            for entry in topic_entries(state.effective, state.image.configs, configs)
         ],
     )
     return result, records

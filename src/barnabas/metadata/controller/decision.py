@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Generic, NamedTuple, TypeVar
 
 from barnabas.base.config.node import NodeConfig
+from barnabas.metadata.effective_config import EffectiveConfig
 from barnabas.metadata.ids import RandomSource
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.records import MetadataRecord
@@ -28,10 +29,14 @@ class Failure(NamedTuple):
 
 @dataclass(slots=True)
 class Decision(Generic[R]):
-    """Records to append, all or none, and the response to give once they are committed."""
+    """Records to append and the response to give once they are committed.
+
+    Unless `is_atomic`, a long list may be appended and become visible in parts.
+    """
 
     response: R
     records: list[MetadataRecord] = field(default_factory=list)
+    is_atomic: bool = True
 
 
 @dataclass(slots=True)
@@ -43,11 +48,13 @@ class ControllerState:
     """
 
     image: MetadataImage
-    config: NodeConfig
+    effective: EffectiveConfig
     node_id: int
     random: RandomSource
     next_offset: int
     """The offset that the first record of the decision will have; it is a new broker's epoch."""
-    sessions: dict[int, int] = field(default_factory=dict)
-    """When each broker was last heard from, in monotonic milliseconds."""
-    offline_log_dirs: dict[int, frozenset[bytes]] = field(default_factory=dict)
+
+    @property
+    def config(self) -> NodeConfig:
+        """The node's configuration as its file gives it."""
+        return self.effective.static

@@ -51,13 +51,13 @@ def delete_topics(
     return decision
 
 
-def _find(state: ControllerState, topic: DeleteTopicState, times_named: int) -> TopicImage | Failure:
+def _find(
+    state: ControllerState, topic: DeleteTopicState, times_named: int
+) -> TopicImage | Failure:
     topics = state.image.topics
     if topic.name is None:
         if topic.topic_id == ZERO_UUID:
-            return Failure(
-                ErrorCode.INVALID_REQUEST, "Neither topic name nor id were specified."
-            )
+            return Failure(ErrorCode.INVALID_REQUEST, "Neither topic name nor id were specified.")
         if times_named > 1:
             return Failure(ErrorCode.INVALID_REQUEST, "Duplicate topic id.")
         return topics.by_id.get(topic.topic_id) or _unknown(ErrorCode.UNKNOWN_TOPIC_ID)

@@ -67,9 +67,7 @@ def update_features(
                 records += elr_safety_records(state)
             records.append(
                 MetadataRecord(
-                    FeatureLevelRecord(
-                        name=update.feature, feature_level=update.max_version_level
-                    )
+                    FeatureLevelRecord(name=update.feature, feature_level=update.max_version_level)
                 )
             )
     decision = _answer(request, None)

@@ -4,16 +4,23 @@ Source: Kafka's ReplicationControlManager.generateLeaderAndIsrUpdates.
 """
 
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from barnabas.base.config.definitions import TOPIC_KEYS
+from barnabas.base.config.topic import topic_default
 from barnabas.base.ids import Uuid
-from barnabas.metadata.controller.config_view import topic_config_value
 from barnabas.metadata.controller.decision import ControllerState
 from barnabas.metadata.controller.partition_change import Election, PartitionChange
 from barnabas.metadata.controller.placement import default_directories
 from barnabas.metadata.features import ELR_VERSION
 from barnabas.metadata.ids import DIRECTORY_LOST, DIRECTORY_MIGRATING, DIRECTORY_UNASSIGNED
-from barnabas.metadata.image import NO_LEADER, BrokerImage, PartitionImage, TopicImage
+from barnabas.metadata.image import (
+    NO_LEADER,
+    BrokerImage,
+    ConfigResourceType,
+    PartitionImage,
+    TopicImage,
+)
 from barnabas.metadata.records import MetadataRecord
 
 
@@ -35,20 +42,31 @@ def partition_change(
     topic, partition_id, partition = located
     acceptable = is_acceptable_leader or (lambda replica: is_active(state, replica))
     directories = dict(zip(partition.replicas, partition.directories, strict=False))
-    unclean = topic_config_value(state, topic.name, "unclean.leader.election.enable")
-    min_isr = int(topic_config_value(state, topic.name, "min.insync.replicas"))
+    unclean = _topic_value(state, topic.name, "unclean.leader.election.enable")
+    min_isr = _topic_value(state, topic.name, "min.insync.replicas")
     return PartitionChange(
         topic_id=topic.id,
         partition_id=partition_id,
         partition=partition,
         level=state.image.metadata_version,
-        is_acceptable_leader=lambda replica: acceptable(replica)
-        and _is_online(state.image.brokers.get(replica), directories.get(replica)),
+        is_acceptable_leader=lambda replica: (
+            acceptable(replica)
+            and _is_online(state.image.brokers.get(replica), directories.get(replica))
+        ),
         elr_enabled=state.image.features.get(ELR_VERSION, 0) >= 1,
         min_isr=min(min_isr, len(partition.replicas)),
         election=Election.UNCLEAN if unclean else Election.ONLINE,
         default_directory=lambda replica: default_directories([replica], state.image.brokers)[0],
     )
+
+
+def _topic_value(state: ControllerState, topic: str, name: str) -> Any:
+    """One topic configuration as it holds; building all of them costs too much per partition."""
+    configs = state.image.configs
+    text = configs.for_resource(ConfigResourceType.TOPIC, topic).get(name)
+    if text is not None:
+        return TOPIC_KEYS[name].parse(text)
+    return topic_default(state.effective.broker(configs), name)
 
 
 def is_active(state: ControllerState, broker_id: int) -> bool:
@@ -109,9 +127,7 @@ def partitions_in_directory(
     state: ControllerState, broker_id: int, directory: Uuid
 ) -> Iterator[Located]:
     """The partitions that the broker keeps in one of its log directories."""
-    return _select(
-        state, lambda partition: (broker_id, directory) in _placed(partition)
-    )
+    return _select(state, lambda partition: (broker_id, directory) in _placed(partition))
 
 
 def has_leaderships(state: ControllerState, broker_id: int) -> bool:
@@ -127,9 +143,7 @@ def _placed(partition: PartitionImage) -> Iterator[tuple[int, Uuid]]:
     return zip(partition.replicas, partition.directories, strict=False)
 
 
-def _select(
-    state: ControllerState, wanted: Callable[[PartitionImage], bool]
-) -> Iterator[Located]:
+def _select(state: ControllerState, wanted: Callable[[PartitionImage], bool]) -> Iterator[Located]:
     for topic in state.image.topics.by_id.values():
         for number, partition in topic.partitions.items():
             if wanted(partition):

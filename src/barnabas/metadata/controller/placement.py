@@ -10,8 +10,9 @@ Source: Kafka's StripedReplicaPlacer, KIP-36.
 
 from collections.abc import Iterable, Mapping
 
+from barnabas.base.ids import Uuid
 from barnabas.metadata.controller.decision import Failure
-from barnabas.metadata.ids import DIRECTORY_MIGRATING, DIRECTORY_UNASSIGNED, RandomSource, Uuid
+from barnabas.metadata.ids import DIRECTORY_MIGRATING, DIRECTORY_UNASSIGNED, RandomSource
 from barnabas.metadata.image import BrokerImage
 from barnabas.protocol.errors import ErrorCode
 
@@ -31,9 +32,7 @@ def place_replicas(
         broker for broker in brokers if not broker.in_controlled_shutdown and _has_open_dir(broker)
     ]
     if replication_factor <= 0:
-        return _bad_factor(
-            f"Invalid replication factor {replication_factor}: it must be positive."
-        )
+        return _bad_factor(f"Invalid replication factor {replication_factor}: it must be positive.")
     if not usable or all(broker.fenced for broker in usable):
         return _bad_factor("All brokers are currently fenced or in controlled shutdown.")
     if replication_factor > len(usable):
@@ -103,7 +102,7 @@ class _Ring:
 class _Racks:
     """The brokers by rack, and whose turn it is."""
 
-    __slots__ = ("_epoch", "_names", "_offset", "_random", "_racks", "_unfenced_count")
+    __slots__ = ("_epoch", "_names", "_offset", "_racks", "_random", "_unfenced_count")
 
     def __init__(self, brokers: list[BrokerImage], random: RandomSource) -> None:
         self._names = sorted({broker.rack or "" for broker in brokers})

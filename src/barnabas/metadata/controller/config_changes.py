@@ -1,0 +1,271 @@
+"""AlterConfigs (API 33, versions 0-2) and IncrementalAlterConfigs (44, 0-1; KIP-339).
+
+Each resource changes as a whole or not at all. Broker loggers are no metadata: the broker that
+gets the request sets them itself (broker/incremental_alter_configs.py).
+Source: Kafka's ConfigurationControlManager; KIP-966 for what min.insync.replicas entails.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from enum import IntEnum
+from typing import NamedTuple
+
+from barnabas.base.config.values import ConfigType
+from barnabas.metadata.controller.config_rules import (
+    check_config_values,
+    check_exists,
+    config_key,
+)
+from barnabas.metadata.controller.decision import ControllerState, Decision, Failure, R
+from barnabas.metadata.features import ELR_VERSION
+from barnabas.metadata.image import ConfigResourceType
+from barnabas.metadata.records import MetadataRecord
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages import alter_configs as legacy
+from barnabas.protocol.messages import incremental_alter_configs as incremental
+from barnabas.protocol.messages.metadata_records import ClearElrRecord, ConfigRecord
+
+MIN_ISR = "min.insync.replicas"
+
+
+class Operation(IntEnum):
+    """What an entry of IncrementalAlterConfigs does."""
+
+    SET = 0
+    DELETE = 1
+    APPEND = 2
+    SUBTRACT = 3
+
+
+class Resource(NamedTuple):
+    """What is configured."""
+
+    type: int
+    name: str
+
+
+def incremental_alter_configs(
+    state: ControllerState, request: incremental.IncrementalAlterConfigsRequest
+) -> Decision[incremental.IncrementalAlterConfigsResponse]:
+    """Decide each resource of the request."""
+    decision = Decision(incremental.IncrementalAlterConfigsResponse())
+    times_named = Counter(_resource(resource) for resource in request.resources)
+    for resource in request.resources:
+        key = _resource(resource)
+        times = times_named.pop(key, 0)
+        if times == 0:
+            continue
+        changes = _apply_operations(state, key, resource) if times == 1 else _duplicate()
+        records = changes if isinstance(changes, Failure) else _decide(state, key, changes)
+        code, message = _outcome(decision, records)
+        decision.response.responses.append(
+            incremental.AlterConfigsResourceResponse(
+                error_code=code,
+                error_message=message,
+                resource_type=key.type,
+                resource_name=key.name,
+            )
+        )
+    if request.validate_only:
+        decision.records.clear()
+    return decision
+
+
+def alter_configs(
+    state: ControllerState, request: legacy.AlterConfigsRequest
+) -> Decision[legacy.AlterConfigsResponse]:
+    """Decide each resource of the request: what it does not name is no longer set."""
+    decision = Decision(legacy.AlterConfigsResponse())
+    times_named = Counter(_resource(resource) for resource in request.resources)
+    for resource in request.resources:
+        key = _resource(resource)
+        times = times_named.pop(key, 0)
+        if times == 0:
+            continue
+        changes = _replacement(state, key, resource) if times == 1 else _duplicate()
+        records = changes if isinstance(changes, Failure) else _decide(state, key, changes)
+        code, message = _outcome(decision, records)
+        decision.response.responses.append(
+            legacy.AlterConfigsResourceResponse(
+                error_code=code,
+                error_message=message,
+                resource_type=key.type,
+                resource_name=key.name,
+            )
+        )
+    if request.validate_only:
+        decision.records.clear()
+    return decision
+
+
+def changed_config_records(
+    state: ControllerState, key: Resource, changes: Mapping[str, str | None]
+) -> list[MetadataRecord]:
+    """The records that make `changes` (None removes), and what follows from them."""
+    current = state.image.configs.for_resource(*key)
+    records = []
+    for name, value in changes.items():
+        # Brokers reload what is set again: a key store whose file changed (KAFKA-14136).
+        if current.get(name) != value or key.type == ConfigResourceType.BROKER:
+            records.append(_config_record(key, name, value))
+            if name == MIN_ISR and state.image.features.get(ELR_VERSION, 0) >= 1:
+                # Eligible leaders were reckoned with the other minimum.
+                topic = key.name if key.type == ConfigResourceType.TOPIC else ""
+                records.append(MetadataRecord(ClearElrRecord(topic_name=topic)))
+    return records
+
+
+def elr_safety_records(state: ControllerState) -> list[MetadataRecord]:
+    """What must hold before eligible leader replicas are kept: one minimum for all brokers.
+
+    The cluster's default is written down, and those of single brokers are dropped (KIP-966).
+    """
+    default = Resource(ConfigResourceType.BROKER, "")
+    records = []
+    if MIN_ISR not in state.image.configs.for_resource(*default):
+        records.append(_config_record(default, MIN_ISR, str(state.config.int(MIN_ISR))))
+    for name in state.image.configs.names(ConfigResourceType.BROKER):
+        resource = Resource(ConfigResourceType.BROKER, name)
+        if name and MIN_ISR in state.image.configs.for_resource(*resource):
+            records.append(_config_record(resource, MIN_ISR, None))
+    return records
+
+
+def _resource(
+    resource: incremental.AlterConfigsResource | legacy.AlterConfigsResource,
+) -> Resource:
+    return Resource(resource.resource_type, resource.resource_name)
+
+
+def _duplicate() -> Failure:
+    return Failure(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
+
+
+def _outcome(
+    decision: Decision[R], records: list[MetadataRecord] | Failure
+) -> tuple[ErrorCode, str | None]:
+    if isinstance(records, Failure):
+        return records.code, records.message
+    decision.records += records
+    return ErrorCode.NONE, None
+
+
+def _decide(
+    state: ControllerState, key: Resource, changes: Mapping[str, str | None]
+) -> list[MetadataRecord] | Failure:
+    values = dict(state.image.configs.for_resource(*key))
+    for name, value in changes.items():
+        if value is None:
+            values.pop(name, None)
+        else:
+            values[name] = value
+    failure = (
+        check_config_values(state, key.type, key.name, values)
+        or check_exists(state, key.type, key.name)
+        or _check_min_isr(state, key, changes)
+    )
+    return failure or changed_config_records(state, key, changes)
+
+
+def _check_min_isr(
+    state: ControllerState, key: Resource, changes: Mapping[str, str | None]
+) -> Failure | None:
+    """With eligible leader replicas every broker must go by the same minimum (KIP-966)."""
+    if (
+        key.type != ConfigResourceType.BROKER
+        or MIN_ISR not in changes
+        or state.image.features.get(ELR_VERSION, 0) < 1
+    ):
+        return None
+    if key.name:
+        return Failure(
+            ErrorCode.INVALID_CONFIG,
+            f"Broker-level {MIN_ISR} cannot be altered while ELR is enabled.",
+        )
+    if changes[MIN_ISR] is None:
+        return Failure(
+            ErrorCode.INVALID_CONFIG,
+            f"Cluster-level {MIN_ISR} cannot be removed while ELR is enabled.",
+        )
+    return None
+
+
+def _apply_operations(
+    state: ControllerState, key: Resource, resource: incremental.AlterConfigsResource
+) -> dict[str, str | None] | Failure:
+    names = [config.name for config in resource.configs]
+    failure = _check_entries(
+        names,
+        [
+            config.name
+            for config in resource.configs
+            if config.value is None and config.config_operation != Operation.DELETE
+        ],
+    )
+    if failure is not None:
+        return failure
+    current = state.image.configs.for_resource(*key)
+    changes: dict[str, str | None] = {}
+    for config in resource.configs:
+        value = config.value or ""
+        match config.config_operation:
+            case Operation.SET:
+                changes[config.name] = value
+            case Operation.DELETE:
+                changes[config.name] = None
+            case Operation.APPEND | Operation.SUBTRACT as operation:
+                definition = config_key(key.type, config.name)
+                if definition is None or definition.type is not ConfigType.LIST:
+                    return Failure(
+                        ErrorCode.INVALID_CONFIG,
+                        f"Can't {Operation(operation).name} to key {config.name} because its type "
+                        "is not LIST.",
+                    )
+                text = current.get(config.name)
+                if text is None:
+                    text = definition.default_text or ""
+                changes[config.name] = _change_list(text, value, operation == Operation.APPEND)
+            case unknown:
+                return Failure(ErrorCode.INVALID_REQUEST, f"Unknown operations type {unknown}")
+    return changes
+
+
+def _change_list(text: str, value: str, is_append: bool) -> str:
+    parts = [part for part in text.split(",") if part]
+    for item in value.split(","):
+        if is_append and item not in parts:
+            parts.append(item)
+        elif not is_append and item in parts:
+            parts.remove(item)
+    return ",".join(parts)
+
+
+def _replacement(
+    state: ControllerState, key: Resource, resource: legacy.AlterConfigsResource
+) -> dict[str, str | None] | Failure:
+    names = [config.name for config in resource.configs]
+    failure = _check_entries(
+        names, [config.name for config in resource.configs if config.value is None]
+    )
+    if failure is not None:
+        return failure
+    changes: dict[str, str | None] = {config.name: config.value for config in resource.configs}
+    for name in state.image.configs.for_resource(*key):
+        changes.setdefault(name, None)
+    return changes
+
+
+def _check_entries(names: list[str], without_value: list[str]) -> Failure | None:
+    if len(set(names)) != len(names):
+        return Failure(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
+    if without_value:
+        return Failure(
+            ErrorCode.INVALID_REQUEST, f"Null value not supported for : {', '.join(without_value)}"
+        )
+    return None
+
+
+def _config_record(key: Resource, name: str, value: str | None) -> MetadataRecord:
+    return MetadataRecord(
+        ConfigRecord(resource_type=key.type, resource_name=key.name, name=name, value=value)
+    )

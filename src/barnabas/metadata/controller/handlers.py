@@ -1,0 +1,43 @@
+"""Which request the controller decides with which function."""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from barnabas.metadata.controller.brokers import (
+    broker_heartbeat,
+    register_broker,
+    unregister_broker,
+)
+from barnabas.metadata.controller.config_changes import alter_configs, incremental_alter_configs
+from barnabas.metadata.controller.controllers import register_controller
+from barnabas.metadata.controller.create_partitions import create_partitions
+from barnabas.metadata.controller.create_topics import create_topics
+from barnabas.metadata.controller.decision import ControllerState, Decision
+from barnabas.metadata.controller.delete_topics import delete_topics
+from barnabas.metadata.controller.features import update_features
+from barnabas.metadata.controller.producer_ids import allocate_producer_ids
+from barnabas.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest
+from barnabas.protocol.messages.alter_configs import AlterConfigsRequest
+from barnabas.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
+from barnabas.protocol.messages.broker_registration import BrokerRegistrationRequest
+from barnabas.protocol.messages.controller_registration import ControllerRegistrationRequest
+from barnabas.protocol.messages.create_partitions import CreatePartitionsRequest
+from barnabas.protocol.messages.create_topics import CreateTopicsRequest
+from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest
+from barnabas.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
+from barnabas.protocol.messages.unregister_broker import UnregisterBrokerRequest
+from barnabas.protocol.messages.update_features import UpdateFeaturesRequest
+
+DECIDE: Final[dict[type, Callable[[ControllerState, Any], Decision[Any]]]] = {
+    CreateTopicsRequest: create_topics,
+    DeleteTopicsRequest: delete_topics,
+    CreatePartitionsRequest: create_partitions,
+    AlterConfigsRequest: alter_configs,
+    IncrementalAlterConfigsRequest: incremental_alter_configs,
+    AllocateProducerIdsRequest: allocate_producer_ids,
+    BrokerRegistrationRequest: register_broker,
+    BrokerHeartbeatRequest: broker_heartbeat,
+    UnregisterBrokerRequest: unregister_broker,
+    ControllerRegistrationRequest: register_controller,
+    UpdateFeaturesRequest: update_features,
+}

@@ -1,0 +1,116 @@
+"""The response that refuses a whole request: not the controller, or too late."""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages import (
+    allocate_producer_ids,
+    alter_configs,
+    broker_heartbeat,
+    broker_registration,
+    controller_registration,
+    create_partitions,
+    create_topics,
+    delete_topics,
+    describe_quorum,
+    incremental_alter_configs,
+    unregister_broker,
+    update_features,
+)
+
+
+def refuse(request: Any, code: ErrorCode, message: str | None = None) -> Any:
+    """The response to `request` that says `code` for each of its parts."""
+    return _REFUSALS[type(request)](request, code, message or code.message)
+
+
+def _create_topics(request: create_topics.CreateTopicsRequest, code: int, message: str) -> Any:
+    return create_topics.CreateTopicsResponse(
+        topics=[
+            create_topics.CreatableTopicResult(
+                name=topic.name, error_code=code, error_message=message
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def _delete_topics(request: delete_topics.DeleteTopicsRequest, code: int, message: str) -> Any:
+    topics = [delete_topics.DeleteTopicState(name=name) for name in request.topic_names]
+    return delete_topics.DeleteTopicsResponse(
+        responses=[
+            delete_topics.DeletableTopicResult(
+                name=topic.name, topic_id=topic.topic_id, error_code=code, error_message=message
+            )
+            for topic in topics + request.topics
+        ]
+    )
+
+
+def _create_partitions(
+    request: create_partitions.CreatePartitionsRequest, code: int, message: str
+) -> Any:
+    return create_partitions.CreatePartitionsResponse(
+        results=[
+            create_partitions.CreatePartitionsTopicResult(
+                name=topic.name, error_code=code, error_message=message
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def _alter_configs(request: Any, code: int, message: str) -> Any:
+    module: Any = (
+        alter_configs
+        if isinstance(request, alter_configs.AlterConfigsRequest)
+        else incremental_alter_configs
+    )
+    response = (
+        alter_configs.AlterConfigsResponse()
+        if module is alter_configs
+        else incremental_alter_configs.IncrementalAlterConfigsResponse()
+    )
+    for resource in request.resources:
+        response.responses.append(
+            module.AlterConfigsResourceResponse(
+                error_code=code,
+                error_message=message,
+                resource_type=resource.resource_type,
+                resource_name=resource.resource_name,
+            )
+        )
+    return response
+
+
+def _with_message(response: type) -> Callable[[Any, int, str], Any]:
+    return lambda _, code, message: response(error_code=code, error_message=message)
+
+
+def _with_code(response: type) -> Callable[[Any, int, str], Any]:
+    return lambda _, code, __: response(error_code=code)
+
+
+_REFUSALS: Final[dict[type, Callable[[Any, int, str], Any]]] = {
+    create_topics.CreateTopicsRequest: _create_topics,
+    delete_topics.DeleteTopicsRequest: _delete_topics,
+    create_partitions.CreatePartitionsRequest: _create_partitions,
+    alter_configs.AlterConfigsRequest: _alter_configs,
+    incremental_alter_configs.IncrementalAlterConfigsRequest: _alter_configs,
+    allocate_producer_ids.AllocateProducerIdsRequest: _with_code(
+        allocate_producer_ids.AllocateProducerIdsResponse
+    ),
+    broker_registration.BrokerRegistrationRequest: _with_code(
+        broker_registration.BrokerRegistrationResponse
+    ),
+    broker_heartbeat.BrokerHeartbeatRequest: _with_code(broker_heartbeat.BrokerHeartbeatResponse),
+    controller_registration.ControllerRegistrationRequest: _with_message(
+        controller_registration.ControllerRegistrationResponse
+    ),
+    unregister_broker.UnregisterBrokerRequest: _with_message(
+        unregister_broker.UnregisterBrokerResponse
+    ),
+    update_features.UpdateFeaturesRequest: _with_message(update_features.UpdateFeaturesResponse),
+    describe_quorum.DescribeQuorumRequest: _with_message(describe_quorum.DescribeQuorumResponse),
+}

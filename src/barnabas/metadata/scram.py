@@ -1,0 +1,97 @@
+"""SCRAM credentials given to `storage format --add-scram`, as records (KIP-900, RFC 5802).
+
+`SCRAM-SHA-256=[name=alice,password=alice-secret]`, with optional `iterations` and `salt`, or with
+`saltedpassword` (and then `salt`) in the place of the password, both in base64.
+"""
+
+import base64
+import binascii
+import hashlib
+import hmac
+
+from barnabas.metadata.ids import RandomSource
+from barnabas.metadata.records import MetadataRecord
+from barnabas.protocol.messages.metadata_records import UserScramCredentialRecord
+
+MECHANISMS = {"SCRAM-SHA-256": (1, "sha256"), "SCRAM-SHA-512": (2, "sha512")}
+ITERATIONS_DEFAULT = 4096
+ITERATIONS_MIN = 4096
+ITERATIONS_MAX = 16384
+SALT_SIZE_BYTES = 24
+
+
+class ScramError(ValueError):
+    """An --add-scram argument that makes no credential."""
+
+
+def parse_scram(argument: str, random: RandomSource) -> MetadataRecord:
+    """The record for one --add-scram argument. Raises ScramError."""
+    mechanism, equals, text = argument.strip().partition("=")
+    if not equals:
+        raise ScramError(f"Failed to find equals sign in SCRAM argument '{argument}'")
+    if mechanism not in MECHANISMS:
+        raise ScramError(f"The add-scram mechanism {mechanism} is not supported.")
+    if not (text.startswith("[") and text.endswith("]")):
+        raise ScramError("Expected configuration string to start with [ and end with ]")
+    values = _components(text[1:-1])
+    number, algorithm = MECHANISMS[mechanism]
+    iterations = _iterations(values.get("iterations"))
+    salt = (
+        _base64(values["salt"], "salt") if "salt" in values else random.randbytes(SALT_SIZE_BYTES)
+    )
+    if "password" in values:
+        salted = hashlib.pbkdf2_hmac(algorithm, values["password"].encode(), salt, iterations)
+    else:
+        salted = _base64(values["saltedpassword"], "saltedpassword")
+    client_key = hmac.digest(salted, b"Client Key", algorithm)
+    record = UserScramCredentialRecord(
+        name=values["name"],
+        mechanism=number,
+        salt=salt,
+        stored_key=hashlib.new(algorithm, client_key).digest(),
+        server_key=hmac.digest(salted, b"Server Key", algorithm),
+        iterations=iterations,
+    )
+    return MetadataRecord(record)
+
+
+def _components(text: str) -> dict[str, str]:
+    values: dict[str, str] = {}
+    for part in text.split(","):
+        name, equals, value = part.partition("=")
+        if not equals:
+            raise ScramError(f"No equals sign found in SCRAM component: {part}")
+        if len(value) >= 2 and value[0] == value[-1] == '"':
+            value = value[1:-1]
+        values[name] = value
+    unknown = values.keys() - {"name", "salt", "iterations", "password", "saltedpassword"}
+    if unknown:
+        raise ScramError(f"Unknown SCRAM configurations: {', '.join(sorted(unknown))}")
+    if "name" not in values:
+        raise ScramError("You must supply 'name' to add-scram")
+    if ("password" in values) == ("saltedpassword" in values):
+        raise ScramError("You must supply one of 'password' or 'saltedpassword' to add-scram")
+    if "saltedpassword" in values and "salt" not in values:
+        raise ScramError("You must supply 'salt' with 'saltedpassword' to add-scram")
+    return values
+
+
+def _iterations(text: str | None) -> int:
+    if text is None:
+        return ITERATIONS_DEFAULT
+    try:
+        iterations = int(text)
+    except ValueError as error:
+        raise ScramError(f"Failed to parse iterations count: {text}") from error
+    if not ITERATIONS_MIN <= iterations <= ITERATIONS_MAX:
+        raise ScramError(
+            f"The 'iterations' value must be between {ITERATIONS_MIN} and {ITERATIONS_MAX}"
+        )
+    return iterations
+
+
+def _base64(text: str, what: str) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True)
+    except binascii.Error as error:
+        raise ScramError(f"Failed to decode given {what}: {text}") from error
