@@ -1,0 +1,94 @@
+"""Kafka's own performance tools, run against either server, and what they print."""
+
+import re
+import subprocess
+from dataclasses import dataclass
+
+from bench.kafka_jars import java, kafka_classpath
+from bench.server import Server
+
+_PRODUCED = re.compile(
+    r"(\d+) (steady state )?records sent, ([\d.]+) records/sec \(([\d.]+) MB/sec\), "
+    r"([\d.]+) ms avg latency, ([\d.]+) ms max latency, (\d+) ms 50th"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Produced:
+    """A run of ProducerPerformance after its warm-up."""
+
+    records_per_second: float
+
+
+class JavaTool:
+    """A tool in a process of its own; `wait` gives its output."""
+
+    def __init__(self, main_class: str, *arguments: str) -> None:
+        self._name = main_class.rpartition(".")[2]
+        command = [java(), "-Xmx512m", "-cp", kafka_classpath(), main_class, *arguments]
+        self._process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+
+    def wait(self, timeout_seconds: float) -> str:
+        """Its standard output. Raises RuntimeError if it fails or takes too long."""
+        try:
+            output, errors = self._process.communicate(timeout=timeout_seconds)
+        except BaseException as error:
+            self._process.kill()
+            self._process.communicate()
+            if isinstance(error, subprocess.TimeoutExpired):
+                raise RuntimeError(f"{self._name} took over {timeout_seconds:g} s") from error
+            raise
+        if self._process.returncode:
+            raise RuntimeError(f"{self._name} failed:\n{output[-2000:]}{errors[-2000:]}")
+        return output
+
+
+def producer(
+    server: Server, topic: str, records: int, record_size: int, warm_up: int, **properties: object
+) -> JavaTool:
+    """ProducerPerformance with the client's defaults (acks=all, idempotent, 16 KB batches)."""
+    settings = [f"{name.replace('_', '.')}={value}" for name, value in properties.items()]
+    return JavaTool(
+        "org.apache.kafka.tools.ProducerPerformance",
+        "--bootstrap-server", server.bootstrap,
+        "--topic", topic,
+        "--num-records", str(records),
+        "--record-size", str(record_size),
+        "--throughput", "-1",
+        "--warmup-records", str(warm_up),
+        *(["--command-property", *settings] if settings else []),
+    )  # fmt: skip
+
+
+def produced(output: str) -> Produced:
+    """The last summary of ProducerPerformance. Raises RuntimeError if there is none."""
+    summaries = _PRODUCED.findall(output)
+    if not summaries:
+        raise RuntimeError(f"ProducerPerformance printed no summary:\n{output[-2000:]}")
+    return Produced(records_per_second=float(summaries[-1][2]))
+
+
+def consume(server: Server, topic: str, records: int, timeout_seconds: float) -> float:
+    """ConsumerPerformance from the start of `topic`; MB/s (10^6) without the time of joining.
+
+    Raises RuntimeError if it read fewer records.
+    """
+    tool = JavaTool(
+        "org.apache.kafka.tools.ConsumerPerformance",
+        "--bootstrap-server", server.bootstrap,
+        "--topic", topic,
+        "--num-records", str(records),
+        "--hide-header",
+        "--timeout", "30000",
+    )  # fmt: skip
+    output = tool.wait(timeout_seconds)
+    rows = [line.split(", ") for line in output.splitlines() if line.count(", ") >= 9]
+    if not rows:
+        raise RuntimeError(f"ConsumerPerformance printed no summary:\n{output[-2000:]}")
+    # start, end, MB, MB/s, records, records/s, rebalance ms, fetch ms, fetch MB/s, fetch rec/s
+    row = rows[-1]
+    if int(row[4]) < records:
+        raise RuntimeError(f"ConsumerPerformance read {row[4]} of {records} records")
+    return float(row[8]) * 1024 * 1024 / 1e6

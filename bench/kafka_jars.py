@@ -1,0 +1,43 @@
+"""Apache Kafka's jars: in .cache/kafka-<version>/libs, fetched by Maven when they are not."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+from bench.settings import CACHE, KAFKA_VERSION, ROOT
+
+LIBS = CACHE / f"kafka-{KAFKA_VERSION}" / "libs"
+POM = ROOT / "tools" / "kafka" / "pom.xml"
+
+
+def kafka_classpath() -> str:
+    """The classpath of broker and tools. Raises RuntimeError where it cannot be had."""
+    if not (LIBS / f"kafka-tools-{KAFKA_VERSION}.jar").exists():
+        _fetch()
+    return f"{LIBS}/*"
+
+
+def java() -> str:
+    """The Java that runs them. Raises RuntimeError if there is none."""
+    path = shutil.which("java")
+    if path is None:
+        raise RuntimeError("java is not installed; Apache Kafka needs version 17 or later")
+    return path
+
+
+def _fetch() -> None:
+    maven = shutil.which("mvn")
+    if maven is None:
+        raise RuntimeError(f"mvn is not installed, and {LIBS} lacks Apache Kafka's jars")
+    print(f"Fetching Apache Kafka {KAFKA_VERSION} with Maven …", flush=True)
+    partial = Path(f"{LIBS}.partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    command = [
+        maven, "--batch-mode", "--quiet", "-f", str(POM),
+        "dependency:copy-dependencies", f"-DoutputDirectory={partial}",
+    ]  # fmt: skip
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"mvn failed:\n{done.stdout[-3000:]}{done.stderr[-3000:]}")
+    shutil.rmtree(LIBS, ignore_errors=True)
+    partial.rename(LIBS)

@@ -1,0 +1,109 @@
+"""The table of a result, as Markdown; `python -m bench.report` prints that of the latest run.
+
+With `--readme PATH` it goes into that file, between the two marks.
+"""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from bench.figures import LIMITS, Comparison, compare
+from bench.settings import RESULTS
+
+BEGIN = "<!-- bench:begin -->"
+END = "<!-- bench:end -->"
+
+
+def render_table(result: dict[str, Any]) -> str:
+    """Markdown: figures, ratios with spread, aims, the machine's limits, and the machine."""
+    comparisons = compare(result["rounds"])
+    lines = [
+        "| | Kafka | Barnabas | Ratio | Spread | Aim |",
+        "|---|---:|---:|---:|---:|---:|",
+        *(_row(comparison) for comparison in comparisons),
+        "",
+        *_limits(result, comparisons),
+        _caption(result),
+    ]
+    return "\n".join(lines)
+
+
+def latest_result() -> Path:
+    """The newest whole run. Raises FileNotFoundError if there is none."""
+    results = sorted(RESULTS.glob("*.json"))
+    if not results:
+        raise FileNotFoundError(f"no result in {RESULTS}; run `make bench`")
+    return results[-1]
+
+
+def write_into(readme: Path, table: str, chart: str) -> None:
+    """Replace what is between the marks. Raises ValueError where they are missing."""
+    text = readme.read_text()
+    if BEGIN not in text or END not in text:
+        raise ValueError(f"{readme} lacks {BEGIN} and {END}")
+    head, _, rest = text.partition(BEGIN)
+    tail = rest.partition(END)[2]
+    readme.write_text(f"{head}{BEGIN}\n{table}\n\n{chart}\n{END}{tail}")
+
+
+def _row(comparison: Comparison) -> str:
+    figure = comparison.figure
+    sign = "≥" if figure.more_is_better else "≤"
+    mark = {True: " ✓", False: " ✗", None: ""}[comparison.reached]
+    aim = f"{sign} {figure.aim:g}{mark}" if figure.aim is not None else ""
+    return (
+        f"| {figure.label} | {comparison.kafka:,.{figure.digits}f} {figure.unit} "
+        f"| {comparison.barnabas:,.{figure.digits}f} {figure.unit} "
+        f"| **{comparison.ratio:.2f}** "
+        f"| {comparison.ratio_least:.2f} to {comparison.ratio_most:.2f} | {aim} |"
+    )
+
+
+def _limits(result: dict[str, Any], comparisons: list[Comparison]) -> list[str]:
+    measured = {comparison.figure.name: comparison for comparison in comparisons}
+    lines = []
+    for limit, figure, what in LIMITS:
+        if limit in result["limits"] and figure in measured:
+            top = result["limits"][limit]
+            comparison = measured[figure]
+            lines.append(
+                f"Share of the machine's limit ({what}: {top:,.0f} MB/s): "
+                f"Barnabas {comparison.barnabas / top:.0%}, Kafka {comparison.kafka / top:.0%}. "
+                f"Measured by: {comparison.figure.label.lower()}."
+            )
+    return [*lines, ""] if lines else []
+
+
+def _caption(result: dict[str, Any]) -> str:
+    machine = result["machine"]
+    rounds = len(result["rounds"])
+    note = " Smoke run: the volumes are too small to mean anything." if result["quick"] else ""
+    return (
+        f"{result['date'][:10]}, {machine['cpu']}, {machine['cores']} cores, "
+        f"{machine['memory_gb']} GB, {machine['kernel']}, Python {machine['python']}, "
+        f"Java {machine['java']}; Barnabas {machine['barnabas']} and Apache Kafka "
+        f"{machine['kafka']} (heap 1 GB), clients and broker on the same machine; "
+        f"{rounds} interleaved round{'s' if rounds > 1 else ''}. Figures are medians, the ratio "
+        f"is the median of the rounds' ratios, memory is PSS.{note}"
+    )
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m bench.report", description=__doc__)
+    parser.add_argument("result", nargs="?", type=Path, help="a JSON file; else the latest")
+    parser.add_argument("--readme", type=Path, help="the file to write the table into")
+    options = parser.parse_args()
+    path = options.result or latest_result()
+    table = render_table(json.loads(path.read_text()))
+    if options.readme is None:
+        print(table)
+    else:
+        chart = path.with_suffix(".svg").resolve().relative_to(options.readme.resolve().parent)
+        write_into(options.readme, table, f"![Barnabas beside Apache Kafka]({chart})")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,169 @@
+"""The benchmark's command: rounds of both servers, results as JSON, chart and table."""
+
+import argparse
+import datetime
+import json
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from bench.barnabas_server import BarnabasServer
+from bench.chart import draw_chart
+from bench.figures import Rounds, compare
+from bench.kafka_jars import kafka_classpath
+from bench.kafka_server import KafkaServer
+from bench.machine import describe_machine
+from bench.machine_limit import machine_limits
+from bench.measure import memory_megabytes
+from bench.report import render_table
+from bench.server import Server
+from bench.settings import RESULTS, ROUNDS, Settings
+from bench.wire import produce_first
+from bench.workloads import WORKLOADS
+from bench.workloads.session import Session
+
+SERVERS: dict[str, Callable[[Path], Server]] = {"kafka": KafkaServer, "barnabas": BarnabasServer}
+ALWAYS = ("startup", "memory-idle")
+"""Measured whenever a server starts, and free to name in --only."""
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run it. Returns 0 if every workload ran on every server, whatever the figures."""
+    options = _parse(arguments)
+    settings = _settings(options)
+    only = set(options.only.split(",")) if options.only else {*WORKLOADS, "limit"}
+    unknown = only - {*WORKLOADS, *ALWAYS, "limit"}
+    if unknown:
+        print(f"no such workload: {', '.join(sorted(unknown))}", file=sys.stderr)
+        return 2
+    kafka_classpath()  # fetches the jars before anything is timed
+    started = datetime.datetime.now(datetime.UTC)
+    rounds: Rounds = []
+    failures: list[str] = []
+    try:
+        for number in range(settings.rounds):
+            rounds.append(_round(number, settings, options.servers, only, failures))
+        limits: dict[str, float] = {}
+        if "limit" in only:
+            print("The machine's limits", flush=True)
+            _note(limits, machine_limits(settings))
+    except KeyboardInterrupt:
+        print("\nStopped; all that was started has ended.", file=sys.stderr)
+        return 130
+    result = {
+        "date": started.isoformat(timespec="seconds"),
+        "minutes": round((datetime.datetime.now(datetime.UTC) - started).total_seconds() / 60, 1),
+        "quick": options.quick,
+        "machine": describe_machine(),
+        "settings": {key: value for key, value in asdict(settings).items() if key != "directory"},
+        "rounds": rounds,
+        "limits": limits,
+        "failures": failures,
+    }
+    _write(result, options.output, is_whole=not (options.only or options.quick or failures))
+    for failure in failures:
+        print(failure, file=sys.stderr)
+    return 1 if failures else 0
+
+
+def _round(
+    number: int, settings: Settings, servers: list[str], only: set[str], failures: list[str]
+) -> dict[str, dict[str, float]]:
+    """Each server once; who is first changes with the round."""
+    order = servers if number % 2 == 0 else servers[::-1]
+    figures: dict[str, dict[str, float]] = {}
+    for name in order:
+        print(f"Round {number + 1} of {settings.rounds}: {name}", flush=True)
+        figures[name] = {}
+        try:
+            with SERVERS[name](settings.directory / name) as server:
+                _measure(server, settings, only, figures[name], failures)
+        except (RuntimeError, OSError) as error:
+            failures.append(f"{name}: {error}")
+            print(f"  failed: {error}", flush=True)
+    return figures
+
+
+def _measure(
+    server: Server,
+    settings: Settings,
+    only: set[str],
+    figures: dict[str, float],
+    failures: list[str],
+) -> None:
+    server.format()
+    began = time.monotonic()
+    server.start()
+    produce_first(server.port, "bench-first")
+    _note(figures, {"startup_s": time.monotonic() - began})
+    session = Session(server, settings)
+    session.rest(settings.idle_seconds)
+    _note(figures, {"memory_idle_mb": memory_megabytes(server.pid)})
+    workloads = [name for name in WORKLOADS if name in only]
+    if workloads:
+        session.produce("bench-warm-up", settings.warm_up_records, 1000)
+    for name in workloads:
+        try:
+            _note(figures, WORKLOADS[name](session))
+        except (RuntimeError, OSError, TimeoutError) as error:
+            failures.append(f"{server.name}, {name}: {error}")
+            print(f"  {name} failed: {error}", flush=True)
+        server.check_alive()
+
+
+def _note(figures: dict[str, float], found: dict[str, float]) -> None:
+    for name, value in found.items():
+        print(f"  {name:32} {value:12.3f}", flush=True)
+    figures.update({name: round(value, 4) for name, value in found.items()})
+
+
+def _write(result: dict[str, Any], output: Path | None, *, is_whole: bool) -> None:
+    """A whole run becomes the latest result; a partial one is kept aside."""
+    stem = result["date"][:10] if is_whole else f"raw/{result['date'].replace(':', '')[:17]}"
+    path = output or RESULTS / f"{stem}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(result, indent=1) + "\n")
+    comparisons = compare(result["rounds"])
+    if comparisons:
+        path.with_suffix(".svg").write_text(draw_chart(comparisons, result))
+        print()
+        print(render_table(result))
+    print(f"\nWritten to {path}")
+
+
+def _settings(options: argparse.Namespace) -> Settings:
+    common = {
+        "rounds": options.rounds or (1 if options.quick else ROUNDS),
+        "directory": options.directory.resolve(),
+        "partitions": options.partitions,
+    }
+    return Settings.quick(**common) if options.quick else Settings(**common)
+
+
+def _parse(arguments: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m bench",
+        description="Measure Barnabas and Apache Kafka beside each other.",
+        epilog="example: python -m bench --only produce-1000,latency --rounds 1",
+    )
+    names = ", ".join([*ALWAYS, *WORKLOADS, "limit"])
+    parser.add_argument("--only", metavar="NAMES", help=f"comma-separated: {names}")
+    parser.add_argument("--rounds", type=int, help="interleaved rounds (3; with --quick 1)")
+    parser.add_argument("--quick", action="store_true", help="a smoke run with small volumes")
+    parser.add_argument(
+        "--servers", type=lambda text: text.split(","), default=list(SERVERS),
+        metavar="NAMES", help="kafka,barnabas",
+    )  # fmt: skip
+    parser.add_argument("--partitions", type=int, default=1, help="of the topics (1)")
+    parser.add_argument(
+        "--directory", type=Path, default=Settings().directory,
+        help="for the servers' data; decides the disk",
+    )  # fmt: skip
+    parser.add_argument("--output", type=Path, help="the JSON file to write")
+    options = parser.parse_args(arguments)
+    if unknown := set(options.servers) - set(SERVERS):
+        parser.error(f"no such server: {', '.join(sorted(unknown))}")
+    return options

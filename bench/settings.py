@@ -1,0 +1,56 @@
+"""Where things are, and how much each workload does."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+CACHE = ROOT / ".cache"
+RESULTS = ROOT / "bench" / "results"
+KAFKA_VERSION = "4.3.1"
+ROUNDS = 3
+MEGABYTE = 1_000_000
+GIGABYTE = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Volumes of a run. Records of the warm-up part of a workload are not in its result."""
+
+    rounds: int = ROUNDS
+    directory: Path = CACHE / "bench"
+    partitions: int = 1
+    produce_1000_records: int = 1_000_000
+    produce_100_records: int = 5_000_000
+    produce_single_records: int = 100_000
+    warm_up_share: float = 0.2
+    """This share of a produce workload's records is sent before its clock starts."""
+    warm_up_records: int = 500_000
+    """Sent, 1000 bytes each, to a server before the first workload."""
+    tail_records: int = 1_000_000
+    latency_rate: int = 1000
+    latency_seconds: int = 30
+    latency_warm_up_seconds: int = 5
+    idle_seconds: float = 10.0
+    connections: int = 1000
+    many_partitions: int = 1000
+    limit_bytes: int = 4_000_000_000
+    timeout_seconds: float = 600.0
+
+    @classmethod
+    def quick(cls, *, rounds: int, directory: Path, partitions: int) -> "Settings":
+        """A smoke run: every workload, too short to mean anything."""
+        return cls(
+            rounds=rounds,
+            directory=directory,
+            partitions=partitions,
+            produce_1000_records=100_000,
+            produce_100_records=300_000,
+            produce_single_records=10_000,
+            warm_up_records=20_000,
+            tail_records=100_000,
+            latency_seconds=4,
+            latency_warm_up_seconds=1,
+            idle_seconds=1.0,
+            limit_bytes=400_000_000,
+            timeout_seconds=120.0,
+        )

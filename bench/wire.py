@@ -1,0 +1,144 @@
+"""A blocking client that speaks just enough of the protocol, and costs little to start."""
+
+import socket
+import time
+from typing import TypeVar, cast
+
+from barnabas.protocol.apis import APIS
+from barnabas.protocol.codec import decode_at
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.frames import decode_response_header, encode_request
+from barnabas.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from barnabas.protocol.messages.create_topics import (
+    CreatableTopic,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+from barnabas.protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+)
+from barnabas.protocol.messages.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
+from barnabas.protocol.records.records import Record, encode_batch
+from barnabas.protocol.schema import Message
+
+R = TypeVar("R", bound=Message)
+
+API_VERSIONS_VERSION = 3
+CREATE_TOPICS_VERSION = 5
+METADATA_VERSION = 9
+PRODUCE_VERSION = 9
+RETRY_SECONDS = 0.005
+ERRORS = {int(error): error for error in ErrorCode}
+
+
+class WireClient:
+    """One connection. Raises OSError when it breaks."""
+
+    def __init__(self, port: int, timeout_seconds: float = 30.0) -> None:
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout_seconds)
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._correlation_id = 0
+
+    def close(self) -> None:
+        self.socket.close()
+
+    def __enter__(self) -> "WireClient":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def request(self, api_key: int, version: int, message: Message) -> Message:
+        """Send one request and wait for its response."""
+        self._correlation_id += 1
+        frame = encode_request(api_key, version, self._correlation_id, "bench", message)
+        self.socket.sendall(len(frame).to_bytes(4, "big") + frame)
+        answer = memoryview(self.receive(int.from_bytes(self.receive(4), "big")))
+        api = APIS[api_key]
+        _, position = decode_response_header(api, version, answer)
+        return decode_at(api.response, version, answer, position)[0]
+
+    def receive(self, size: int) -> bytearray:
+        data = bytearray(size)
+        view = memoryview(data)
+        while view:
+            count = self.socket.recv_into(view)
+            if not count:
+                raise ConnectionResetError("the server closed the connection")
+            view = view[count:]
+        return data
+
+    def api_versions(self) -> ApiVersionsResponse:
+        request = ApiVersionsRequest(client_software_name="bench", client_software_version="1")
+        return cast("ApiVersionsResponse", self.request(18, API_VERSIONS_VERSION, request))
+
+    def create_topic(self, topic: str, partitions: int) -> ErrorCode:
+        request = CreateTopicsRequest(
+            topics=[CreatableTopic(name=topic, num_partitions=partitions, replication_factor=1)]
+        )
+        response = cast("CreateTopicsResponse", self.request(19, CREATE_TOPICS_VERSION, request))
+        return ERRORS[response.topics[0].error_code]
+
+    def partitions_with_leader(self, topic: str) -> int:
+        """How many partitions of `topic` a client could write to."""
+        request = MetadataRequest(
+            topics=[MetadataRequestTopic(name=topic)], allow_auto_topic_creation=False
+        )
+        response = cast("MetadataResponse", self.request(3, METADATA_VERSION, request))
+        partitions = response.topics[0].partitions
+        return sum(not p.error_code and p.leader_id >= 0 for p in partitions)
+
+    def produce(self, topic: str, value: bytes) -> ErrorCode:
+        """One record to partition 0, acknowledged by all."""
+        records = encode_batch([Record(timestamp=time.time_ns() // 1_000_000, value=value)])
+        data = TopicProduceData(
+            name=topic, partition_data=[PartitionProduceData(index=0, records=records)]
+        )
+        request = ProduceRequest(acks=-1, timeout_ms=30_000, topic_data=[data])
+        response = cast("ProduceResponse", self.request(0, PRODUCE_VERSION, request))
+        return ERRORS[response.responses[0].partition_responses[0].error_code]
+
+
+def make_topic(port: int, topic: str, partitions: int, timeout_seconds: float = 60.0) -> None:
+    """Create a topic and wait until all its partitions lead. Raises TimeoutError."""
+    deadline = time.monotonic() + timeout_seconds
+    with WireClient(port) as client:
+        while True:
+            error = client.create_topic(topic, partitions)
+            if error in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
+                break
+            _pause(deadline, f"creating {topic}: {error.name}")
+        while client.partitions_with_leader(topic) < partitions:
+            _pause(deadline, f"{topic} has no leaders")
+
+
+def produce_first(port: int, topic: str, timeout_seconds: float = 60.0) -> None:
+    """Connect, create a topic and produce one record, however often that takes.
+
+    Raises TimeoutError.
+    """
+    deadline = time.monotonic() + timeout_seconds
+    while True:
+        try:
+            make_topic(port, topic, 1, timeout_seconds)
+            with WireClient(port) as client:
+                while (error := client.produce(topic, b"first")) is not ErrorCode.NONE:
+                    _pause(deadline, f"the first record: {error.name}")
+            return
+        except OSError as error:
+            if isinstance(error, TimeoutError):
+                raise
+            _pause(deadline, f"connecting: {error}")
+
+
+def _pause(deadline: float, what: str) -> None:
+    if time.monotonic() > deadline:
+        raise TimeoutError(what)
+    time.sleep(RETRY_SECONDS)

@@ -1,0 +1,44 @@
+"""End-to-end latency: from handing a record to a producer to having it from a consumer."""
+
+import json
+import subprocess
+import sys
+
+from bench.settings import ROOT
+from bench.workloads.session import Session
+
+TOPIC_LATENCY = "bench-latency"
+
+
+def latency(session: Session) -> dict[str, float]:
+    """Percentiles in ms at a fixed rate; librdkafka, acks=all, no linger, own processes."""
+    settings = session.settings
+    session.topic(TOPIC_LATENCY)
+    session.settle()
+    seconds = settings.latency_warm_up_seconds + settings.latency_seconds
+    arguments = [
+        session.server.bootstrap,
+        TOPIC_LATENCY,
+        str(settings.latency_rate),
+        str(seconds),
+        str(settings.latency_warm_up_seconds),
+    ]
+    consumer = _client("consume", arguments)
+    producer = _client("produce", arguments)
+    try:
+        output, _ = consumer.communicate(timeout=seconds + 60)
+        producer.wait(timeout=30)
+    except BaseException:
+        for process in (consumer, producer):
+            process.kill()
+            process.wait()
+        raise
+    if consumer.returncode or producer.returncode:
+        raise RuntimeError(f"latency clients ended: {consumer.returncode}, {producer.returncode}")
+    figures: dict[str, float] = json.loads(output)
+    return {f"latency_{name}_ms": value for name, value in figures.items()}
+
+
+def _client(role: str, arguments: list[str]) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "bench.latency_client", role, *arguments]
+    return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
