@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from protocol_values import all_versions, label, struct_values
 
 from barnabas.protocol.codec import encode
 from barnabas.protocol.schema import Message
-from protocol_values import all_versions, label, struct_values
 
 LIBS = sorted(Path(__file__).parents[2].glob(".cache/kafka-4.3*/libs"))
 JAVA = shutil.which("java")
