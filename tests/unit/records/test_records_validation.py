@@ -168,7 +168,7 @@ def test_every_flipped_bit_is_judged_as_the_slow_gear_does(
     # Deltas 60 to 77 as the walk will expect them: shift the expectation, not the data.
     head = b"".join(record_bytes(n, value=b"\x00") for n in range(60))
     for position in range(min(len(data), 700)):
-        for bit in (1, 2, 0x40, 0x80):
+        for bit in (1, 0x80):
             data[position] ^= bit
             assert _outcome(head + data) == _slow_outcome(head + data, monkeypatch), (position, bit)
             data[position] ^= bit

@@ -184,13 +184,17 @@ def _follow_shape(
                 if value >= 0x80:
                     value |= data[at + 1] << 8
             if (
-                offset_delta == delta
-                and value == values[rest]
+                stride
+                and offset_delta == delta
                 and timestamp & timestamp_mask == timestamp_flags
                 and ((key == NULL and not keys_required) or not key & 0x81)
-                and not data[position + stride - 1]
             ):
-                position += stride
+                if value == values[rest] and not data[position + stride - 1]:
+                    position += stride
+                else:
+                    at = position + key_at + 1 + (0 if key == NULL else key >> 1)
+                    position += stride
+                    _verify_value_and_headers(data, at, position, index)
                 irregular = 0
             else:
                 position = _verify_record(data, position, index, keys_required)
@@ -199,7 +203,7 @@ def _follow_shape(
                     return index + 1, position
             index += 1
     except (IndexError, struct.error):
-        # Short of bytes, or a long key taken for what it is not: the slow way knows.
+        # Few bytes are left, or a long key was taken for what it is not: the slow way knows.
         position = _verify_record(data, position, index, keys_required)
         index += 1
     return index, position
@@ -274,17 +278,30 @@ def _verify_record(data: bytes, position: int, index: int, keys_required: bool) 
             position += key_size
         elif keys_required:
             raise MissingKeyError(index)
-        value_size, position = read_varint(data, position, index, VARINT_BYTES_MAX)
-        if value_size > 0:
-            position += value_size
-        header_count, position = read_varint(data, position, index, VARINT_BYTES_MAX)
-        if header_count:
-            position = _verify_headers(data, position, end, index, header_count)
+        _verify_value_and_headers(data, position, end, index)
     except IndexError:
         raise BadRecordError(index, "ends after the batch") from None
+    return end
+
+
+def _verify_value_and_headers(data: bytes, position: int, end: int, index: int) -> None:
+    """Check that a record's value, whose length is at `position`, and headers reach `end`.
+
+    Raises BadRecordError, or IndexError where `data` ends first.
+    """
+    value_size = data[position]
+    position += 1
+    if value_size >= 0x80:
+        value_size, position = read_varint(data, position - 1, index, VARINT_BYTES_MAX)
+        if value_size > 0:
+            position += value_size
+    elif not value_size & 1:
+        position += value_size >> 1
+    header_count, position = read_varint(data, position, index, VARINT_BYTES_MAX)
+    if header_count:
+        position = _verify_headers(data, position, end, index, header_count)
     if position != end:
         raise BadRecordError(index, f"ends {end - position} bytes after its last part")
-    return end
 
 
 def _verify_headers(data: bytes, position: int, end: int, index: int, count: int) -> int:
