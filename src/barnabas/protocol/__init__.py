@@ -1,0 +1,1 @@
+"""Messages, record batches and error codes, to bytes and back."""

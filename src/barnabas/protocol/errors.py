@@ -28,6 +28,12 @@ class ErrorCode(IntEnum):
         error.message = message
         return error
 
+    @classmethod
+    def of(cls, code: int) -> "ErrorCode":
+        """The error of a peer's code; UNKNOWN_SERVER_ERROR for one that we do not know."""
+        known = cls._value2member_map_.get(code)
+        return known if isinstance(known, cls) else cls.UNKNOWN_SERVER_ERROR
+
     UNKNOWN_SERVER_ERROR = (
         -1,
         False,

@@ -13,6 +13,8 @@ from barnabas.protocol.messages.header import RequestHeader, ResponseHeader
 from barnabas.protocol.schema import Message
 
 _KEY_AND_VERSION = Struct(">hh")
+_RESPONSE_HEADERS = (Struct(">i"), Struct(">ix"))
+"""Both versions of the response header; every response has one, so it is packed by hand."""
 
 
 def decode_request_header(buffer: Buffer) -> tuple[RequestHeader, int]:
@@ -46,8 +48,7 @@ def encode_request(
 
 def encode_response_header(api: Api, version: int, correlation_id: int) -> bytes:
     """The header that precedes a response."""
-    header = ResponseHeader(correlation_id=correlation_id)
-    return encode(header, api.response_header_version(version))
+    return _RESPONSE_HEADERS[api.response_header_version(version)].pack(correlation_id)
 
 
 def decode_response_header(api: Api, version: int, buffer: Buffer) -> tuple[ResponseHeader, int]:

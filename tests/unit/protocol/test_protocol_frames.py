@@ -4,7 +4,7 @@ import pytest
 from kio.schema.errors import ErrorCode as PeerErrorCode
 
 from barnabas.protocol.apis import APIS, NEVER_FLEXIBLE, ApiKey
-from barnabas.protocol.codec import decode_at
+from barnabas.protocol.codec import decode_at, encode
 from barnabas.protocol.errors import DecodeError, ErrorCode
 from barnabas.protocol.frames import (
     decode_request_header,
@@ -13,6 +13,7 @@ from barnabas.protocol.frames import (
     encode_response_header,
 )
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest
+from barnabas.protocol.messages.header import ResponseHeader
 from barnabas.protocol.messages.sasl_handshake import SaslHandshakeRequest
 
 HEADERS = [
@@ -71,6 +72,7 @@ def test_response_headers() -> None:
     api = APIS[ApiKey.FETCH]
     assert encode_response_header(api, 11, 5) == bytes.fromhex("00000005")
     assert encode_response_header(api, 12, 5) == bytes.fromhex("00000005 00")
+    assert encode_response_header(api, 12, 5) == encode(ResponseHeader(correlation_id=5), 1)
     header, position = decode_response_header(api, 12, bytes.fromhex("00000005 00 ff"))
     assert (header.correlation_id, position) == (5, 5)
 
@@ -94,5 +96,7 @@ def test_error_codes_are_those_kio_knows_and_newer_ones() -> None:
 def test_error_codes_speak() -> None:
     assert ErrorCode(3) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert ErrorCode.NONE == 0
+    assert ErrorCode.of(3) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert ErrorCode.of(30_000) is ErrorCode.UNKNOWN_SERVER_ERROR
     assert all(code.message.endswith(".") for code in ErrorCode)
     assert len({code.message for code in ErrorCode}) == len(ErrorCode)

@@ -13,7 +13,7 @@ from typing import Any
 
 from barnabas.base.disk import Buffer
 from barnabas.protocol.codec import runtime
-from barnabas.protocol.codec.source import FIXED_FORMATS, FIXED_SIZES, Source, default_text
+from barnabas.protocol.codec.source import FIXED_FORMATS, FIXED_SIZES, INDENT, Source, default_text
 from barnabas.protocol.schema import EMPTY, Field, FieldType, Message, Struct
 
 Run = Callable[[Buffer, int, int], tuple[Any, int]]
@@ -32,10 +32,11 @@ def _unpacker(codes: str) -> Callable[..., tuple[Any, ...]]:
 def compile_decoder(cls: type[Message], version: int) -> Run:
     """Write and compile the decoder of one version, which the message must have."""
     source = _Decoder(version, cls.SCHEMA.flexible.covers(version))
-    source.line("v = memoryview(b)")
     source.struct(cls, "m", cls.__name__)
     source.flush()
     source.line("return m, p")
+    if source.has_records:
+        source.lines.insert(0, f"{INDENT}v = memoryview(b)")
     return source.build("def run(b, p, e):")
 
 
@@ -44,6 +45,7 @@ class _Decoder(Source):
         super().__init__(version, is_flexible)
         self.codes = ""
         self.targets: list[str] = []
+        self.has_records = False
         self.scope["new"] = object.__new__
         for helper in (
             runtime.varint_rest,
@@ -152,6 +154,7 @@ class _Decoder(Source):
             elif of.kind == "bytes":
                 self.line(f"{target} = bytes(b[p:{end}])")
             else:
+                self.has_records = True
                 self.line(f"{target} = v[p:{end}]")
             self.line(f"p = {end}")
         self.depth -= 1
