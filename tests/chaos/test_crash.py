@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
+
 from support.node_process import NodeProcess, wait_until
 
 KILLS = 20
@@ -98,7 +99,7 @@ def test_a_killed_node_keeps_every_acknowledged_record(node: NodeProcess) -> Non
 
 def _check(node: NodeProcess, acknowledged: dict[int, tuple[int, int]], sent: int) -> None:
     found = _read_all(node.bootstrap_servers)
-    places = {place: number for place, number in found}
+    places = dict(found)
     lost = {number for number, place in acknowledged.items() if places.get(place) != number}
     assert not lost, f"{len(lost)} acknowledged records are not where they were acknowledged"
     counts = Counter(number for _, number in found)

@@ -230,7 +230,9 @@ class TestConfluentKafka(ClientMatrix):
         try:
             first.subscribe([topic])
             second.subscribe([topic])
-            self._until(lambda: (len(first.assignment()), len(second.assignment())), (2, 2), first, second)
+            self._until(
+                lambda: (len(first.assignment()), len(second.assignment())), (2, 2), first, second
+            )
             second.close()
             self._until(lambda: len(first.assignment()), 4, first)
         finally:
@@ -255,7 +257,7 @@ class TestConfluentKafka(ClientMatrix):
     ) -> None:
         consumer = client._consumer("g", **{"allow.auto.create.topics": False})
         try:
-            with pytest.raises(KafkaException, match="UNKNOWN_TOPIC|UNKNOWN_PARTITION|unknown"):
+            with pytest.raises(KafkaException, match=r"UNKNOWN_TOPIC|UNKNOWN_PARTITION|unknown"):
                 consumer.get_watermark_offsets(TopicPartition(topic, 0), TIMEOUT_S)
         finally:
             consumer.close()

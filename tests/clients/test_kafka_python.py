@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from client_matrix import ClientMatrix, Message
-from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, OffsetAndMetadata, TopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType
+
+from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, OffsetAndMetadata, TopicPartition
 
 TIMEOUT_S = 20
 

@@ -24,8 +24,16 @@ class KcatClient(ConfluentClient):
     """kcat as a process per step."""
 
     capabilities = frozenset(
-        ["acks-all", "codec-gzip", "codec-lz4", "codec-none", "codec-snappy", "codec-zstd"]
-        + ["groups", "times"]
+        [
+            "acks-all",
+            "codec-gzip",
+            "codec-lz4",
+            "codec-none",
+            "codec-snappy",
+            "codec-zstd",
+            "groups",
+            "times",
+        ]
     )
 
     def kcat(self, *arguments: str, stdin: bytes = b"") -> str:

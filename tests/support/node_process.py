@@ -15,7 +15,9 @@ START_TIMEOUT_S = 30
 POLL_S = 0.02
 
 
-def wait_until(condition: Callable[[], bool], what: str, timeout_s: float = START_TIMEOUT_S) -> None:
+def wait_until(
+    condition: Callable[[], bool], what: str, timeout_s: float = START_TIMEOUT_S
+) -> None:
     """Poll `condition`; fails with `what` when it does not come true in time."""
     deadline = time.monotonic() + timeout_s
     while not condition():

@@ -1,0 +1,115 @@
+"""A client that sends exactly the bytes a test wants."""
+
+from __future__ import annotations
+
+import socket
+from struct import pack, unpack
+from types import TracebackType
+from typing import Any, TypeVar
+
+from barnabas.protocol.apis import APIS
+from barnabas.protocol.codec import decode_at
+from barnabas.protocol.frames import decode_response_header, encode_request
+from barnabas.protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+)
+from barnabas.protocol.messages.produce import (
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
+from barnabas.protocol.schema import Message
+
+TIMEOUT_S = 10
+M = TypeVar("M", bound=Message)
+
+
+class RawClient:
+    """One blocking connection."""
+
+    def __init__(self, bootstrap_servers: str) -> None:
+        host, _, port = bootstrap_servers.split(",")[0].rpartition(":")
+        self.socket = socket.create_connection((host, int(port)), TIMEOUT_S)
+        self.correlation_id = 0
+
+    def __enter__(self) -> RawClient:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.socket.close()
+
+    def send_bytes(self, data: bytes) -> None:
+        self.socket.sendall(data)
+
+    def send_frame(self, payload: bytes) -> None:
+        self.send_bytes(pack(">i", len(payload)) + payload)
+
+    def is_closed_by_peer(self) -> bool:
+        """Wait for the peer to close; False if it sends something instead."""
+        try:
+            return self.socket.recv(1) == b""
+        except ConnectionResetError:
+            return True
+
+    def receive_frame(self) -> bytes:
+        (size,) = unpack(">i", self._receive(4))
+        return self._receive(size)
+
+    def _receive(self, size: int) -> bytes:
+        data = b""
+        while len(data) < size:
+            piece = self.socket.recv(size - len(data))
+            assert piece, "the peer closed the connection"
+            data += piece
+        return data
+
+    def send(self, api_key: int, version: int, request: Message) -> None:
+        self.correlation_id += 1
+        self.send_frame(encode_request(api_key, version, self.correlation_id, "raw", request))
+
+    def receive(self, api_key: int, version: int, response_class: type[M]) -> M:
+        frame = self.receive_frame()
+        header, position = decode_response_header(APIS[api_key], version, frame)
+        assert header.correlation_id == self.correlation_id
+        response, end = decode_at(response_class, version, frame, position)
+        assert end == len(frame)
+        return response
+
+    def call(self, request: Message, response_class: type[M], version: int | None = None) -> M:
+        """One request and its answer, in the latest stable version unless one is given."""
+        (api,) = [api for api in APIS.values() if api.request is type(request)]
+        if version is None:
+            version = api.max_version - (1 if api.latest_version_unstable else 0)
+        self.send(api.key, version, request)
+        return self.receive(api.key, version, response_class)
+
+    def topic_id(self, topic: str) -> Any:
+        """The id of a topic, which is created if there is none."""
+        asked = MetadataRequest(topics=[MetadataRequestTopic(name=topic)])
+        return self.call(asked, MetadataResponse).topics[0].topic_id
+
+    def produce(
+        self, topic: str, records: bytes | None, *, acks: int = -1, version: int = 12
+    ) -> PartitionProduceResponse:
+        """Send `records`, whatever they are, to partition 0."""
+        request = ProduceRequest(
+            acks=acks,
+            timeout_ms=5000,
+            topic_data=[
+                TopicProduceData(
+                    name=topic,
+                    partition_data=[PartitionProduceData(index=0, records=records)],
+                )
+            ],
+        )
+        response = self.call(request, ProduceResponse, version)
+        return response.responses[0].partition_responses[0]
