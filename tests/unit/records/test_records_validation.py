@@ -267,3 +267,10 @@ def test_bomb_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     HEADER.pack_into(data, 0, 0, len(data) - 12, 0, 2, 0, 4, 0, 0, 0, -1, -1, -1, 1)
     set_crc(data, 0)
     assert _validate(data) is ErrorCode.CORRUPT_MESSAGE
+
+
+def test_a_compressed_megabyte_of_tiny_records_is_refused_unread() -> None:
+    header = read_header(encode_batch([Record()]))._replace(
+        attributes=Codec.ZSTD, record_count=1_000_001, last_offset_delta=1_000_000
+    )
+    assert validate_records(b"", 0, header, keys_required=False) is ErrorCode.INVALID_RECORD

@@ -51,6 +51,9 @@ from barnabas.protocol.records.walk import (
 
 RECORD_SIZE_BYTES_MIN = 7
 """Length, attributes, two deltas, two lengths, header count: one byte each."""
+RECORDS_PER_BATCH_MAX = 1_000_000
+"""More are refused from clients, so that none keeps the node busy for seconds with a compressed
+megabyte. librdkafka's batch.num.messages ends there too."""
 NEXT_OFFSET = -1
 
 Header = tuple[str, bytes | None]
@@ -80,11 +83,12 @@ def validate_records(
     Counts agree, offset deltas are 0, 1, 2 …, every length lies within its record, every record
     within the batch, and nothing follows the last; with `keys_required` no key is null.
     Compressed records are unfolded, up to DECOMPRESSED_SIZE_BYTES_MAX. CRC, timestamps and
-    sequences are not looked at. Returns NONE, INVALID_RECORD, CORRUPT_MESSAGE (what does not
-    decompress) or UNSUPPORTED_COMPRESSION_TYPE.
+    sequences are not looked at. Returns NONE, INVALID_RECORD (also for more records than
+    RECORDS_PER_BATCH_MAX), CORRUPT_MESSAGE for what does not decompress, or
+    UNSUPPORTED_COMPRESSION_TYPE.
     """
     count = header.record_count
-    if count <= 0 or header.last_offset_delta != count - 1:
+    if not 0 < count <= RECORDS_PER_BATCH_MAX or header.last_offset_delta != count - 1:
         return ErrorCode.INVALID_RECORD
     try:
         data = _records_of(buffer, position, header)

@@ -27,7 +27,7 @@ from barnabas.protocol.errors import DecodeError
 DELTAS_SHORT_MAX: Final = 64
 """Offset deltas below this are one byte; below DELTAS_TABLE_MAX, two."""
 DELTAS_TABLE_MAX: Final = 8192
-LENGTH_TABLE_MAX: Final = 8192
+LENGTH_TABLE_MAX: Final = DELTAS_TABLE_MAX
 RUN_LENGTH_MIN: Final = 6
 """A shorter run is not worth its set-up."""
 RUN_ATTEMPTS_MAX: Final = 8
@@ -118,8 +118,8 @@ _VALUES: Final = [-1] * (LENGTH_TABLE_MAX + 256)
 stays -1, so that negative indexes find nothing there."""
 for _length in range(LENGTH_TABLE_MAX):
     _strides, _width = (_STRIDES_SHORT, 1) if _length < 64 else (_STRIDES_LONG, 2)
-    _strides[_varint(_length)] = _length + _width
-    _VALUES[_length + _width] = _varint(_length)
+    _strides[_DELTAS[_length]] = _length + _width
+    _VALUES[_length + _width] = _DELTAS[_length]
 
 
 def _make_shape(length_width: int, timestamp_width: int, delta_width: int) -> _Shape:
