@@ -1,12 +1,25 @@
 """`__cluster_metadata-0` on disk, and who this node is in its quorum."""
 
+from typing import Final
+
+from barnabas.base.clock import Clock
 from barnabas.base.config.listeners import SECURITY_PROTOCOLS
 from barnabas.base.config.node import NodeConfig
-from barnabas.base.ids import Uuid
+from barnabas.base.disk import Disk
+from barnabas.base.ids import METADATA_TOPIC_ID, TopicPartition, Uuid
+from barnabas.log.config import LogConfig
+from barnabas.log.loader import create_log, open_log
+from barnabas.log.log_directory import LogDirectory
+from barnabas.log.partition_log import PartitionLog
 from barnabas.metadata.image import Endpoint
+from barnabas.metadata.topic_names import CLUSTER_METADATA_TOPIC
+from barnabas.raft.snapshot_files import list_snapshots
 from barnabas.raft.voters import ReplicaKey, Voter, VoterEndpoint, VoterSet, parse_static_voters
 
-PROTOCOL_NUMBERS = {name: number for number, name in enumerate(SECURITY_PROTOCOLS)}
+METADATA_DIRECTORY: Final = f"{CLUSTER_METADATA_TOPIC}-0"
+METADATA_BATCH_SIZE_BYTES_MAX: Final = 8 << 20
+"""As Kafka's raft client bounds its batches."""
+PROTOCOL_NUMBERS: Final = {name: number for number, name in enumerate(SECURITY_PROTOCOLS)}
 
 
 def controller_endpoints(config: NodeConfig) -> dict[str, Endpoint]:
@@ -43,3 +56,34 @@ def static_voters(config: NodeConfig) -> VoterSet | None:
     if not entries:
         return None
     return parse_static_voters(entries, config.controller_listener_names[0])
+
+
+def open_metadata_log(disk: Disk, clock: Clock, config: NodeConfig, directory: str) -> PartitionLog:
+    """Open `__cluster_metadata-0` below `directory`, or begin it.
+
+    How the node ended is not asked: from the newest snapshot on every batch is checked, and the
+    log is cut at the first that is damaged. Raises LogDirFailure.
+    """
+    log_directory = LogDirectory(directory, disk, clock)
+    topic_partition = TopicPartition(CLUSTER_METADATA_TOPIC, 0)
+    log_config = LogConfig(
+        segment_bytes=config.int("metadata.log.segment.bytes"),
+        segment_ms=config.long("metadata.log.segment.ms"),
+        retention_bytes=-1,
+        retention_ms=-1,
+        max_message_bytes=METADATA_BATCH_SIZE_BYTES_MAX,
+    )
+    path = f"{directory}/{METADATA_DIRECTORY}"
+    if not disk.is_dir(path):
+        return create_log(log_directory, topic_partition, METADATA_TOPIC_ID, log_config)
+    snapshots = list_snapshots(disk, path)
+    log, _ = open_log(
+        log_directory,
+        topic_partition,
+        log_config,
+        is_clean=False,
+        recovery_point=snapshots[-1].end_offset if snapshots else 0,
+    )
+    if log.topic_id != METADATA_TOPIC_ID:
+        log.assign_topic_id(METADATA_TOPIC_ID)
+    return log

@@ -200,7 +200,7 @@ class MetadataNode:
             )
         )
         if response.error_code != ErrorCode.NONE:
-            raise RegistrationError(ErrorCode(response.error_code))
+            raise RegistrationError(ErrorCode.of(response.error_code))
         self._broker_epoch = response.broker_epoch
         return self._broker_epoch
 
@@ -289,7 +289,7 @@ class MetadataNode:
                     )
                 )
                 if response.error_code != ErrorCode.NONE:
-                    raise RegistrationError(ErrorCode(response.error_code))
+                    raise RegistrationError(ErrorCode.of(response.error_code))
                 start = response.producer_id_start
                 self._producer_ids = range(start, start + response.producer_id_len)
             producer_id = self._producer_ids[0]

@@ -33,12 +33,10 @@ from barnabas.metadata.meta_properties import (
     read_meta_properties,
     write_meta_properties,
 )
-from barnabas.metadata.metadata_log import reachable_host
+from barnabas.metadata.metadata_log import METADATA_DIRECTORY, reachable_host
 from barnabas.metadata.scram import ScramError, parse_scram
 from barnabas.raft.snapshot_files import BOOTSTRAP_SNAPSHOT, encode_snapshot
 from barnabas.raft.voters import VotersError, VoterSet, parse_dynamic_voters
-
-METADATA_DIRECTORY = "__cluster_metadata-0"
 
 
 class FormatError(ValueError):

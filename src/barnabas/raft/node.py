@@ -16,7 +16,7 @@ from typing import Protocol
 
 from barnabas.base.clock import Clock
 from barnabas.base.disk import Disk
-from barnabas.log.partition_log import PartitionLog
+from barnabas.log.partition_log import AppendOrigin, PartitionLog
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.raft_records import (
     KRaftVersionRecord,
@@ -47,7 +47,14 @@ from barnabas.raft.quorum_state import (
     write_quorum_state,
 )
 from barnabas.raft.recovery import NEVER_LOGGED, LogBatch, MetadataLogError, Recovered, recover
-from barnabas.raft.snapshot_files import Snapshot, SnapshotId, SnapshotWriter, encode_snapshot
+from barnabas.raft.snapshot_files import (
+    Snapshot,
+    SnapshotId,
+    SnapshotWriter,
+    delete_snapshot,
+    encode_snapshot,
+    list_snapshots,
+)
 from barnabas.raft.voters import Voter, VoterSet
 
 telemetry = logging.getLogger(__name__)
@@ -152,7 +159,7 @@ class RaftNode:
         self._voters_offset = recovered.voters_offset
         election = read_quorum_state(self._disk, self._directory) or ElectionState()
         # A log copied without its quorum-state must not fall back to epochs it has seen.
-        election_epoch = max(election.epoch, self._log.latest_leader_epoch)
+        election_epoch = max(election.epoch, self._log.epochs.latest_epoch)
         self._state = RaftState(
             local=self._local.key,
             voters=voters,
@@ -214,7 +221,7 @@ class RaftNode:
 
     def _write(self, batch: bytearray, now_ms: int) -> Appended:
         result = self._log.append_as_leader(
-            batch, leader_epoch=self.epoch, now_ms=now_ms, origin=Origin.RAFT
+            batch, leader_epoch=self.epoch, now_ms=now_ms, origin=AppendOrigin.RAFT
         )
         assert result.error == ErrorCode.NONE, f"the metadata log refused a batch: {result}"
         return Appended(result.first_offset, result.last_offset)
@@ -338,8 +345,41 @@ class RaftNode:
         self.snapshot_id = snapshot_id
         return size_bytes
 
+    def clean(self, *, retention_bytes: int, retention_ms: int) -> list[SnapshotId]:
+        """Drop old snapshots, and the log that newer ones cover; returns the snapshots dropped.
+
+        A snapshot goes while log and snapshots together exceed `retention_bytes`, or when its
+        data is older than `retention_ms` (-1: no limit); the newest always stays. Raises OSError.
+        Source: Kafka's KafkaMetadataLog.maybeClean.
+        """
+        kept = list_snapshots(self._disk, self._directory)
+        dropped = []
+        now_ms = self._clock.now_ms()
+        while len(kept) > 1:
+            path = f"{self._directory}/{kept[0].file_name}"
+            total = self._log.size_bytes + sum(self._size_bytes(snapshot) for snapshot in kept)
+            too_large = 0 <= retention_bytes < total
+            too_old = 0 <= retention_ms < now_ms - self._disk.modified_ms(path)
+            if not (too_large or too_old):
+                break
+            self._log.delete_records_before(kept[1].end_offset)
+            self._log.apply_retention(now_ms)
+            delete_snapshot(self._disk, self._directory, kept[0])
+            dropped.append(kept.pop(0))
+        return dropped
+
+    def _size_bytes(self, snapshot_id: SnapshotId) -> int:
+        file = self._disk.open(f"{self._directory}/{snapshot_id.file_name}")
+        try:
+            return file.size()
+        finally:
+            file.close()
+
     async def stop(self) -> None:
-        """Finish the fsync under way; who still waits is told that the replica stopped."""
+        """Finish the fsync under way and close the log.
+
+        Who still waits is told that the replica stopped. Raises LogDirFailure.
+        """
         if self._flusher is not None:
             await self._flusher
         if self._failure is None:
@@ -348,3 +388,4 @@ class RaftNode:
             if not waiter.done():
                 waiter.set_exception(self._failure)
         self._waiters.clear()
+        self._log.close(clean=True)

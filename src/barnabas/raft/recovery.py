@@ -9,7 +9,7 @@ import logging
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from barnabas.base.disk import Buffer, Disk
+from barnabas.base.disk import Buffer, Disk, FileRange
 from barnabas.log.partition_log import PartitionLog
 from barnabas.protocol.messages.raft_records import KRaftVersionRecord, VotersRecord
 from barnabas.protocol.records.batch import iterate_headers
@@ -150,4 +150,4 @@ def read_batches(
 
 def _read(log: PartitionLog, offset: int, end: int) -> Buffer:
     result = log.read(offset, READ_SIZE_BYTES, max_offset=end)
-    return b"".join(result.to_buffers())
+    return b"".join(part.read() if isinstance(part, FileRange) else part for part in result.parts)
