@@ -21,8 +21,8 @@ class LocalFile:
     def __init__(self, path: str, fd: int) -> None:
         self.path = path
         self._fd = fd
-        self._size = os.fstat(fd).st_size
         self._closed = False
+        self._size = os.fstat(fd).st_size
 
     def size(self) -> int:
         return self._size

@@ -1,0 +1,110 @@
+"""Forcing a log to the medium: one fsync for everyone who waits (group commit).
+
+At most one flush of a log is under way. Whoever comes meanwhile waits for the next, which takes
+all that has been appended by then. What a flush covers beside the `.log` files: the indexes and
+snapshots of sealed segments, the small files of the log, and the entries of its directory.
+"""
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from barnabas.base.disk import DiskFile
+from barnabas.log.checkpoints import write_epochs
+from barnabas.log.names import LEADER_EPOCH_FILE
+
+if TYPE_CHECKING:
+    from barnabas.log.partition_log import PartitionLog
+
+
+class Flusher:
+    """The flushes of one log."""
+
+    __slots__ = ("_dirty_since_ms", "_flight", "_log", "unsynced_dirs", "unsynced_paths")
+
+    def __init__(self, log: "PartitionLog") -> None:
+        self._log = log
+        self._flight: asyncio.Future[None] | None = None
+        self._dirty_since_ms: int | None = None
+        self.unsynced_paths: set[str] = set()
+        """Files beside the active segment's that were written since the last flush."""
+        self.unsynced_dirs: set[str] = set()
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether anything may be lost in a power cut."""
+        log = self._log
+        return log.recovery_point < log.log_end_offset or bool(self.unsynced_paths)
+
+    def is_due(self, now_ms: int) -> bool:
+        """Whether to flush now: after a roll, and `flush.ms` after something was appended."""
+        log = self._log
+        if self._flight is not None or log.recovery_point >= log.log_end_offset:
+            self._dirty_since_ms = None
+            return False
+        if log.recovery_point < log.active.base_offset:
+            return True
+        if self._dirty_since_ms is None:
+            self._dirty_since_ms = now_ms
+        return now_ms - self._dirty_since_ms >= log.config.flush_ms
+
+    async def flush(self) -> None:
+        """Return once all that is in the log now is on the medium. Raises LogDirFailure."""
+        log = self._log
+        target = log.log_end_offset
+        while log.recovery_point < target or self.unsynced_paths:
+            log.log_directory.check_online()
+            if self._flight is None:
+                self._flight = asyncio.ensure_future(self._flush_once())
+                self._flight.add_done_callback(self._landed)
+            await asyncio.shield(self._flight)
+            target = min(target, log.log_end_offset)
+
+    def _landed(self, flight: "asyncio.Future[None]") -> None:
+        self._flight = None
+        if not flight.cancelled():
+            flight.exception()  # every waiter has got it; nobody may have waited
+
+    async def _flush_once(self) -> None:
+        log = self._log
+        truncations = log.truncation_count
+        try:
+            target, files, directories = self._collect()
+            await log.log_directory.disk.fsync_soon(files, directories)
+        except OSError as error:
+            raise log.log_directory.fail(error) from error
+        if log.truncation_count == truncations:
+            log.recovery_point = max(log.recovery_point, target)
+
+    def flush_now(self) -> None:
+        """As `flush`, blocking. Raises OSError."""
+        if not self.is_needed:
+            return
+        target, files, directories = self._collect()
+        for file in files:
+            file.fsync()
+        for directory in directories:
+            self._log.log_directory.disk.sync_dir(directory)
+        self._log.recovery_point = max(self._log.recovery_point, target)
+
+    def _collect(self) -> tuple[int, list[DiskFile], list[str]]:
+        """(what the log ends with, files to fsync, directories to sync)."""
+        log = self._log
+        disk, files = log.log_directory.disk, log.log_directory.files
+        if log.epochs.is_dirty:
+            write_epochs(disk, log.directory, log.epochs.entries)
+            log.epochs.is_dirty = False
+            self.unsynced_paths.add(f"{log.directory}/{LEADER_EPOCH_FILE}")
+            self.unsynced_dirs.add(log.directory)
+        paths, self.unsynced_paths = self.unsynced_paths, set()
+        directories, self.unsynced_dirs = sorted(self.unsynced_dirs), set()
+        for segment in log.segments[log.segment_index(log.recovery_point) :]:
+            paths.add(segment.log_path)
+        opened = [files.get(path) for path in sorted(paths)]
+        for path in paths:
+            if not path.endswith(".log"):
+                files.forget(path)
+        return log.log_end_offset, opened, directories
+
+    def forget(self, path: str) -> None:
+        """A file is removed: nothing is to be flushed any more."""
+        self.unsynced_paths.discard(path)

@@ -1,0 +1,1 @@
+"""The sparse indexes beside a segment: offset → position, timestamp → offset, aborted data."""

@@ -1,0 +1,254 @@
+"""Opening a log: a new one, one that was closed cleanly, or one to be recovered.
+
+Source: Kafka's LogLoader.
+"""
+
+from collections.abc import Iterable
+
+from barnabas.base.disk import Disk
+from barnabas.base.ids import ZERO_UUID, TopicPartition, Uuid
+from barnabas.log.batch_walk import walk_headers
+from barnabas.log.checkpoints import read_epochs, read_topic_id
+from barnabas.log.config import LogConfig
+from barnabas.log.errors import CorruptCheckpointError
+from barnabas.log.leader_epochs import LeaderEpochs
+from barnabas.log.log_directory import LogDirectory
+from barnabas.log.names import (
+    CLEANED_SUFFIX,
+    DELETED_SUFFIX,
+    INDEX_SUFFIX,
+    KRAFT_SNAPSHOT_DELETED_SUFFIX,
+    LOG_SUFFIX,
+    SEGMENT_SUFFIXES,
+    SWAP_SUFFIX,
+    TIME_INDEX_SUFFIX,
+    TXN_INDEX_SUFFIX,
+    directory_name,
+    parse_offset,
+)
+from barnabas.log.partition_log import PartitionLog
+from barnabas.log.producers.loading import drop_stray_snapshots, load_producers
+from barnabas.log.recovery import RecoveryReport, first_damaged_txn_index, recover
+from barnabas.log.retention import remove_segments
+from barnabas.log.segment import Segment
+from barnabas.protocol.records.batch import CorruptBatchError
+
+PRODUCER_ID_EXPIRATION_MS_DEFAULT = 86_400_000
+
+
+def create_log(
+    log_directory: LogDirectory,
+    topic_partition: TopicPartition,
+    topic_id: Uuid,
+    config: LogConfig,
+    *,
+    start_offset: int = 0,
+) -> PartitionLog:
+    """A new, empty log. Durable with its first flush. Raises LogDirFailure."""
+    log_directory.check_online()
+    directory = f"{log_directory.path}/{directory_name(topic_partition)}"
+    try:
+        log_directory.disk.make_dirs(directory)
+        log = PartitionLog(log_directory, directory, topic_partition, topic_id, config)
+        _start_empty(log, start_offset)
+    except OSError as error:
+        raise log_directory.fail(error) from error
+    log.assign_topic_id(topic_id)
+    log.epochs.is_dirty = True
+    log.flusher.unsynced_dirs.add(log_directory.path)
+    return log
+
+
+def open_log(
+    log_directory: LogDirectory,
+    topic_partition: TopicPartition,
+    config: LogConfig,
+    *,
+    is_clean: bool,
+    recovery_point: int = 0,
+    log_start_offset: int = 0,
+    high_watermark: int = 0,
+    producer_id_expiration_ms: int = PRODUCER_ID_EXPIRATION_MS_DEFAULT,
+) -> tuple[PartitionLog, RecoveryReport]:
+    """Open the log in `<log dir>/<topic>-<partition>`, recovering it unless `is_clean`.
+
+    The three offsets come from the checkpoints. A log without partition.metadata has the zero
+    topic id. Raises LogDirFailure.
+    """
+    log_directory.check_online()
+    try:
+        return _open(
+            log_directory,
+            topic_partition,
+            config,
+            is_clean,
+            recovery_point,
+            log_start_offset,
+            high_watermark,
+            producer_id_expiration_ms,
+        )
+    except OSError as error:
+        raise log_directory.fail(error) from error
+
+
+def _open(
+    log_directory: LogDirectory,
+    topic_partition: TopicPartition,
+    config: LogConfig,
+    is_clean: bool,
+    recovery_point: int,
+    log_start_offset: int,
+    high_watermark: int,
+    producer_id_expiration_ms: int,
+) -> tuple[PartitionLog, RecoveryReport]:
+    disk = log_directory.disk
+    directory = f"{log_directory.path}/{directory_name(topic_partition)}"
+    report = RecoveryReport(topic_partition, directory)
+    try:
+        topic_id = read_topic_id(disk, directory) or ZERO_UUID
+    except CorruptCheckpointError:
+        topic_id = ZERO_UUID
+    log = PartitionLog(log_directory, directory, topic_partition, topic_id, config)
+    finish_swaps(log_directory, directory, report)
+    _load_segments(log, report)
+    log.log_start_offset = max(log_start_offset, log.segments[0].base_offset if log.segments else 0)
+    try:
+        log.epochs = LeaderEpochs(read_epochs(disk, directory))
+    except CorruptCheckpointError:
+        log.epochs = LeaderEpochs()
+        is_clean, recovery_point = False, 0  # the batches know their epochs
+    if not log.segments:
+        _start_empty(log, log.log_start_offset)
+    damaged = first_damaged_txn_index(log)
+    if damaged is not None:
+        is_clean, recovery_point = False, min(recovery_point, damaged)
+        report.indexes_rebuilt.append(damaged)
+    if is_clean:
+        end_offset = log.segments[-1].next_offset()
+    else:
+        end_offset = recover(log, recovery_point, report)
+    if end_offset < log.log_start_offset:
+        # Segments were lost; the start that was checkpointed must not go back.
+        report.segments_dropped += len(log.segments)
+        dropped, log.segments = log.segments, []
+        remove_segments(log, dropped)
+        log.epochs.clear()
+        end_offset = log.log_start_offset
+        _start_empty(log, end_offset)
+    log.active = log.segments[-1]
+    log.log_end_offset = end_offset
+    log.recovery_point = end_offset if is_clean else min(recovery_point, end_offset)
+    log.high_watermark = min(max(high_watermark, log.log_start_offset), end_offset)
+    log.tail.clear(end_offset)
+    log.epochs.truncate_from_end(end_offset)
+    log.epochs.truncate_from_start(log.log_start_offset)
+    drop_stray_snapshots(log)
+    if is_clean:
+        load_producers(log, end_offset, is_clean=True)
+    else:
+        log.take_snapshot(end_offset)
+    log.producers.expire(log_directory.clock.now_ms(), producer_id_expiration_ms)
+    report.tell()
+    return log, report
+
+
+def _start_empty(log: PartitionLog, offset: int) -> None:
+    log_directory = log.log_directory
+    log.active = Segment.create(
+        log_directory.files, log.directory, offset, log_directory.clock.now_ms()
+    )
+    log.segments.append(log.active)
+    log.log_start_offset = log.log_end_offset = log.recovery_point = log.high_watermark = offset
+    log.tail.clear(offset)
+    log.producers.snapshot_offset = offset
+    log.flusher.unsynced_dirs.add(log.directory)
+    log.flusher.unsynced_paths.add(log.active.log_path)
+
+
+def _load_segments(log: PartitionLog, report: RecoveryReport) -> None:
+    """Make a segment of every `.log` file; rebuild its indexes if one of them is missing."""
+    log_directory = log.log_directory
+    disk, files = log_directory.disk, log_directory.files
+    names = set(disk.list(log.directory))
+    now_ms = log_directory.clock.now_ms()
+    for name in sorted(names):
+        base_offset = parse_offset(name, LOG_SUFFIX)
+        if base_offset is None:
+            for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX):
+                orphan = parse_offset(name, suffix)
+                if orphan is not None and f"{orphan:020d}{LOG_SUFFIX}" not in names:
+                    disk.remove(f"{log.directory}/{name}")
+                    report.files_removed.append(name)
+            continue
+        path = f"{log.directory}/{name}"
+        size_bytes = files.get(path).size()
+        segment = Segment(
+            files, log.directory, base_offset, size_bytes=size_bytes, created_ms=now_ms
+        )
+        stem = name.removesuffix(LOG_SUFFIX)
+        if stem + INDEX_SUFFIX not in names or stem + TIME_INDEX_SUFFIX not in names:
+            segment.rebuild_indexes(log.config.index_interval_bytes)
+            report.indexes_rebuilt.append(base_offset)
+        log.segments.append(segment)
+
+
+def finish_swaps(log_directory: LogDirectory, directory: str, report: RecoveryReport) -> None:
+    """Remove temporary files, and complete a replacement of segments that a crash cut short.
+
+    Compaction writes `.cleaned` files, renames them to `.swap`, then removes the segments that
+    they replace and drops the suffix. Once all are `.swap` it is to be completed.
+    """
+    disk = log_directory.disk
+    names = disk.list(directory)
+    cleaned = [name for name in names if name.endswith(CLEANED_SUFFIX)]
+    first_cleaned = min((_offset_of(name) for name in cleaned), default=None)
+    swaps = []
+    removed = list(cleaned)
+    for name in names:
+        if name.endswith(DELETED_SUFFIX) and not name.endswith(KRAFT_SNAPSHOT_DELETED_SUFFIX):
+            removed.append(name)
+        elif name.endswith(SWAP_SUFFIX):
+            if first_cleaned is not None and _offset_of(name) >= first_cleaned:
+                removed.append(name)
+            else:
+                swaps.append(name)
+    _remove(disk, directory, removed, report)
+    if not swaps:
+        return
+    start = min(map(_offset_of, swaps))
+    end = max(_end_of_swap(log_directory, f"{directory}/{name}") for name in swaps)
+    replaced = [
+        name
+        for name in disk.list(directory)
+        if name.endswith(SEGMENT_SUFFIXES) and start <= _offset_of(name) < end
+    ]
+    _remove(disk, directory, replaced, report)
+    for name in swaps:
+        disk.rename(f"{directory}/{name}", f"{directory}/{name.removesuffix(SWAP_SUFFIX)}")
+
+
+def _end_of_swap(log_directory: LogDirectory, path: str) -> int:
+    """The offset after the last batch of a `.log.swap`; -1 for its indexes."""
+    if not path.endswith(LOG_SUFFIX + SWAP_SUFFIX):
+        return -1
+    end = _offset_of(path.rpartition("/")[2])
+    file = log_directory.disk.open(path)
+    try:
+        for _, header in walk_headers(file, 0, file.size()):
+            end = header.next_offset
+    except CorruptBatchError:
+        return end
+    finally:
+        file.close()
+    return end
+
+
+def _offset_of(name: str) -> int:
+    digits = name.partition(".")[0].partition("-")[0]
+    return int(digits) if digits.isdigit() else -1
+
+
+def _remove(disk: Disk, directory: str, names: Iterable[str], report: RecoveryReport) -> None:
+    for name in names:
+        disk.remove(f"{directory}/{name}")
+        report.files_removed.append(name)

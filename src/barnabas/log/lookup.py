@@ -1,0 +1,76 @@
+"""Finding offsets by time, exact to the record.
+
+The time index gives a place from which on to look; batches there are skipped by the greatest
+timestamp in their header, and the first that reaches far enough is decoded. Source: Kafka's
+UnifiedLog.fetchOffsetByTimestamp; KIP-33, 79, 734.
+"""
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from barnabas.log.batch_walk import read_batch, walk_headers
+from barnabas.log.errors import CorruptIndexError
+from barnabas.log.segment import Segment
+from barnabas.protocol.records.batch import NO_TIMESTAMP, CorruptBatchError
+from barnabas.protocol.records.records import decode_records
+
+if TYPE_CHECKING:
+    from barnabas.log.partition_log import PartitionLog
+
+
+class FoundOffset(NamedTuple):
+    """A record: its timestamp (ms), its offset, and the epoch of the leader that took it."""
+
+    timestamp: int
+    offset: int
+    leader_epoch: int
+
+
+def find_by_timestamp(log: "PartitionLog", timestamp: int, end_offset: int) -> FoundOffset | None:
+    """The first record before `end_offset` whose timestamp is at or after `timestamp`."""
+    for segment in log.segments:
+        if segment.base_offset >= end_offset:
+            return None
+        if segment.size_bytes and segment.load_max_timestamp() >= timestamp:
+            found = _find_in(segment, timestamp, log.log_start_offset)
+            if found is not None:
+                return found if found.offset < end_offset else None
+    return None
+
+
+def _find_in(segment: Segment, timestamp: int, start_offset: int) -> FoundOffset | None:
+    try:
+        segment.check_indexes()
+        indexed_offset = segment.time_index.lookup(timestamp - 1)[1]
+        position = segment.offset_index.lookup(max(indexed_offset, start_offset))[1]
+        return _scan(segment, position, timestamp, start_offset)
+    except (CorruptIndexError, CorruptBatchError):
+        segment.rebuild_indexes()
+        return _scan(segment, 0, timestamp, start_offset)
+
+
+def _scan(segment: Segment, position: int, timestamp: int, start_offset: int) -> FoundOffset | None:
+    file = segment.file()
+    for place, header in walk_headers(file, position, segment.size_bytes):
+        if header.max_timestamp < timestamp or header.last_offset < start_offset:
+            continue
+        for record in decode_records(read_batch(file, place, header)):
+            if record.timestamp >= timestamp and record.offset >= start_offset:
+                return FoundOffset(record.timestamp, record.offset, header.partition_leader_epoch)
+    return None
+
+
+def find_max_timestamp(log: "PartitionLog", end_offset: int) -> FoundOffset | None:
+    """The first record with the greatest timestamp of the log (KIP-734).
+
+    None if the log is empty, has no timestamps, or that record is not before `end_offset`.
+    """
+    greatest = NO_TIMESTAMP
+    where: Segment | None = None
+    for segment in log.segments:
+        if segment.size_bytes and segment.load_max_timestamp() > greatest:
+            greatest = segment.load_max_timestamp()
+            where = segment
+    if where is None:
+        return None
+    found = _find_in(where, greatest, log.log_start_offset)
+    return found if found is not None and found.offset < end_offset else None

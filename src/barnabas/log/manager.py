@@ -1,0 +1,338 @@
+"""The logs of a node, over its log directories.
+
+`load` opens them all, recovering what was not closed cleanly; the steps are called from time to
+time by the node's timers; `shutdown` leaves everything so that the next start need not recover.
+A directory whose disk fails goes offline with its logs, and the node lives on with the others.
+Source: Kafka's LogManager; KIP-112, 113, 858.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from uuid import uuid4
+
+from barnabas.base.clock import Clock
+from barnabas.base.config.properties import parse_properties
+from barnabas.base.disk import Disk
+from barnabas.base.ids import TopicPartition, Uuid, uuid_from_text
+from barnabas.log.checkpoints import (
+    NO_BROKER_EPOCH,
+    read_offsets,
+    take_clean_shutdown,
+    write_clean_shutdown,
+    write_offsets,
+)
+from barnabas.log.config import LogConfig
+from barnabas.log.errors import CorruptCheckpointError, LogDirFailure
+from barnabas.log.file_cache import FILES_MAX_DEFAULT, FileCache
+from barnabas.log.loader import PRODUCER_ID_EXPIRATION_MS_DEFAULT, create_log, open_log
+from barnabas.log.log_directory import LogDirectory
+from barnabas.log.names import (
+    DELETE_DIR_SUFFIX,
+    FUTURE_DIR_SUFFIX,
+    HIGH_WATERMARK_FILE,
+    LOG_START_OFFSET_FILE,
+    META_PROPERTIES_FILE,
+    METADATA_TOPIC,
+    RECOVERY_POINT_FILE,
+    STRAY_DIR_SUFFIX,
+    marked_directory_name,
+    parse_directory_name,
+)
+from barnabas.log.partition_log import PartitionLog
+from barnabas.log.recovery import RecoveryReport
+from barnabas.log.tail_cache import TOTAL_BYTES_MAX_DEFAULT, TailBudget
+
+telemetry = logging.getLogger(__name__)
+
+
+class LogManager:
+    """Finds, creates, deletes and looks after logs."""
+
+    def __init__(
+        self,
+        disk: Disk,
+        log_dirs: Sequence[str],
+        clock: Clock,
+        default_config: LogConfig,
+        *,
+        topic_config: Callable[[str], LogConfig] | None = None,
+        on_directory_offline: Callable[[str], None] | None = None,
+        producer_id_expiration_ms: int = PRODUCER_ID_EXPIRATION_MS_DEFAULT,
+        open_files_max: int = FILES_MAX_DEFAULT,
+        tail_bytes_max: int = TOTAL_BYTES_MAX_DEFAULT,
+    ) -> None:
+        """`topic_config` gives the configuration of logs that `load` finds, by topic."""
+        self.log_dirs = list(log_dirs)
+        self.on_directory_offline = on_directory_offline
+        self.directory_ids: dict[str, Uuid] = {}
+        """By log directory, as its meta.properties says."""
+        self.previous_broker_epochs: dict[str, int] = {}
+        """By log directory that was shut down cleanly: the broker epoch at that time (KIP-966)."""
+        self._default_config = default_config
+        self._topic_config = topic_config
+        self._disk = disk
+        self._clock = clock
+        self._producer_id_expiration_ms = producer_id_expiration_ms
+        self._logs: dict[TopicPartition, PartitionLog] = {}
+        self._flushes: set[asyncio.Task[None]] = set()
+        files = FileCache(disk, open_files_max)
+        budget = TailBudget(tail_bytes_max)
+        self._directories = {
+            path: LogDirectory(
+                path, disk, clock, files=files, tail_budget=budget, on_offline=self._went_offline
+            )
+            for path in self.log_dirs
+        }
+
+    def __iter__(self) -> Iterator[PartitionLog]:
+        return iter(list(self._logs.values()))
+
+    def __len__(self) -> int:
+        return len(self._logs)
+
+    def get(self, topic_partition: TopicPartition) -> PartitionLog | None:
+        """The log, if it is here (its directory may be offline)."""
+        return self._logs.get(topic_partition)
+
+    @property
+    def offline_dirs(self) -> set[str]:
+        """The directories whose disk has failed."""
+        return {path for path, directory in self._directories.items() if directory.is_offline}
+
+    def directory(self, path: str) -> LogDirectory:
+        """One of `log_dirs`, for a log that the manager does not look after (the metadata's)."""
+        return self._directories[path]
+
+    def volume_bytes(self, path: str) -> tuple[int, int]:
+        """(total, usable) bytes of the volume that holds a log directory; -1 if unknown."""
+        try:
+            return self._disk.total_bytes(path), self._disk.free_bytes(path)
+        except OSError:
+            return -1, -1
+
+    def _went_offline(self, path: str) -> None:
+        if self.on_directory_offline is not None:
+            self.on_directory_offline(path)
+
+    # Loading
+
+    def load(self) -> list[RecoveryReport]:
+        """Open every log of every directory but the metadata log; returns what was found.
+
+        A directory that fails meanwhile is offline afterwards.
+        """
+        reports: list[RecoveryReport] = []
+        for directory in self._directories.values():
+            try:
+                self._load_directory(directory, reports)
+            except OSError as error:
+                directory.fail(error)
+            except LogDirFailure as failure:
+                telemetry.error("loading stopped: %s", failure)
+        return reports
+
+    def _load_directory(self, directory: LogDirectory, reports: list[RecoveryReport]) -> None:
+        path = directory.path
+        self._disk.make_dirs(path)
+        self._read_directory_id(path)
+        broker_epoch = take_clean_shutdown(self._disk, path)
+        is_clean = broker_epoch is not None
+        if broker_epoch is not None:
+            self.previous_broker_epochs[path] = broker_epoch
+        recovery_points = self._read_checkpoint(path, RECOVERY_POINT_FILE)
+        start_offsets = self._read_checkpoint(path, LOG_START_OFFSET_FILE)
+        high_watermarks = self._read_checkpoint(path, HIGH_WATERMARK_FILE)
+        names = [name for name in self._disk.list(path) if self._disk.is_dir(f"{path}/{name}")]
+        if names and not is_clean:
+            telemetry.warning("%s was not shut down cleanly: recovering its logs", path)
+        for name in names:
+            topic_partition = parse_directory_name(name)
+            if topic_partition is None or topic_partition.topic == METADATA_TOPIC:
+                continue
+            if name.endswith(DELETE_DIR_SUFFIX):
+                directory.delete_later(f"{path}/{name}", 0)
+            elif name.endswith((STRAY_DIR_SUFFIX, FUTURE_DIR_SUFFIX)):
+                telemetry.warning("%s/%s is left alone", path, name)
+            elif topic_partition in self._logs:
+                telemetry.error(
+                    "%s is in %s and in %s: the latter is left alone",
+                    topic_partition,
+                    self._logs[topic_partition].log_dir,
+                    path,
+                )
+            else:
+                log, report = open_log(
+                    directory,
+                    topic_partition,
+                    self._config_of(topic_partition.topic),
+                    is_clean=is_clean,
+                    recovery_point=recovery_points.get(topic_partition, 0),
+                    log_start_offset=start_offsets.get(topic_partition, 0),
+                    high_watermark=high_watermarks.get(topic_partition, 0),
+                    producer_id_expiration_ms=self._producer_id_expiration_ms,
+                )
+                self._logs[topic_partition] = log
+                reports.append(report)
+
+    def _config_of(self, topic: str) -> LogConfig:
+        return self._default_config if self._topic_config is None else self._topic_config(topic)
+
+    def _read_checkpoint(self, path: str, name: str) -> Mapping[TopicPartition, int]:
+        try:
+            return read_offsets(self._disk, f"{path}/{name}")
+        except CorruptCheckpointError as error:
+            telemetry.warning("taking every offset as 0: %s", error)
+            return {}
+
+    def _read_directory_id(self, path: str) -> None:
+        try:
+            text = self._disk.read(f"{path}/{META_PROPERTIES_FILE}").decode("latin-1")
+        except FileNotFoundError:
+            return
+        directory_id = parse_properties(text).get("directory.id")
+        if directory_id is not None:
+            self.directory_ids[path] = uuid_from_text(directory_id)
+
+    # Creating and deleting
+
+    def create(
+        self,
+        topic_partition: TopicPartition,
+        topic_id: Uuid,
+        config: LogConfig,
+        *,
+        directory_id: Uuid | None = None,
+    ) -> PartitionLog:
+        """A new log in the directory of that id, else in the one that has the fewest.
+
+        Raises LogDirFailure if the directory fails, or none is left.
+        """
+        assert topic_partition not in self._logs, topic_partition
+        log = create_log(self._choose(directory_id), topic_partition, topic_id, config)
+        self._logs[topic_partition] = log
+        return log
+
+    def _choose(self, directory_id: Uuid | None) -> LogDirectory:
+        counts = {
+            path: 0 for path, directory in self._directories.items() if not directory.is_offline
+        }
+        if not counts:
+            raise LogDirFailure(",".join(self.log_dirs))
+        for path in counts:
+            if directory_id is not None and self.directory_ids.get(path) == directory_id:
+                return self._directories[path]
+        if len(counts) > 1:
+            for log in self._logs.values():
+                if log.log_dir in counts:
+                    counts[log.log_dir] += 1
+        return self._directories[min(counts, key=counts.__getitem__)]
+
+    def delete(self, topic_partition: TopicPartition) -> None:
+        """Take a log away: its directory is renamed now and removed later.
+
+        Harmless if there is none. Raises LogDirFailure.
+        """
+        log = self._logs.pop(topic_partition, None)
+        if log is None:
+            return
+        directory = log.log_directory
+        log.close(clean=False)
+        directory.check_online()
+        name = marked_directory_name(topic_partition, uuid4().hex, DELETE_DIR_SUFFIX)
+        try:
+            self._disk.rename(log.directory, f"{directory.path}/{name}")
+        except OSError as error:
+            raise directory.fail(error) from error
+        directory.delete_later(f"{directory.path}/{name}", log.config.file_delete_delay_ms)
+
+    # Steps
+
+    def retention_step(self, now_ms: int) -> int:
+        """Apply retention to every log, and forget silent producers; returns segments dropped."""
+        dropped = 0
+        for log in self:
+            if log.is_offline:
+                continue
+            try:
+                dropped += log.apply_retention(now_ms)
+            except LogDirFailure as failure:
+                telemetry.error("%s: retention stopped: %s", log.topic_partition, failure)
+            log.producers.expire(now_ms, self._producer_id_expiration_ms)
+        return dropped
+
+    def flush_step(self, now_ms: int) -> int:
+        """Start flushes, beside the event loop, of logs that rolled or reached `flush.ms`.
+
+        Returns how many were started.
+        """
+        started = 0
+        for log in self._logs.values():
+            if not log.is_offline and log.flusher.is_due(now_ms):
+                flush = asyncio.ensure_future(self._flush(log))
+                self._flushes.add(flush)
+                flush.add_done_callback(self._flushes.discard)
+                started += 1
+        return started
+
+    async def _flush(self, log: PartitionLog) -> None:
+        try:
+            await log.flush()
+        except LogDirFailure as failure:
+            telemetry.error("%s was not flushed: %s", log.topic_partition, failure)
+
+    def checkpoint_step(self) -> None:
+        """Write the offset checkpoints of every directory."""
+        self._checkpoint(sync=False)
+
+    def _checkpoint(self, *, sync: bool) -> None:
+        for path, directory in self._directories.items():
+            if directory.is_offline:
+                continue
+            logs = [log for log in self._logs.values() if log.log_directory is directory]
+            try:
+                self._write_checkpoints(path, logs, sync=sync)
+            except OSError as error:
+                telemetry.error("%s", directory.fail(error))
+
+    def _write_checkpoints(self, path: str, logs: list[PartitionLog], *, sync: bool) -> None:
+        for name, offsets in (
+            (RECOVERY_POINT_FILE, {log.topic_partition: log.recovery_point for log in logs}),
+            (HIGH_WATERMARK_FILE, {log.topic_partition: log.high_watermark for log in logs}),
+            (
+                LOG_START_OFFSET_FILE,
+                # A log that starts with its first segment needs no entry.
+                {
+                    log.topic_partition: log.log_start_offset
+                    for log in logs
+                    if log.log_start_offset > log.segments[0].base_offset
+                },
+            ),
+        ):
+            write_offsets(self._disk, f"{path}/{name}", offsets, sync=sync)
+
+    def delete_step(self, now_ms: int) -> int:
+        """Remove what `file.delete.delay.ms` has passed for; returns how many went."""
+        removed = 0
+        for directory in self._directories.values():
+            try:
+                removed += directory.delete_step(now_ms)
+            except LogDirFailure as failure:
+                telemetry.error("removing stopped: %s", failure)
+        return removed
+
+    def shutdown(self, broker_epoch: int = NO_BROKER_EPOCH) -> None:
+        """Flush and close every log, and mark the directories as shut down cleanly."""
+        for log in self:
+            try:
+                log.close(clean=True)
+            except LogDirFailure as failure:
+                telemetry.error("%s was not closed: %s", log.topic_partition, failure)
+        self._checkpoint(sync=True)
+        for path, directory in self._directories.items():
+            if not directory.is_offline:
+                try:
+                    write_clean_shutdown(self._disk, path, broker_epoch)
+                except OSError as error:
+                    telemetry.error("%s", directory.fail(error))
+        self._logs.clear()

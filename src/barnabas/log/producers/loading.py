@@ -1,0 +1,89 @@
+"""Bringing the producers of a log back: from the last good snapshot, and the batches after it.
+
+Source: Kafka's ProducerStateManager.truncateAndReload and UnifiedLog.rebuildProducerState.
+"""
+
+import logging
+from typing import TYPE_CHECKING
+
+from barnabas.log.batch_walk import read_batch, walk_headers
+from barnabas.log.errors import CorruptSnapshotError
+from barnabas.log.names import SNAPSHOT_SUFFIX, offset_file, parse_offset
+from barnabas.log.producers.replay import record_batch
+from barnabas.log.producers.snapshot import parse_snapshot
+
+if TYPE_CHECKING:
+    from barnabas.log.partition_log import PartitionLog
+
+telemetry = logging.getLogger(__name__)
+
+
+def load_producers(log: "PartitionLog", end_offset: int, *, is_clean: bool = False) -> None:
+    """Make the state that holds at `end_offset`. Raises OSError.
+
+    After a clean shutdown without any snapshot there are no producers: the log was not scanned
+    when it had none.
+    """
+    start_offset, has_snapshot = _load_snapshot(log, end_offset)
+    if has_snapshot or not is_clean:
+        _replay(log, start_offset, end_offset)
+
+
+def snapshot_offsets(log: "PartitionLog") -> list[int]:
+    """The offsets of the snapshots in the log's directory, ascending."""
+    found = (
+        parse_offset(name, SNAPSHOT_SUFFIX) for name in log.log_directory.disk.list(log.directory)
+    )
+    return sorted(offset for offset in found if offset is not None)
+
+
+def _load_snapshot(log: "PartitionLog", end_offset: int) -> tuple[int, bool]:
+    """Load the newest good snapshot: (its offset or the log start, whether there was one)."""
+    state = log.producers
+    disk = log.log_directory.disk
+    for offset in reversed(snapshot_offsets(log)):
+        if not log.log_start_offset < offset <= end_offset:
+            continue
+        path = offset_file(log.directory, offset, SNAPSHOT_SUFFIX)
+        try:
+            state.load(parse_snapshot(disk.read(path)))
+        except CorruptSnapshotError as error:
+            telemetry.warning("%s: dropping %s: %s", log.topic_partition, path, error)
+            disk.remove(path)
+            log.flusher.forget(path)
+            continue
+        state.snapshot_offset = offset
+        return offset, True
+    state.clear()
+    state.snapshot_offset = log.log_start_offset
+    return log.log_start_offset, False
+
+
+def _replay(log: "PartitionLog", start_offset: int, end_offset: int) -> None:
+    """Record the batches in [start_offset, end_offset)."""
+    if start_offset >= end_offset:
+        return
+    for segment in log.segments[log.segment_index(start_offset) :]:
+        if segment.base_offset >= end_offset:
+            return
+        found = segment.locate(max(start_offset, segment.base_offset))
+        if found is None:
+            continue
+        file = segment.file()
+        for position, header in walk_headers(file, found[0], segment.size_bytes):
+            if header.base_offset >= end_offset:
+                return
+            if header.producer_id >= 0:
+                # Only a marker's record is looked at; of other batches the header says all.
+                data = read_batch(file, position, header) if header.is_control else b""
+                record_batch(log.producers, header, data, 0)
+
+
+def drop_stray_snapshots(log: "PartitionLog") -> None:
+    """Keep the snapshots at the start of a segment, and the newest above all segments."""
+    bases = {segment.base_offset for segment in log.segments}
+    offsets = snapshot_offsets(log)
+    newest = offsets[-1] if offsets else -1
+    for offset in offsets:
+        if offset not in bases and (offset != newest or offset < log.active.base_offset):
+            log.log_directory.disk.remove(offset_file(log.directory, offset, SNAPSHOT_SUFFIX))

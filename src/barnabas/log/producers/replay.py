@@ -1,0 +1,45 @@
+"""Recording a batch that is in the log, whoever decided on it: followers and recovery."""
+
+from barnabas.base.disk import Buffer
+from barnabas.log.producers.state import CompletedTransaction, ProducerState
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.records.batch import BatchHeader
+from barnabas.protocol.records.control import EndTxn, decode_control
+from barnabas.protocol.records.records import decode_records
+
+
+def read_marker(buffer: Buffer, position: int) -> tuple[EndTxn, int] | None:
+    """The end-of-transaction marker of a control batch and its timestamp; None: no marker.
+
+    Raises DecodeError for a malformed one.
+    """
+    for record in decode_records(buffer, position):
+        marker = decode_control(record)
+        return (marker, record.timestamp) if isinstance(marker, EndTxn) else None
+    return None  # cleaned: all that is left of it is the header
+
+
+def record_batch(
+    state: ProducerState, header: BatchHeader, buffer: Buffer, position: int
+) -> CompletedTransaction | None:
+    """Record the batch at `position`, with the offsets in its header.
+
+    Returns the transaction that it ends, if it does.
+    """
+    if header.is_control:
+        found = read_marker(buffer, position)
+        if found is None:
+            return None
+        return state.record_marker(header, found[0], header.base_offset, found[1])
+    state.record_data(header, header.base_offset, header.max_timestamp)
+    return None
+
+
+def check_coordinator_batch(
+    state: ProducerState, header: BatchHeader, buffer: Buffer, position: int
+) -> ErrorCode:
+    """Whether a batch of a coordinator may be appended: epochs are checked, sequences not."""
+    if not header.is_control:
+        return state.check(header, with_sequence=False)
+    found = read_marker(buffer, position)
+    return ErrorCode.NONE if found is None else state.check_marker(header, found[0])

@@ -1,0 +1,175 @@
+"""The producers of a log and their transactions, decided and replayed in memory.
+
+An append is first checked, which changes nothing, and recorded once it is in the log. What is
+recorded follows from the batches alone, so that recovery and followers come to the same state.
+
+A transaction holds back the last stable offset while it is open, and after its end until its
+marker is below the high watermark: before that it could still be cut off.
+
+Source: Kafka's ProducerStateManager and ProducerAppendInfo; KIP-98, 360, 890.
+"""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from barnabas.log.producers.entry import NO_OFFSET, ProducedBatch, ProducerEntry
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.records.batch import (
+    NO_PRODUCER_EPOCH,
+    SEQUENCE_MAX,
+    BatchHeader,
+)
+from barnabas.protocol.records.control import EndTxn
+
+
+class CompletedTransaction(NamedTuple):
+    """A transaction whose marker has been recorded."""
+
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    last_stable_offset: int
+    is_aborted: bool
+
+
+class ProducerState:
+    """All producers of one log."""
+
+    __slots__ = ("completed", "ongoing", "producers", "snapshot_offset")
+
+    def __init__(self) -> None:
+        self.producers: dict[int, ProducerEntry] = {}
+        self.ongoing: dict[int, int] = {}
+        """First offset → producer id of the transactions under way, ascending."""
+        self.completed: dict[int, int] = {}
+        """First → last offset of those that ended, at or above the high watermark."""
+        self.snapshot_offset = 0
+        """Offset of the last snapshot taken or loaded."""
+
+    def find_duplicate(self, header: BatchHeader) -> ProducedBatch | None:
+        """The batch in the log that a client sends again, if it is one of its last five."""
+        entry = self.producers.get(header.producer_id)
+        return None if entry is None else entry.find_duplicate(header)
+
+    def check(self, header: BatchHeader, *, with_sequence: bool) -> ErrorCode:
+        """Whether a data batch of a producer may follow.
+
+        INVALID_PRODUCER_EPOCH from a fenced producer, OUT_OF_ORDER_SEQUENCE_NUMBER for a gap,
+        INVALID_TXN_STATE for plain data inside a transaction. A producer that is not known
+        (any more) may start with any sequence.
+        """
+        entry = self.producers.get(header.producer_id)
+        if entry is None:
+            return ErrorCode.NONE
+        epoch = header.producer_epoch
+        if epoch < entry.epoch:
+            return ErrorCode.INVALID_PRODUCER_EPOCH
+        if with_sequence:
+            first = header.base_sequence
+            if epoch != entry.epoch:
+                if first != 0 and entry.epoch != NO_PRODUCER_EPOCH:
+                    return ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+            else:
+                last = entry.last_sequence
+                if first != last + 1 and not (first == 0 and last == SEQUENCE_MAX):
+                    return ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+        if entry.txn_first_offset >= 0 and not header.is_transactional:
+            return ErrorCode.INVALID_TXN_STATE
+        return ErrorCode.NONE
+
+    def check_marker(self, header: BatchHeader, marker: EndTxn) -> ErrorCode:
+        """Whether a transaction coordinator may write this marker.
+
+        INVALID_PRODUCER_EPOCH, or TRANSACTION_COORDINATOR_FENCED from a coordinator that has
+        been replaced.
+        """
+        entry = self.producers.get(header.producer_id)
+        if entry is None:
+            return ErrorCode.NONE
+        if header.producer_epoch < entry.epoch:
+            return ErrorCode.INVALID_PRODUCER_EPOCH
+        if marker.coordinator_epoch < entry.coordinator_epoch:
+            return ErrorCode.TRANSACTION_COORDINATOR_FENCED
+        return ErrorCode.NONE
+
+    def record_data(self, header: BatchHeader, first_offset: int, timestamp: int) -> None:
+        """Take a data batch of a producer that is in the log at `first_offset`."""
+        producer_id = header.producer_id
+        entry = self.producers.get(producer_id)
+        if entry is None:
+            entry = self.producers[producer_id] = ProducerEntry(producer_id)
+        if header.producer_epoch != entry.epoch:
+            entry.set_epoch(header.producer_epoch)
+        delta = header.last_offset_delta
+        entry.add_batch(ProducedBatch(header.last_sequence, first_offset + delta, delta, timestamp))
+        if header.is_transactional and entry.txn_first_offset < 0:
+            entry.txn_first_offset = first_offset
+            self.ongoing[first_offset] = producer_id
+
+    def record_marker(
+        self, header: BatchHeader, marker: EndTxn, offset: int, timestamp: int
+    ) -> CompletedTransaction | None:
+        """Take the marker at `offset`; returns the transaction that it ends, if any data is."""
+        producer_id = header.producer_id
+        entry = self.producers.get(producer_id)
+        if entry is None:
+            entry = self.producers[producer_id] = ProducerEntry(producer_id)
+        entry.set_epoch(header.producer_epoch)
+        entry.coordinator_epoch = marker.coordinator_epoch
+        entry.last_timestamp = timestamp
+        first_offset = entry.txn_first_offset
+        if first_offset < 0:
+            return None
+        entry.txn_first_offset = NO_OFFSET
+        del self.ongoing[first_offset]
+        self.completed[first_offset] = offset
+        # A producer has one transaction at a time, so those left are of others.
+        stable = next(iter(self.ongoing), offset + 1)
+        return CompletedTransaction(producer_id, first_offset, offset, stable, not marker.is_commit)
+
+    def first_unstable_offset(self, high_watermark: int) -> int | None:
+        """Where the first transaction begins that is not decided for good; None: all are."""
+        first = next(iter(self.ongoing), None)
+        completed = self.completed
+        if completed:
+            for start, end in list(completed.items()):
+                if end < high_watermark:
+                    del completed[start]
+                elif first is None or start < first:
+                    first = start
+        return first
+
+    def is_open(self, producer_id: int) -> bool:
+        """Whether that producer has a transaction under way here."""
+        entry = self.producers.get(producer_id)
+        return entry is not None and entry.txn_first_offset >= 0
+
+    def load(self, entries: Iterable[ProducerEntry]) -> None:
+        """Replace everything by what a snapshot holds."""
+        self.clear()
+        for entry in entries:
+            self.producers[entry.producer_id] = entry
+        self.ongoing.update(
+            sorted(
+                (entry.txn_first_offset, entry.producer_id)
+                for entry in self.producers.values()
+                if entry.txn_first_offset >= 0
+            )
+        )
+
+    def clear(self) -> None:
+        """Forget every producer."""
+        self.producers.clear()
+        self.ongoing.clear()
+        self.completed.clear()
+
+    def expire(self, now_ms: int, expiration_ms: int) -> int:
+        """Forget producers that were silent for `expiration_ms`, unless in a transaction."""
+        expired = [
+            entry.producer_id
+            for entry in self.producers.values()
+            if entry.txn_first_offset < 0 and now_ms - entry.last_timestamp >= expiration_ms
+        ]
+        for producer_id in expired:
+            del self.producers[producer_id]
+        return len(expired)

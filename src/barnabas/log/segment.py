@@ -1,0 +1,320 @@
+"""One segment: a `.log` file that starts with `base_offset`, and the indexes beside it.
+
+Of a segment that is not read, only this small object is in memory; files open when needed. The
+last segment of a log is the active one and the only one that grows.
+
+What is known of timestamps is read when first needed (`max_timestamp` is None until then), since
+opening a thousand logs should not read a thousand indexes. Source: Kafka's LogSegment.
+"""
+
+from barnabas.base.disk import Buffer, DiskFile
+from barnabas.log.batch_walk import walk_headers
+from barnabas.log.errors import CorruptIndexError
+from barnabas.log.file_cache import FileCache
+from barnabas.log.index.offset_index import OffsetIndex
+from barnabas.log.index.time_index import TimeIndex
+from barnabas.log.index.txn_index import AbortedTransaction, append_aborted
+from barnabas.log.names import (
+    INDEX_SUFFIX,
+    LOG_SUFFIX,
+    TIME_INDEX_SUFFIX,
+    TXN_INDEX_SUFFIX,
+    offset_file,
+)
+from barnabas.protocol.records.batch import (
+    HEADER_SIZE_BYTES,
+    NO_TIMESTAMP,
+    BatchHeader,
+    CorruptBatchError,
+)
+
+RELATIVE_OFFSET_MAX = 2**31 - 1
+
+
+class Segment:
+    """A segment of a log. Offsets are absolute, positions and sizes bytes."""
+
+    __slots__ = (
+        "_bytes_since_entry",
+        "_files",
+        "_is_checked",
+        "base_offset",
+        "created_ms",
+        "directory",
+        "first_timestamp",
+        "log_path",
+        "max_timestamp",
+        "max_timestamp_offset",
+        "offset_index",
+        "size_bytes",
+        "time_index",
+    )
+
+    def __init__(
+        self,
+        files: FileCache,
+        directory: str,
+        base_offset: int,
+        *,
+        size_bytes: int,
+        created_ms: int,
+        is_new: bool = False,
+    ) -> None:
+        self._files = files
+        self._bytes_since_entry = 0
+        self._is_checked = is_new
+        self.base_offset = base_offset
+        self.directory = directory
+        self.created_ms = created_ms
+        self.size_bytes = size_bytes
+        self.log_path = offset_file(directory, base_offset, LOG_SUFFIX)
+        index_path = offset_file(directory, base_offset, INDEX_SUFFIX)
+        self.offset_index = OffsetIndex(files, index_path, base_offset, is_new=is_new)
+        index_path = offset_file(directory, base_offset, TIME_INDEX_SUFFIX)
+        self.time_index = TimeIndex(files, index_path, base_offset, is_new=is_new)
+        self.max_timestamp: int | None = NO_TIMESTAMP if is_new else None
+        self.max_timestamp_offset = base_offset
+        """Last offset of the batch with the greatest timestamp."""
+        self.first_timestamp: int | None = None
+        """Greatest timestamp of the first batch: the age that rolls a segment counts from it."""
+
+    @classmethod
+    def create(
+        cls, files: FileCache, directory: str, base_offset: int, created_ms: int
+    ) -> "Segment":
+        """A new, empty segment with its three files."""
+        segment = cls(
+            files, directory, base_offset, size_bytes=0, created_ms=created_ms, is_new=True
+        )
+        segment.file()
+        for path in (segment.log_path, segment.offset_index.path, segment.time_index.path):
+            if files.get(path, create=True).size():
+                # Left behind by a crash, after a roll or truncation that was not synced.
+                files.get(path).truncate(0)
+        files.forget(segment.offset_index.path)
+        files.forget(segment.time_index.path)
+        return segment
+
+    @property
+    def txn_index_path(self) -> str:
+        return offset_file(self.directory, self.base_offset, TXN_INDEX_SUFFIX)
+
+    def file(self) -> DiskFile:
+        """The `.log` file, open."""
+        return self._files.get(self.log_path, create=True)
+
+    def append(
+        self,
+        data: Buffer,
+        size_bytes: int,
+        last_offset: int,
+        max_timestamp: int,
+        max_timestamp_offset: int,
+        index_interval_bytes: int,
+    ) -> int:
+        """Write batches that end with `last_offset` at the end; returns their position."""
+        position = self.size_bytes
+        self._files.get(self.log_path).append((data,))
+        self.size_bytes = position + size_bytes
+        known = self.max_timestamp
+        if known is None:
+            known = self.load_max_timestamp()
+        if max_timestamp > known:
+            self.max_timestamp = max_timestamp
+            self.max_timestamp_offset = max_timestamp_offset
+        if not position:
+            self.first_timestamp = max_timestamp
+        self.note_batch(position, size_bytes, last_offset, index_interval_bytes)
+        return position
+
+    def note_batch(
+        self, position: int, size_bytes: int, last_offset: int, index_interval_bytes: int
+    ) -> None:
+        """Index a batch (or several that were written at once) if the last entry is far back."""
+        if self._bytes_since_entry > index_interval_bytes:
+            self.offset_index.append(last_offset, position)
+            assert self.max_timestamp is not None
+            self.time_index.maybe_append(self.max_timestamp, self.max_timestamp_offset)
+            self._bytes_since_entry = 0
+        self._bytes_since_entry += size_bytes
+
+    def append_aborted(self, aborted: AbortedTransaction) -> None:
+        """Add to the transaction index."""
+        append_aborted(self._files, self.txn_index_path, aborted)
+
+    def is_full(
+        self,
+        size_bytes: int,
+        last_offset: int,
+        max_timestamp: int,
+        now_ms: int,
+        segment_bytes: int,
+        segment_ms: int,
+        index_entries_max: int,
+        index_interval_bytes: int,
+    ) -> bool:
+        """Whether an append of `size_bytes` up to `last_offset` belongs into a new segment."""
+        size = self.size_bytes
+        if size + size_bytes > segment_bytes:
+            return True
+        if last_offset - self.base_offset > RELATIVE_OFFSET_MAX:
+            return True
+        if size == 0:
+            return False
+        first = self.first_timestamp
+        if first is None:
+            first = self._load_first_timestamp()
+        age = max_timestamp - first if first >= 0 else now_ms - self.created_ms
+        if age > segment_ms:
+            return True
+        time_entries_max = index_entries_max * 8 // 12 - 1
+        if size < time_entries_max * max(index_interval_bytes, HEADER_SIZE_BYTES):
+            return False  # at most one entry per interval, and per batch
+        return (
+            self.offset_index.count >= index_entries_max
+            or self.time_index.count >= time_entries_max
+        )
+
+    def locate(self, offset: int) -> tuple[int, BatchHeader] | None:
+        """The first batch that ends at or after `offset`, as (position, header); None: no such.
+
+        An index that leads astray is rebuilt on the way.
+        """
+        try:
+            return self._locate(offset)
+        except (CorruptIndexError, CorruptBatchError):
+            self.rebuild_indexes()
+            return self._locate(offset)
+
+    def _locate(self, offset: int) -> tuple[int, BatchHeader] | None:
+        position = 0
+        if offset > self.base_offset:
+            self.check_indexes()
+            position = self.offset_index.lookup(offset)[1]
+        for place, header in walk_headers(self.file(), position, self.size_bytes):
+            if header.last_offset >= offset:
+                return place, header
+        return None
+
+    def last_whole_batch(self, position: int, limit: int) -> tuple[int, int] | None:
+        """Where batches end that begin at `position` and end at or before `limit`.
+
+        Returns (end position, the offset after them), or None if not even one does.
+        """
+        try:
+            self.check_indexes()
+            start = max(position, self.offset_index.lookup_position(limit)[1])
+            return self._walk_to(start, limit) or self._walk_to(position, limit)
+        except (CorruptIndexError, CorruptBatchError):
+            self.rebuild_indexes()
+            return self._walk_to(position, limit)
+
+    def _walk_to(self, start: int, limit: int) -> tuple[int, int] | None:
+        end = None
+        for place, header in walk_headers(self.file(), start, limit):
+            end = place + header.size_bytes, header.next_offset
+        return end
+
+    def next_offset(self) -> int:
+        """The offset after the last batch, found from the last index entry on."""
+        try:
+            self.check_indexes()
+            return self._next_offset(self.offset_index.last()[1])
+        except (CorruptIndexError, CorruptBatchError):
+            self.rebuild_indexes()
+            return self._next_offset(0)
+
+    def _next_offset(self, position: int) -> int:
+        next_offset = self.base_offset
+        for _, header in walk_headers(self.file(), position, self.size_bytes):
+            next_offset = header.next_offset
+        return next_offset
+
+    def load_max_timestamp(self) -> int:
+        """The greatest timestamp, -1 for none: the last time index entry, or a batch after it."""
+        if self.max_timestamp is None:
+            try:
+                self.check_indexes()
+                timestamp, offset = self.time_index.last()
+                position = self.offset_index.lookup(offset)[1]
+                for _, header in walk_headers(self.file(), position, self.size_bytes):
+                    if header.max_timestamp > timestamp:
+                        timestamp, offset = header.max_timestamp, header.last_offset
+            except (CorruptIndexError, CorruptBatchError):
+                self.rebuild_indexes()
+            else:
+                self.max_timestamp, self.max_timestamp_offset = timestamp, offset
+        assert self.max_timestamp is not None
+        return self.max_timestamp
+
+    def _load_first_timestamp(self) -> int:
+        self.first_timestamp = NO_TIMESTAMP
+        for _, header in walk_headers(self.file(), 0, self.size_bytes):
+            self.first_timestamp = header.max_timestamp
+            break
+        return self.first_timestamp
+
+    def check_indexes(self) -> None:
+        """Raise CorruptIndexError for indexes that plainly are not this segment's."""
+        if not self._is_checked:
+            self.offset_index.check(self.size_bytes)
+            self.time_index.check()
+            self._is_checked = True
+
+    def rebuild_indexes(self, index_interval_bytes: int = 4096) -> None:
+        """Make offset and time index anew from the batches' headers."""
+        self.start_rebuild()
+        for position, header in walk_headers(self.file(), 0, self.size_bytes):
+            self.note_recovered(position, header, index_interval_bytes)
+        self.finish_rebuild()
+
+    def start_rebuild(self) -> None:
+        """Empty both indexes and what is known of timestamps."""
+        self.offset_index.reset()
+        self.time_index.reset()
+        self.max_timestamp = NO_TIMESTAMP
+        self.max_timestamp_offset = self.base_offset
+        self.first_timestamp = None
+        self._bytes_since_entry = 0
+        self._is_checked = True
+
+    def note_recovered(self, position: int, header: BatchHeader, index_interval_bytes: int) -> None:
+        """Index the next batch of a rebuild."""
+        assert self.max_timestamp is not None
+        if header.max_timestamp > self.max_timestamp:
+            self.max_timestamp = header.max_timestamp
+            self.max_timestamp_offset = header.last_offset
+        if not position:
+            self.first_timestamp = header.max_timestamp
+        self.note_batch(position, header.size_bytes, header.last_offset, index_interval_bytes)
+
+    def finish_rebuild(self) -> None:
+        """Write the new indexes, the greatest timestamp last."""
+        self.seal()
+
+    def seal(self) -> None:
+        """Complete the indexes of a segment that will not grow, or not by this process."""
+        if self.max_timestamp is not None and self.max_timestamp > NO_TIMESTAMP:
+            self.time_index.maybe_append(self.max_timestamp, self.max_timestamp_offset)
+        self.offset_index.write_pending()
+        self.time_index.write_pending()
+
+    def truncate_to(self, offset: int) -> None:
+        """Drop the batch that holds `offset` and all after it."""
+        found = self.locate(offset)
+        self.offset_index.truncate_to(offset)
+        self.time_index.truncate_to(offset)
+        if found is not None:
+            self.file().truncate(found[0])
+            self.size_bytes = found[0]
+        self.max_timestamp = None
+        self._bytes_since_entry = 0
+        if not self.size_bytes:
+            self.first_timestamp = None
+        self.load_max_timestamp()
+
+    def release(self) -> None:
+        """Let go of the open files."""
+        for path in (self.log_path, self.offset_index.path, self.time_index.path):
+            self._files.forget(path)
+        self._files.forget(self.txn_index_path)

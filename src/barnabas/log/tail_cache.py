@@ -1,0 +1,128 @@
+"""Recently appended batches, kept in memory for those who read at the end of a log.
+
+Two bounds: bytes per log, and bytes of all logs together; where the second is reached, the log
+that was appended to longest ago gives all of its. A batch is a slice of the frame that it came
+in and pins that frame: kept as it is where it is nearly the whole frame, else copied.
+"""
+
+from bisect import bisect_right
+from collections import OrderedDict
+
+from barnabas.base.disk import Buffer
+
+LOG_BYTES_MAX_DEFAULT = 1 << 20
+TOTAL_BYTES_MAX_DEFAULT = 16 << 20
+PINNED_SLACK_BYTES = 1024
+"""A slice may pin this much more than itself."""
+COMPACT_AT = 256
+
+
+class TailBudget:
+    """What the tails of all logs may hold together."""
+
+    __slots__ = ("log_bytes_max", "tails", "total_bytes_max", "used_bytes")
+
+    def __init__(
+        self,
+        total_bytes_max: int = TOTAL_BYTES_MAX_DEFAULT,
+        log_bytes_max: int = LOG_BYTES_MAX_DEFAULT,
+    ) -> None:
+        self.total_bytes_max = total_bytes_max
+        self.log_bytes_max = log_bytes_max
+        self.used_bytes = 0
+        self.tails: OrderedDict[TailCache, None] = OrderedDict()
+        """By last append, the longest ago first."""
+
+
+class TailCache:
+    """One log's last batches, without gaps from `start_offset` to the end of the log."""
+
+    __slots__ = ("_budget", "_buffers", "_first", "_next_offsets", "size_bytes", "start_offset")
+
+    def __init__(self, budget: TailBudget, end_offset: int) -> None:
+        self._budget = budget
+        self._buffers: list[Buffer | None] = []
+        self._next_offsets: list[int] = []
+        self._first = 0
+        self.start_offset = end_offset
+        self.size_bytes = 0
+
+    def append(self, buffer: Buffer, next_offset: int) -> None:
+        """Keep a batch that ends before `next_offset`; it must never change from now on."""
+        size = len(buffer)
+        budget = self._budget
+        if size > budget.log_bytes_max:
+            self.clear(next_offset)
+            return
+        if type(buffer) is memoryview:
+            if len(buffer.obj) - size > PINNED_SLACK_BYTES:  # type: ignore[arg-type]  # bytes-like
+                buffer = bytes(buffer)
+        elif type(buffer) is bytearray:
+            buffer = memoryview(buffer)
+        self._buffers.append(buffer)
+        self._next_offsets.append(next_offset)
+        self.size_bytes += size
+        budget.used_bytes += size
+        tails = budget.tails
+        if self in tails:
+            tails.move_to_end(self)
+        else:
+            tails[self] = None
+        while self.size_bytes > budget.log_bytes_max:
+            self._drop_first()
+        while budget.used_bytes > budget.total_bytes_max:
+            oldest = next(iter(tails))
+            if oldest is self:
+                self._drop_first()
+            else:
+                oldest.clear()
+
+    def _drop_first(self) -> None:
+        first = self._first
+        buffer = self._buffers[first]
+        assert buffer is not None
+        self._buffers[first] = None
+        self.size_bytes -= len(buffer)
+        self._budget.used_bytes -= len(buffer)
+        self.start_offset = self._next_offsets[first]
+        self._first = first = first + 1
+        if first >= COMPACT_AT and first * 2 >= len(self._buffers):
+            del self._buffers[:first]
+            del self._next_offsets[:first]
+            self._first = 0
+
+    def clear(self, end_offset: int | None = None) -> None:
+        """Forget everything; the log ends at `end_offset` (None: where it ended)."""
+        if end_offset is None:
+            end_offset = self._next_offsets[-1] if self._next_offsets else self.start_offset
+        self._budget.used_bytes -= self.size_bytes
+        self._budget.tails.pop(self, None)
+        self._buffers.clear()
+        self._next_offsets.clear()
+        self._first = 0
+        self.size_bytes = 0
+        self.start_offset = end_offset
+
+    def read(
+        self, offset: int, max_bytes: int, max_offset: int, min_one_batch: bool
+    ) -> tuple[list[Buffer], int, int]:
+        """Batches from the one that holds `offset` on, `offset` not before `start_offset`.
+
+        Returns (batches, their bytes, the offset after them).
+        """
+        next_offsets = self._next_offsets
+        buffers = self._buffers
+        start = index = bisect_right(next_offsets, offset, self._first)
+        count = len(buffers)
+        size = 0
+        while index < count and next_offsets[index] <= max_offset:
+            buffer = buffers[index]
+            assert buffer is not None
+            total = size + len(buffer)
+            if total > max_bytes and (size or not min_one_batch):
+                break
+            size = total
+            index += 1
+        if index == start:
+            return [], 0, offset
+        return buffers[start:index], size, next_offsets[index - 1]  # type: ignore[return-value]  # None only before _first
