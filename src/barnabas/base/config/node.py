@@ -7,6 +7,7 @@ import builtins
 import difflib
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, cast
 
@@ -14,6 +15,7 @@ from barnabas.base.config import removed, validation
 from barnabas.base.config.definitions import BROKER_KEYS, ConfigKey, Status
 from barnabas.base.config.errors import ConfigError
 from barnabas.base.config.listeners import (
+    ANY_ADDRESS,
     ListenerConfig,
     listener_name_of,
     parse_listeners,
@@ -157,9 +159,17 @@ class NodeConfig:
 
     @cached_property
     def advertised_controller_listeners(self) -> builtins.list[ListenerConfig]:
-        """Controller listeners by their advertised address, or their bound one."""
+        """Controller listeners by their advertised address, or their bound one.
+
+        An empty host stands for this machine's name.
+        """
         advertised = {listener.name: listener for listener in self.all_advertised_listeners}
         bound = {listener.name: listener for listener in self.listeners}
+        if self.get("advertised.listeners") is None:
+            advertised = {}
+        for name, listener in bound.items():
+            if listener.host == ANY_ADDRESS:
+                bound[name] = replace(listener, host="")
         found = {**bound, **advertised}
         return [found[name] for name in self.controller_listener_names if name in found]
 

@@ -1,21 +1,24 @@
 """What must hold between keys. Source: KafkaConfig.validateValues of Kafka 4.3."""
 
+import re
 from typing import TYPE_CHECKING
 
 from barnabas.base.config.errors import ConfigError
-from barnabas.base.config.listeners import SERVED_PROTOCOLS
+from barnabas.base.config.listeners import ANY_ADDRESS, SERVED_PROTOCOLS
 
 if TYPE_CHECKING:
     from barnabas.base.config.node import NodeConfig
 
+_HOST = re.compile(r"\[?[0-9a-zA-Z\-%._:]+\]?")
 DEDUPE_BUFFER_PER_THREAD_MIN_BYTES = 1024 * 1024
-ANY_ADDRESS = "0.0.0.0"
+CODEC_IDS = range(5)
 
 
 def validate(config: "NodeConfig") -> None:
     """Raises ConfigError at the first broken rule."""
     _check_node(config)
     _check_log(config)
+    _check_groups(config)
     _check_replication(config)
     _check_quorum(config)
     _check_roles(config)
@@ -28,6 +31,9 @@ def validate(config: "NodeConfig") -> None:
 def _check_node(config: "NodeConfig") -> None:
     if config.int("broker.id") != config.int("node.id"):
         raise ConfigError("broker.id", "must equal node.id where both are set")
+    roles = config.originals["process.roles"].split(",")
+    if len(roles) != len(config.process_roles):
+        raise ConfigError("process.roles", "holds a role twice")
     if not config.log_dirs:
         raise ConfigError("log.dirs", "at least one directory is needed")
 
@@ -49,6 +55,17 @@ def _check_log(config: "NodeConfig") -> None:
     threads = max(config.int("log.cleaner.threads"), 1)
     if buffer_bytes // threads <= DEDUPE_BUFFER_PER_THREAD_MIN_BYTES:
         raise ConfigError("log.cleaner.dedupe.buffer.size", "needs more than 1 MiB per thread")
+
+
+def _check_groups(config: "NodeConfig") -> None:
+    for key in (
+        "offsets.topic.compression.codec",
+        "share.coordinator.state.topic.compression.codec",
+    ):
+        if config.int(key) not in CODEC_IDS:
+            raise ConfigError(key, "is no codec id: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd")
+    if "classic" not in config.list("group.coordinator.rebalance.protocols"):
+        raise ConfigError("group.coordinator.rebalance.protocols", "must hold classic")
 
 
 def _check_replication(config: "NodeConfig") -> None:
@@ -174,5 +191,7 @@ def parse_overrides(text: str) -> dict[str, int]:
         host, colon, count = pair.rpartition(":")
         if not colon or not host or not count.strip().isdecimal():
             raise ConfigError(key, f"{pair!r} is not host:count")
+        if not _HOST.fullmatch(host.strip()):
+            raise ConfigError(key, f"{host.strip()!r} is not a host")
         overrides[host.strip()] = int(count)
     return overrides

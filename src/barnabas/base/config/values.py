@@ -7,7 +7,7 @@ A check is written in one of these forms:
     in a,b                one of these
     in-any-case A,B       one of these, however they are written
     filled                not empty
-    set [filled] [of a,b] a list without repeated or blank entries, maybe not empty, maybe of these
+    set [filled] [of a,b] a list without blank entries, maybe not empty, maybe of these only
     voters                id@host:port entries (controller.quorum.voters)
     servers               host:port entries (controller.quorum.bootstrap.servers)
     throttled-replicas    partition:broker entries, or * (KIP-73)
@@ -52,12 +52,15 @@ class ConfigType(StrEnum):
 
 
 def parse_typed(name: str, type_: ConfigType, text: str) -> Value:
-    """Read `text` as Kafka does. Raises ConfigError where it is not of the type."""
+    """Read `text` as Kafka does, repeated entries of lists dropped.
+
+    Raises ConfigError where it is not of the type.
+    """
     trimmed = text.strip()
     if type_ in (ConfigType.STRING, ConfigType.CLASS, ConfigType.PASSWORD):
         return trimmed
     if type_ is ConfigType.LIST:
-        return _COMMA.split(trimmed) if trimmed else []
+        return list(dict.fromkeys(_COMMA.split(trimmed))) if trimmed else []
     if type_ is ConfigType.BOOLEAN:
         lowered = trimmed.lower()
         if lowered not in ("true", "false"):
@@ -154,8 +157,6 @@ def _set_check(words: str) -> Check:
             return
         if filled and not value:
             raise ConfigError(name, "must not be empty")
-        if len(set(value)) != len(value):
-            raise ConfigError(name, "holds an entry twice")
         for entry in value:
             if allowed is not None and entry not in allowed:
                 raise ConfigError(name, f"{entry!r} is not one of {', '.join(allowed)}")
@@ -168,7 +169,8 @@ def _set_check(words: str) -> Check:
 def _voters(name: str, value: Value) -> None:
     for entry in value if isinstance(value, list) else ():
         match = _VOTER.fullmatch(entry)
-        if match is None or parse_host_port(match[2]) is None:
+        address = parse_host_port(match[2]) if match else None
+        if address is None or address == ("0.0.0.0", 0):
             raise ConfigError(name, f"{entry!r} is not id@host:port")
 
 
@@ -179,7 +181,7 @@ def _servers(name: str, value: Value) -> None:
 
 
 def _throttled_replicas(name: str, value: Value) -> None:
-    if not isinstance(value, list) or value in (["*"], ["none"]):
+    if not isinstance(value, list) or value == ["*"]:
         return
     for entry in value:
         if not _THROTTLED_REPLICA.fullmatch(entry):

@@ -1,0 +1,12 @@
+"""The event loop a node runs on: uvloop where it is installed."""
+
+import asyncio
+
+
+def new_event_loop() -> asyncio.AbstractEventLoop:
+    """A new loop, not yet the current one."""
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.new_event_loop()
+    return uvloop.new_event_loop()

@@ -1,0 +1,89 @@
+"""A node in the foreground: started, watched, and stopped by a signal."""
+
+import asyncio
+import logging
+import os
+import signal
+from collections.abc import Callable
+from dataclasses import replace
+
+from barnabas.app.event_loop import new_event_loop
+from barnabas.app.node import Node
+from barnabas.app.reachability import advertised_problems
+from barnabas.base.config.listeners import ListenerConfig
+from barnabas.base.config.node import NodeConfig
+
+SIGNALS = (signal.SIGTERM, signal.SIGINT)
+EXIT_FAILED = 1
+EXIT_AT_ONCE = 130
+
+telemetry = logging.getLogger(__name__)
+
+
+def run_node(config: NodeConfig, on_ready: Callable[[Node], None] | None = None) -> int:
+    """Run until SIGTERM or SIGINT; returns the exit code, 0 after a clean shutdown.
+
+    A second signal ends the process at once. Raises what keeps the node from starting.
+    """
+    for warning in config.warnings:
+        telemetry.warning("%s", warning)
+    with asyncio.Runner(loop_factory=new_event_loop) as runner:
+        return runner.run(_serve(config, on_ready))
+
+
+async def _serve(config: NodeConfig, on_ready: Callable[[Node], None] | None) -> int:
+    stopping = asyncio.Event()
+    _watch_signals(stopping)
+    node = Node(config)
+    await node.start()
+    telemetry.info("node %d serves %s", config.node_id, ", ".join(map(str, bound_listeners(node))))
+    if on_ready is not None:
+        on_ready(node)
+    check = asyncio.create_task(_say_unreachable(node))
+    waits = [asyncio.create_task(event.wait()) for event in (stopping, node.failed)]
+    await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+    for task in (*waits, check):
+        task.cancel()
+    await asyncio.gather(*waits, check, return_exceptions=True)
+    telemetry.info("node %d stops", config.node_id)
+    await node.stop()
+    telemetry.info("node %d has stopped", config.node_id)
+    return EXIT_FAILED if node.failed.is_set() else 0
+
+
+def _watch_signals(stopping: asyncio.Event) -> None:
+    loop = asyncio.get_running_loop()
+
+    def stop() -> None:
+        if stopping.is_set():
+            telemetry.warning("second signal: the node ends at once, without a clean shutdown")
+            os._exit(EXIT_AT_ONCE)
+        stopping.set()
+
+    for number in SIGNALS:
+        loop.add_signal_handler(number, stop)
+
+
+async def _say_unreachable(node: Node) -> None:
+    advertised = advertised_listeners(node)
+    for problem in await advertised_problems(advertised, node.config.listeners):
+        telemetry.warning("%s", problem)
+
+
+def bound_listeners(node: Node) -> list[ListenerConfig]:
+    """The listeners for clients, with the ports they are bound to."""
+    controllers = node.config.controller_listener_names
+    return [
+        replace(listener, port=node.bound_port(listener.name))
+        for listener in node.config.listeners
+        if listener.name not in controllers
+    ]
+
+
+def advertised_listeners(node: Node) -> list[ListenerConfig]:
+    """What clients are told, with host names and ports filled in."""
+    endpoints = node.advertised_endpoints()
+    return [
+        replace(listener, host=endpoints[listener.name].host, port=endpoints[listener.name].port)
+        for listener in node.config.advertised_listeners
+    ]

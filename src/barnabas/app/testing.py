@@ -1,0 +1,117 @@
+"""What the `kafka` fixture hands to a test."""
+
+import re
+import uuid
+from collections.abc import Iterable, Mapping
+from types import TracebackType
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaException, Producer
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+TIMEOUT_S = 20.0
+NAME_LENGTH_MAX = 100
+Sendable = bytes | str | tuple[bytes | str | None, bytes | str | None]
+"""A value, or a key and a value."""
+
+
+class Kafka:
+    """A cluster as one test sees it. Topics made through it are deleted at the end."""
+
+    def __init__(self, bootstrap_servers: str, test_name: str = "test") -> None:
+        self.bootstrap_servers = bootstrap_servers
+        self._prefix = re.sub(r"[^a-zA-Z0-9._-]+", "-", test_name)[:NAME_LENGTH_MAX].strip("-")
+        self._topics: list[str] = []
+        self._admin: AdminClient | None = None
+
+    @property
+    def admin(self) -> AdminClient:
+        """An AdminClient, made at first use."""
+        if self._admin is None:
+            self._admin = AdminClient({"bootstrap.servers": self.bootstrap_servers})
+        return self._admin
+
+    def name(self, hint: str = "") -> str:
+        """A name that no other test has, for topics, groups and transactional ids."""
+        parts = [part for part in (self._prefix, hint, uuid.uuid4().hex[:8]) if part]
+        return "-".join(parts)
+
+    def topic(
+        self, hint: str = "", partitions: int = 1, config: Mapping[str, str] | None = None
+    ) -> str:
+        """Create a topic with a unique name and return that.
+
+        Raises KafkaException if the broker refuses.
+        """
+        name = self.name(hint)
+        new = NewTopic(name, num_partitions=partitions, config=dict(config or {}))
+        self.admin.create_topics([new])[name].result(TIMEOUT_S)
+        self._topics.append(name)
+        return name
+
+    def producer(self, **config: Any) -> Producer:
+        """A Producer; `linger_ms=5` stands for `linger.ms`."""
+        return Producer({"bootstrap.servers": self.bootstrap_servers, **_dotted(config)})
+
+    def consumer(self, *topics: str, **config: Any) -> Consumer:
+        """A Consumer in a group of its own that starts at the beginning; close it yourself."""
+        defaults = {
+            "bootstrap.servers": self.bootstrap_servers,
+            "group.id": self.name("group"),
+            "auto.offset.reset": "earliest",
+        }
+        consumer = Consumer({**defaults, **_dotted(config)})
+        if topics:
+            consumer.subscribe(list(topics))
+        return consumer
+
+    def produce(self, topic: str, records: Iterable[Sendable]) -> None:
+        """Send values, or (key, value) pairs, and wait until all are acknowledged.
+
+        Raises KafkaException for the first record that was not.
+        """
+        failures: list[KafkaException] = []
+
+        def done(error: Any, message: Any) -> None:
+            if error is not None:
+                failures.append(KafkaException(error))
+
+        producer = self.producer()
+        for record in records:
+            key, value = record if isinstance(record, tuple) else (None, record)
+            producer.produce(topic, value, key, on_delivery=done)
+        producer.flush(TIMEOUT_S)
+        if failures:
+            raise failures[0]
+
+    def consume(self, topic: str, count: int, timeout_s: float = TIMEOUT_S) -> list[bytes | None]:
+        """The first `count` values of a topic. Raises AssertionError if fewer come in time."""
+        consumer = self.consumer(topic)
+        try:
+            messages = consumer.consume(count, timeout_s)
+        finally:
+            consumer.close()
+        for message in messages:
+            if message.error():
+                raise KafkaException(message.error())
+        assert len(messages) == count, f"{len(messages)} of {count} records came"
+        return [message.value() for message in messages]
+
+    def __enter__(self) -> "Kafka":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._topics:
+            for future in self.admin.delete_topics(self._topics).values():
+                future.exception(TIMEOUT_S)
+        self._admin = None
+
+
+def _dotted(config: Mapping[str, Any]) -> dict[str, Any]:
+    return {key.replace("_", "."): value for key, value in config.items()}

@@ -1,0 +1,169 @@
+"""Keys and verdicts against what Apache Kafka 4.3.1 itself says.
+
+`kafka-4.3.1-keys.json` is a dump of its ConfigDefs, `kafka-4.3.1-verdicts.json` what its
+KafkaConfig, LogConfig and java.util.Properties answered to the values in it.
+"""
+
+import json
+import os
+from typing import Any
+
+import pytest
+
+from barnabas.base.config.definitions import (
+    BROKER_KEYS,
+    CLIENT_METRICS_KEYS,
+    GROUP_KEYS,
+    TOPIC_KEYS,
+    ConfigKey,
+    Status,
+)
+from barnabas.base.config.errors import ConfigError
+from barnabas.base.config.node import NodeConfig
+from barnabas.base.config.properties import format_properties, parse_properties
+from barnabas.base.config.topic import (
+    BROKER_SYNONYMS,
+    topic_config_values,
+    validate_topic_overrides,
+)
+
+HERE = os.path.dirname(__file__)
+TABLES = {
+    "broker": BROKER_KEYS,
+    "topic": TOPIC_KEYS,
+    "group": GROUP_KEYS,
+    "client_metrics": CLIENT_METRICS_KEYS,
+}
+DIFFERENCES = {
+    "lower controller names": "names of listeners are one whatever their case",
+    "port too big": "no such port can be bound",
+    "port -2": "no such port can be bound",
+    "log.cleaner.min.cleanable.ratio=0x1p-1": "nobody writes hexadecimal fractions",
+    "max.connections.per.ip.overrides=a:-1": "a count is not negative",
+    "log.cleaner.threads=0": "threads of the cleaner are none of ours",
+    "listener.name.plaintext.max.connections=-1": "a listener's value is checked like the common",
+    "listener.name.plaintext.max.connections=x": "a listener's value is checked like the common",
+    "group.consumer.assignors=foo": "the consumer protocol's room will judge assignors",
+    "remote.storage.enable=true": "Kafka refuses it as well once it knows its own configuration",
+}
+"""Cases in which our verdict is another on purpose."""
+
+
+def load(name: str) -> Any:
+    with open(os.path.join(HERE, name), encoding="utf-8") as file:
+        return json.load(file)
+
+
+KEYS = load("kafka-4.3.1-keys.json")
+VERDICTS = load("kafka-4.3.1-verdicts.json")
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_names_are_those_of_kafka(table: str) -> None:
+    assert sorted(TABLES[table]) == [key["name"] for key in KEYS[table]]
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_facts_are_those_of_kafka(table: str) -> None:
+    def facts(key: ConfigKey) -> dict[str, Any]:
+        return {
+            "name": key.name,
+            "type": key.type.upper(),
+            "required": key.required,
+            "default": key.default_text,
+            "importance": key.importance.upper(),
+            "internal": key.internal,
+        }
+
+    def scope(key: ConfigKey) -> dict[str, str]:
+        return {"scope": key.scope.value} if table == "broker" else {}
+
+    ours = [facts(key) | scope(key) for _, key in sorted(TABLES[table].items())]
+    named = ours[0].keys()
+    assert ours == [{name: key[name] for name in named} for key in KEYS[table]]
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_ranges_are_those_of_kafka(table: str) -> None:
+    for key in KEYS[table]:
+        validator = key["validator"] or ""
+        if validator.startswith("[") and "..." in validator and "]:" not in validator:
+            low, _, high = validator.strip("[]").partition(",...")
+            ours = TABLES[table][key["name"]].check_text
+            if not validator.startswith("[1,...,9] or"):
+                assert ours == f"{low}..{high.strip(',')}", key["name"]
+
+
+def test_synonyms_are_those_of_kafka() -> None:
+    for key in KEYS["topic"]:
+        ours = [f"{name}*{factor}" for name, factor in BROKER_SYNONYMS.get(key["name"], ())]
+        assert ours == key["synonyms"], key["name"]
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_every_default_passes_its_own_check(table: str) -> None:
+    for key in TABLES[table].values():
+        if key.default_text is not None and "quorum" not in key.name:
+            assert key.parse(key.default_text) == key.default
+
+
+def test_every_key_says_what_it_does() -> None:
+    for table in TABLES.values():
+        for key in table.values():
+            assert key.doc.endswith("."), key.name
+            assert len(key.doc) <= 120, key.name
+
+
+def test_java_classes_are_never_loaded() -> None:
+    for key in BROKER_KEYS.values():
+        if key.name.endswith((".class", ".class.name")) and key.name != "authorizer.class.name":
+            assert key.status is Status.NEVER, key.name
+
+
+@pytest.mark.parametrize("case", VERDICTS["node"], ids=lambda case: case["name"])
+def test_node_verdict(case: dict[str, Any]) -> None:
+    values = VERDICTS["base"] | case["values"]
+    given = {key: value for key, value in values.items() if value is not None}
+    try:
+        config = NodeConfig.from_properties(given)
+    except ConfigError as error:
+        assert not case["accepted"] or case["name"] in DIFFERENCES, error
+        return
+    if not case["accepted"]:
+        assert case["name"] in DIFFERENCES
+        return
+    assert len(config.advertised_listeners) == case["advertised"]
+    assert len(config.advertised_controller_listeners) == case["advertised_controllers"]
+    assert config.inter_broker_listener_name == case["inter_broker"]
+    assert config.log_dirs == case["log_dirs"]
+    expected = VERDICTS["base_topic_defaults"] | case.get("topic_defaults", {})
+    effective = {key: as_java(value) for key, value in topic_config_values(config, {}).items()}
+    assert {key: effective[key] for key in expected} == expected
+
+
+def as_java(value: object) -> str:
+    if isinstance(value, list):
+        return f"[{', '.join(value)}]"
+    if isinstance(value, bool):
+        return str(value).lower()
+    return "NaN" if value != value else str(value)
+
+
+@pytest.mark.parametrize("case", VERDICTS["topic"], ids=lambda case: case["name"])
+def test_topic_verdict(case: dict[str, Any]) -> None:
+    try:
+        validate_topic_overrides(case["values"])
+        accepted = True
+    except ConfigError:
+        accepted = False
+    assert accepted == case["accepted"] or case["name"] in DIFFERENCES
+
+
+@pytest.mark.parametrize("case", VERDICTS["properties"], ids=lambda case: repr(case["text"]))
+def test_properties_are_read_as_java_reads_them(case: dict[str, Any]) -> None:
+    if case["values"] is None:
+        with pytest.raises(ValueError, match="malformed"):
+            parse_properties(case["text"])
+    else:
+        assert parse_properties(case["text"]) == case["values"]
+        assert parse_properties(format_properties(case["values"])) == case["values"]
