@@ -3,6 +3,7 @@
 import argparse
 import datetime
 import json
+import signal
 import sys
 import time
 from collections.abc import Callable
@@ -39,12 +40,13 @@ def main(arguments: list[str] | None = None) -> int:
     if unknown:
         print(f"no such workload: {', '.join(sorted(unknown))}", file=sys.stderr)
         return 2
+    signal.signal(signal.SIGTERM, _interrupt)
     kafka_classpath()  # fetches the jars before anything is timed
     started = datetime.datetime.now(datetime.UTC)
     rounds: Rounds = []
     failures: list[str] = []
     try:
-        for number in range(settings.rounds):
+        for number in range(settings.rounds if only - {"limit"} else 0):
             rounds.append(_round(number, settings, options.servers, only, failures))
         limits: dict[str, float] = {}
         if "limit" in only:
@@ -67,6 +69,11 @@ def main(arguments: list[str] | None = None) -> int:
     for failure in failures:
         print(failure, file=sys.stderr)
     return 1 if failures else 0
+
+
+def _interrupt(*_: object) -> None:
+    """SIGTERM ends the run as Ctrl-C does: servers and clients first."""
+    raise KeyboardInterrupt
 
 
 def _round(

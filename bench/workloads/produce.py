@@ -27,7 +27,9 @@ def produce_100(session: Session) -> dict[str, float]:
 def produce_single(session: Session) -> dict[str, float]:
     """One 100-byte record per request, five requests in flight, on a topic of one partition."""
     records = session.settings.produce_single_records
-    result, cpu = session.produce(TOPIC_SINGLE, records, 100, batch_size=0, linger_ms=0)
+    result, cpu = session.produce(
+        TOPIC_SINGLE, records, 100, partitions=1, batch_size=0, linger_ms=0
+    )
     return {
         "produce_single_requests_s": result.records_per_second,
         "produce_single_cpu_s_per_100k": cpu / (records / 100_000),

@@ -24,18 +24,23 @@ class Session:
         os.sync()
         self.server.check_alive()
 
-    def topic(self, name: str) -> str:
-        make_topic(self.server.port, name, self.settings.partitions)
-        return name
+    def topic(self, name: str, partitions: int | None = None) -> None:
+        """Create a topic, with the run's number of partitions unless given."""
+        make_topic(self.server.port, name, partitions or self.settings.partitions)
 
     def produce(
-        self, topic: str, records: int, record_size: int, **properties: object
+        self,
+        topic: str,
+        records: int,
+        record_size: int,
+        partitions: int | None = None,
+        **properties: object,
     ) -> tuple[Produced, float]:
         """Fill a new topic; returns what the tool measured, and the broker's CPU seconds.
 
         The tool's rate leaves the warm-up out; the processor time covers all records.
         """
-        self.topic(topic)
+        self.topic(topic, partitions)
         warm_up = int(records * self.settings.warm_up_share)
         self.settle()
         before = cpu_seconds(self.server.pid)
