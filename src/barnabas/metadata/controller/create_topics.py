@@ -115,6 +115,7 @@ def _create_topic(
     result = CreatableTopicResult(
         name=topic.name,
         topic_id=topic_id,
+        error_message=None,
         num_partitions=len(partitions),
         replication_factor=len(partitions[0].replicas),
         configs=[

@@ -1,0 +1,43 @@
+"""AlterConfigs (key 33), versions 0-2: KIP-133, deprecated by KIP-339. Decided by the controller.
+
+What a request does not name is no longer set. A broker's own configuration can only be changed
+through that broker, which checks that it could take it.
+"""
+
+from barnabas.broker.broker_resources import check_broker_resource
+from barnabas.broker.context import RequestContext
+from barnabas.broker.controller_requests import ask_controller
+from barnabas.broker.services import BrokerServices
+from barnabas.metadata.image import ConfigResourceType
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.alter_configs import (
+    AlterConfigsRequest,
+    AlterConfigsResourceResponse,
+    AlterConfigsResponse,
+)
+
+
+async def handle(
+    services: BrokerServices, context: RequestContext, request: AlterConfigsRequest
+) -> AlterConfigsResponse:
+    """Replace the configuration of resources, each for itself."""
+    refused: list[AlterConfigsResourceResponse] = []
+    passed_on = AlterConfigsRequest(validate_only=request.validate_only)
+    for resource in request.resources:
+        reason = check_broker_resource(services, resource.resource_type, resource.resource_name)
+        if resource.resource_type == ConfigResourceType.BROKER_LOGGER:
+            reason = f"Unknown resource type {resource.resource_type}"
+        if reason is None:
+            passed_on.resources.append(resource)
+        else:
+            refused.append(
+                AlterConfigsResourceResponse(
+                    error_code=ErrorCode.INVALID_REQUEST,
+                    error_message=reason,
+                    resource_type=resource.resource_type,
+                    resource_name=resource.resource_name,
+                )
+            )
+    response: AlterConfigsResponse = await ask_controller(services, context, passed_on)
+    response.responses += refused
+    return response

@@ -1,0 +1,23 @@
+"""DeleteTopics (key 20), versions 1-6: KIP-4, 516. Decided by the controller."""
+
+from barnabas.broker.context import RequestContext
+from barnabas.broker.controller_requests import ask_controller
+from barnabas.broker.services import BrokerServices
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
+
+TOPIC_DELETION_DISABLED_FROM = 3
+
+
+async def handle(
+    services: BrokerServices, context: RequestContext, request: DeleteTopicsRequest
+) -> DeleteTopicsResponse:
+    """Delete topics by name or, from version 6 on, by id."""
+    response: DeleteTopicsResponse = await ask_controller(
+        services, context, request, request.timeout_ms
+    )
+    if context.api_version < TOPIC_DELETION_DISABLED_FROM:
+        for result in response.responses:
+            if result.error_code == ErrorCode.TOPIC_DELETION_DISABLED:
+                result.error_code = ErrorCode.INVALID_REQUEST
+    return response

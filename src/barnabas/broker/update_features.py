@@ -1,0 +1,24 @@
+"""UpdateFeatures (key 57), versions 0-2: KIP-584, 778, 1022. Decided by the controller."""
+
+from barnabas.broker.context import RequestContext
+from barnabas.broker.controller_requests import ask_controller
+from barnabas.broker.services import BrokerServices
+from barnabas.protocol.messages.update_features import (
+    UpdateFeaturesRequest,
+    UpdateFeaturesResponse,
+)
+
+RESULTS_UNTIL = 1
+"""From version 2 on all updates succeed or fail together, and the whole has one error."""
+
+
+async def handle(
+    services: BrokerServices, context: RequestContext, request: UpdateFeaturesRequest
+) -> UpdateFeaturesResponse:
+    """Raise or lower finalized feature levels, all or none."""
+    response: UpdateFeaturesResponse = await ask_controller(
+        services, context, request, request.timeout_ms
+    )
+    if context.api_version > RESULTS_UNTIL:
+        response.results.clear()
+    return response
