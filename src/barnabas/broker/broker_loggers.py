@@ -52,11 +52,9 @@ def _check(config: AlterableConfig, known: dict[str, str]) -> Outcome | None:
     if config.name not in known:
         return ErrorCode.INVALID_CONFIG, f"Logger {config.name} does not exist!"
     if config.config_operation == SET and config.value not in LEVELS:
-        return (
-            ErrorCode.INVALID_CONFIG,
-            f"Cannot set the log level of {config.name} to {config.value} as it is not a "
-            f"supported log level. Valid log levels are {', '.join(sorted(LEVELS))}",
-        )
+        valid = ", ".join(sorted(LEVELS))
+        message = f"{config.value} is no log level for {config.name}. Valid are {valid}"
+        return ErrorCode.INVALID_CONFIG, message
     if config.config_operation == DELETE and config.name == ROOT:
         return (
             ErrorCode.INVALID_REQUEST,

@@ -25,7 +25,7 @@ from barnabas.broker.services import BrokerServices
 from barnabas.log.errors import LogDirFailure
 from barnabas.net.connection import Reply
 from barnabas.protocol.codec import decode_at
-from barnabas.protocol.errors import DecodeError, ErrorCode
+from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.fetch import FetchRequest
 from barnabas.replication.partition import Partition
 
@@ -37,9 +37,7 @@ def handle(
 ) -> Sequence[Part] | Reply:
     """Read what is there, or wait for it; raises DecodeError for a malformed request."""
     version = context.api_version
-    request, end = decode_at(FetchRequest, version, frame, position)
-    if end != len(frame):
-        raise DecodeError(f"a fetch request of {len(frame)} bytes ends at {end}")
+    request, _ = decode_at(FetchRequest, version, frame, position)
     by_id = version >= TOPIC_ID_FROM
     session = _session(services, request, by_id)
     if isinstance(session, ErrorCode):
@@ -266,7 +264,7 @@ class Fetch:
                 target.high_watermark_sent = -1 if answer.error else answer.high_watermark
                 target.log_start_offset_sent = -1 if answer.error else answer.log_start_offset
                 told.append(answer)
-        session.served((answer.topic, answer.index) for answer in answers if answer.size_bytes)
+        session.served((answer.topic, answer.partition) for answer in answers if answer.size_bytes)
         return told
 
 

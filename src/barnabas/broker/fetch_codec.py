@@ -31,7 +31,7 @@ class FetchAnswer(NamedTuple):
     """One partition's part of the response."""
 
     topic: str | Uuid
-    index: int
+    partition: int
     error: ErrorCode
     high_watermark: int
     last_stable_offset: int

@@ -13,13 +13,11 @@ from barnabas.protocol.messages.init_producer_id import (
     InitProducerIdResponse,
 )
 
-INT16_MAX = 2**15 - 1
-
 
 async def handle(
     services: BrokerServices, context: RequestContext, request: InitProducerIdRequest
 ) -> InitProducerIdResponse:
-    """Allocate a producer id, or raise the epoch of the one that the client has."""
+    """Allocate a producer id; without a transactional id a client always gets a new one."""
     if request.transactional_id is not None:
         code = (
             ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED

@@ -67,22 +67,22 @@ def handle(
         for entry in partitions:
             found = _find(services, context, request, topic, entry, by_id)
             if not isinstance(found, Partition):
-                topic_answers.append(PartitionAnswer(entry.index, found, -1, -1, -1))
+                topic_answers.append(PartitionAnswer(entry.partition, found, -1, -1, -1))
                 continue
             try:
                 result = found.append(view[entry.start : entry.end], now_ms)
             except LogDirFailure as failure:
                 telemetry.error("%s cannot be appended to: %s", found.topic_partition, failure)
                 error = ErrorCode.KAFKA_STORAGE_ERROR
-                topic_answers.append(PartitionAnswer(entry.index, error, -1, -1, -1))
+                topic_answers.append(PartitionAnswer(entry.partition, error, -1, -1, -1))
                 continue
             if result.error:
                 if result.message or result.record_errors:
-                    messages[topic, entry.index] = result
-                answer = PartitionAnswer(entry.index, result.error, -1, -1, -1)
+                    messages[topic, entry.partition] = result
+                answer = PartitionAnswer(entry.partition, result.error, -1, -1, -1)
             else:
                 answer = PartitionAnswer(
-                    entry.index,
+                    entry.partition,
                     result.error,
                     result.first_offset,
                     result.log_append_time_ms,
@@ -114,10 +114,10 @@ def _find(
         return ErrorCode.INVALID_REQUIRED_ACKS
     if by_id:
         assert isinstance(topic, bytes)
-        found = services.replicas.find_by_id(topic, entry.index)
+        found = services.replicas.find_by_id(topic, entry.partition)
     else:
         assert isinstance(topic, str)
-        found = services.replicas.find(topic, entry.index)
+        found = services.replicas.find(topic, entry.partition)
     if not isinstance(found, Partition):
         return found
     if not found.is_leader:
@@ -159,7 +159,7 @@ def _respond(context: RequestContext, answers: Answers, messages: Messages) -> l
             TopicProduceResponse(
                 **({"topic_id": topic} if version >= TOPIC_ID_FROM else {"name": topic}),  # type: ignore[arg-type]  # one of two types by version
                 partition_responses=[
-                    _with_message(answer, messages.get((topic, answer.index)))
+                    _with_message(answer, messages.get((topic, answer.partition)))
                     for answer in topic_answers
                 ],
             )
@@ -171,7 +171,7 @@ def _respond(context: RequestContext, answers: Answers, messages: Messages) -> l
 
 def _with_message(answer: PartitionAnswer, result: AppendResult | None) -> PartitionProduceResponse:
     response = PartitionProduceResponse(
-        index=answer.index,
+        index=answer.partition,
         error_code=answer.error,
         base_offset=answer.base_offset,
         log_append_time_ms=answer.log_append_time_ms,
@@ -243,6 +243,6 @@ class PendingCommit:
 
     def __call__(self, error: ErrorCode) -> None:
         if error:
-            index = self._answers[self._position].index
+            index = self._answers[self._position].partition
             self._answers[self._position] = PartitionAnswer(index, error, -1, -1, -1)
         self._wait.settled(self)

@@ -29,7 +29,7 @@ _PARTITION_V9 = struct.Struct(">ihqqqBBB")
 class ProducePartition(NamedTuple):
     """One partition's records: a range of the frame; `start` is -1 for null records."""
 
-    index: int
+    partition: int
     start: int
     end: int
 
@@ -53,7 +53,7 @@ class ParsedProduce(NamedTuple):
 class PartitionAnswer(NamedTuple):
     """One partition's answer without messages."""
 
-    index: int
+    partition: int
     error: ErrorCode
     base_offset: int
     log_append_time_ms: int
@@ -64,17 +64,13 @@ def parse_produce(frame: bytearray, position: int, version: int) -> ParsedProduc
     """Parse the body that begins at `position`. Raises DecodeError."""
     try:
         if version >= FLEXIBLE_FROM:
-            parsed, end = _parse_flexible(frame, position, version >= TOPIC_ID_FROM)
-        else:
-            parsed, end = _parse_plain(frame, position)
+            return _parse_flexible(frame, position, version >= TOPIC_ID_FROM)
+        return _parse_plain(frame, position)
     except (IndexError, UnicodeDecodeError, struct.error) as error:
         raise DecodeError(f"a malformed produce request: {error}") from error
-    if end != len(frame):
-        raise DecodeError(f"a produce request of {len(frame)} bytes ends at {end}")
-    return parsed
 
 
-def _parse_plain(frame: bytearray, position: int) -> tuple[ParsedProduce, int]:
+def _parse_plain(frame: bytearray, position: int) -> ParsedProduce:
     transactional_id, position = _nullable_string(frame, position)
     acks, timeout_ms, topic_count = _ACKS_TIMEOUT_COUNT.unpack_from(frame, position)
     position += 10
@@ -95,10 +91,10 @@ def _parse_plain(frame: bytearray, position: int) -> tuple[ParsedProduce, int]:
             partitions.append(ProducePartition(index, position if size >= 0 else -1, end))
             position = end
         topics.append(ProduceTopic(name, partitions))
-    return ParsedProduce(transactional_id, acks, timeout_ms, topics), position
+    return ParsedProduce(transactional_id, acks, timeout_ms, topics)
 
 
-def _parse_flexible(frame: bytearray, position: int, with_ids: bool) -> tuple[ParsedProduce, int]:
+def _parse_flexible(frame: bytearray, position: int, with_ids: bool) -> ParsedProduce:
     transactional_id, position = _compact_string(frame, position)
     acks, timeout_ms = _ACKS_TIMEOUT.unpack_from(frame, position)
     topic_count, position = _compact_length(frame, position + 6)
@@ -126,8 +122,8 @@ def _parse_flexible(frame: bytearray, position: int, with_ids: bool) -> tuple[Pa
             position = _skip_tags(frame, end)
         position = _skip_tags(frame, position)
         topics.append(ProduceTopic(topic, partitions))
-    position = _skip_tags(frame, position)
-    return ParsedProduce(transactional_id, acks, timeout_ms, topics), position
+    _skip_tags(frame, position)
+    return ParsedProduce(transactional_id, acks, timeout_ms, topics)
 
 
 def _check_count(count: int, frame: bytearray, position: int) -> None:

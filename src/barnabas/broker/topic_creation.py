@@ -31,7 +31,7 @@ async def create_topics(services: BrokerServices, names: Iterable[str]) -> dict[
     return {
         result.name: ErrorCode.NONE
         if result.error_code == ErrorCode.TOPIC_ALREADY_EXISTS
-        else ErrorCode(result.error_code)
+        else ErrorCode.of(result.error_code)
         for result in response.topics
     }
 

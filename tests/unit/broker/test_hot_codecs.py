@@ -23,9 +23,7 @@ names = st.text("abc-é", min_size=1, max_size=200)
 uuids = st.binary(min_size=16, max_size=16).map(Uuid)
 int32s = st.integers(-(2**31), 2**31 - 1)
 int64s = st.integers(-(2**63), 2**63 - 1)
-partitions = st.lists(
-    st.tuples(int32s, st.one_of(st.none(), st.binary(max_size=300))), max_size=4
-)
+partitions = st.lists(st.tuples(int32s, st.one_of(st.none(), st.binary(max_size=300))), max_size=4)
 
 
 @given(
@@ -119,7 +117,7 @@ def test_produce_responses_equal_the_compiled_codec(
                 topic_id=topic_id,
                 partition_responses=[
                     produce.PartitionProduceResponse(
-                        index=answer.index,
+                        index=answer.partition,
                         error_code=answer.error,
                         base_offset=answer.base_offset,
                         log_append_time_ms=answer.log_append_time_ms,
@@ -178,7 +176,7 @@ def test_fetch_responses_equal_the_compiled_codec(
                 topic_id=Uuid(bytes(answer.topic)),  # type: ignore[arg-type]
                 partitions=[
                     fetch.PartitionData(
-                        partition_index=answer.index,
+                        partition_index=answer.partition,
                         error_code=answer.error,
                         high_watermark=answer.high_watermark,
                         last_stable_offset=answer.last_stable_offset,

@@ -1,0 +1,238 @@
+"""A node put together: the composition root.
+
+Start, in this order: metadata is loaded (topics' configurations among it), log directories are
+recovered, listeners bound (so that ports are known), the broker registered, partitions and groups
+taken up, and only then is the first connection accepted. Stop goes the other way and ends with the clean-shutdown marker.
+"""
+
+import asyncio
+import logging
+import random
+import socket
+
+from barnabas.app.background import Background
+from barnabas.base.clock import Clock, SystemClock
+from barnabas.base.config.node import NodeConfig
+from barnabas.base.config.topic import topic_config_values
+from barnabas.base.disk import Disk
+from barnabas.base.local_disk import LocalDisk
+from barnabas.base.network import Network
+from barnabas.broker.dispatch import Dispatcher
+from barnabas.broker.fetch_sessions import FetchSessionCache
+from barnabas.broker.services import BrokerServices
+from barnabas.coordinator.group.service import GroupCoordinator
+from barnabas.coordinator.internal_topic import InternalTopic
+from barnabas.log.config import LogConfig
+from barnabas.log.manager import LogManager
+from barnabas.metadata.image import ConfigResourceType, Endpoint, MetadataImage
+from barnabas.metadata.node import MetadataNode
+from barnabas.metadata.replay import ImageDelta
+from barnabas.net.server import Server, ServerLimits
+from barnabas.net.tcp import TcpNetwork
+from barnabas.replication.replica_manager import ReplicaManager
+
+CONSUMER_OFFSETS = "__consumer_offsets"
+SECURITY_PROTOCOL_NUMBERS = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
+
+telemetry = logging.getLogger(__name__)
+
+
+class Node:
+    """One node of a cluster."""
+
+    def __init__(
+        self,
+        config: NodeConfig,
+        disk: Disk | None = None,
+        clock: Clock | None = None,
+        network: Network | None = None,
+    ) -> None:
+        self.config = config
+        self._disk = disk if disk is not None else LocalDisk()
+        self._clock = clock if clock is not None else SystemClock()
+        self._network = network if network is not None else TcpNetwork()
+        self._random = random.SystemRandom()
+        self._background = Background(self._clock)
+        self._ports: dict[str, int] = {}
+        self._dynamic: dict[str, str] = {}
+        self._dynamic_config = config
+        self.failed: asyncio.Event = asyncio.Event()
+        """Set when the node cannot go on (its metadata log failed)."""
+
+    async def start(self) -> None:
+        """Start and serve. Raises what says why it cannot (one line each, see `cli.errors`)."""
+        config = self.config
+        self.metadata = MetadataNode(
+            config=config,
+            disk=self._disk,
+            clock=self._clock,
+            random=self._random,
+            on_failure=self._metadata_failed,
+        )
+        await self.metadata.start()
+        self.logs = LogManager(
+            self._disk,
+            config.log_dirs,
+            self._clock,
+            self._topic_log_config(self.metadata.image, ""),
+            topic_config=lambda topic: self._topic_log_config(self.metadata.image, topic),
+            on_directory_offline=self._directory_offline,
+            producer_id_expiration_ms=config.int("producer.id.expiration.ms"),
+        )
+        self.logs.load()
+        self.replicas = ReplicaManager(config.node_id, self.logs, self._topic_log_config)
+        offsets_topic = InternalTopic(CONSUMER_OFFSETS, self.replicas, self._clock)
+        self.groups = GroupCoordinator(config, self._clock, self._random, offsets_topic)
+        services = BrokerServices(
+            config=config,
+            clock=self._clock,
+            random=self._random,
+            node_id=config.node_id,
+            cluster_id=self.metadata.cluster_id,
+            metadata=self.metadata,
+            replicas=self.replicas,
+            logs=self.logs,
+            groups=self.groups,
+            fetch_sessions=FetchSessionCache(
+                config.int("max.incremental.fetch.session.cache.slots"),
+                lambda: self._random.getrandbits(31),
+            ),
+            fetch_max_bytes=config.int("fetch.max.bytes"),
+        )
+        self._dispatcher = Dispatcher(services)
+        self._server = Server(self._network, self._clock, self._dispatcher, self._limits())
+        self._bind()
+        await self._join()
+        self._server.start()
+        self._schedule()
+
+    def _limits(self) -> ServerLimits:
+        config = self.config
+        overrides = {}
+        for entry in config.string("max.connections.per.ip.overrides").split(","):
+            if entry.strip():
+                host, _, count = entry.rpartition(":")
+                overrides[host.strip()] = int(count)
+        return ServerLimits(
+            frame_size_max_bytes=config.int("socket.request.max.bytes"),
+            connections_max=config.int("max.connections"),
+            connections_per_ip_max=config.int("max.connections.per.ip"),
+            connections_per_ip_overrides=overrides,
+            idle_max_ms=config.long("connections.max.idle.ms"),
+        )
+
+    def _bind(self) -> None:
+        """Bind the broker's listeners; controller listeners serve no clients yet."""
+        for listener in self.config.listeners:
+            if listener.name not in self.config.controller_listener_names:
+                port = self._server.listen(listener.name, listener.host, listener.port)
+                self._ports[listener.name] = port
+
+    async def _join(self) -> None:
+        """Take up the cluster's state and become part of it."""
+        cleanly_stopped = self.logs.previous_broker_epochs.values()
+        await self.metadata.register_broker(
+            self.advertised_endpoints(), previous_broker_epoch=min(cleanly_stopped, default=-1)
+        )
+        self.replicas.load(self.metadata.image)
+        self.metadata.add_listener(self._image_changed)
+        await self.metadata.unfence_broker()
+        self._image_changed_partitions(self.metadata.image)
+
+    def advertised_endpoints(self) -> dict[str, Endpoint]:
+        """What clients are told, with the machine's name and bound ports filled in."""
+        return {
+            listener.name: Endpoint(
+                listener.host or socket.getfqdn(),
+                listener.port or self._ports[listener.name],
+                SECURITY_PROTOCOL_NUMBERS[listener.security_protocol],
+            )
+            for listener in self.config.advertised_listeners
+        }
+
+    def bound_port(self, listener_name: str) -> int:
+        """The port that a listener is bound to."""
+        return self._ports[listener_name]
+
+    def _schedule(self) -> None:
+        config, logs = self.config, self.logs
+        every = self._background.every
+
+        def retention() -> None:
+            logs.retention_step(self._clock.now_ms())
+
+        every(config.long("log.retention.check.interval.ms"), "retention", retention)
+        every(
+            config.int("log.flush.offset.checkpoint.interval.ms"),
+            "checkpoint",
+            logs.checkpoint_step,
+        )
+        every(1000, "delete", lambda: logs.delete_step(self._clock.now_ms()))
+        every(1000, "flush", lambda: logs.flush_step(self._clock.now_ms()))
+        every(
+            config.long("offsets.retention.check.interval.ms"),
+            "offset expiry",
+            self.groups.expire_offsets,
+        )
+
+    # -- configuration of topics
+
+    def _topic_log_config(self, image: MetadataImage, topic: str) -> LogConfig:
+        overrides = image.configs.for_resource(ConfigResourceType.TOPIC, topic)
+        return LogConfig.from_topic_values(
+            topic_config_values(self._effective_config(image), overrides)
+        )
+
+    def _effective_config(self, image: MetadataImage) -> NodeConfig:
+        """The node's configuration with what was set on all brokers and on this one."""
+        configs = image.configs
+        dynamic = {
+            **configs.for_resource(ConfigResourceType.BROKER, ""),
+            **configs.for_resource(ConfigResourceType.BROKER, str(self.config.node_id)),
+        }
+        if dynamic != self._dynamic:
+            self._dynamic = dynamic
+            self._dynamic_config = self.config.with_dynamic(dynamic) if dynamic else self.config
+        return self._dynamic_config
+
+    # -- what happens meanwhile
+
+    def _image_changed(self, delta: ImageDelta, image: MetadataImage) -> None:
+        self.replicas.apply(delta, image)
+        deleted = [topic.name for topic in delta.topics_deleted.values()]
+        if deleted:
+            self.groups.on_topics_deleted(deleted)
+        if any(topic.name == CONSUMER_OFFSETS for topic in delta.topics.values()):
+            self._image_changed_partitions(image)
+
+    def _image_changed_partitions(self, image: MetadataImage) -> None:
+        """Load the groups of every offsets partition that this node leads now."""
+        topic = image.topics.by_name.get(CONSUMER_OFFSETS)
+        if topic is None:
+            return
+        for index, partition in topic.partitions.items():
+            if partition.leader == self.config.node_id:
+                self.groups.load(index, partition.leader_epoch)
+            else:
+                self.groups.unload(index)
+
+    def _directory_offline(self, directory: str) -> None:
+        self.replicas.directory_failed(directory)
+
+    def _metadata_failed(self, error: Exception) -> None:
+        telemetry.critical("the metadata log failed, so this node must end: %s", error)
+        self.failed.set()
+
+    async def stop(self) -> None:
+        """Refuse new work, finish what is under way, flush and close."""
+        self._background.close()
+        self._server.close_listeners()
+        await self.metadata.controlled_shutdown()
+        self._server.close()
+        await self._dispatcher.close()
+        await self.groups.close()
+        await self.replicas.close()
+        await self.metadata.stop()
+        self.logs.shutdown(self.metadata.broker_epoch)
+        if isinstance(self._disk, LocalDisk):
+            self._disk.close()

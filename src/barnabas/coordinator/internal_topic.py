@@ -1,0 +1,78 @@
+"""An internal topic's partitions, as the leader of each has them (a `PartitionWriter`)."""
+
+from collections.abc import Callable, Iterator
+
+from barnabas.base.clock import Clock
+from barnabas.base.disk import Buffer, FileRange
+from barnabas.coordinator.errors import CoordinatorWriteError
+from barnabas.log.errors import LogDirFailure
+from barnabas.log.partition_log import AppendOrigin
+from barnabas.protocol.errors import ErrorCode
+from barnabas.replication.partition import Partition
+from barnabas.replication.replica_manager import ReplicaManager
+
+READ_SIZE_BYTES = 256 << 10
+
+
+class InternalTopic:
+    """One internal topic, by name."""
+
+    __slots__ = ("_clock", "_replicas", "name")
+
+    def __init__(self, name: str, replicas: ReplicaManager, clock: Clock) -> None:
+        self.name = name
+        self._replicas = replicas
+        self._clock = clock
+
+    def append(self, partition: int, batch: bytearray) -> int:
+        """Append one batch; returns the offset after it. Raises CoordinatorWriteError."""
+        found = self._leader(partition)
+        if found.isr_size < found.log.config.min_insync_replicas:
+            raise CoordinatorWriteError(ErrorCode.NOT_ENOUGH_REPLICAS)
+        try:
+            result = found.append(batch, self._clock.now_ms(), AppendOrigin.COORDINATOR)
+        except LogDirFailure as failure:
+            raise CoordinatorWriteError(ErrorCode.KAFKA_STORAGE_ERROR) from failure
+        if result.error:
+            raise CoordinatorWriteError(result.error)
+        return result.last_offset + 1
+
+    def when_committed(
+        self, partition: int, end_offset: int, callback: Callable[[ErrorCode], None]
+    ) -> None:
+        """Call back once everything before `end_offset` is committed, or cannot be known."""
+        try:
+            found = self._leader(partition)
+        except CoordinatorWriteError as failure:
+            callback(failure.error)
+            return
+        found.when_committed(end_offset, callback)
+
+    def read_all(self, partition: int) -> Iterator[Buffer]:
+        """The whole partition in runs of batches. Raises CoordinatorWriteError."""
+        log = self._leader(partition).log
+        offset = log.log_start_offset
+        while offset < log.log_end_offset:
+            try:
+                result = log.read(offset, READ_SIZE_BYTES, max_offset=log.log_end_offset)
+            except LogDirFailure as failure:
+                raise CoordinatorWriteError(ErrorCode.KAFKA_STORAGE_ERROR) from failure
+            if result.error:
+                raise CoordinatorWriteError(result.error)
+            if not result.size_bytes:
+                return
+            for part in result.parts:
+                yield part.read() if isinstance(part, FileRange) else part
+            offset = result.next_offset
+
+    def batch_size_bytes_max(self, partition: int) -> int:
+        """The largest batch that the partition takes. Raises CoordinatorWriteError."""
+        return self._leader(partition).log.config.max_message_bytes
+
+    def _leader(self, partition: int) -> Partition:
+        found = self._replicas.find(self.name, partition)
+        if not isinstance(found, Partition):
+            raise CoordinatorWriteError(found)
+        if not found.is_leader:
+            raise CoordinatorWriteError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        return found
