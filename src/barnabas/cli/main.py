@@ -1,0 +1,149 @@
+"""The `barnabas` command: which commands there are, and what becomes of their failures.
+
+A command's module is imported when the command runs; help texts are listed here, so that
+`barnabas --help` and `barnabas start` stay quick.
+"""
+
+import contextlib
+import importlib
+import json
+import os
+import sys
+from typing import Any, NoReturn
+
+import click
+
+from barnabas import __version__
+from barnabas.cli.errors import CliError, ExitCode, from_exception
+
+COMMANDS: dict[str, tuple[str, str]] = {
+    "demo": ("Run the whole platform on generated data, with a dashboard.", "demo"),
+    "dev": ("Run a broker for development; nothing to set up.", "dev"),
+    "start": ("Run a node from a server.properties file.", "start"),
+    "storage": ("Format and inspect a node's data directories.", "storage"),
+    "topic": ("List, create, describe, alter and delete topics.", "topic"),
+    "produce": ("Send records to a topic.", "produce"),
+    "consume": ("Print records of topics.", "consume"),
+    "group": ("List, describe, delete and reset consumer groups.", "group"),
+    "config": ("Describe and change configuration of topics, brokers and groups.", "config"),
+    "log": ("Look into log files on disk.", "log"),
+    "doctor": ("Check a cluster, and the machine it runs on, for common faults.", "doctor"),
+    "completion": ("Print the shell's completion script.", "completion"),
+}
+TRACEBACK_VARIABLE = "BARNABAS_TRACEBACK"
+EPILOG = """\b
+Examples:
+  barnabas dev
+  barnabas topic create orders --partitions 3
+  echo hello | barnabas produce orders
+  barnabas consume orders --follow
+
+\b
+Exit codes: 0 done, 1 refused or failed, 2 wrong usage, 3 no broker answers,
+4 not found, 5 a check found problems, 70 a fault of ours, 130 interrupted.
+"""
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are imported when they are used."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module = importlib.import_module(f"barnabas.cli.{COMMANDS[cmd_name][1]}")
+        command: click.Command = module.command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        rows = [(name, help_text) for name, (help_text, _) in COMMANDS.items()]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            import difflib
+
+            close = difflib.get_close_matches(args[0], COMMANDS, n=1)
+            hint = f" Did you mean {close[0]}?" if close else ""
+            ctx.fail(f"No such command {args[0]!r}.{hint}")
+        return super().resolve_command(ctx, args)
+
+
+@click.command(
+    cls=LazyGroup,
+    epilog=EPILOG,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.version_option(__version__, prog_name="barnabas")
+def cli() -> None:
+    """Event streaming that speaks Apache Kafka's protocol."""
+
+
+def main(arguments: list[str] | None = None) -> NoReturn:
+    """Run the command line and end the process with its exit code."""
+    code = run(sys.argv[1:] if arguments is None else arguments)
+    _flush()
+    sys.exit(code)
+
+
+def run(arguments: list[str]) -> int:
+    """Run one command line; returns the exit code. Failures are one line on standard error."""
+    try:
+        result: Any = cli.main(arguments, prog_name="barnabas", standalone_mode=False)
+    except click.exceptions.Exit as error:
+        return error.exit_code
+    except click.ClickException as error:
+        return _report(CliError(_usage_text(error), ExitCode.USAGE), arguments)
+    except (KeyboardInterrupt, click.Abort):
+        return ExitCode.INTERRUPTED
+    except BrokenPipeError:
+        _drop_output()
+        return ExitCode.DONE
+    except Exception as error:  # the last place: one line, never a traceback
+        if os.environ.get(TRACEBACK_VARIABLE):
+            raise
+        known = from_exception(error)
+        if known is None:
+            known = CliError(
+                f"internal error: {type(error).__name__}: {error}",
+                ExitCode.INTERNAL,
+                f"set {TRACEBACK_VARIABLE}=1 to see where",
+            )
+        return _report(known, arguments)
+    return result if isinstance(result, int) else ExitCode.DONE
+
+
+def _usage_text(error: click.ClickException) -> str:
+    text = error.format_message()
+    context = getattr(error, "ctx", None)
+    return f"{text} See {context.command_path} --help." if context is not None else text
+
+
+def _report(error: CliError, arguments: list[str]) -> int:
+    _flush()
+    if "--json" in arguments:
+        shown = {"error": error.message, "exit_code": int(error.code)}
+        if error.hint:
+            shown["hint"] = error.hint
+        print(json.dumps(shown), file=sys.stderr)
+    else:
+        print(f"barnabas: {error.line()}", file=sys.stderr)
+    return error.code
+
+
+def _flush() -> None:
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _drop_output()
+
+
+def _drop_output() -> None:
+    """The reader of our output has gone (`| head`): write the rest nowhere."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,58 @@
+"""Where a node's configuration comes from: a file, the environment, and flags, in that order."""
+
+import os
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import click
+
+from barnabas.base import telemetry
+from barnabas.base.config.node import NodeConfig
+from barnabas.base.config.overrides import from_environment, from_flags
+from barnabas.base.config.properties import parse_properties
+from barnabas.cli.errors import CliError, ExitCode
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def override_option(function: Function) -> Function:
+    """--override, as the argument `overrides`."""
+    return click.option(
+        "--override",
+        "-o",
+        "overrides",
+        multiple=True,
+        metavar="KEY=VALUE",
+        help="Set a broker property; may be repeated. Wins over file and environment.",
+    )(function)
+
+
+def log_level_option(function: Function) -> Function:
+    """--log-level, as the argument `log_level`."""
+    return click.option(
+        "--log-level",
+        type=click.Choice(telemetry.LEVELS),
+        default="info",
+        show_default=True,
+        help="Least severity of what is printed while the node runs.",
+    )(function)
+
+
+def read_properties(path: str) -> dict[str, str]:
+    """A properties file, UTF-8. Raises CliError where it cannot be read."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            return parse_properties(file.read())
+    except OSError as error:
+        code = ExitCode.NOT_FOUND if isinstance(error, FileNotFoundError) else ExitCode.REFUSED
+        raise CliError(f"{path}: {error.strerror}", code) from error
+    except ValueError as error:
+        raise CliError(f"{path}: {error}", ExitCode.USAGE) from error
+
+
+def load_node_config(path: str, overrides: Sequence[str]) -> NodeConfig:
+    """File, environment and flags as one configuration. Raises CliError and ConfigError."""
+    values = read_properties(path)
+    return NodeConfig.from_properties(
+        {**values, **from_environment(os.environ), **from_flags(overrides)}
+    )

@@ -1,0 +1,44 @@
+"""`barnabas start`: a node in the foreground."""
+
+import click
+
+from barnabas.cli.node_options import load_node_config, log_level_option, override_option
+from barnabas.cli.output import json_option, print_json
+
+EPILOG = """\b
+Examples:
+  barnabas storage format --cluster-id $(barnabas storage random-uuid) --config server.properties
+  barnabas start server.properties
+  barnabas start server.properties --override log.retention.ms=3600000
+  BARNABAS_LOG_RETENTION_MS=3600000 barnabas start server.properties
+
+SIGTERM and Ctrl-C end the node cleanly, with exit code 0; a second one ends it at once.
+"""
+
+
+@click.command(epilog=EPILOG)
+@click.argument("properties", type=click.Path(dir_okay=False))
+@override_option
+@log_level_option
+@json_option
+def command(properties: str, overrides: tuple[str, ...], log_level: str, as_json: bool) -> int:
+    """Run a node with the configuration in PROPERTIES, a Kafka server.properties file.
+
+    Its directories must have been formatted (`barnabas storage format`, or Kafka's own tool).
+    With --json, a line on standard output tells when it is ready.
+    """
+    config = load_node_config(properties, overrides)
+    from barnabas.app.node import Node
+    from barnabas.app.runner import advertised_listeners, run_node
+    from barnabas.base import telemetry
+
+    telemetry.configure(log_level)
+
+    def ready(node: Node) -> None:
+        if as_json:
+            listeners = {
+                item.name: f"{item.host}:{item.port}" for item in advertised_listeners(node)
+            }
+            print_json({"ready": True, "node_id": config.node_id, "listeners": listeners})
+
+    return run_node(config, ready)
