@@ -77,9 +77,6 @@ class Children:
         for directory in (log_directory, pid_directory):
             os.makedirs(directory, exist_ok=True)
 
-    def __iter__(self) -> list[Child]:
-        return list(self._children.values())
-
     def get(self, name: str) -> Child | None:
         """Return the child of that name, running or ended."""
         return self._children.get(name)

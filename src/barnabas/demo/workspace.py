@@ -11,10 +11,13 @@ demo.json          what must stay the same from run to run (ports, seed, cluster
 
 from __future__ import annotations
 
+import base64
 import fcntl
 import json
 import os
+import shutil
 import socket
+import uuid
 from dataclasses import asdict, dataclass
 from typing import IO
 
@@ -34,10 +37,17 @@ class Settings:
     """What one directory's runs have in common."""
 
     seed: int
+    rate: int
+    acceleration: int
     cluster_id: str
     broker_port: int
     controller_port: int
     dashboard_port: int
+    bounded_from_seconds: int | None = None
+    """Where the bounded run that is not finished yet began; None where there is none."""
+
+
+DATA_NAMES = ("broker", "checkpoints", "generators", "logs", "pids", "pipeline", "warehouse")
 
 
 class Workspace:
@@ -73,7 +83,7 @@ class Workspace:
         lock.flush()
         self._lock = lock
 
-    def unlock(self) -> None:
+    def close(self) -> None:
         """Give the directory free."""
         if self._lock is not None:
             self._lock.close()
@@ -95,6 +105,22 @@ class Workspace:
             out.flush()
             os.fsync(out.fileno())
         os.replace(f"{path}.new", path)
+
+    def clear(self) -> None:
+        """Remove what earlier runs left, and nothing that is not the demo's."""
+        for name in DATA_NAMES:
+            if os.path.isdir(self.path(name)):
+                shutil.rmtree(self.path(name))
+        if os.path.exists(self.path(SETTINGS_FILE)):
+            os.remove(self.path(SETTINGS_FILE))
+
+
+def new_cluster_id() -> str:
+    """Return a random cluster id in Kafka's form: 22 characters of URL-safe base64."""
+    while True:
+        text = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        if not text.startswith("-"):  # a tool would take it for an option
+            return text
 
 
 def choose_port(preferred: int, taken: set[int]) -> int:

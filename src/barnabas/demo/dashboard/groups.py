@@ -15,7 +15,14 @@ from confluent_kafka import (
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._listoffsets import OffsetSpec
 
-from barnabas.demo.contract import CONSUMER_GROUPS, USER_ACTIVITY
+from barnabas.demo.contract import (
+    CHARGING_EVENTS,
+    GROUP_CHARGING,
+    GROUP_STATIONS,
+    STATION_STATUS,
+    USER_ACTIVITY,
+)
+from barnabas.demo.dashboard.committer import RECOMMENDATIONS_GROUP, WAREHOUSE_GROUP
 from barnabas.demo.dashboard.readers import DASHBOARD_GROUP, ReaderThread
 from barnabas.demo.dashboard.state import DashboardState, GroupStatus
 
@@ -24,8 +31,14 @@ _REQUEST_SECONDS = 10.0
 _RATE_SPAN_SECONDS = 10.0
 LAG_HISTORY_LENGTH_MAX = 60
 
-WATCHED_GROUPS = {DASHBOARD_GROUP: USER_ACTIVITY, **CONSUMER_GROUPS}
-"""Group to the topic that it reads."""
+WATCHED_GROUPS = {
+    DASHBOARD_GROUP: USER_ACTIVITY,
+    RECOMMENDATIONS_GROUP: USER_ACTIVITY,
+    WAREHOUSE_GROUP: USER_ACTIVITY,
+    GROUP_CHARGING: CHARGING_EVENTS,
+    GROUP_STATIONS: STATION_STATUS,
+}
+"""Group to the topic that it reads: three share one topic, two have one each."""
 
 
 class GroupMonitor(ReaderThread):

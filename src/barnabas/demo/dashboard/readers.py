@@ -31,6 +31,7 @@ _BATCH_RECORDS_MAX = 500
 _POLL_SECONDS = 0.25
 _TICK_SECONDS = 0.5
 _RATE_SECONDS = 5.0
+_AWAY = {KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT, KafkaError._TIMED_OUT}
 _ABSENT = {
     KafkaError.UNKNOWN_TOPIC_OR_PART,
     KafkaError._UNKNOWN_TOPIC,
@@ -53,7 +54,9 @@ class ReaderThread(threading.Thread):
             try:
                 self.read()
             except KafkaException as error:
-                self.state.set_connection("lost", str(error.args[0]))
+                reason = error.args[0]
+                if reason.code() in _AWAY:
+                    self.state.set_connection("lost", reason.str())
                 self.stopping.wait(1.0)
 
     def read(self) -> None:

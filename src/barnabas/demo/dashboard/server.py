@@ -21,6 +21,7 @@ from starlette.responses import FileResponse, JSONResponse, Response, StreamingR
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
+from barnabas.demo.dashboard.committer import ProgressCommitter
 from barnabas.demo.dashboard.groups import GroupMonitor
 from barnabas.demo.dashboard.readers import ActivityReader, OutputReader, ReaderThread
 from barnabas.demo.dashboard.state import MINUTES_SHOWN_MAX, DashboardState
@@ -172,14 +173,21 @@ class DashboardServer(uvicorn.Server):
         await super().shutdown(sockets)
 
 
-def build_server(bootstrap: str, host: str, port: int) -> DashboardServer:
-    """Return a server with its readers, not started yet."""
+def build_server(
+    bootstrap: str, host: str, port: int, progress_path: str | None = None
+) -> DashboardServer:
+    """Return a server with its readers, not started yet.
+
+    With the pipeline's progress file it commits for Spark's queries too (see committer).
+    """
     state = DashboardState(bootstrap)
-    threads = [
+    threads: list[ReaderThread] = [
         OutputReader(bootstrap, state),
         ActivityReader(bootstrap, state),
         GroupMonitor(bootstrap, state),
     ]
+    if progress_path is not None:
+        threads.append(ProgressCommitter(bootstrap, state, progress_path))
     config = uvicorn.Config(
         create_app(state, threads),
         host=host,
@@ -194,10 +202,11 @@ def build_server(bootstrap: str, host: str, port: int) -> DashboardServer:
 @click.option("--bootstrap", required=True, help="Brokers, host:port[,host:port].")
 @click.option("--host", default="127.0.0.1", show_default=True)
 @click.option("--port", default=8088, show_default=True)
-def main(bootstrap: str, host: str, port: int) -> None:
+@click.option("--pipeline-progress", help="Where the pipeline writes how far it is.")
+def main(bootstrap: str, host: str, port: int, pipeline_progress: str | None) -> None:
     """Show the demo's figures in a browser."""
     print(f"dashboard on http://{host}:{port}, reading from {bootstrap}", flush=True)
-    build_server(bootstrap, host, port).run()
+    build_server(bootstrap, host, port, pipeline_progress).run()
 
 
 if __name__ == "__main__":

@@ -1,0 +1,86 @@
+"""How the demo's other processes are started, and what must be there for it."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import sys
+
+from barnabas.demo.contract import PIPELINE_PROGRESS_FILE
+from barnabas.demo.processes import ChildSpec
+from barnabas.demo.workspace import Settings, Workspace
+
+
+class MissingError(Exception):
+    """Something that the demo needs is not installed; the message is one line with the remedy."""
+
+
+def check_requirements() -> None:
+    """Raise MissingError for the first thing that is missing: PySpark, the web server or Java."""
+    for module, extra in (("pyspark", "spark"), ("starlette", "console"), ("uvicorn", "console")):
+        if importlib.util.find_spec(module) is None:
+            raise MissingError(
+                f"the demo needs {module}, which is not installed: pip install 'barnabas[{extra}]'"
+            )
+    home = os.environ.get("JAVA_HOME")
+    java = os.path.join(home, "bin", "java") if home else shutil.which("java")
+    if java is None or not os.access(java, os.X_OK):
+        where = f"JAVA_HOME ({home}) has none" if home else "there is none on the PATH"
+        raise MissingError(
+            f"the demo's Spark needs Java 17 or later, and {where}: "
+            "apt-get install openjdk-17-jre-headless (or set JAVA_HOME)"
+        )
+
+
+def generator_spec(
+    workspace: Workspace, settings: Settings, bootstrap: str, goal_seconds: int | None
+) -> ChildSpec:
+    """Return how to start the generators; `goal_seconds` counts from the directory's first run."""
+    command = [sys.executable, "-m", "barnabas.demo.generators", "--bootstrap", bootstrap]
+    command += ["--state-dir", workspace.path("generators"), "--seed", str(settings.seed)]
+    command += ["--rate", str(settings.rate), "--acceleration", str(settings.acceleration)]
+    if goal_seconds is not None:
+        command += ["--seconds", str(goal_seconds)]
+    return ChildSpec(
+        "generators",
+        command,
+        grace_seconds=15.0,
+        advice="See the log; what was acknowledged is kept, so starting again goes on from there.",
+    )
+
+
+def pipeline_spec(workspace: Workspace, bootstrap: str) -> ChildSpec:
+    """Return how to start the Spark pipeline."""
+    os.makedirs(os.path.dirname(pipeline_progress_path(workspace)), exist_ok=True)
+    command = [sys.executable, "-m", "barnabas.pipeline.stories", "--bootstrap", bootstrap]
+    command += ["--warehouse", workspace.path("warehouse")]
+    command += ["--checkpoints", workspace.path("checkpoints")]
+    command += ["--progress", pipeline_progress_path(workspace)]
+    return ChildSpec(
+        "pipeline",
+        command,
+        grace_seconds=25.0,
+        advice=f"Spark's own log is {workspace.path('checkpoints', 'spark.log')}; the first start "
+        "downloads its Kafka connector and needs the network.",
+    )
+
+
+def dashboard_spec(
+    workspace: Workspace, settings: Settings, bootstrap: str, host: str
+) -> ChildSpec:
+    """Return how to start the dashboard's web server."""
+    command = [sys.executable, "-m", "barnabas.demo.dashboard.server", "--bootstrap", bootstrap]
+    command += ["--host", host, "--port", str(settings.dashboard_port)]
+    command += ["--pipeline-progress", pipeline_progress_path(workspace)]
+    return ChildSpec(
+        "dashboard",
+        command,
+        grace_seconds=10.0,
+        advice="See the log; --port chooses another port for the page.",
+    )
+
+
+def pipeline_progress_path(workspace: Workspace) -> str:
+    """Return where the pipeline writes how far it is."""
+    return workspace.path("pipeline", PIPELINE_PROGRESS_FILE)

@@ -1,0 +1,97 @@
+"""From a user's wishes to a run: the workspace is locked, its settings are found or made."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass
+
+from rich.console import Console
+
+from barnabas.demo.contract import DEFAULT_ACCELERATION, DEFAULT_RATE, DEFAULT_SEED
+from barnabas.demo.orchestrator import PARTS, DemoRun, RunOptions
+from barnabas.demo.processes import Children
+from barnabas.demo.terminal import Screen
+from barnabas.demo.workspace import (
+    FIRST_BROKER_PORT,
+    FIRST_DASHBOARD_PORT,
+    Settings,
+    Workspace,
+    choose_port,
+    new_cluster_id,
+)
+
+
+class SettingsConflictError(Exception):
+    """The directory belongs to runs with other settings; the message names them."""
+
+
+@dataclass(slots=True, frozen=True)
+class Wishes:
+    """What the command line asked for; None where it said nothing."""
+
+    directory: str
+    seconds: int | None = None
+    bootstrap: str | None = None
+    host: str = "127.0.0.1"
+    port: int | None = None
+    seed: int | None = None
+    rate: int | None = None
+    acceleration: int | None = None
+    fresh: bool = False
+
+
+def launch(wishes: Wishes, console: Console) -> int:
+    """Run the demo; returns its exit code.
+
+    Raises WorkspaceBusyError where another demo runs in the directory, SettingsConflictError where
+    the directory's runs had another seed, rate or acceleration.
+    """
+    workspace = Workspace(wishes.directory)
+    workspace.lock()
+    with contextlib.closing(workspace):
+        screen = Screen(console, PARTS)
+        children = Children(workspace.path("logs"), workspace.path("pids"))
+        leftovers = children.end_leftovers()
+        if leftovers:
+            screen.say(f"Ended what a killed run left: {', '.join(leftovers)}")
+        if wishes.fresh:
+            workspace.clear()
+        settings = find_settings(workspace, wishes)
+        options = RunOptions(wishes.seconds, wishes.bootstrap, wishes.host)
+        children = Children(workspace.path("logs"), workspace.path("pids"))
+        return DemoRun(workspace, settings, options, children, screen).run()
+
+
+def find_settings(workspace: Workspace, wishes: Wishes) -> Settings:
+    """Return the directory's settings, or new ones, with ports that are free now; saves them.
+
+    Raises SettingsConflictError where the wishes contradict earlier runs.
+    """
+    settings = workspace.load_settings()
+    if settings is None:
+        settings = Settings(
+            seed=DEFAULT_SEED if wishes.seed is None else wishes.seed,
+            rate=wishes.rate or DEFAULT_RATE,
+            acceleration=wishes.acceleration or DEFAULT_ACCELERATION,
+            cluster_id=new_cluster_id(),
+            broker_port=FIRST_BROKER_PORT,
+            controller_port=FIRST_BROKER_PORT + 1,
+            dashboard_port=FIRST_DASHBOARD_PORT,
+        )
+    for name in ("seed", "rate", "acceleration"):
+        wish = getattr(wishes, name)
+        if wish is not None and wish != getattr(settings, name):
+            raise SettingsConflictError(
+                f"{workspace.directory} holds a run with {name} {getattr(settings, name)}; "
+                f"add --fresh to begin anew, or give another --directory"
+            )
+    taken: set[int] = set()
+    if wishes.port is None:
+        settings.dashboard_port = choose_port(settings.dashboard_port, taken)
+    else:
+        settings.dashboard_port = wishes.port
+        taken.add(wishes.port)
+    settings.broker_port = choose_port(settings.broker_port, taken)
+    settings.controller_port = choose_port(settings.controller_port, taken)
+    workspace.save_settings(settings)
+    return settings

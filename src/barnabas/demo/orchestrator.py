@@ -1,0 +1,397 @@
+"""One run of the demo: start the parts in order, watch them, end them, hold figures against truth.
+
+    broker ─▶ topics ─▶ dashboard ─▶ pipeline ─▶ generators ─▶ … ─▶ catch up ─▶ summary
+
+Everything is in one directory, and each part continues from what it finds there: the generators
+from their checkpoint, Spark from its own, the dashboard by reading the result topics again. So a
+run can be killed at any point, as a whole or a single process, and started again.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import signal
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from barnabas.demo import broker, catchup, commands
+from barnabas.demo.contract import START_TIME_MS, TRUTH_FILE, Truth
+from barnabas.demo.generators.topics import ensure_topics
+from barnabas.demo.outside import SignalsTo, fetch_json
+from barnabas.demo.processes import Child, Children, ChildSpec, describe_exit, tail
+from barnabas.demo.terminal import Screen
+from barnabas.demo.verdict import all_right, compare
+from barnabas.demo.workspace import Settings, Workspace
+
+PARTS = ["set-up", "broker", "dashboard", "pipeline", "generators"]
+EXIT_RIGHT, EXIT_WRONG, EXIT_FAILED = 0, 1, 3
+
+_LOOK_SECONDS = 0.2
+_PAGE_SECONDS = 1.0
+_READY_SECONDS_MAX = 90.0
+_PIPELINE_SILENCE_SECONDS_MAX = 180.0
+_STILL_SECONDS_MAX = 120.0
+_RESTARTS_MAX = 3
+
+
+class DemoFailedError(Exception):
+    """A part failed for good; `child` is the one whose log says why."""
+
+    def __init__(self, message: str, child: Child | None = None) -> None:
+        super().__init__(message)
+        self.child = child
+
+
+class DemoEndedError(Exception):
+    """Somebody asked to end at once."""
+
+    def __init__(self, exit_code: int) -> None:
+        super().__init__(exit_code)
+        self.exit_code = exit_code
+
+
+@dataclass(slots=True, frozen=True)
+class RunOptions:
+    """What one run was asked to do. `seconds` None: until Ctrl-C."""
+
+    seconds: int | None
+    bootstrap: str | None
+    host: str
+
+
+class DemoRun:
+    """A run in a locked workspace."""
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        settings: Settings,
+        options: RunOptions,
+        children: Children,
+        screen: Screen,
+    ) -> None:
+        self._workspace = workspace
+        self._settings = settings
+        self._options = options
+        self._screen = screen
+        self._children = children
+        self._bootstrap = options.bootstrap or f"127.0.0.1:{settings.broker_port}"
+        self._ready: set[str] = set()
+        self._restarts: dict[str, int] = {}
+        self._page: dict[str, Any] | None = None
+        self._page_at = 0.0
+        self._finishing = False
+        self._end_code: int | None = None
+
+    @property
+    def url(self) -> str:
+        """Where the page is."""
+        host = "127.0.0.1" if self._options.host in {"0.0.0.0", "::"} else self._options.host
+        return f"http://{host}:{self._settings.dashboard_port}/"
+
+    def run(self) -> int:
+        """Run to the end; returns the process's exit code. Leaves no child behind."""
+        with SignalsTo(self._on_signal), self._screen:
+            try:
+                self._set_up()
+                self._follow()
+                return self._finish()
+            except DemoEndedError as ended:
+                self._screen.freeze()
+                self._screen.say("Ended; the same command goes on from here.")
+                return ended.exit_code
+            except DemoFailedError as failure:
+                self._show(failure)
+                return EXIT_FAILED
+            finally:
+                self._end_children()
+
+    # Setting up
+
+    def _set_up(self) -> None:
+        self._screen.headline("Barnabas demo: starting")
+        self._screen.part("set-up", "done", self._workspace.directory)
+        if self._options.bootstrap is None:
+            self._start_broker()
+        else:
+            self._screen.part("broker", "working", f"asking {self._bootstrap}")
+            self._wait(lambda: broker.answers(self._bootstrap), _READY_SECONDS_MAX, "broker")
+            self._screen.part("broker", "ready", f"{self._bootstrap} (not ours)")
+        self._create_topics()
+        self._start_dashboard()
+        self._start_pipeline()
+        self._start_generators()
+
+    def _start_broker(self) -> None:
+        self._screen.part("broker", "working", "starting")
+        try:
+            properties = broker.prepare(self._workspace, self._settings)
+        except broker.BrokerError as error:
+            raise DemoFailedError(str(error)) from error
+        self._start(broker.broker_spec(properties))
+        self._wait(lambda: broker.answers(self._bootstrap), _READY_SECONDS_MAX, "broker")
+        self._ready.add("broker")
+        self._screen.part("broker", "ready", self._bootstrap)
+
+    def _create_topics(self) -> None:
+        try:
+            ensure_topics(self._bootstrap)
+        except KafkaException as error:
+            raise DemoFailedError(
+                f"the topics could not be created: {error.args[0].str()}",
+                self._children.get("broker"),
+            ) from error
+
+    def _start_dashboard(self) -> None:
+        self._screen.part("dashboard", "working", "starting")
+        spec = commands.dashboard_spec(
+            self._workspace, self._settings, self._bootstrap, self._options.host
+        )
+        self._start(spec)
+        self._wait(lambda: self._look_at_page() is not None, _READY_SECONDS_MAX, "dashboard")
+        self._ready.add("dashboard")
+        self._screen.part("dashboard", "ready", self.url)
+
+    def _start_pipeline(self) -> None:
+        self._screen.part("pipeline", "working", "starting Spark")
+        child = self._start(commands.pipeline_spec(self._workspace, self._bootstrap))
+        last_words = ""
+        silent_since = time.monotonic()
+
+        def running() -> bool:
+            nonlocal last_words, silent_since
+            progress = self._pipeline_progress()
+            if progress is not None and progress["updated_ms"] >= started_ms:
+                return bool(progress["state"] == "running")
+            words = child.log_tail(1)
+            if words != last_words:
+                last_words, silent_since = words, time.monotonic()
+            self._screen.part("pipeline", "working", words or "starting Spark")
+            if time.monotonic() - silent_since > _PIPELINE_SILENCE_SECONDS_MAX:
+                raise DemoFailedError("the pipeline did not start", child)
+            return False
+
+        started_ms = time.time_ns() // 1_000_000
+        self._wait(running, math.inf, "pipeline")
+        self._ready.add("pipeline")
+        self._screen.part("pipeline", "ready", "queries running")
+
+    def _start_generators(self) -> None:
+        goal_seconds = self._goal_seconds()
+        spec = commands.generator_spec(
+            self._workspace, self._settings, self._bootstrap, goal_seconds
+        )
+        self._start(spec)
+        self._ready.add("generators")
+        self._screen.part("generators", "working", "starting")
+
+    def _goal_seconds(self) -> int | None:
+        """Return up to which second of the directory's whole life the generators go.
+
+        A bounded run that was killed is resumed to the goal that it had; a finished one is
+        followed by so many seconds more.
+        """
+        settings = self._settings
+        if self._options.seconds is None:
+            settings.bounded_from_seconds = None
+        elif settings.bounded_from_seconds is None:
+            truth = self._truth()
+            reached_ms = truth["event_time_ms"] - START_TIME_MS if truth else 0
+            settings.bounded_from_seconds = math.ceil(reached_ms / 1000 / settings.acceleration)
+        self._workspace.save_settings(settings)
+        if self._options.seconds is None:
+            return None
+        assert settings.bounded_from_seconds is not None
+        return settings.bounded_from_seconds + self._options.seconds
+
+    # Running
+
+    def _follow(self) -> None:
+        """Watch until the generators are done or Ctrl-C."""
+        bounded = self._options.seconds is not None
+        hint = "ends by itself" if bounded else "Ctrl-C ends it"
+        while not self._finishing:
+            if not self._is_running("generators"):
+                return
+            self._look()
+            self._show_generators()
+            fraction = self._generator_progress().get("fraction") if bounded else None
+            self._screen.headline(f"Barnabas demo: running on {self.url} ({hint})", fraction)
+            self._screen.part("pipeline", "ready", self._lags_text())
+
+    def _finish(self) -> int:
+        """Stop the generators, wait until all is processed, print the summary."""
+        self._screen.headline("Barnabas demo: catching up (Ctrl-C ends at once)")
+        generators = self._children.get("generators")
+        if generators is not None:
+            generators.interrupt()
+            self._wait(lambda: generators.exit_code() is not None, _READY_SECONDS_MAX, "generators")
+            if generators.exit_code() != 0:
+                raise DemoFailedError("the generators did not end well", generators)
+            self._show_generators()
+            self._children.end("generators")
+        caught_up = self._catch_up()
+        page, truth = self._look_at_page(), self._truth()
+        if page is None or truth is None:
+            raise DemoFailedError("there is no truth to compare with, or no page")
+        self._screen.headline("Barnabas demo: done")
+        self._screen.freeze()
+        checks = compare(page["figures"], truth["figures"])
+        self._screen.summary(checks)
+        right = all_right(checks) and caught_up and truth["pending"] == 0
+        self._say_outcome(truth, right, caught_up)
+        if right and truth["done"]:
+            self._settings.bounded_from_seconds = None
+            self._workspace.save_settings(self._settings)
+        return EXIT_RIGHT if right else EXIT_WRONG
+
+    def _catch_up(self) -> bool:
+        """Wait until everything is processed and shown; False where nothing moves any more."""
+        admin = AdminClient({"bootstrap.servers": self._bootstrap, "log_level": 0})
+        last = catchup.UNKNOWN
+        moved_at = time.monotonic()
+        while True:
+            self._look()
+            backlog = catchup.measure(admin, self._pipeline_progress(), self._look_at_page())
+            if backlog.nothing:
+                self._screen.part("pipeline", "done", "everything processed")
+                self._screen.part("dashboard", "done", f"everything shown on {self.url}")
+                return True
+            if backlog != last:
+                last, moved_at = backlog, time.monotonic()
+            self._screen.part("pipeline", "working", f"{backlog.pipeline:,} records to process")
+            self._screen.part("dashboard", "working", f"{backlog.dashboard:,} results to read")
+            if time.monotonic() - moved_at > _STILL_SECONDS_MAX:
+                return False
+
+    def _say_outcome(self, truth: Truth, right: bool, caught_up: bool) -> None:
+        events = sum(truth["events"].values())
+        say = self._screen.say
+        say(
+            f"{events:,} events, {truth['duplicates']:,} of them sent twice and {truth['late']:,} "
+            f"late; warehouse: {self._workspace.path('warehouse')}"
+        )
+        if right:
+            say("[bold green]Every figure is right.[/]")
+            return
+        if not caught_up:
+            say(
+                f"[bold red]Not everything was processed: nothing moved for "
+                f"{_STILL_SECONDS_MAX:.0f} s.[/] See {self._workspace.path('logs')}"
+            )
+        for name, query in ((self._pipeline_progress() or {}).get("queries") or {}).items():
+            if query["dropped_late"]:
+                say(f"{name} dropped {query['dropped_late']:,} rows as too late")
+        say("[bold red]Not every figure is right.[/]")
+
+    # Looking
+
+    def _look(self) -> None:
+        """Rest a moment, then restart what died or end what was asked to."""
+        time.sleep(_LOOK_SECONDS)
+        if self._end_code is not None:
+            raise DemoEndedError(self._end_code)
+        for child in self._children.ended():
+            if child.spec.name == "generators" and child.exit_code() == 0:
+                continue
+            self._revive(child)
+        if time.monotonic() - self._page_at > _PAGE_SECONDS:
+            self._look_at_page()
+
+    def _revive(self, child: Child) -> None:
+        """Start a part again that died although it had been ready; at most three times each."""
+        name = child.spec.name
+        how = describe_exit(child.exit_code() or 0)
+        count = self._restarts.get(name, 0) + 1
+        if name not in self._ready or count > _RESTARTS_MAX or self._finishing_generators(name):
+            raise DemoFailedError(f"the {name} process ended by itself ({how})", child)
+        self._restarts[name] = count
+        self._screen.say(
+            f"The {name} process ended ({how}); it goes on where it was "
+            f"(restart {count} of {_RESTARTS_MAX})."
+        )
+        child.end()  # what is left of its process group
+        self._start(child.spec)
+
+    def _finishing_generators(self, name: str) -> bool:
+        return self._finishing and name == "generators"
+
+    def _wait(self, condition: Callable[[], bool], seconds_max: float, part: str) -> None:
+        deadline = time.monotonic() + seconds_max
+        while not condition():
+            self._look()
+            if time.monotonic() > deadline:
+                raise DemoFailedError(
+                    f"{part}: not ready after {seconds_max:.0f} s", self._children.get(part)
+                )
+
+    def _look_at_page(self) -> dict[str, Any] | None:
+        self._page_at = time.monotonic()
+        self._page = fetch_json(f"{self._page_origin()}/api/state")
+        return self._page
+
+    def _page_origin(self) -> str:
+        return self.url.rstrip("/")
+
+    def _show_generators(self) -> None:
+        progress = self._generator_progress()
+        if not progress:
+            return
+        when = time.strftime("%a %d %b %H:%M", time.gmtime(progress["event_time_ms"] / 1000))
+        text = f"{progress['published']:,} events, event time {when}"
+        self._screen.part("generators", "done" if progress["done"] else "ready", text)
+
+    def _generator_progress(self) -> dict[str, Any]:
+        for line in reversed(tail(self._workspace.path("logs", "generators.log"), 3).splitlines()):
+            if line.startswith("{") and line.endswith("}"):
+                progress: dict[str, Any] = json.loads(line)
+                return progress
+        return {}
+
+    def _lags_text(self) -> str:
+        if self._page is None:
+            return "queries running"
+        lags = [f"{g['group']} {g['lag']:,}" for g in self._page["groups"] if g["lag"] is not None]
+        return f"lag: {', '.join(lags)}" if lags else "queries running"
+
+    def _pipeline_progress(self) -> Any:
+        return catchup.read_json(commands.pipeline_progress_path(self._workspace))
+
+    def _truth(self) -> Truth | None:
+        truth: Truth | None = catchup.read_json(self._workspace.path("generators", TRUTH_FILE))
+        return truth
+
+    # Processes and signals
+
+    def _start(self, spec: ChildSpec) -> Child:
+        return self._children.start(spec)
+
+    def _is_running(self, name: str) -> bool:
+        child = self._children.get(name)
+        return child is not None and child.exit_code() != 0
+
+    def _end_children(self) -> None:
+        with SignalsTo(lambda number: None):
+            self._children.end_all()
+
+    def _on_signal(self, number: int) -> None:
+        if number == signal.SIGINT and not self._finishing and "generators" in self._ready:
+            self._finishing = True
+        else:
+            self._end_code = 128 + number
+
+    def _show(self, failure: DemoFailedError) -> None:
+        child = failure.child
+        if child is None:
+            self._screen.freeze()
+            self._screen.say(f"[bold red]{failure}[/]")
+            return
+        self._screen.part(child.spec.name, "failed", str(failure))
+        self._screen.freeze()
+        self._screen.failure(str(failure), child.spec.advice, child.log_path, child.log_tail())
