@@ -56,6 +56,7 @@ def read_table(
         .option("startingOffsets", "earliest")
         .option("endingOffsets", "latest")
         .load()
+        .coalesce(1)  # a table is small: no shuffle for its grouping
     )
     return table_of(records, schema)
 

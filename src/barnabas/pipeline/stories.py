@@ -225,6 +225,10 @@ def _run(options: StoryOptions, master: str, progress_path: str, stop: Flag) -> 
         session = SessionOptions(
             app_name="barnabas-stories",
             master=master,
+            # A second or so of events is little: one partition of state per operator, no
+            # compilation. The number is fixed by the checkpoints once they exist.
+            shuffle_partitions=1,
+            small_batches=True,
             telemetry_path=os.path.join(options.checkpoints, "spark.log"),
             settings={"spark.local.dir": scratch, "spark.sql.warehouse.dir": options.warehouse},
         )
