@@ -8,7 +8,7 @@ each other's fsync: those that are taken while one is under way share the next.
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -36,12 +36,22 @@ from barnabas.metadata.metadata_log import (
 )
 from barnabas.metadata.publisher import ImageListener, ImagePublisher
 from barnabas.metadata.records import MetadataRecord, encode_record
-from barnabas.metadata.registration import broker_registration, controller_registration
+from barnabas.metadata.registration import (
+    broker_registration,
+    controller_registration,
+    recovery_report,
+)
 from barnabas.metadata.snapshot import image_records
 from barnabas.metadata.snapshot_schedule import SnapshotSchedule
 from barnabas.metadata.storage_format import metadata_directory
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest
+from barnabas.protocol.messages.assign_replicas_to_dirs import (
+    AssignReplicasToDirsRequest,
+    AssignReplicasToDirsRequestDirectoryData,
+    AssignReplicasToDirsRequestPartitionData,
+    AssignReplicasToDirsRequestTopicData,
+)
 from barnabas.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
 from barnabas.protocol.messages.describe_quorum import DescribeQuorumRequest
 from barnabas.raft.node import NotLeaderError, RaftNode
@@ -208,6 +218,9 @@ class MetadataNode:
         """Let this broker take part: it joins ISRs and leads what it can."""
         await self._heartbeat()
         assert not self.image.brokers[self._config.node_id].fenced
+        report = recovery_report(self.image, self._config.node_id, self._broker_epoch)
+        if report is not None:
+            await self.handle(report)
 
     async def controlled_shutdown(self) -> None:
         """Give this broker's leaderships away, as far as others can take them, and fence it.
@@ -223,6 +236,35 @@ class MetadataNode:
     async def directories_failed(self, directory_ids: list[Uuid]) -> None:
         """Tell the controller that log directories of this broker went offline."""
         await self._heartbeat(offline_log_dirs=directory_ids)
+
+    async def assign_directories(self, placed: Mapping[Uuid, Mapping[Uuid, Sequence[int]]]) -> None:
+        """Tell the controller which directory holds which replicas of this broker.
+
+        `placed` has partitions by topic id by directory id. Only a broker with several
+        directories need say so; with one it is known.
+        """
+        await self.handle(
+            AssignReplicasToDirsRequest(
+                broker_id=self._config.node_id,
+                broker_epoch=self._broker_epoch,
+                directories=[
+                    AssignReplicasToDirsRequestDirectoryData(
+                        id=directory,
+                        topics=[
+                            AssignReplicasToDirsRequestTopicData(
+                                topic_id=topic_id,
+                                partitions=[
+                                    AssignReplicasToDirsRequestPartitionData(partition_index=index)
+                                    for index in indexes
+                                ],
+                            )
+                            for topic_id, indexes in topics.items()
+                        ],
+                    )
+                    for directory, topics in placed.items()
+                ],
+            )
+        )
 
     async def _heartbeat(
         self, *, want_shut_down: bool = False, offline_log_dirs: list[Uuid] | None = None

@@ -4,9 +4,15 @@ from collections.abc import Mapping
 
 from barnabas.base.ids import Uuid
 from barnabas.metadata.features import SUPPORTED_FEATURES
-from barnabas.metadata.image import Endpoint
+from barnabas.metadata.image import Endpoint, LeaderRecoveryState, MetadataImage
 from barnabas.protocol.messages import broker_registration as broker
 from barnabas.protocol.messages import controller_registration as controller
+from barnabas.protocol.messages.alter_partition import (
+    AlterPartitionRequest,
+    AlterPartitionRequestPartitionData,
+    AlterPartitionRequestTopicData,
+    BrokerState,
+)
 
 
 def broker_registration(
@@ -61,3 +67,32 @@ def controller_registration(
             for name, (least, greatest) in SUPPORTED_FEATURES.items()
         ],
     )
+
+
+def recovery_report(
+    image: MetadataImage, broker_id: int, broker_epoch: int
+) -> AlterPartitionRequest | None:
+    """What a leader says when it has recovered from unclean elections; None if it had none.
+
+    A leader that was elected without being known to hold everything has nothing to recover from
+    but its own log, and that was done when the node started (KIP-704).
+    """
+    topics = []
+    for topic in image.topics.by_id.values():
+        recovering = [
+            AlterPartitionRequestPartitionData(
+                partition_index=index,
+                leader_epoch=partition.leader_epoch,
+                partition_epoch=partition.partition_epoch,
+                new_isr_with_epochs=[BrokerState(broker_id=replica) for replica in partition.isr],
+                leader_recovery_state=LeaderRecoveryState.RECOVERED,
+            )
+            for index, partition in topic.partitions.items()
+            if partition.leader == broker_id
+            and partition.leader_recovery_state == LeaderRecoveryState.RECOVERING
+        ]
+        if recovering:
+            topics.append(AlterPartitionRequestTopicData(topic_id=topic.id, partitions=recovering))
+    if not topics:
+        return None
+    return AlterPartitionRequest(broker_id=broker_id, broker_epoch=broker_epoch, topics=topics)

@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from typing import Any, Final
 
+from barnabas.metadata.controller.alter_partition import alter_partition
+from barnabas.metadata.controller.assign_directories import assign_replicas_to_dirs
 from barnabas.metadata.controller.brokers import (
     broker_heartbeat,
     register_broker,
@@ -18,6 +20,8 @@ from barnabas.metadata.controller.features import update_features
 from barnabas.metadata.controller.producer_ids import allocate_producer_ids
 from barnabas.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest
 from barnabas.protocol.messages.alter_configs import AlterConfigsRequest
+from barnabas.protocol.messages.alter_partition import AlterPartitionRequest
+from barnabas.protocol.messages.assign_replicas_to_dirs import AssignReplicasToDirsRequest
 from barnabas.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
 from barnabas.protocol.messages.broker_registration import BrokerRegistrationRequest
 from barnabas.protocol.messages.controller_registration import ControllerRegistrationRequest
@@ -35,6 +39,8 @@ DECIDE: Final[dict[type, Callable[[ControllerState, Any], Decision[Any]]]] = {
     AlterConfigsRequest: alter_configs,
     IncrementalAlterConfigsRequest: incremental_alter_configs,
     AllocateProducerIdsRequest: allocate_producer_ids,
+    AlterPartitionRequest: alter_partition,
+    AssignReplicasToDirsRequest: assign_replicas_to_dirs,
     BrokerRegistrationRequest: register_broker,
     BrokerHeartbeatRequest: broker_heartbeat,
     UnregisterBrokerRequest: unregister_broker,

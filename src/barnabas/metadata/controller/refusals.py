@@ -7,6 +7,8 @@ from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages import (
     allocate_producer_ids,
     alter_configs,
+    alter_partition,
+    assign_replicas_to_dirs,
     broker_heartbeat,
     broker_registration,
     controller_registration,
@@ -100,6 +102,10 @@ _REFUSALS: Final[dict[type, Callable[[Any, int, str], Any]]] = {
     incremental_alter_configs.IncrementalAlterConfigsRequest: _alter_configs,
     allocate_producer_ids.AllocateProducerIdsRequest: _with_code(
         allocate_producer_ids.AllocateProducerIdsResponse
+    ),
+    alter_partition.AlterPartitionRequest: _with_code(alter_partition.AlterPartitionResponse),
+    assign_replicas_to_dirs.AssignReplicasToDirsRequest: _with_code(
+        assign_replicas_to_dirs.AssignReplicasToDirsResponse
     ),
     broker_registration.BrokerRegistrationRequest: _with_code(
         broker_registration.BrokerRegistrationResponse
