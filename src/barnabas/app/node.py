@@ -2,7 +2,8 @@
 
 Start, in this order: metadata is loaded (topics' configurations among it), log directories are
 recovered, listeners bound (so that ports are known), the broker registered, partitions and groups
-taken up, and only then is the first connection accepted. Stop goes the other way and ends with the clean-shutdown marker.
+taken up, and only then is the first connection accepted. Stop goes the other way and ends with
+the clean-shutdown marker.
 """
 
 import asyncio
