@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from struct import pack
 
 import pytest
-from barnabas.protocol.errors import DecodeError
 
 from barnabas.base.network import Part
 from barnabas.net.connection import UNSENT_MAX_BYTES, Connection, Reply
+from barnabas.protocol.errors import DecodeError
 
 PRODUCE = b"\x00\x00"
 FETCH = b"\x00\x01"

@@ -3,11 +3,11 @@
 from struct import pack
 
 import pytest
-from barnabas.protocol.errors import DecodeError
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from barnabas.net.frames import SCRATCH_SIZE_BYTES, FrameReader
+from barnabas.protocol.errors import DecodeError
 
 LIMIT = 4 << 20
 

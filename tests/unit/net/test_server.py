@@ -1,0 +1,167 @@
+"""The server over real sockets: limits, idle connections, files sent as they lie on disk."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from struct import pack, unpack
+
+import pytest
+
+from barnabas.base.clock import SystemClock
+from barnabas.base.disk import FileRange
+from barnabas.base.local_disk import LocalDisk
+from barnabas.base.network import Part
+from barnabas.net.connection import Connection
+from barnabas.net.server import Server, ServerLimits
+from barnabas.net.tcp import TcpNetwork
+
+TIMEOUT_S = 10
+
+
+def echo(connection: Connection, frame: bytearray) -> Sequence[Part]:
+    return (pack(">i", len(frame)), frame)
+
+
+async def serving(limits: ServerLimits, service: object = echo) -> tuple[Server, int]:
+    server = Server(TcpNetwork(), SystemClock(), service, limits)  # type: ignore[arg-type]
+    port = server.listen("PLAINTEXT", "127.0.0.1", 0)
+    server.start()
+    return server, port
+
+
+async def ask(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, payload: bytes) -> bytes:
+    writer.write(pack(">i", len(payload)) + payload)
+    (size,) = unpack(">i", await asyncio.wait_for(reader.readexactly(4), TIMEOUT_S))
+    return await reader.readexactly(size)
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + TIMEOUT_S
+    while not condition():
+        assert loop.time() < deadline
+        await asyncio.sleep(0)  # nobody signals it
+
+
+@asynccontextmanager
+async def connected(
+    port: int, limit: int = 1 << 16
+) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=limit)
+    try:
+        yield reader, writer
+    finally:
+        writer.close()
+        with suppress(OSError):
+            await writer.wait_closed()
+
+
+async def is_closed(reader: asyncio.StreamReader) -> bool:
+    try:
+        return await asyncio.wait_for(reader.read(1), TIMEOUT_S) == b""
+    except ConnectionResetError:
+        return True
+
+
+async def test_frames_of_every_size_are_answered() -> None:
+    server, port = await serving(ServerLimits())
+    async with connected(port) as (reader, writer):
+        for size in (0, 1, 65_531, 65_532, 65_533, 3_000_000):
+            assert await ask(reader, writer, b"x" * size) == b"x" * size
+    server.close()
+
+
+async def test_a_reader_that_is_slow_gets_everything() -> None:
+    server, port = await serving(ServerLimits())
+    payload = bytes(range(256)) * 40_000
+    async with connected(port) as (reader, writer):
+        for _ in range(8):
+            writer.write(pack(">i", len(payload)) + payload)
+        for _ in range(8):
+            (size,) = unpack(">i", await asyncio.wait_for(reader.readexactly(4), TIMEOUT_S))
+            assert await reader.readexactly(size) == payload
+    server.close()
+
+
+async def test_ranges_of_files_leave_as_they_lie_on_disk(tmp_path: Path) -> None:
+    disk = LocalDisk()
+    file = disk.open(str(tmp_path / "data"), create=True)
+    data = bytes(range(256)) * 20_000
+    file.append([data])
+
+    def send_file(connection: Connection, frame: bytearray) -> Sequence[Part]:
+        position, size = unpack(">ii", frame)
+        head = pack(">i", size + 6)
+        return (head, b"<<<", FileRange(file, position, size), memoryview(b">>>"))
+
+    server, port = await serving(ServerLimits(), send_file)
+    async with connected(port) as (reader, writer):
+        for position, size in ((0, len(data)), (7, 1), (300_000, 4_000_000), (len(data) - 5, 5)):
+            answer = await ask(reader, writer, pack(">ii", position, size))
+            assert answer == b"<<<" + data[position : position + size] + b">>>"
+        writer.write(pack(">iii", 8, len(data) - 5, 10))
+        with pytest.raises((asyncio.IncompleteReadError, ConnectionResetError)):
+            await asyncio.wait_for(reader.readexactly(4 + 16), TIMEOUT_S)
+    server.close()
+    file.close()
+    disk.close()
+
+
+async def test_one_address_may_have_only_so_many_connections() -> None:
+    server, port = await serving(ServerLimits(connections_per_ip_max=2))
+    async with connected(port) as first:
+        async with connected(port) as second:
+            assert await ask(*first, b"hello") == b"hello"
+            assert await ask(*second, b"hello") == b"hello"
+            async with connected(port) as third:
+                assert await is_closed(third[0])
+            assert await ask(*second, b"hello") == b"hello"
+        await until(lambda: server.connection_count == 1)
+        async with connected(port) as again:
+            assert await ask(*again, b"again") == b"again"
+    server.close()
+
+
+async def test_an_address_may_have_a_limit_of_its_own() -> None:
+    limits = ServerLimits(connections_per_ip_max=0, connections_per_ip_overrides={"127.0.0.1": 1})
+    server, port = await serving(limits)
+    async with connected(port) as streams:
+        assert await ask(*streams, b"hello") == b"hello"
+    server.close()
+
+
+async def test_a_connection_above_the_limit_waits_for_a_place() -> None:
+    server, port = await serving(ServerLimits(connections_max=1))
+    async with connected(port) as first:
+        assert await ask(*first, b"first") == b"first"
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        waiting: Awaitable[bytes] = asyncio.ensure_future(ask(reader, writer, b"second"))
+        assert await ask(*first, b"first again") == b"first again"
+        assert server.connection_count == 1
+    assert await waiting == b"second"
+    writer.close()
+    await writer.wait_closed()
+    server.close()
+
+
+async def test_idle_connections_are_closed_and_busy_ones_are_not() -> None:
+    server, port = await serving(ServerLimits(idle_max_ms=300))
+    async with connected(port) as idle, connected(port) as busy:
+        closing = asyncio.ensure_future(is_closed(idle[0]))
+        while not closing.done():
+            assert await ask(*busy, b"busy") == b"busy"
+        assert closing.result()
+        assert await ask(*busy, b"still here") == b"still here"
+    server.close()
+
+
+async def test_closing_ends_every_connection() -> None:
+    server, port = await serving(ServerLimits())
+    async with connected(port) as (reader, writer):
+        assert await ask(reader, writer, b"hello") == b"hello"
+        server.close()
+        assert await is_closed(reader)
+    assert server.connection_count == 0
+    with pytest.raises(ConnectionRefusedError):
+        await asyncio.open_connection("127.0.0.1", port)
