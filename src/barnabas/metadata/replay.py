@@ -8,7 +8,7 @@ Source: Kafka's MetadataDelta and the deltas of its parts.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from barnabas.base.ids import ZERO_UUID, Uuid
 from barnabas.metadata.image import (
@@ -16,19 +16,21 @@ from barnabas.metadata.image import (
     ConfigResourceType,
     ConfigsImage,
     ControllerImage,
-    Endpoint,
     MetadataImage,
     PartitionImage,
     QuotaEntity,
     TopicImage,
     TopicsImage,
 )
+from barnabas.metadata.merging import (
+    merge_levels,
+    merge_maps,
+    merge_partition_change,
+    merge_values,
+    read_listeners,
+    read_ranges,
+)
 from barnabas.protocol.messages import metadata_records as messages
-
-LEADER_UNCHANGED: Final = -2
-
-K = TypeVar("K")
-V = TypeVar("V")
 
 
 class ReplayError(ValueError):
@@ -124,19 +126,19 @@ class ImageDelta:
             offset=offset,
             epoch=epoch,
             timestamp_ms=timestamp_ms,
-            features=_merge_levels(base.features, self.features),
+            features=merge_levels(base.features, self.features),
             zk_migration_state=self._zk_migration_state,
             topics=self._topics_image(),
-            brokers=_merge(base.brokers, self.brokers),
+            brokers=merge_values(base.brokers, self.brokers),
             controllers={**base.controllers, **self.controllers}
             if self.controllers
             else base.controllers,
             configs=self._configs_image(),
-            client_quotas=_merge_maps(base.client_quotas, self.client_quotas),
+            client_quotas=merge_maps(base.client_quotas, self.client_quotas),
             next_producer_id=self.next_producer_id,
-            acls=_merge(base.acls, self.acls),
-            scram=_merge(base.scram, self.scram),
-            delegation_tokens=_merge(base.delegation_tokens, self.delegation_tokens),
+            acls=merge_values(base.acls, self.acls),
+            scram=merge_values(base.scram, self.scram),
+            delegation_tokens=merge_values(base.delegation_tokens, self.delegation_tokens),
         )
 
     def _topics_image(self) -> TopicsImage:
@@ -156,7 +158,7 @@ class ImageDelta:
     def _configs_image(self) -> ConfigsImage:
         if not self.configs:
             return self.base.configs
-        return ConfigsImage(_merge_maps(self.base.configs.by_resource, self.configs))
+        return ConfigsImage(merge_maps(self.base.configs.by_resource, self.configs))
 
     # -- topics and partitions
 
@@ -245,12 +247,12 @@ class ImageDelta:
             id=record.broker_id,
             epoch=record.broker_epoch,
             incarnation_id=record.incarnation_id,
-            listeners=_listeners(record.end_points),
+            listeners=read_listeners(record.end_points),
             rack=record.rack,
             fenced=record.fenced,
             in_controlled_shutdown=record.in_controlled_shutdown,
             log_dirs=tuple(record.log_dirs),
-            features=_ranges(record.features),
+            features=read_ranges(record.features),
             cordoned_log_dirs=None if cordoned is None else tuple(cordoned),
             is_migrating_zk_broker=record.is_migrating_zk_broker,
         )
@@ -296,8 +298,8 @@ class ImageDelta:
         self.controllers[record.controller_id] = ControllerImage(
             id=record.controller_id,
             incarnation_id=record.incarnation_id,
-            listeners=_listeners(record.end_points),
-            features=_ranges(record.features),
+            listeners=read_listeners(record.end_points),
+            features=read_ranges(record.features),
             zk_migration_ready=record.zk_migration_ready,
         )
 
@@ -359,82 +361,6 @@ class ImageDelta:
 
     def _replay_nothing(self, record: Any) -> None:
         """NoOpRecord; transactions are the loader's business (loader.py)."""
-
-
-def merge_partition_change(
-    partition: PartitionImage, record: messages.PartitionChangeRecord
-) -> PartitionImage:
-    """The partition after the change: every change ends a partition epoch, a leader its epoch.
-
-    The leader epoch rises whenever the record names a leader, be it the same one.
-    """
-    replicas = partition.replicas if record.replicas is None else tuple(record.replicas)
-    leader, leader_epoch = partition.leader, partition.leader_epoch
-    if record.leader != LEADER_UNCHANGED:
-        leader, leader_epoch = record.leader, leader_epoch + 1
-    if record.directories is not None:
-        directories = tuple(record.directories)
-    else:
-        held = dict(zip(partition.replicas, partition.directories, strict=False))
-        directories = tuple(held.get(replica, ZERO_UUID) for replica in replicas)
-    return PartitionImage(
-        replicas=replicas,
-        isr=partition.isr if record.isr is None else tuple(record.isr),
-        leader=leader,
-        leader_epoch=leader_epoch,
-        partition_epoch=partition.partition_epoch + 1,
-        directories=directories,
-        removing=_changed(partition.removing, record.removing_replicas),
-        adding=_changed(partition.adding, record.adding_replicas),
-        elr=_changed(partition.elr, record.eligible_leader_replicas),
-        last_known_elr=_changed(partition.last_known_elr, record.last_known_elr),
-        leader_recovery_state=partition.leader_recovery_state
-        if record.leader_recovery_state < 0
-        else record.leader_recovery_state,
-    )
-
-
-def _changed(current: tuple[int, ...], change: list[int] | None) -> tuple[int, ...]:
-    return current if change is None else tuple(change)
-
-
-def _listeners(end_points: Any) -> dict[str, Endpoint]:
-    return {end.name: Endpoint(end.host, end.port, end.security_protocol) for end in end_points}
-
-
-def _ranges(features: Any) -> dict[str, tuple[int, int]]:
-    return {
-        feature.name: (feature.min_supported_version, feature.max_supported_version)
-        for feature in features
-    }
-
-
-def _merge(base: Mapping[K, V], changes: Mapping[K, V | None]) -> Mapping[K, V]:
-    """The base with the changes over it; None removes."""
-    if not changes:
-        return base
-    merged = dict(base)
-    for key, value in changes.items():
-        if value is None:
-            merged.pop(key, None)
-        else:
-            merged[key] = value
-    return merged
-
-
-def _merge_maps(
-    base: Mapping[K, Mapping[str, V]], changes: Mapping[K, dict[str, V]]
-) -> Mapping[K, Mapping[str, V]]:
-    """The base with whole maps over it; an empty one removes."""
-    if not changes:
-        return base
-    return {key: values for key, values in {**base, **changes}.items() if values}
-
-
-def _merge_levels(base: Mapping[str, int], changes: Mapping[str, int]) -> Mapping[str, int]:
-    if not changes:
-        return base
-    return {name: level for name, level in {**base, **changes}.items() if level != 0}
 
 
 _REPLAY: Final[dict[type, Callable[[ImageDelta, Any], None]]] = {

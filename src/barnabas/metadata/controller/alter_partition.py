@@ -8,7 +8,7 @@ from barnabas.metadata.controller.brokers import check_broker_epoch
 from barnabas.metadata.controller.decision import ControllerState, Decision
 from barnabas.metadata.controller.leadership import Located, partition_change
 from barnabas.metadata.image import LeaderRecoveryState, PartitionImage, TopicImage
-from barnabas.metadata.replay import LEADER_UNCHANGED, merge_partition_change
+from barnabas.metadata.merging import LEADER_UNCHANGED, merge_partition_change
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.alter_partition import (
     AlterPartitionRequest,

@@ -18,8 +18,8 @@ from barnabas.base.ids import Uuid
 from barnabas.metadata.features import MetadataVersion
 from barnabas.metadata.ids import DIRECTORY_UNASSIGNED
 from barnabas.metadata.image import NO_LEADER, LeaderRecoveryState, PartitionImage
+from barnabas.metadata.merging import LEADER_UNCHANGED
 from barnabas.metadata.records import MetadataRecord
-from barnabas.metadata.replay import LEADER_UNCHANGED
 from barnabas.protocol.messages.metadata_records import PartitionChangeRecord
 
 
