@@ -1,0 +1,110 @@
+"""The groups of one shard, of every type, and how records change them."""
+
+import logging
+from collections.abc import Iterator
+
+from barnabas.coordinator.decision import CoordinatorRecord
+from barnabas.coordinator.group.classic import ClassicGroup
+from barnabas.coordinator.group.member import Member
+from barnabas.coordinator.group.states import GroupEvent, GroupState
+from barnabas.coordinator.group.step import GroupTimers, TimerKey, TimerKind
+from barnabas.coordinator.group.unserved import UnservedGroup, group_type_of
+from barnabas.protocol.messages.group_records import GroupMetadataKey, GroupMetadataValue
+
+Group = ClassicGroup | UnservedGroup
+
+telemetry = logging.getLogger(__name__)
+
+
+class GroupRegistry:
+    """Groups by id."""
+
+    __slots__ = ("_groups", "_timers")
+
+    def __init__(self, timers: GroupTimers) -> None:
+        self._groups: dict[str, Group] = {}
+        self._timers = timers
+
+    def __iter__(self) -> Iterator[Group]:
+        return iter(list(self._groups.values()))
+
+    def __len__(self) -> int:
+        return len(self._groups)
+
+    def get(self, group_id: str) -> Group | None:
+        """The group of any type."""
+        return self._groups.get(group_id)
+
+    def classic(self, group_id: str) -> ClassicGroup | None:
+        """The group, if it is a classic one."""
+        group = self._groups.get(group_id)
+        return group if isinstance(group, ClassicGroup) else None
+
+    def put(self, group: Group) -> None:
+        """Take a group in, in place of whatever had its id."""
+        self._groups[group.group_id] = group
+
+    def drop(self, group_id: str) -> None:
+        """Forget a group and its timers."""
+        group = self._groups.pop(group_id, None)
+        if isinstance(group, ClassicGroup):
+            self._timers.cancel(TimerKey(TimerKind.JOIN, group_id))
+            self._timers.cancel(TimerKey(TimerKind.SYNC, group_id))
+            for member_id in (*group.members, *group.pending_joins):
+                self._timers.cancel(TimerKey(TimerKind.SESSION, group_id, member_id))
+            group.move(GroupEvent.GROUP_GONE, group.state_timestamp_ms)
+
+    def replay_classic(self, key: GroupMetadataKey, value: GroupMetadataValue | None) -> None:
+        """Apply the record of a classic group, which says all that is kept of it."""
+        if value is None:
+            if isinstance(self._groups.get(key.group), ClassicGroup):
+                self.drop(key.group)
+            return
+        self.put(group_from_record(key.group, value))
+
+    def replay_unserved(self, group_id: str, record: CoordinatorRecord) -> None:
+        """Apply a record of a group of another type."""
+        group = self._groups.get(group_id)
+        if not isinstance(group, UnservedGroup):
+            if record.value is None:
+                return
+            group_type = group_type_of(record.key)
+            assert group_type is not None
+            group = UnservedGroup(group_id, group_type)
+            self.drop(group_id)
+            self._groups[group_id] = group
+        group.replay(record)
+        if not group.records:
+            del self._groups[group_id]
+
+
+def group_from_record(group_id: str, value: GroupMetadataValue) -> ClassicGroup:
+    """The group as the log tells of it: without members empty, otherwise stable."""
+    group = ClassicGroup(
+        group_id,
+        state=GroupState.STABLE if value.members else GroupState.EMPTY,
+        state_timestamp_ms=value.current_state_timestamp,
+        generation_id=value.generation,
+        protocol_type=value.protocol_type or None,
+        protocol_name=value.protocol,
+        leader_id=value.leader,
+    )
+    for member in value.members:
+        rebalance_timeout_ms = member.rebalance_timeout
+        group.add(
+            Member(
+                member_id=member.member_id,
+                instance_id=member.group_instance_id,
+                client_id=member.client_id,
+                client_host=member.client_host,
+                rebalance_timeout_ms=(
+                    member.session_timeout if rebalance_timeout_ms == -1 else rebalance_timeout_ms
+                ),
+                session_timeout_ms=member.session_timeout,
+                protocol_type=value.protocol_type,
+                protocols=[(value.protocol or "", member.subscription)],
+                assignment=member.assignment,
+            )
+        )
+    group.refresh_subscribed_topics()
+    return group

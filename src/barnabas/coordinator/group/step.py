@@ -1,0 +1,71 @@
+"""One step of the group machine: what its handlers read, and what they gather.
+
+A step lives as long as one event is handled. Handlers change the group's unwritten state, set
+timers by key, and put records and answers here; the shard turns it into a `Decision`.
+"""
+
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Any, NamedTuple
+
+from barnabas.coordinator.decision import Answer, CoordinatorRecord, Decision, Moment, Waiter
+from barnabas.coordinator.group.config import GroupConfig
+from barnabas.coordinator.timers import TimerQueue
+
+
+class TimerKind(IntEnum):
+    """What is due."""
+
+    SESSION = 0
+    """A member was silent for its session time-out."""
+    JOIN = 1
+    """The time in which members may join is up."""
+    SYNC = 2
+    """The time in which members must ask for their assignment is up."""
+    UNSERVED_SESSION = 3
+    """A member of a group type that is not served here cannot have sent heartbeats."""
+
+
+class TimerKey(NamedTuple):
+    """One timer of one group or member."""
+
+    kind: TimerKind
+    group_id: str = ""
+    member_id: str = ""
+
+
+GroupTimers = TimerQueue[TimerKey]
+
+
+@dataclass(slots=True)
+class Client:
+    """Who sends a request. `host` is Kafka's text, as in `/127.0.0.1`."""
+
+    client_id: str
+    host: str
+    api_version: int
+
+
+@dataclass(slots=True)
+class Step:
+    """The inputs and the outcome of handling one event."""
+
+    now: Moment
+    config: GroupConfig
+    timers: GroupTimers
+    records: list[CoordinatorRecord] = field(default_factory=list)
+    answers: list[Answer] = field(default_factory=list)
+    continuation: Any = None
+
+    def answer(self, waiter: Waiter | None, response: Any) -> None:
+        """Answer a parked request, if there is one."""
+        if waiter is not None:
+            self.answers.append(Answer(waiter, response))
+
+    def schedule(self, key: TimerKey, delay_ms: int) -> None:
+        """Set or move a timer; it is never due within the same step."""
+        self.timers.schedule(key, self.now.monotonic_ms + max(delay_ms, 1))
+
+    def decide(self, response: Any = None) -> Decision:
+        """Everything gathered; the group's own state is already as the records will say."""
+        return Decision(self.records, response, self.answers, self.continuation, replays=False)

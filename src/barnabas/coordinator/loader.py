@@ -1,0 +1,38 @@
+"""Replay at load: the batches of a partition into its shard.
+
+Source: Kafka's CoordinatorLoaderImpl.
+"""
+
+import logging
+
+from barnabas.base.disk import Buffer
+from barnabas.coordinator.decision import Shard
+from barnabas.coordinator.record_codec import RecordTypes, decode_record
+from barnabas.protocol.records.batch import iterate_headers
+from barnabas.protocol.records.control import EndTxn, decode_control
+from barnabas.protocol.records.records import decode_records
+
+telemetry = logging.getLogger(__name__)
+
+
+def replay_batches(data: Buffer, shard: Shard, types: RecordTypes) -> int:
+    """Replay whole batches; return the offset after the last of them.
+
+    A record of an unknown type, from a later version, is left out with a warning. Raises
+    DecodeError (CorruptBatchError too) for what is malformed.
+    """
+    end_offset = 0
+    for position, header in iterate_headers(data):
+        end_offset = header.next_offset
+        for record in decode_records(data, position):
+            if header.is_control:
+                marker = decode_control(record)
+                if isinstance(marker, EndTxn):
+                    shard.replay_end_transaction(header.producer_id, marker.is_commit)
+                continue
+            decoded = decode_record(record, types)
+            if decoded is None:
+                telemetry.warning("record %d is of a type that is not known", record.offset)
+                continue
+            shard.replay(record.offset, header.producer_id, decoded)
+    return end_offset

@@ -1,0 +1,34 @@
+"""What the runtime needs of the log beneath it."""
+
+from collections.abc import Callable, Iterator
+from typing import Protocol
+
+from barnabas.base.disk import Buffer
+from barnabas.protocol.errors import ErrorCode
+
+
+class PartitionWriter(Protocol):
+    """The partitions of one internal topic, as their leader."""
+
+    def append(self, partition: int, batch: bytearray) -> int:
+        """Append one batch; return the offset after it. Offsets are patched into `batch`.
+
+        Raises CoordinatorWriteError, and then nothing was appended.
+        """
+
+    def when_committed(
+        self, partition: int, end_offset: int, callback: Callable[[ErrorCode], None]
+    ) -> None:
+        """Call back once everything before `end_offset` is committed, at once if it is.
+
+        The callback gets NONE, or why it cannot be known any more (leadership or disk lost).
+        """
+
+    def read_all(self, partition: int) -> Iterator[Buffer]:
+        """The partition from its start to its end, in parts of whole batches, bounded in size.
+
+        Raises CoordinatorWriteError where the partition cannot be read.
+        """
+
+    def batch_size_bytes_max(self, partition: int) -> int:
+        """The largest batch that the partition takes (`max.message.bytes`)."""

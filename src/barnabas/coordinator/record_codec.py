@@ -1,0 +1,76 @@
+"""Records of the internal topics to bytes and back.
+
+A key begins with the number of its record type, a value with its version (int16 each), and the
+message follows. Source: Kafka's CoordinatorRecordSerde.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from barnabas.coordinator.decision import CoordinatorRecord
+from barnabas.protocol.codec import decode, encode
+from barnabas.protocol.errors import DecodeError
+from barnabas.protocol.records.records import Record
+from barnabas.protocol.schema import Message
+
+RecordTypes = Mapping[int, tuple[type[Message], type[Message]]]
+"""Record type to the classes of its key and value."""
+
+KEY_VERSION = 0
+"""Every key has had one layout; a new one would be a new record type."""
+RECORD_OVERHEAD_BYTES = 32
+"""More than the lengths, deltas and attributes around a key and a value take."""
+
+
+def encode_record(record: CoordinatorRecord, timestamp_ms: int) -> Record:
+    """The record as it stands in a batch. Raises EncodeError for a message out of its bounds."""
+    key_type = type(record.key).SCHEMA.api_key
+    assert key_type is not None, f"{type(record.key).__name__} is no key of a record"
+    key = key_type.to_bytes(2, "big") + encode(record.key, KEY_VERSION)
+    value = None
+    if record.value is not None:
+        version = record.value_version
+        value = version.to_bytes(2, "big") + encode(record.value, version)
+    return Record(timestamp=timestamp_ms, key=key, value=value)
+
+
+def decode_record(record: Record, types: RecordTypes) -> CoordinatorRecord | None:
+    """The record of an internal topic; None for a type that is not among `types`.
+
+    Raises DecodeError for a key or value that is missing, malformed or of an unknown version.
+    """
+    key = record.key
+    if key is None or len(key) < 2:
+        raise DecodeError(f"record {record.offset} has no record type in its key")
+    classes = types.get(int.from_bytes(key[:2], "big", signed=True))
+    if classes is None:
+        return None
+    key_class, value_class = classes
+    key_message = decode(key_class, KEY_VERSION, key[2:])
+    value = record.value
+    if value is None:
+        return CoordinatorRecord(key_message, None)
+    if len(value) < 2:
+        raise DecodeError(f"record {record.offset} has a value without a version")
+    version = int.from_bytes(value[:2], "big", signed=True)
+    if not value_class.SCHEMA.versions.covers(version):
+        raise DecodeError(f"record {record.offset}: {value_class.__name__} version {version}")
+    return CoordinatorRecord(key_message, decode(value_class, version, value[2:]), version)
+
+
+def chunk_records(records: Sequence[Record], size_bytes_max: int) -> list[list[Record]]:
+    """Split records, in order, into runs that fit a batch each; a huge one stands alone."""
+    chunks: list[list[Record]] = []
+    room = 0
+    for record in records:
+        size = record_size_bytes(record)
+        if not chunks or size > room:
+            chunks.append([])
+            room = size_bytes_max
+        chunks[-1].append(record)
+        room -= size
+    return chunks
+
+
+def record_size_bytes(record: Record) -> int:
+    """An upper bound of what the record takes in a batch."""
+    return len(record.key or b"") + len(record.value or b"") + RECORD_OVERHEAD_BYTES
