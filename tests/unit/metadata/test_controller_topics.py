@@ -31,9 +31,7 @@ from barnabas.protocol.messages.metadata_records import (
 
 
 def topic(name: str, partitions: int = 1, factor: int = 1, **fields: Any) -> CreatableTopic:
-    return CreatableTopic(
-        name=name, num_partitions=partitions, replication_factor=factor, **fields
-    )
+    return CreatableTopic(name=name, num_partitions=partitions, replication_factor=factor, **fields)
 
 
 def assigned(name: str, *assignments: tuple[int, list[int]]) -> CreatableTopic:
@@ -109,9 +107,7 @@ def test_defaults_come_from_the_configuration() -> None:
 
 
 def test_validate_only_decides_and_changes_nothing(controller: Harness) -> None:
-    request = CreateTopicsRequest(
-        topics=[topic("good"), topic("bad", 1, 9)], validate_only=True
-    )
+    request = CreateTopicsRequest(topics=[topic("good"), topic("bad", 1, 9)], validate_only=True)
     good, bad = controller.do(request).topics
     assert good.error_code == 0
     assert bad.error_code == ErrorCode.INVALID_REPLICATION_FACTOR
