@@ -211,6 +211,7 @@ class Node:
         topic = image.topics.by_name.get(CONSUMER_OFFSETS)
         if topic is None:
             return
+        self.groups.partition_count = len(topic.partitions)
         for index, partition in topic.partitions.items():
             if partition.leader == self.config.node_id:
                 self.groups.load(index, partition.leader_epoch)
