@@ -54,6 +54,7 @@ from barnabas.protocol.messages.offset_fetch import (
 )
 from barnabas.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
+CONSUMER_OFFSETS = "__consumer_offsets"
 BATCHED_LEAVE_FROM_VERSION = 3
 NULLABLE_PROTOCOL_FROM_VERSION = 7
 
@@ -229,6 +230,9 @@ class GroupCoordinator:
     def on_topics_deleted(self, names: Iterable[str]) -> None:
         """Forget the offsets of topics that are gone, in every shard of this node."""
         topics = frozenset(names)
+        if CONSUMER_OFFSETS in topics:
+            for partition in self.runtime.partitions():
+                self.unload(partition)
         self._run_everywhere(
             "offsets of deleted topics", lambda shard, _waiter, _now: shard.topics_deleted(topics)
         )
