@@ -13,17 +13,26 @@ from barnabas.log.checkpoints import write_epochs
 from barnabas.log.names import LEADER_EPOCH_FILE
 
 if TYPE_CHECKING:
-    from barnabas.log.partition_log import PartitionLog
+    from barnabas.log.log_state import LogState
 
 
 class Flusher:
     """The flushes of one log."""
 
-    __slots__ = ("_dirty_since_ms", "_flight", "_log", "unsynced_dirs", "unsynced_paths")
+    __slots__ = (
+        "_dirty_since_ms",
+        "_flight",
+        "_flights_landed",
+        "_flights_started",
+        "_log",
+        "unsynced_dirs",
+        "unsynced_paths",
+    )
 
-    def __init__(self, log: "PartitionLog") -> None:
+    def __init__(self, log: "LogState") -> None:
         self._log = log
         self._flight: asyncio.Future[None] | None = None
+        self._flights_started = self._flights_landed = 0
         self._dirty_since_ms: int | None = None
         self.unsynced_paths: set[str] = set()
         """Files beside the active segment's that were written since the last flush."""
@@ -33,7 +42,11 @@ class Flusher:
     def is_needed(self) -> bool:
         """Whether anything may be lost in a power cut."""
         log = self._log
-        return log.recovery_point < log.log_end_offset or bool(self.unsynced_paths)
+        return (
+            log.recovery_point < log.log_end_offset
+            or bool(self.unsynced_paths)
+            or bool(self.unsynced_dirs)
+        )
 
     def is_due(self, now_ms: int) -> bool:
         """Whether to flush now: after a roll, and `flush.ms` after something was appended."""
@@ -49,18 +62,20 @@ class Flusher:
 
     async def flush(self) -> None:
         """Return once all that is in the log now is on the medium. Raises LogDirFailure."""
-        log = self._log
-        target = log.log_end_offset
-        while log.recovery_point < target or self.unsynced_paths:
-            log.log_directory.check_online()
+        if not self.is_needed:
+            return
+        wanted = self._flights_started + 1  # one under way may have left without us
+        while self._flights_landed < wanted:
+            self._log.log_directory.check_online()
             if self._flight is None:
+                self._flights_started += 1
                 self._flight = asyncio.ensure_future(self._flush_once())
                 self._flight.add_done_callback(self._landed)
             await asyncio.shield(self._flight)
-            target = min(target, log.log_end_offset)
 
     def _landed(self, flight: "asyncio.Future[None]") -> None:
         self._flight = None
+        self._flights_landed += 1
         if not flight.cancelled():
             flight.exception()  # every waiter has got it; nobody may have waited
 

@@ -18,7 +18,9 @@ from barnabas.log.names import (
     DELETED_SUFFIX,
     INDEX_SUFFIX,
     KRAFT_SNAPSHOT_DELETED_SUFFIX,
+    LEADER_EPOCH_FILE,
     LOG_SUFFIX,
+    PARTITION_METADATA_FILE,
     SEGMENT_SUFFIXES,
     SWAP_SUFFIX,
     TIME_INDEX_SUFFIX,
@@ -110,7 +112,7 @@ def _open(
         topic_id = ZERO_UUID
     log = PartitionLog(log_directory, directory, topic_partition, topic_id, config)
     finish_swaps(log_directory, directory, report)
-    _load_segments(log, report)
+    damaged = _load_segments(log, report)
     log.log_start_offset = max(log_start_offset, log.segments[0].base_offset if log.segments else 0)
     try:
         log.epochs = LeaderEpochs(read_epochs(disk, directory))
@@ -119,10 +121,10 @@ def _open(
         is_clean, recovery_point = False, 0  # the batches know their epochs
     if not log.segments:
         _start_empty(log, log.log_start_offset)
-    damaged = first_damaged_txn_index(log)
+    if damaged is None:
+        damaged = first_damaged_txn_index(log)
     if damaged is not None:
         is_clean, recovery_point = False, min(recovery_point, damaged)
-        report.indexes_rebuilt.append(damaged)
     if is_clean:
         end_offset = log.segments[-1].next_offset()
     else:
@@ -147,6 +149,11 @@ def _open(
         load_producers(log, end_offset, is_clean=True)
     else:
         log.take_snapshot(end_offset)
+        # Who knows what the process before us had synced: names, at least, not.
+        log.flusher.unsynced_dirs.update((directory, log_directory.path))
+        for name in (PARTITION_METADATA_FILE, LEADER_EPOCH_FILE):
+            if disk.exists(f"{directory}/{name}"):
+                log.flusher.unsynced_paths.add(f"{directory}/{name}")
     log.producers.expire(log_directory.clock.now_ms(), producer_id_expiration_ms)
     report.tell()
     return log, report
@@ -165,12 +172,16 @@ def _start_empty(log: PartitionLog, offset: int) -> None:
     log.flusher.unsynced_paths.add(log.active.log_path)
 
 
-def _load_segments(log: PartitionLog, report: RecoveryReport) -> None:
-    """Make a segment of every `.log` file; rebuild its indexes if one of them is missing."""
+def _load_segments(log: PartitionLog, report: RecoveryReport) -> int | None:
+    """Make a segment of every `.log` file; rebuild its indexes if one of them is missing.
+
+    Returns the base offset of the first that cannot even be walked, None if all can.
+    """
     log_directory = log.log_directory
     disk, files = log_directory.disk, log_directory.files
     names = set(disk.list(log.directory))
     now_ms = log_directory.clock.now_ms()
+    damaged = None
     for name in sorted(names):
         base_offset = parse_offset(name, LOG_SUFFIX)
         if base_offset is None:
@@ -185,11 +196,15 @@ def _load_segments(log: PartitionLog, report: RecoveryReport) -> None:
         segment = Segment(
             files, log.directory, base_offset, size_bytes=size_bytes, created_ms=now_ms
         )
+        log.segments.append(segment)
         stem = name.removesuffix(LOG_SUFFIX)
         if stem + INDEX_SUFFIX not in names or stem + TIME_INDEX_SUFFIX not in names:
-            segment.rebuild_indexes(log.config.index_interval_bytes)
             report.indexes_rebuilt.append(base_offset)
-        log.segments.append(segment)
+            try:
+                segment.rebuild_indexes(log.config.index_interval_bytes)
+            except CorruptBatchError:
+                damaged = base_offset if damaged is None else damaged
+    return damaged
 
 
 def finish_swaps(log_directory: LogDirectory, directory: str, report: RecoveryReport) -> None:

@@ -25,9 +25,11 @@ class LogDirectory:
     __slots__ = (
         "_deletions",
         "_on_offline",
+        "checkpoint",
         "clock",
         "disk",
         "files",
+        "is_checkpoint_stale",
         "is_offline",
         "path",
         "tail_budget",
@@ -49,6 +51,10 @@ class LogDirectory:
         self.files = files if files is not None else FileCache(disk)
         self.tail_budget = tail_budget if tail_budget is not None else TailBudget()
         self.is_offline = False
+        self.checkpoint: Callable[[LogDirectory], None] | None = None
+        """Writes and syncs the offset checkpoints of the directory. Raises OSError."""
+        self.is_checkpoint_stale = False
+        """Whether they name a log that is gone, and whose offsets a new one must not inherit."""
         self._on_offline = on_offline
         self._deletions: list[tuple[int, str]] = []
 
@@ -66,6 +72,12 @@ class LogDirectory:
         """Raise LogDirFailure if the directory has failed."""
         if self.is_offline:
             raise LogDirFailure(self.path)
+
+    def renew_checkpoint(self) -> None:
+        """Bring the checkpoints up to date before something that they must not outlive."""
+        if self.checkpoint is not None:
+            self.checkpoint(self)
+        self.is_checkpoint_stale = False
 
     def delete_later(self, path: str, delay_ms: int) -> None:
         """Remove a file or directory (renamed already, so that nobody takes it for alive)."""

@@ -5,16 +5,14 @@ timestamp in their header, and the first that reaches far enough is decoded. Sou
 UnifiedLog.fetchOffsetByTimestamp; KIP-33, 79, 734.
 """
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from barnabas.log.batch_walk import read_batch, walk_headers
 from barnabas.log.errors import CorruptIndexError
+from barnabas.log.log_state import LogState
 from barnabas.log.segment import Segment
 from barnabas.protocol.records.batch import NO_TIMESTAMP, CorruptBatchError
 from barnabas.protocol.records.records import decode_records
-
-if TYPE_CHECKING:
-    from barnabas.log.partition_log import PartitionLog
 
 
 class FoundOffset(NamedTuple):
@@ -25,7 +23,7 @@ class FoundOffset(NamedTuple):
     leader_epoch: int
 
 
-def find_by_timestamp(log: "PartitionLog", timestamp: int, end_offset: int) -> FoundOffset | None:
+def find_by_timestamp(log: LogState, timestamp: int, end_offset: int) -> FoundOffset | None:
     """The first record before `end_offset` whose timestamp is at or after `timestamp`."""
     for segment in log.segments:
         if segment.base_offset >= end_offset:
@@ -59,7 +57,7 @@ def _scan(segment: Segment, position: int, timestamp: int, start_offset: int) ->
     return None
 
 
-def find_max_timestamp(log: "PartitionLog", end_offset: int) -> FoundOffset | None:
+def find_max_timestamp(log: LogState, end_offset: int) -> FoundOffset | None:
     """The first record with the greatest timestamp of the log (KIP-734).
 
     None if the log is empty, has no timestamps, or that record is not before `end_offset`.

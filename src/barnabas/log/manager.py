@@ -84,6 +84,8 @@ class LogManager:
             )
             for path in self.log_dirs
         }
+        for directory in self._directories.values():
+            directory.checkpoint = self._sync_checkpoints
 
     def __iter__(self) -> Iterator[PartitionLog]:
         return iter(list(self._logs.values()))
@@ -174,6 +176,10 @@ class LogManager:
                 )
                 self._logs[topic_partition] = log
                 reports.append(report)
+        directory.is_checkpoint_stale = any(
+            topic_partition not in self._logs
+            for topic_partition in (*recovery_points, *start_offsets, *high_watermarks)
+        )
 
     def _config_of(self, topic: str) -> LogConfig:
         return self._default_config if self._topic_config is None else self._topic_config(topic)
@@ -209,7 +215,13 @@ class LogManager:
         Raises LogDirFailure if the directory fails, or none is left.
         """
         assert topic_partition not in self._logs, topic_partition
-        log = create_log(self._choose(directory_id), topic_partition, topic_id, config)
+        directory = self._choose(directory_id)
+        if directory.is_checkpoint_stale:
+            try:
+                directory.renew_checkpoint()
+            except OSError as error:
+                raise directory.fail(error) from error
+        log = create_log(directory, topic_partition, topic_id, config)
         self._logs[topic_partition] = log
         return log
 
@@ -237,6 +249,7 @@ class LogManager:
         if log is None:
             return
         directory = log.log_directory
+        directory.is_checkpoint_stale = True
         log.close(clean=False)
         directory.check_online()
         name = marked_directory_name(topic_partition, uuid4().hex, DELETE_DIR_SUFFIX)
@@ -283,19 +296,21 @@ class LogManager:
 
     def checkpoint_step(self) -> None:
         """Write the offset checkpoints of every directory."""
-        self._checkpoint(sync=False)
+        self._checkpoint_all(sync=False)
 
-    def _checkpoint(self, *, sync: bool) -> None:
-        for path, directory in self._directories.items():
-            if directory.is_offline:
-                continue
-            logs = [log for log in self._logs.values() if log.log_directory is directory]
-            try:
-                self._write_checkpoints(path, logs, sync=sync)
-            except OSError as error:
-                telemetry.error("%s", directory.fail(error))
+    def _checkpoint_all(self, *, sync: bool) -> None:
+        for directory in self._directories.values():
+            if not directory.is_offline:
+                try:
+                    self._write_checkpoints(directory, sync=sync)
+                except OSError as error:
+                    telemetry.error("%s", directory.fail(error))
 
-    def _write_checkpoints(self, path: str, logs: list[PartitionLog], *, sync: bool) -> None:
+    def _sync_checkpoints(self, directory: LogDirectory) -> None:
+        self._write_checkpoints(directory, sync=True)
+
+    def _write_checkpoints(self, directory: LogDirectory, *, sync: bool) -> None:
+        logs = [log for log in self._logs.values() if log.log_directory is directory]
         for name, offsets in (
             (RECOVERY_POINT_FILE, {log.topic_partition: log.recovery_point for log in logs}),
             (HIGH_WATERMARK_FILE, {log.topic_partition: log.high_watermark for log in logs}),
@@ -309,7 +324,7 @@ class LogManager:
                 },
             ),
         ):
-            write_offsets(self._disk, f"{path}/{name}", offsets, sync=sync)
+            write_offsets(self._disk, f"{directory.path}/{name}", offsets, sync=sync)
 
     def delete_step(self, now_ms: int) -> int:
         """Remove what `file.delete.delay.ms` has passed for; returns how many went."""
@@ -328,7 +343,7 @@ class LogManager:
                 log.close(clean=True)
             except LogDirFailure as failure:
                 telemetry.error("%s was not closed: %s", log.topic_partition, failure)
-        self._checkpoint(sync=True)
+        self._checkpoint_all(sync=True)
         for path, directory in self._directories.items():
             if not directory.is_offline:
                 try:

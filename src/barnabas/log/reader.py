@@ -5,15 +5,11 @@ segment. Where it ended is remembered for a few readers, so that one who goes on
 no look-up in the index.
 """
 
-from typing import TYPE_CHECKING
-
 from barnabas.base.disk import Buffer, FileRange
 from barnabas.log.batch_walk import walk_headers
+from barnabas.log.log_state import LogState
+from barnabas.log.segment import Segment
 from barnabas.protocol.errors import ErrorCode
-
-if TYPE_CHECKING:
-    from barnabas.log.partition_log import PartitionLog
-    from barnabas.log.segment import Segment
 
 HINTS_MAX = 8
 SMALL_READ_BYTES = 4096
@@ -42,7 +38,7 @@ class ReadResult:
 
 
 def read_segments(
-    log: "PartitionLog", offset: int, max_bytes: int, max_offset: int, min_one_batch: bool
+    log: LogState, offset: int, max_bytes: int, max_offset: int, min_one_batch: bool
 ) -> ReadResult:
     """Read what is not in memory (any more). Raises OSError."""
     hint = log.read_hints.pop(offset, None)
@@ -85,7 +81,7 @@ def read_segments(
     return ReadResult(ErrorCode.NONE, [part], size, next_offset)
 
 
-def _find(log: "PartitionLog", offset: int) -> "tuple[Segment, int, int] | None":
+def _find(log: LogState, offset: int) -> tuple[Segment, int, int] | None:
     """Segment, position and size of the first batch that ends at or after `offset`.
 
     Compaction may have left the rest of a segment, or whole segments, without it.
@@ -98,7 +94,7 @@ def _find(log: "PartitionLog", offset: int) -> "tuple[Segment, int, int] | None"
     return None
 
 
-def _size_at(segment: "Segment", position: int) -> int:
+def _size_at(segment: Segment, position: int) -> int:
     for _, header in walk_headers(segment.file(), position, segment.size_bytes):
         return header.size_bytes
     return 0

@@ -8,22 +8,19 @@ Source: Kafka's LogLoader and LogSegment.recover.
 
 import logging
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from barnabas.base.disk import Buffer
 from barnabas.base.ids import TopicPartition
 from barnabas.log.batch_walk import stream_batches
 from barnabas.log.errors import CorruptIndexError
 from barnabas.log.index.txn_index import AbortedTransaction, read_aborted
+from barnabas.log.log_state import LogState
 from barnabas.log.producers.loading import load_producers
 from barnabas.log.producers.replay import record_batch
 from barnabas.log.retention import drop_snapshots, remove_segments
 from barnabas.log.segment import RELATIVE_OFFSET_MAX, Segment
 from barnabas.protocol.errors import DecodeError
 from barnabas.protocol.records.batch import BatchHeader, CorruptBatchError, check_crc
-
-if TYPE_CHECKING:
-    from barnabas.log.partition_log import PartitionLog
 
 telemetry = logging.getLogger(__name__)
 
@@ -51,7 +48,7 @@ class RecoveryReport:
 
     def tell(self) -> None:
         """Write down what is worth knowing."""
-        if self.is_loss:
+        if self.cut_at_offset is not None:
             telemetry.warning(
                 "%s: cut %d bytes and %d segments from offset %s on: %s",
                 self.directory,
@@ -68,7 +65,7 @@ class RecoveryReport:
             telemetry.info("%s: removed %s", self.directory, ", ".join(self.files_removed))
 
 
-def recover(log: "PartitionLog", from_offset: int, report: RecoveryReport) -> int:
+def recover(log: LogState, from_offset: int, report: RecoveryReport) -> int:
     """Scan from the segment that holds `from_offset` on; returns the end of the log.
 
     Raises OSError.
@@ -82,22 +79,42 @@ def recover(log: "PartitionLog", from_offset: int, report: RecoveryReport) -> in
     next_offset = base_offset
     for index, segment in enumerate(unflushed):
         if index:
-            next_offset = max(next_offset, segment.base_offset)
             log.take_snapshot(segment.base_offset)
-        next_offset = _recover_segment(log, segment, report)
+        next_offset, is_dense = _recover_segment(log, segment, report)
         report.segments_scanned += 1
-        if report.is_loss:
-            dropped = unflushed[index + 1 :]
-            report.segments_dropped = len(dropped)
-            report.bytes_cut += sum(segment.size_bytes for segment in dropped)
+        rest = unflushed[index + 1 :]
+        if rest and not report.is_loss:
+            _check_continuation(log, rest[0].base_offset, next_offset, is_dense, report)
+        if report.cut_at_offset is not None:
+            report.segments_dropped = len(rest)
+            report.bytes_cut += sum(dropped.size_bytes for dropped in rest)
             del log.segments[start + index + 1 :]
-            remove_segments(log, dropped)
+            remove_segments(log, rest)
             break
     return next_offset
 
 
-def _recover_segment(log: "PartitionLog", segment: Segment, report: RecoveryReport) -> int:
-    """Scan one segment, cut it at the first damage; returns the offset after its last batch."""
+def _check_continuation(
+    log: LogState, base_offset: int, next_offset: int, is_dense: bool, report: RecoveryReport
+) -> None:
+    """Whether the segment at `base_offset` may follow one that ends before `next_offset`.
+
+    Of two files that were not synced the later may survive and the end of the earlier not, and
+    a truncated segment come back. Compaction leaves gaps too: they are left alone where the
+    topic is compacted, or was, as gaps within the segment before show.
+    """
+    if base_offset < next_offset or (
+        base_offset > next_offset and is_dense and not log.config.is_compacted
+    ):
+        report.cut_at_offset = next_offset
+        report.cut_reason = f"the next segment starts at offset {base_offset}"
+
+
+def _recover_segment(log: LogState, segment: Segment, report: RecoveryReport) -> tuple[int, bool]:
+    """Scan one segment and cut it at the first damage.
+
+    Returns (the offset after its last batch, whether every offset before it is there).
+    """
     segment.start_rebuild()
     disk = log.log_directory.disk
     if disk.exists(segment.txn_index_path):
@@ -107,6 +124,7 @@ def _recover_segment(log: "PartitionLog", segment: Segment, report: RecoveryRepo
     next_offset = segment.base_offset
     valid = 0
     reason = ""
+    is_dense = True
     file = segment.file()
     try:
         for position, header, buffer, at in stream_batches(file, 0, segment.size_bytes):
@@ -114,18 +132,27 @@ def _recover_segment(log: "PartitionLog", segment: Segment, report: RecoveryRepo
             _record(log, segment, header, buffer, at)
             segment.note_recovered(position, header, interval)
             valid = position + header.size_bytes
+            if header.base_offset != next_offset or (
+                header.record_count != header.last_offset_delta + 1
+            ):
+                is_dense = False
             next_offset = header.next_offset
     except DecodeError as error:
         reason = str(error)
     damaged = segment.size_bytes - valid
     if damaged:
         file.truncate(valid)
+        file.fsync()  # what was cut must not come back once more was appended
         segment.size_bytes = valid
         report.bytes_cut += damaged
         report.cut_at_offset = next_offset
         report.cut_reason = reason or "the last batch is cut off"
     segment.finish_rebuild()
-    return next_offset
+    unsynced = log.flusher.unsynced_paths
+    unsynced.update((segment.offset_index.path, segment.time_index.path))
+    if disk.exists(segment.txn_index_path):
+        unsynced.add(segment.txn_index_path)
+    return next_offset, is_dense
 
 
 def _check(
@@ -142,9 +169,7 @@ def _check(
         raise CorruptBatchError(f"last offset delta {header.last_offset_delta} is impossible")
 
 
-def _record(
-    log: "PartitionLog", segment: Segment, header: BatchHeader, buffer: Buffer, at: int
-) -> None:
+def _record(log: LogState, segment: Segment, header: BatchHeader, buffer: Buffer, at: int) -> None:
     epoch = header.partition_leader_epoch
     if epoch > log.epochs.latest_epoch:
         log.epochs.assign(epoch, header.base_offset)
@@ -154,7 +179,7 @@ def _record(
             segment.append_aborted(AbortedTransaction(*completed[:4]))
 
 
-def first_damaged_txn_index(log: "PartitionLog") -> int | None:
+def first_damaged_txn_index(log: LogState) -> int | None:
     """Base offset of the first segment whose transaction index cannot be true."""
     for segment in log.segments:
         try:

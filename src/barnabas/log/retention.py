@@ -6,19 +6,16 @@ Source: Kafka's UnifiedLog.deleteOldSegments, truncateTo and truncateFullyAndSta
 
 import logging
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from barnabas.log.log_state import LogState
 from barnabas.log.names import DELETED_SUFFIX, SNAPSHOT_SUFFIX, offset_file, parse_offset
 from barnabas.log.producers.loading import load_producers
 from barnabas.log.segment import Segment
 
-if TYPE_CHECKING:
-    from barnabas.log.partition_log import PartitionLog
-
 telemetry = logging.getLogger(__name__)
 
 
-def apply(log: "PartitionLog", now_ms: int, high_watermark: int) -> int:
+def apply(log: LogState, now_ms: int, high_watermark: int) -> int:
     """Drop segments below the log start, over `retention.bytes`, older than `retention.ms`."""
     config = log.config
     count = _drop_first(log, _count_below_start(log, high_watermark), "below the log start offset")
@@ -34,12 +31,12 @@ def apply(log: "PartitionLog", now_ms: int, high_watermark: int) -> int:
     return count
 
 
-def _count_below_start(log: "PartitionLog", high_watermark: int) -> int:
+def _count_below_start(log: LogState, high_watermark: int) -> int:
     limit = min(log.log_start_offset, high_watermark)
     return sum(segment.base_offset <= limit for segment in log.segments[1:])
 
 
-def _count_over_size(log: "PartitionLog", high_watermark: int) -> int:
+def _count_over_size(log: LogState, high_watermark: int) -> int:
     excess = log.size_bytes - log.config.retention_bytes
     count = 0
     for segment in log.segments:
@@ -50,7 +47,7 @@ def _count_over_size(log: "PartitionLog", high_watermark: int) -> int:
     return count
 
 
-def _count_over_age(log: "PartitionLog", now_ms: int, high_watermark: int) -> int:
+def _count_over_age(log: LogState, now_ms: int, high_watermark: int) -> int:
     count = 0
     for segment in log.segments:
         if not _may_go(log, segment, high_watermark):
@@ -64,11 +61,11 @@ def _count_over_age(log: "PartitionLog", now_ms: int, high_watermark: int) -> in
     return count
 
 
-def _may_go(log: "PartitionLog", segment: Segment, high_watermark: int) -> bool:
+def _may_go(log: LogState, segment: Segment, high_watermark: int) -> bool:
     return segment.size_bytes > 0 and log.end_offset_of(segment) <= high_watermark
 
 
-def _drop_first(log: "PartitionLog", count: int, reason: str) -> int:
+def _drop_first(log: LogState, count: int, reason: str) -> int:
     """Drop the first `count` segments; the last of all is replaced by an empty one."""
     if not count:
         return 0
@@ -88,14 +85,14 @@ def _drop_first(log: "PartitionLog", count: int, reason: str) -> int:
     return count
 
 
-def raise_log_start(log: "PartitionLog", offset: int) -> None:
+def raise_log_start(log: LogState, offset: int) -> None:
     """Let the log start at `offset`, if it does not start later already."""
     if offset > log.log_start_offset:
         log.log_start_offset = offset
         log.epochs.truncate_from_start(offset)
 
 
-def remove_segments(log: "PartitionLog", segments: Sequence[Segment]) -> None:
+def remove_segments(log: LogState, segments: Sequence[Segment]) -> None:
     """Rename the files of segments that are out of the log already, and remove them later."""
     disk = log.log_directory.disk
     log.read_hints.clear()
@@ -117,7 +114,7 @@ def remove_segments(log: "PartitionLog", segments: Sequence[Segment]) -> None:
     log.flusher.unsynced_dirs.add(log.directory)
 
 
-def truncate_to(log: "PartitionLog", offset: int) -> None:
+def truncate_to(log: LogState, offset: int) -> None:
     """Drop `offset` and all after it."""
     if offset >= log.log_end_offset:
         log.epochs.truncate_from_end(log.log_end_offset)
@@ -128,6 +125,7 @@ def truncate_to(log: "PartitionLog", offset: int) -> None:
     telemetry.info("%s: truncating from %d to %d", log.topic_partition, log.log_end_offset, offset)
     log.truncation_count += 1
     log.tail.clear(offset)
+    _lower_recovery_point(log, offset)
     keep = log.segment_index(offset) + 1
     dropped = log.segments[keep:]
     del log.segments[keep:]
@@ -139,11 +137,12 @@ def truncate_to(log: "PartitionLog", offset: int) -> None:
     rebuild_producers(log)
 
 
-def truncate_fully_and_start_at(log: "PartitionLog", offset: int) -> None:
+def truncate_fully_and_start_at(log: LogState, offset: int) -> None:
     """Drop everything and start an empty log at `offset`."""
     telemetry.info("%s: starting anew at %d", log.topic_partition, offset)
     log.truncation_count += 1
     log.tail.clear(offset)
+    _lower_recovery_point(log, offset)
     dropped, log.segments = log.segments, []
     remove_segments(log, dropped)
     drop_snapshots(log, -1)
@@ -159,14 +158,23 @@ def truncate_fully_and_start_at(log: "PartitionLog", offset: int) -> None:
     log.producers.snapshot_offset = 0
 
 
-def _end_at(log: "PartitionLog", offset: int) -> None:
+def _lower_recovery_point(log: LogState, offset: int) -> None:
+    """Have the checkpoint say so before anything else is written at `offset`.
+
+    Recovery would otherwise trust what is appended there and never reached the medium.
+    """
+    if offset < log.recovery_point:
+        log.recovery_point = offset
+        log.log_directory.renew_checkpoint()
+
+
+def _end_at(log: LogState, offset: int) -> None:
     log.log_end_offset = offset
     log.log_start_offset = min(log.log_start_offset, offset)
-    log.recovery_point = min(log.recovery_point, offset)
     log.high_watermark = min(log.high_watermark, offset)
 
 
-def drop_snapshots(log: "PartitionLog", above: int) -> None:
+def drop_snapshots(log: LogState, above: int) -> None:
     """Remove the producer snapshots of offsets above `above`."""
     disk = log.log_directory.disk
     for name in disk.list(log.directory):
@@ -178,7 +186,7 @@ def drop_snapshots(log: "PartitionLog", above: int) -> None:
             log.flusher.forget(path)
 
 
-def rebuild_producers(log: "PartitionLog") -> None:
+def rebuild_producers(log: LogState) -> None:
     """Bring the producers' state to what the log holds now."""
     drop_snapshots(log, log.log_end_offset)
     load_producers(log, log.log_end_offset)

@@ -305,7 +305,9 @@ class Segment:
         self.offset_index.truncate_to(offset)
         self.time_index.truncate_to(offset)
         if found is not None:
-            self.file().truncate(found[0])
+            file = self.file()
+            file.truncate(found[0])
+            file.fsync()  # what is dropped must not come back once more was appended
             self.size_bytes = found[0]
         self.max_timestamp = None
         self._bytes_since_entry = 0

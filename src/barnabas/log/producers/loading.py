@@ -4,21 +4,18 @@ Source: Kafka's ProducerStateManager.truncateAndReload and UnifiedLog.rebuildPro
 """
 
 import logging
-from typing import TYPE_CHECKING
 
 from barnabas.log.batch_walk import read_batch, walk_headers
 from barnabas.log.errors import CorruptSnapshotError
+from barnabas.log.log_state import LogState
 from barnabas.log.names import SNAPSHOT_SUFFIX, offset_file, parse_offset
 from barnabas.log.producers.replay import record_batch
 from barnabas.log.producers.snapshot import parse_snapshot
 
-if TYPE_CHECKING:
-    from barnabas.log.partition_log import PartitionLog
-
 telemetry = logging.getLogger(__name__)
 
 
-def load_producers(log: "PartitionLog", end_offset: int, *, is_clean: bool = False) -> None:
+def load_producers(log: LogState, end_offset: int, *, is_clean: bool = False) -> None:
     """Make the state that holds at `end_offset`. Raises OSError.
 
     After a clean shutdown without any snapshot there are no producers: the log was not scanned
@@ -29,7 +26,7 @@ def load_producers(log: "PartitionLog", end_offset: int, *, is_clean: bool = Fal
         _replay(log, start_offset, end_offset)
 
 
-def snapshot_offsets(log: "PartitionLog") -> list[int]:
+def snapshot_offsets(log: LogState) -> list[int]:
     """The offsets of the snapshots in the log's directory, ascending."""
     found = (
         parse_offset(name, SNAPSHOT_SUFFIX) for name in log.log_directory.disk.list(log.directory)
@@ -37,7 +34,7 @@ def snapshot_offsets(log: "PartitionLog") -> list[int]:
     return sorted(offset for offset in found if offset is not None)
 
 
-def _load_snapshot(log: "PartitionLog", end_offset: int) -> tuple[int, bool]:
+def _load_snapshot(log: LogState, end_offset: int) -> tuple[int, bool]:
     """Load the newest good snapshot: (its offset or the log start, whether there was one)."""
     state = log.producers
     disk = log.log_directory.disk
@@ -59,7 +56,7 @@ def _load_snapshot(log: "PartitionLog", end_offset: int) -> tuple[int, bool]:
     return log.log_start_offset, False
 
 
-def _replay(log: "PartitionLog", start_offset: int, end_offset: int) -> None:
+def _replay(log: LogState, start_offset: int, end_offset: int) -> None:
     """Record the batches in [start_offset, end_offset)."""
     if start_offset >= end_offset:
         return
@@ -79,7 +76,7 @@ def _replay(log: "PartitionLog", start_offset: int, end_offset: int) -> None:
                 record_batch(log.producers, header, data, 0)
 
 
-def drop_stray_snapshots(log: "PartitionLog") -> None:
+def drop_stray_snapshots(log: LogState) -> None:
     """Keep the snapshots at the start of a segment, and the newest above all segments."""
     bases = {segment.base_offset for segment in log.segments}
     offsets = snapshot_offsets(log)

@@ -1,0 +1,308 @@
+"""Appending to a log.
+
+The order: the batch is checked, its producer's state is consulted, offsets are patched in place,
+one write puts it into the active segment, and only then is anything else changed. A failing
+write leaves the log as it was, and takes the log directory offline. Source: Kafka's UnifiedLog.
+"""
+
+from zlib import crc32
+
+from barnabas.base.disk import Buffer
+from barnabas.log.config import LogConfig
+from barnabas.log.errors import LogDirFailure
+from barnabas.log.index.txn_index import AbortedTransaction
+from barnabas.log.log_state import LogState
+from barnabas.log.producers.replay import check_coordinator_batch, record_batch
+from barnabas.log.producers.state import CompletedTransaction
+from barnabas.log.validator import (
+    AppendOrigin,
+    RecordErrors,
+    Rejection,
+    prepare_client_batch,
+)
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.records.batch import (
+    NO_TIMESTAMP,
+    BatchHeader,
+    CorruptBatchError,
+    TimestampType,
+    check_crc,
+    iterate_headers,
+    patch,
+    read_header,
+)
+
+NO_OFFSET = -1
+_CLIENT = AppendOrigin.CLIENT
+
+
+class AppendResult:
+    """What became of an append.
+
+    With an `error` nothing was stored. `is_duplicate`: it was stored before, at these offsets.
+    `log_append_time_ms` is -1 unless the topic's timestamps are the broker's.
+    """
+
+    __slots__ = (
+        "error",
+        "first_offset",
+        "is_duplicate",
+        "last_offset",
+        "log_append_time_ms",
+        "message",
+        "record_errors",
+    )
+
+    def __init__(
+        self,
+        error: ErrorCode,
+        first_offset: int = NO_OFFSET,
+        last_offset: int = NO_OFFSET,
+        log_append_time_ms: int = NO_TIMESTAMP,
+        is_duplicate: bool = False,
+        message: str | None = None,
+        record_errors: RecordErrors | None = None,
+    ) -> None:
+        self.error = error
+        self.first_offset = first_offset
+        self.last_offset = last_offset
+        self.log_append_time_ms = log_append_time_ms
+        self.is_duplicate = is_duplicate
+        self.message = message
+        self.record_errors: RecordErrors = record_errors if record_errors is not None else []
+
+
+class AppendableLog(LogState):
+    """The writing side of a log."""
+
+    __slots__ = ()
+
+    def append_as_leader(
+        self,
+        data: Buffer,
+        *,
+        leader_epoch: int,
+        now_ms: int,
+        origin: AppendOrigin = _CLIENT,
+        verify_crc: bool = True,
+    ) -> AppendResult:
+        """Validate and append; offsets and epoch are patched into `data` in place.
+
+        A client's `data` is one batch, a coordinator's or the quorum leader's any number. `data`
+        belongs to the log from now on and must not be changed.
+        """
+        if self.log_directory.is_offline:
+            raise LogDirFailure(self.log_directory.path)
+        if isinstance(data, bytes):
+            data = bytearray(data)
+        if origin is not _CLIENT:
+            return self._append_trusted(data, leader_epoch, now_ms, origin)
+        config = self.config
+        try:
+            header = read_header(data)
+            size = len(data)
+            if header.batch_length + 12 != size:
+                return _rejected(ErrorCode.INVALID_RECORD, "the data is not exactly one batch")
+            if size > config.max_message_bytes or size > config.segment_bytes:
+                return _too_large(size, config)
+            prepared = prepare_client_batch(data, header, config, now_ms, verify_crc=verify_crc)
+        except CorruptBatchError as error:
+            return _rejected(error.error, str(error))
+        if isinstance(prepared, Rejection):
+            return _rejected(prepared.error, prepared.message, prepared.record_errors)
+        data, header = prepared
+        producer_id = header.producer_id
+        if producer_id >= 0:
+            duplicate = self.producers.find_duplicate(header)
+            if duplicate is not None:
+                return AppendResult(
+                    ErrorCode.NONE,
+                    duplicate.first_offset,
+                    duplicate.last_offset,
+                    duplicate.timestamp
+                    if config.timestamp_type is TimestampType.LOG_APPEND_TIME
+                    else NO_TIMESTAMP,
+                    is_duplicate=True,
+                )
+            refused = self.producers.check(header, with_sequence=True)
+            if refused:
+                return self._refuse_producer(refused, header)
+        first_offset = self.log_end_offset
+        last_offset = first_offset + header.last_offset_delta
+        patch(data, 0, first_offset, leader_epoch)
+        max_timestamp = header.max_timestamp
+        self._write(data, len(data), first_offset, last_offset, max_timestamp, last_offset, now_ms)
+        if leader_epoch != self.epochs.latest_epoch and leader_epoch >= 0:
+            self.epochs.assign(leader_epoch, first_offset)
+        if producer_id >= 0:
+            self.producers.record_data(header, first_offset, max_timestamp)
+        self.tail.append(data, last_offset + 1)
+        return AppendResult(
+            ErrorCode.NONE,
+            first_offset,
+            last_offset,
+            now_ms if config.timestamp_type is TimestampType.LOG_APPEND_TIME else NO_TIMESTAMP,
+        )
+
+    def _append_trusted(
+        self, data: bytearray | memoryview, leader_epoch: int, now_ms: int, origin: AppendOrigin
+    ) -> AppendResult:
+        """Append what this node made itself: any number of batches, by one write or not at all."""
+        try:
+            headers = list(iterate_headers(data))
+        except CorruptBatchError as error:
+            return _rejected(error.error, str(error))
+        if not headers:
+            return _rejected(ErrorCode.INVALID_RECORD, "there is no batch")
+        offset = self.log_end_offset
+        for position, header in headers:
+            if (
+                header.size_bytes > self.config.max_message_bytes
+                and origin is not AppendOrigin.RAFT
+            ):
+                return _too_large(header.size_bytes, self.config)
+            if header.producer_id >= 0:
+                refused = check_coordinator_batch(self.producers, header, data, position)
+                if refused:
+                    return self._refuse_producer(refused, header)
+        for position, header in headers:
+            patch(data, position, offset, leader_epoch)
+            offset += header.last_offset_delta + 1
+        return self._append_patched(data, list(iterate_headers(data)), now_ms)
+
+    def append_as_follower(self, data: Buffer) -> AppendResult:
+        """Append batches as the leader stored them, with its offsets and epochs.
+
+        A batch cut off at the end is left out. Returns CORRUPT_MESSAGE for a bad batch, and
+        OFFSET_OUT_OF_RANGE for offsets that do not go on from this log's end.
+        """
+        self.log_directory.check_online()
+        next_offset = self.log_end_offset
+        headers: list[tuple[int, BatchHeader]] = []
+        try:
+            for position, header in iterate_headers(data, allow_partial_tail=True):
+                if not check_crc(data, position, header):
+                    return _rejected(ErrorCode.CORRUPT_MESSAGE, "a batch fails its CRC")
+                # The first batch may start earlier if this log is empty: the leader's log start
+                # can lie in the middle of a batch.
+                is_first = not headers and self.log_end_offset == self.log_start_offset
+                if header.base_offset < next_offset and not (
+                    is_first and header.last_offset >= next_offset
+                ):
+                    return _rejected(
+                        ErrorCode.OFFSET_OUT_OF_RANGE,
+                        f"offset {header.base_offset} comes after {next_offset - 1}",
+                    )
+                next_offset = header.next_offset
+                headers.append((position, header))
+        except CorruptBatchError as error:
+            return _rejected(error.error, str(error))
+        if not headers:
+            return AppendResult(ErrorCode.NONE, self.log_end_offset, self.log_end_offset - 1)
+        position, header = headers[-1]
+        data = memoryview(data)[: position + header.size_bytes]
+        return self._append_patched(data, headers, self.log_directory.clock.now_ms())
+
+    def _append_patched(
+        self, data: Buffer, headers: list[tuple[int, BatchHeader]], now_ms: int
+    ) -> AppendResult:
+        """Write batches whose offsets are final, and take all that follows from them."""
+        first_offset, last_offset = headers[0][1].base_offset, headers[-1][1].last_offset
+        max_timestamp, max_timestamp_offset = NO_TIMESTAMP, first_offset
+        for _, header in headers:
+            if header.max_timestamp > max_timestamp:
+                max_timestamp, max_timestamp_offset = header.max_timestamp, header.last_offset
+        size = len(data)
+        self._write(
+            data, size, first_offset, last_offset, max_timestamp, max_timestamp_offset, now_ms
+        )
+        view = memoryview(data)
+        for position, header in headers:
+            epoch = header.partition_leader_epoch
+            if epoch != self.epochs.latest_epoch and epoch >= 0:
+                self.epochs.assign(epoch, header.base_offset)
+            if header.producer_id >= 0:
+                completed = record_batch(self.producers, header, data, position)
+                if completed is not None and completed.is_aborted:
+                    self._index_aborted(completed)
+            self.tail.append(
+                view[position : position + header.size_bytes] if len(headers) > 1 else view,
+                header.next_offset,
+            )
+        return AppendResult(ErrorCode.NONE, first_offset, last_offset)
+
+    def _write(
+        self,
+        data: Buffer,
+        size_bytes: int,
+        first_offset: int,
+        last_offset: int,
+        max_timestamp: int,
+        max_timestamp_offset: int,
+        now_ms: int,
+    ) -> None:
+        """Put batches into the active segment, after rolling it if they do not belong there."""
+        config = self.config
+        try:
+            if self.active.is_full(
+                size_bytes,
+                last_offset,
+                max_timestamp,
+                now_ms,
+                config.segment_bytes,
+                config.segment_ms if not config.segment_jitter_ms else self._jittered_segment_ms(),
+                config.index_entries_max,
+                config.index_interval_bytes,
+            ):
+                self._roll(first_offset, now_ms)
+            self.active.append(
+                data,
+                size_bytes,
+                last_offset,
+                max_timestamp,
+                max_timestamp_offset,
+                config.index_interval_bytes,
+            )
+        except OSError as error:
+            raise self.log_directory.fail(error) from error
+        self.log_end_offset = last_offset + 1
+
+    def _jittered_segment_ms(self) -> int:
+        """segment.ms less a part of segment.jitter.ms, so that logs do not all roll at once."""
+        config = self.config
+        seed = crc32(f"{self.topic_partition} {self.active.base_offset}".encode())
+        return config.segment_ms - seed % min(config.segment_jitter_ms, config.segment_ms)
+
+    def _index_aborted(self, completed: CompletedTransaction) -> None:
+        try:
+            self.active.append_aborted(AbortedTransaction(*completed[:4]))
+        except OSError as error:
+            raise self.log_directory.fail(error) from error
+        self.flusher.unsynced_paths.add(self.active.txn_index_path)
+        self.flusher.unsynced_dirs.add(self.directory)
+
+    def _refuse_producer(self, error: ErrorCode, header: BatchHeader) -> AppendResult:
+        entry = self.producers.producers[header.producer_id]
+        return _rejected(
+            error,
+            f"producer {header.producer_id} sent epoch {header.producer_epoch}, sequence "
+            f"{header.base_sequence} after epoch {entry.epoch}, sequence {entry.last_sequence}",
+        )
+
+
+def _rejected(
+    error: ErrorCode, message: str, record_errors: RecordErrors | None = None
+) -> AppendResult:
+    return AppendResult(error, message=message, record_errors=record_errors)
+
+
+def _too_large(size_bytes: int, config: LogConfig) -> AppendResult:
+    if size_bytes > config.max_message_bytes:
+        return _rejected(
+            ErrorCode.MESSAGE_TOO_LARGE,
+            f"a batch of {size_bytes} bytes is above max.message.bytes {config.max_message_bytes}",
+        )
+    return _rejected(
+        ErrorCode.RECORD_LIST_TOO_LARGE,
+        f"a batch of {size_bytes} bytes is above segment.bytes {config.segment_bytes}",
+    )

@@ -1,0 +1,1 @@
+"""Stand-ins for clock, disk and network, beneath the whole platform."""
