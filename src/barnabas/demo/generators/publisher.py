@@ -1,7 +1,7 @@
 """Publishing through confluent-kafka, and knowing what has been acknowledged.
 
-Records are published in numbered steps. `acknowledged_through` is the greatest step such that its
-records and all before it are in the log: progress is derived from that alone.
+Records are published in numbered steps. A step is acknowledged once its records and those of all
+steps before it are in the log: progress is derived from that alone.
 """
 
 from __future__ import annotations
@@ -48,11 +48,10 @@ class Publisher:
         self._failure: KafkaError | None = None
         self.records_acknowledged = 0
 
-    @property
-    def acknowledged_through(self) -> int:
-        """The greatest step of which, and of all steps before it, nothing is in flight."""
-        oldest = next(iter(self._unacknowledged), None)
-        return self._last_step if oldest is None else oldest - 1
+    def is_acknowledged(self, step: int) -> bool:
+        """Whether nothing of `step`, or of a step before it, is in flight."""
+        oldest = next((s for s, in_flight in self._unacknowledged.items() if in_flight), None)
+        return oldest is None or oldest > step
 
     def publish_stations(self, stations: list[Station]) -> None:
         """Publish the station table and return once it is acknowledged.
@@ -81,8 +80,9 @@ class Publisher:
         Raises PublishError.
         """
         while True:
-            self._close_finished(step)
-            if self.acknowledged_through >= step:
+            if self.is_acknowledged(step):
+                for finished in [s for s in self._unacknowledged if s < step]:
+                    del self._unacknowledged[finished]
                 return True
             if stop():
                 return False
@@ -93,13 +93,6 @@ class Publisher:
         self._producer.poll(seconds)
         if self._failure is not None:
             raise PublishError(self._failure.str())
-
-    def _close_finished(self, through_step: int) -> None:
-        while self._unacknowledged:
-            oldest = next(iter(self._unacknowledged))
-            if oldest > through_step or self._unacknowledged[oldest]:
-                return
-            del self._unacknowledged[oldest]
 
     def _send(self, step: int, topic: str, key: str, value: dict[str, Any]) -> None:
         def acknowledged(error: KafkaError | None, _: Message) -> None:

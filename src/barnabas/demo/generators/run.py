@@ -111,10 +111,8 @@ class GeneratorRun:
             self._checkpointed_at = time.monotonic()
             self._checkpoints.append((world.minutes, world.snapshot(), world.truth()))
         publisher.poll(0)
-        publisher.wait_through(world.minutes, lambda: True)
-        reached = publisher.acknowledged_through
         latest = None
-        while self._checkpoints and self._checkpoints[0][0] <= reached:
+        while self._checkpoints and publisher.is_acknowledged(self._checkpoints[0][0]):
             latest = self._checkpoints.popleft()
         if latest is not None:
             _, snapshot, truth = latest
