@@ -32,6 +32,7 @@ NEEDS_VERSION = {
     EARLIEST_PENDING_UPLOAD: 11,
 }
 READ_COMMITTED = 1
+LEADER_EPOCH_FROM = 4
 DEBUG_REPLICA_ID = -2
 
 
@@ -101,7 +102,7 @@ def _look_up(
         partition_index=entry.partition_index,
         timestamp=found.timestamp,
         offset=found.offset,
-        leader_epoch=found.leader_epoch,
+        leader_epoch=found.leader_epoch if context.api_version >= LEADER_EPOCH_FROM else -1,
     )
 
 
