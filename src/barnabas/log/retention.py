@@ -7,6 +7,7 @@ Source: Kafka's UnifiedLog.deleteOldSegments, truncateTo and truncateFullyAndSta
 import logging
 from collections.abc import Sequence
 
+from barnabas.log.index.txn_index import truncate_aborted
 from barnabas.log.log_state import LogState
 from barnabas.log.names import DELETED_SUFFIX, SNAPSHOT_SUFFIX, offset_file, parse_offset
 from barnabas.log.producers.loading import load_producers
@@ -132,6 +133,8 @@ def truncate_to(log: LogState, offset: int) -> None:
     remove_segments(log, dropped)
     log.active = log.segments[-1]
     log.active.truncate_to(offset)
+    directory = log.log_directory
+    truncate_aborted(directory.disk, directory.files, log.active.txn_index_path, offset)
     _end_at(log, offset)
     log.epochs.truncate_from_end(offset)
     rebuild_producers(log)

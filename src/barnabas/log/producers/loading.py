@@ -21,8 +21,8 @@ def load_producers(log: LogState, end_offset: int, *, is_clean: bool = False) ->
     After a clean shutdown without any snapshot there are no producers: the log was not scanned
     when it had none.
     """
-    start_offset, has_snapshot = _load_snapshot(log, end_offset)
-    if has_snapshot or not is_clean:
+    start_offset, any_snapshot = _load_snapshot(log, end_offset)
+    if any_snapshot or not is_clean:
         _replay(log, start_offset, end_offset)
 
 
@@ -35,12 +35,17 @@ def snapshot_offsets(log: LogState) -> list[int]:
 
 
 def _load_snapshot(log: LogState, end_offset: int) -> tuple[int, bool]:
-    """Load the newest good snapshot: (its offset or the log start, whether there was one)."""
+    """Load the newest good snapshot.
+
+    Returns (its offset or the log start, whether there were any, good or bad).
+    """
     state = log.producers
     disk = log.log_directory.disk
+    any_snapshot = False
     for offset in reversed(snapshot_offsets(log)):
         if not log.log_start_offset < offset <= end_offset:
             continue
+        any_snapshot = True
         path = offset_file(log.directory, offset, SNAPSHOT_SUFFIX)
         try:
             state.load(parse_snapshot(disk.read(path)))
@@ -53,7 +58,7 @@ def _load_snapshot(log: LogState, end_offset: int) -> tuple[int, bool]:
         return offset, True
     state.clear()
     state.snapshot_offset = log.log_start_offset
-    return log.log_start_offset, False
+    return log.log_start_offset, any_snapshot
 
 
 def _replay(log: LogState, start_offset: int, end_offset: int) -> None:
