@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import sys
+from dataclasses import asdict
 
 import click
-from rich.console import Console
+
+from barnabas.cli.errors import CliError, ExitCode
+from barnabas.cli.output import json_option, print_json
 
 DEFAULT_DIRECTORY = ".cache/demo"
 SECONDS_WITHOUT_TERMINAL = 60
@@ -16,9 +18,12 @@ Examples:
   barnabas demo --seconds 60          a bounded run; exit code 0 if every figure is right
   barnabas demo --bootstrap host:9092 on a Kafka cluster that runs already
 
+Ctrl-C stops the generators, lets the rest catch up and checks every figure; a second one ends at
+once. Started again with the same directory, everything goes on where it was, killed or not.
+
 \b
-Exit codes: 0 every figure is right, 1 some are not, 2 wrong usage or something is not installed,
-3 a part failed (the end of its log is shown), 130 ended by a second Ctrl-C.
+Exit codes: 0 every figure is right, 5 some are not, 1 a part failed or something is not installed,
+2 wrong usage, 130 ended by a second Ctrl-C.
 """
 
 
@@ -27,7 +32,6 @@ Exit codes: 0 every figure is right, 1 some are not, 2 wrong usage or something 
     "--directory",
     default=DEFAULT_DIRECTORY,
     show_default=True,
-    envvar="BARNABAS_DEMO_DIRECTORY",
     help="Where everything is kept; a later run goes on from there.",
 )
 @click.option(
@@ -52,7 +56,8 @@ Exit codes: 0 every figure is right, 1 some are not, 2 wrong usage or something 
     help="Seconds of event time per second (a new directory only).",
 )
 @click.option("--fresh", is_flag=True, help="Remove what earlier runs left in the directory first.")
-def demo(
+@json_option
+def command(
     directory: str,
     seconds: int | None,
     bootstrap: str | None,
@@ -62,34 +67,36 @@ def demo(
     rate: int | None,
     acceleration: int | None,
     fresh: bool,
-) -> None:
+    as_json: bool,
+) -> int:
     """Run the whole platform on live input: producers, broker, Spark and a dashboard.
 
     Charging stations and shop visitors are simulated, published, processed and shown; at the end
     every figure on the page is held against the truth.
     """
     # Imported late: the other commands need neither the web server nor the clients.
+    from rich.console import Console
+
     from barnabas.demo.commands import MissingError, check_requirements
 
     try:
         check_requirements()
     except MissingError as error:
-        _refuse(str(error))
+        raise CliError(str(error)) from None
 
     from barnabas.demo.launch import SettingsConflictError, Wishes, launch
     from barnabas.demo.workspace import WorkspaceBusyError
 
-    console = Console()
+    console = Console(stderr=as_json)
     if seconds is None and not console.is_terminal:
         seconds = SECONDS_WITHOUT_TERMINAL
     wishes = Wishes(directory, seconds, bootstrap, host, port, seed, rate, acceleration, fresh)
     try:
-        code = launch(wishes, console)
-    except (SettingsConflictError, WorkspaceBusyError) as error:
-        _refuse(str(error))
-    sys.exit(code)
-
-
-def _refuse(message: str) -> None:
-    click.echo(f"Error: {message}", err=True)
-    sys.exit(2)
+        outcome = launch(wishes, console)
+    except SettingsConflictError as error:
+        raise CliError(str(error), ExitCode.USAGE) from None
+    except WorkspaceBusyError as error:
+        raise CliError(str(error)) from None
+    if as_json:
+        print_json(asdict(outcome))
+    return outcome.exit_code

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from rich.console import Console
 
 from barnabas.demo.contract import DEFAULT_ACCELERATION, DEFAULT_RATE, DEFAULT_SEED
-from barnabas.demo.orchestrator import PARTS, DemoRun, RunOptions
+from barnabas.demo.orchestrator import PARTS, DemoRun, Outcome, RunOptions
 from barnabas.demo.processes import Children
 from barnabas.demo.terminal import Screen
 from barnabas.demo.workspace import (
@@ -40,8 +40,8 @@ class Wishes:
     fresh: bool = False
 
 
-def launch(wishes: Wishes, console: Console) -> int:
-    """Run the demo; returns its exit code.
+def launch(wishes: Wishes, console: Console) -> Outcome:
+    """Run the demo to its end; returns how it went.
 
     Raises WorkspaceBusyError where another demo runs in the directory, SettingsConflictError where
     the directory's runs had another seed, rate or acceleration.

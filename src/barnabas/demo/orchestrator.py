@@ -14,7 +14,7 @@ import math
 import signal
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from confluent_kafka import KafkaException
@@ -26,11 +26,11 @@ from barnabas.demo.generators.topics import ensure_topics
 from barnabas.demo.outside import SignalsTo, fetch_json
 from barnabas.demo.processes import Child, Children, ChildSpec, describe_exit, tail
 from barnabas.demo.terminal import Screen
-from barnabas.demo.verdict import all_right, compare
+from barnabas.demo.verdict import Check, all_right, compare, compare_lags
 from barnabas.demo.workspace import Settings, Workspace
 
 PARTS = ["set-up", "broker", "dashboard", "pipeline", "generators"]
-EXIT_RIGHT, EXIT_WRONG, EXIT_FAILED = 0, 1, 3
+EXIT_RIGHT, EXIT_FAILED, EXIT_WRONG = 0, 1, 5
 
 _LOOK_SECONDS = 0.2
 _PAGE_SECONDS = 1.0
@@ -65,6 +65,21 @@ class RunOptions:
     host: str
 
 
+@dataclass(slots=True)
+class Outcome:
+    """How a run went. `failure` says what failed or that it was ended, and is empty otherwise."""
+
+    exit_code: int
+    url: str
+    directory: str
+    events: dict[str, int] = field(default_factory=dict)
+    duplicates: int = 0
+    late: int = 0
+    restarts: dict[str, int] = field(default_factory=dict)
+    checks: list[Check] = field(default_factory=list)
+    failure: str = ""
+
+
 class DemoRun:
     """A run in a locked workspace."""
 
@@ -95,22 +110,25 @@ class DemoRun:
         host = "127.0.0.1" if self._options.host in {"0.0.0.0", "::"} else self._options.host
         return f"http://{host}:{self._settings.dashboard_port}/"
 
-    def run(self) -> int:
-        """Run to the end; returns the process's exit code. Leaves no child behind."""
+    def run(self) -> Outcome:
+        """Run to the end and say how it went. Leaves no child behind."""
+        outcome = Outcome(EXIT_FAILED, self.url, self._workspace.directory)
         with SignalsTo(self._on_signal), self._screen:
             try:
                 self._set_up()
                 self._follow()
-                return self._finish()
+                self._finish(outcome)
             except DemoEndedError as ended:
                 self._screen.freeze()
                 self._screen.say("Ended; the same command goes on from here.")
-                return ended.exit_code
+                outcome.exit_code, outcome.failure = ended.exit_code, "ended by a signal"
             except DemoFailedError as failure:
                 self._show(failure)
-                return EXIT_FAILED
+                outcome.exit_code, outcome.failure = EXIT_FAILED, str(failure)
             finally:
                 self._end_children()
+        outcome.restarts = dict(self._restarts)
+        return outcome
 
     # Setting up
 
@@ -225,7 +243,7 @@ class DemoRun:
             self._screen.headline(f"Barnabas demo: running on {self.url} ({hint})", fraction)
             self._screen.part("pipeline", "ready", self._lags_text())
 
-    def _finish(self) -> int:
+    def _finish(self, outcome: Outcome) -> None:
         """Stop the generators, wait until all is processed, print the summary."""
         self._screen.headline("Barnabas demo: catching up (Ctrl-C ends at once)")
         generators = self._children.get("generators")
@@ -242,14 +260,16 @@ class DemoRun:
             raise DemoFailedError("there is no truth to compare with, or no page")
         self._screen.headline("Barnabas demo: done")
         self._screen.freeze()
-        checks = compare(page["figures"], truth["figures"])
-        self._screen.summary(checks)
-        right = all_right(checks) and caught_up and truth["pending"] == 0
+        outcome.checks = compare(page["figures"], truth["figures"]) + compare_lags(page["groups"])
+        outcome.events, outcome.duplicates = truth["events"], truth["duplicates"]
+        outcome.late = truth["late"]
+        self._screen.summary(outcome.checks)
+        right = all_right(outcome.checks) and caught_up and truth["pending"] == 0
         self._say_outcome(truth, right, caught_up)
         if right and truth["done"]:
             self._settings.bounded_from_seconds = None
             self._workspace.save_settings(self._settings)
-        return EXIT_RIGHT if right else EXIT_WRONG
+        outcome.exit_code = EXIT_RIGHT if right else EXIT_WRONG
 
     def _catch_up(self) -> bool:
         """Wait until everything is processed and shown; False where nothing moves any more."""

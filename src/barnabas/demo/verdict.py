@@ -62,6 +62,14 @@ def compare(shown: Figures, truth: Figures) -> list[Check]:
     return checks
 
 
+def compare_lags(groups: list[dict[str, Any]]) -> list[Check]:
+    """Return a check per consumer group: nothing that was published is left unread."""
+    return [
+        _number(f"lag of {group['group']}", group["lag"], 0)
+        for group in groups
+    ]
+
+
 def all_right(checks: list[Check]) -> bool:
     """Whether every figure is right, and there is one at all."""
     return bool(checks) and all(check.right for check in checks)

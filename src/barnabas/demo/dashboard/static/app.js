@@ -97,13 +97,15 @@ function drawEnergy(state) {
   reconcile(byId("energy-cities"), Object.entries(figures.energy_wh_by_city), ([city]) => city,
     ([city]) => element("li", { "data-city": city }, `${city} `, element("b"), " kWh"),
     (item, [, wh]) => put(item.querySelector("b"), wh, kwh(wh)));
-  drawBars(byId("energy-chart"), Object.entries(figures.energy_wh_per_minute).map(([minute, wh]) => [Number(minute), wh]));
+  drawBars(byId("energy-chart"), figures.energy_wh_per_minute, {
+    label: "Energy", unit: "kWh", format: kwh, readout: byId("energy-readout") });
 }
 
 // Bars over event time: one per minute, the newest at the right.
-function drawBars(box, points) {
+function drawBars(box, series, { label, unit, format, readout }) {
+  const points = Object.entries(series).map(([minute, value]) => [Number(minute), value]);
   if (!points.length) return;
-  const width = Math.max(280, box.clientWidth), height = Math.max(160, box.clientHeight);
+  const width = Math.max(240, box.clientWidth), height = Math.max(80, box.clientHeight);
   const left = 40, bottom = 20, top = 8;
   const last = points[points.length - 1][0];
   const span = Math.max(60, Math.min(240, (last - points[0][0]) / 60000 + 1));
@@ -114,7 +116,7 @@ function drawBars(box, points) {
   const svg = document.createElementNS(SVG, "svg");
   svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
   svg.setAttribute("role", "img");
-  svg.setAttribute("aria-label", `Energy per minute, the last ${span} minutes of event time, up to ${kwh(peak)} kWh`);
+  svg.setAttribute("aria-label", `${label} per minute, the last ${span} minutes of event time, up to ${format(peak)} ${unit}`);
   const add = (tag, attributes, text) => {
     const node = document.createElementNS(SVG, tag);
     for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
@@ -123,7 +125,7 @@ function drawBars(box, points) {
   };
   for (const part of [0, 0.5, 1]) {
     add("line", { class: "rule", x1: left, x2: width, y1: y(peak * part), y2: y(peak * part) });
-    add("text", { x: left - 6, y: y(peak * part) + 4, "text-anchor": "end" }, kwh(peak * part));
+    add("text", { x: left - 6, y: y(peak * part) + 4, "text-anchor": "end" }, format(peak * part));
   }
   const step = span > 120 ? 60 : span > 60 ? 30 : 15;
   for (let minute = Math.ceil(first / (step * 60000)) * step * 60000; minute <= last; minute += step * 60000) {
@@ -137,7 +139,7 @@ function drawBars(box, points) {
   }
   svg.addEventListener("pointermove", (event) => {
     const minute = event.target.dataset.minute;
-    if (minute) byId("energy-readout").textContent = `${clock(Number(minute))}: ${kwh(Number(event.target.dataset.value))} kWh`;
+    if (minute) readout.textContent = `${clock(Number(minute))}: ${format(Number(event.target.dataset.value))} ${unit}`;
   });
   box.replaceChildren(svg);
 }
@@ -152,7 +154,9 @@ function drawShop(state) {
   reconcile(byId("activity"), Object.entries(figures.activity), ([kind]) => kind,
     ([kind]) => element("li", { id: `activity-${kind}` }, element("b"), element("span", {}, kind === "search" ? "searches" : `${kind}s`)),
     (item, [, count]) => put(item.querySelector("b"), count));
-  reconcile(byId("feed"), state.feed.slice().reverse().slice(0, 6), (event) => event.event_id,
+  drawBars(byId("activity-chart"), figures.activity_per_minute, {
+    label: "Activity", unit: "events", format: (value) => whole.format(value), readout: byId("activity-readout") });
+  reconcile(byId("feed"), state.feed.slice().reverse().slice(0, 5), (event) => event.event_id,
     (event) => element("li", { "data-kind": event.kind }, element("time", {}, clock(event.event_time_ms)),
       element("em", {}, event.kind), element("span", {}, eventText(event))),
     () => {});
@@ -209,7 +213,7 @@ function drawGroups(state) {
       svg.setAttribute("aria-hidden", "true");
       svg.append(document.createElementNS(SVG, "polygon"), document.createElementNS(SVG, "polyline"));
       return element("article", { class: "group", id: `group-${group.group}`, "data-topic": group.topic },
-        element("div", {}, element("h3", {}, group.group), element("p", {}, `${group.topic} · `, element("span", { class: "position" }))),
+        element("div", {}, element("h3", {}, group.group), element("p", {}, group.topic), element("p", { class: "position" })),
         element("div", { class: "lag" }, element("b"), element("span", {}, "behind")), svg, meter());
     },
     (card, group) => {
@@ -217,7 +221,7 @@ function drawGroups(state) {
       if (group.lag === null) put(lag, "", "–");
       else put(lag, group.lag);
       put(card.querySelector(".position"), group.position,
-        `${whole.format(group.position)} of ${whole.format(group.end)} read, ${whole.format(Math.round(group.per_second))}/s`);
+        `${whole.format(group.position)} of ${whole.format(group.end)} · ${whole.format(Math.round(group.per_second))}/s`);
       card.querySelector(".meter i").style.width = `${group.end ? (100 * group.position) / group.end : 0}%`;
       drawSparkline(card, group.lag_history);
     });
