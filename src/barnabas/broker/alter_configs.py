@@ -20,24 +20,30 @@ from barnabas.protocol.messages.alter_configs import (
 async def handle(
     services: BrokerServices, context: RequestContext, request: AlterConfigsRequest
 ) -> AlterConfigsResponse:
-    """Replace the configuration of resources, each for itself."""
-    refused: list[AlterConfigsResourceResponse] = []
+    """Replace the configuration of resources, each for itself; answers are in their order."""
+    answers: dict[tuple[int, str], AlterConfigsResourceResponse] = {}
     passed_on = AlterConfigsRequest(validate_only=request.validate_only)
     for resource in request.resources:
-        reason = check_broker_resource(services, resource.resource_type, resource.resource_name)
+        key = (resource.resource_type, resource.resource_name)
+        reason = check_broker_resource(services, *key)
         if resource.resource_type == ConfigResourceType.BROKER_LOGGER:
             reason = f"Unknown resource type {resource.resource_type}"
         if reason is None:
             passed_on.resources.append(resource)
         else:
-            refused.append(
-                AlterConfigsResourceResponse(
-                    error_code=ErrorCode.INVALID_REQUEST,
-                    error_message=reason,
-                    resource_type=resource.resource_type,
-                    resource_name=resource.resource_name,
-                )
+            answers[key] = AlterConfigsResourceResponse(
+                error_code=ErrorCode.INVALID_REQUEST,
+                error_message=reason,
+                resource_type=resource.resource_type,
+                resource_name=resource.resource_name,
             )
     response: AlterConfigsResponse = await ask_controller(services, context, passed_on)
-    response.responses += refused
+    for answer in response.responses:
+        answers[(answer.resource_type, answer.resource_name)] = answer
+    response.responses = [
+        answers[key]
+        for key in dict.fromkeys(
+            (resource.resource_type, resource.resource_name) for resource in request.resources
+        )
+    ]
     return response

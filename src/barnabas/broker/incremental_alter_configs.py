@@ -22,19 +22,27 @@ from barnabas.protocol.messages.incremental_alter_configs import (
 async def handle(
     services: BrokerServices, context: RequestContext, request: IncrementalAlterConfigsRequest
 ) -> IncrementalAlterConfigsResponse:
-    """Change the configuration of resources, each for itself."""
-    answered: list[AlterConfigsResourceResponse] = []
+    """Change the configuration of resources, each for itself; answers are in their order."""
+    answers: dict[tuple[int, str], AlterConfigsResourceResponse] = {}
     passed_on = IncrementalAlterConfigsRequest(validate_only=request.validate_only)
     for resource in request.resources:
-        reason = check_broker_resource(services, resource.resource_type, resource.resource_name)
+        key = (resource.resource_type, resource.resource_name)
+        reason = check_broker_resource(services, *key)
         if resource.resource_type == ConfigResourceType.BROKER_LOGGER:
-            answered.append(_alter_loggers(services, resource, request.validate_only))
+            answers[key] = _alter_loggers(services, resource, request.validate_only)
         elif reason is not None:
-            answered.append(_result(resource, ErrorCode.INVALID_REQUEST, reason))
+            answers[key] = _result(resource, ErrorCode.INVALID_REQUEST, reason)
         else:
             passed_on.resources.append(resource)
     response: IncrementalAlterConfigsResponse = await ask_controller(services, context, passed_on)
-    response.responses += answered
+    for answer in response.responses:
+        answers[(answer.resource_type, answer.resource_name)] = answer
+    response.responses = [
+        answers[key]
+        for key in dict.fromkeys(
+            (resource.resource_type, resource.resource_name) for resource in request.resources
+        )
+    ]
     return response
 
 

@@ -6,8 +6,10 @@ Source: Kafka's ConfigHelper and DynamicBrokerConfig.brokerConfigSynonyms (KIP-2
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 from enum import IntEnum
 from itertools import dropwhile
+from math import isfinite
 from typing import Any, NamedTuple
 
 from barnabas.base.config.definitions import (
@@ -52,6 +54,14 @@ TYPE_NUMBERS = {
 }
 UNKNOWN_TYPE = 0
 
+DYNAMIC_ONLY = frozenset(
+    {
+        "follower.replication.throttled.rate",
+        "leader.replication.throttled.rate",
+        "replica.alter.log.dirs.io.max.bytes.per.second",
+    }
+)
+"""No keys of a file; shown where they are set."""
 _SYNONYM_GROUPS = (
     ("log.roll.ms", "log.roll.hours"),
     ("log.roll.jitter.ms", "log.roll.jitter.hours"),
@@ -90,7 +100,17 @@ def config_text(value: Any) -> str | None:
         return "true" if value else "false"
     if isinstance(value, list):
         return ",".join(value)
-    return str(value)
+    return _double_text(value) if isinstance(value, float) else str(value)
+
+
+def _double_text(value: float) -> str:
+    """As Java's Double.toString: an exponent below a thousandth and from ten million on."""
+    if value == 0 or 1e-3 <= abs(value) < 1e7 or not isfinite(value):
+        return str(value)
+    sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
+    assert isinstance(exponent, int)
+    first, rest = digits[0], "".join(map(str, digits[1:])) or "0"
+    return f"{'-' if sign else ''}{first}.{rest}E{exponent + len(digits) - 1}"
 
 
 def topic_entries(
@@ -116,7 +136,7 @@ def topic_entries(
 def broker_entries(effective: EffectiveConfig, configs: ConfigsImage) -> list[ConfigEntry]:
     """Every configuration of this broker, sorted by name."""
     current = effective.broker(configs)
-    names = {name for name, key in BROKER_KEYS.items() if not key.internal}
+    names = {name for name, key in BROKER_KEYS.items() if not key.internal} - DYNAMIC_ONLY
     entries = []
     for name in sorted(names | current.originals.keys()):
         key = BROKER_KEYS.get(name)
@@ -156,30 +176,32 @@ def group_entries(
     entries = []
     for name, key in sorted(GROUP_KEYS.items()):
         broker_key = "group." + name
-        value: str | None
-        if name in overrides:
-            value, source = overrides[name], ConfigSource.GROUP
-        else:
-            source = ConfigSource.DEFAULT
-            value = config_text(
-                current.get(broker_key) if broker_key in BROKER_KEYS else key.default
-            )
-        synonyms = [Synonym(name, value, source)]
         if broker_key in BROKER_KEYS:
-            synonyms += _broker_synonyms(effective, configs, broker_key)
+            value = config_text(current.get(broker_key))
+            synonyms = _broker_synonyms(effective, configs, broker_key)
+        else:
+            value = config_text(key.default)
+            synonyms = [Synonym(name, value, ConfigSource.DEFAULT)]
+        if name in overrides:
+            value = overrides[name]
+            synonyms.insert(0, Synonym(name, value, ConfigSource.GROUP))
         entries.append(_entry(key, value, synonyms))
     return entries
 
 
 def client_metrics_entries(configs: ConfigsImage, name: str) -> list[ConfigEntry]:
-    """What was set on a metrics subscription, sorted by name (KIP-714)."""
-    values = configs.for_resource(ConfigResourceType.CLIENT_METRICS, name)
-    return [
-        _entry(
-            CLIENT_METRICS_KEYS.get(key), value, [Synonym(key, value, ConfigSource.CLIENT_METRICS)]
-        )
-        for key, value in sorted(values.items())
-    ]
+    """Every configuration of a metrics subscription, sorted by name (KIP-714)."""
+    overrides = configs.for_resource(ConfigResourceType.CLIENT_METRICS, name)
+    entries = []
+    for key_name, key in sorted(CLIENT_METRICS_KEYS.items()):
+        value = overrides.get(key_name)
+        synonyms = []
+        if value is None:
+            value = config_text(key.default)
+        else:
+            synonyms.append(Synonym(key_name, value, ConfigSource.CLIENT_METRICS))
+        entries.append(_entry(key, value, synonyms))
+    return entries
 
 
 def broker_key_synonyms(name: str) -> tuple[str, ...]:
@@ -198,7 +220,7 @@ def _broker_synonyms(effective: EffectiveConfig, configs: ConfigsImage, name: st
     layers: Iterable[tuple[Mapping[str, str], ConfigSource]] = (
         (effective.dynamic_broker(configs), ConfigSource.DYNAMIC_BROKER),
         (effective.dynamic_default(configs), ConfigSource.DYNAMIC_DEFAULT_BROKER),
-        (effective.static.originals, ConfigSource.STATIC_BROKER),
+        (_static_values(effective), ConfigSource.STATIC_BROKER),
         (_defaults(keys), ConfigSource.DEFAULT),
     )
     synonyms = [
@@ -209,6 +231,13 @@ def _broker_synonyms(effective: EffectiveConfig, configs: ConfigsImage, name: st
     ]
     # A unit that is not the key's own counts only below the key itself.
     return list(dropwhile(lambda synonym: synonym.name != name, synonyms))
+
+
+def _static_values(effective: EffectiveConfig) -> Mapping[str, str]:
+    """The node's file, in which node.id and broker.id stand for each other."""
+    given = effective.static.originals
+    node_id = given.get("node.id") or given.get("broker.id")
+    return given if node_id is None else {**given, "node.id": node_id, "broker.id": node_id}
 
 
 def _defaults(keys: Iterable[str]) -> dict[str, str]:
