@@ -73,6 +73,7 @@ def _samples() -> dict[str, list[Record]]:
         return Record(timestamp=n // 40, key=key, value=text(size))
 
     return {
+        "of 100 bytes, alone": [plain(0, 100)],
         "of 1000 bytes": batch(lambda n: plain(n, 1000), 1000),
         "of 100 bytes": batch(lambda n: plain(n, 100), 100),
         "of 10 bytes": batch(lambda n: plain(n, 10), 10),

@@ -62,20 +62,24 @@ def walk_records(data: bytes, count: int, *, keys_required: bool) -> None:
     """
     position = index = attempts = 0
     while index < count:
-        start = position
-        position = _verify_record(data, position, index, keys_required)
-        index += 1
-        shape = _shape_of(data, start, index)
-        if shape is None:
-            continue
-        if attempts < RUN_ATTEMPTS_MAX:
+        if count - index > RUN_LENGTH_MIN and attempts < RUN_ATTEMPTS_MAX:
             attempts += 1
-            run_length = _verify_run(data, start, position, index, count, shape)
+            start = position
+            position = _verify_record(data, position, index, keys_required)
+            index += 1
+            shape = _shape_of(data, start, index)
+            run_length = _verify_run(data, start, position, index, count, shape) if shape else 0
             if run_length:
                 index += run_length
                 position += run_length * (position - start)
                 continue
-        index, position = _follow_shape(data, position, index, count, shape, keys_required)
+        else:
+            shape = _shape_of(data, position, index)
+        if shape is not None:
+            index, position = _follow_shape(data, position, index, count, shape, keys_required)
+        else:
+            position = _verify_record(data, position, index, keys_required)
+            index += 1
     if position != len(data):
         raise BadRecordError(count, f"{len(data) - position} bytes follow the last record")
 
@@ -148,16 +152,16 @@ _SHAPES: Final = {
 
 
 def _shape_of(data: bytes, position: int, index: int) -> _Shape | None:
-    """The shape of the well-formed record at `position`, with the offset delta of `index`.
+    """The shape that the record at `position` seems to have; `index` says its delta's width.
 
-    None if its varints are wider than shapes go.
+    None if its varints are wider than shapes go, or `data` ends.
     """
+    if index >= DELTAS_TABLE_MAX or position + 5 > len(data):
+        return None
     length_width = 1 if data[position] < 0x80 else 2
     at = position + length_width + 1
     timestamp_width = 1 if data[at] < 0x80 else 2
     if data[position + length_width - 1] >= 0x80 or data[at + timestamp_width - 1] >= 0x80:
-        return None
-    if index >= DELTAS_TABLE_MAX:
         return None
     return _SHAPES[length_width, timestamp_width, 1 if index < DELTAS_SHORT_MAX else 2]
 

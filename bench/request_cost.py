@@ -1,0 +1,101 @@
+"""What one produce request costs the broker: `python -m bench.request_cost` takes seconds.
+
+A bare client keeps five requests in flight and repeats the same bytes, so that nothing but the
+broker is measured, in microseconds of its processor time. `--profile` runs Barnabas under
+cProfile and prints where they go (slower, but the shares hold).
+"""
+
+import argparse
+import pstats
+import sys
+import time
+from pathlib import Path
+
+from barnabas.protocol.frames import encode_request
+from barnabas.protocol.messages.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    TopicProduceData,
+)
+from barnabas.protocol.records.records import Record, encode_batch
+from bench.barnabas_server import BarnabasServer
+from bench.kafka_server import KafkaServer
+from bench.measure import cpu_seconds
+from bench.server import Server
+from bench.settings import Settings
+from bench.wire import PRODUCE_VERSION, WireClient, produce_first
+
+TOPIC = "cost"
+IN_FLIGHT = 5
+WARM_UP_REQUESTS = 2000
+PROFILE_ROWS = 40
+
+
+class ProfiledServer(BarnabasServer):
+    """Barnabas under cProfile; the profile is written when it stops."""
+
+    def __init__(self, directory: Path) -> None:
+        super().__init__(directory)
+        self.profile = directory / "profile"
+
+    def start_command(self) -> list[str]:
+        return [sys.executable, "-m", "cProfile", "-o", str(self.profile), *super().start_command()]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.request_cost")
+    parser.add_argument("--kafka", action="store_true", help="measure Apache Kafka instead")
+    parser.add_argument("--profile", action="store_true", help="show where the time goes")
+    parser.add_argument("--requests", type=int, default=20_000)
+    options = parser.parse_args()
+    directory = Settings().directory / "request-cost"
+    for records, size in ((1, 100), (150, 100), (16, 1000)):
+        server: Server
+        if options.kafka:
+            server = KafkaServer(directory)
+        else:
+            server = ProfiledServer(directory) if options.profile else BarnabasServer(directory)
+        with server:
+            rate, cost = _measure(server, records, size, options.requests)
+            print(
+                f"{records:4} records of {size:4} bytes: {rate:9,.0f} requests/s, "
+                f"{cost:7.1f} µs of CPU a request",
+                flush=True,
+            )
+            server.stop()
+            if isinstance(server, ProfiledServer):
+                pstats.Stats(str(server.profile)).sort_stats("tottime").print_stats(PROFILE_ROWS)
+
+
+def _measure(server: Server, records: int, size: int, requests: int) -> tuple[float, float]:
+    """(requests a second, microseconds of the broker's processor time a request)."""
+    server.format()
+    server.start()
+    produce_first(server.port, TOPIC)
+    now_ms = time.time_ns() // 1_000_000
+    batch = encode_batch([Record(timestamp=now_ms, value=bytes(size))] * records)
+    data = TopicProduceData(
+        name=TOPIC, partition_data=[PartitionProduceData(index=0, records=batch)]
+    )
+    request = ProduceRequest(acks=-1, timeout_ms=30_000, topic_data=[data])
+    frame = encode_request(0, PRODUCE_VERSION, 1, "bench", request)
+    frame = len(frame).to_bytes(4, "big") + frame
+    with WireClient(server.port) as client:
+        _pump(client, frame, WARM_UP_REQUESTS)
+        before = cpu_seconds(server.pid)
+        started = time.monotonic()
+        _pump(client, frame, requests)
+        seconds = time.monotonic() - started
+        return requests / seconds, (cpu_seconds(server.pid) - before) / requests * 1e6
+
+
+def _pump(client: WireClient, frame: bytes, requests: int) -> None:
+    for number in range(requests + IN_FLIGHT):
+        if number < requests:
+            client.socket.sendall(frame)
+        if number >= IN_FLIGHT:
+            client.receive(int.from_bytes(client.receive(4), "big"))
+
+
+if __name__ == "__main__":
+    main()
