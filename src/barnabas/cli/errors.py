@@ -40,7 +40,7 @@ class CliError(Exception):
     def line(self) -> str:
         """Message and hint on one line."""
         text = " ".join(self.message.split())
-        return f"{text} ({self.hint})" if self.hint else text
+        return f"{text}; {self.hint}" if self.hint else text
 
 
 NOT_FOUND_CODES = frozenset(

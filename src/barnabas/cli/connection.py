@@ -1,0 +1,196 @@
+"""How commands reach a cluster: options, client configuration, and waiting for answers."""
+
+import re
+import socket
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from barnabas.base.config.properties import parse_properties
+from barnabas.base.config.values import parse_host_port
+from barnabas.cli.errors import CliError, ExitCode, from_kafka
+
+if TYPE_CHECKING:
+    from confluent_kafka.admin import AdminClient, ClusterMetadata
+
+DEFAULT_BOOTSTRAP = "localhost:9092"
+PROBE_TIMEOUT_S = 3.0
+_JAAS_OPTION = re.compile(r'(username|password)\s*=\s*"((?:[^"\\]|\\.)*)"')
+JAVA_ONLY = frozenset(
+    {"key.serializer", "value.serializer", "key.deserializer", "value.deserializer"}
+    | {"sasl.client.callback.handler.class", "ssl.truststore.type", "ssl.keystore.type"}
+)
+JAVA_NAMES = {
+    "ssl.truststore.location": "ssl.ca.location",
+    "ssl.truststore.certificates": "ssl.ca.pem",
+    "ssl.keystore.key": "ssl.key.pem",
+    "ssl.keystore.certificate.chain": "ssl.certificate.pem",
+}
+"""Java's names of client keys, and librdkafka's."""
+
+Result = TypeVar("Result")
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True)
+class Connection:
+    """Which cluster, and how long to wait for it."""
+
+    bootstrap_servers: str
+    config: Mapping[str, str]
+    timeout_s: float
+
+    def client_config(self, **more: Any) -> dict[str, Any]:
+        """Configuration for a client of confluent-kafka, quiet on standard error."""
+        return {
+            "bootstrap.servers": self.bootstrap_servers,
+            "client.id": "barnabas-cli",
+            "log_level": 0,
+            "logger": None,
+            **self.config,
+            **more,
+        }
+
+    @cached_property
+    def admin(self) -> "AdminClient":
+        """An AdminClient for a cluster that is known to answer. Raises CliError."""
+        self.probe()
+        from confluent_kafka.admin import AdminClient
+
+        return AdminClient(_without_none(self.client_config()))
+
+    def probe(self) -> None:
+        """Raise CliError at once where no bootstrap address accepts a connection."""
+        reasons = []
+        for address in self.bootstrap_servers.split(","):
+            reason = _probe(address.strip(), min(PROBE_TIMEOUT_S, self.timeout_s))
+            if reason is None:
+                return
+            reasons.append(f"{address.strip()} ({reason})")
+        raise CliError(
+            f"no broker answers at {', '.join(reasons)}",
+            ExitCode.UNREACHABLE,
+            "give the address with --bootstrap-servers",
+        )
+
+    def metadata(self, topic: str | None = None) -> "ClusterMetadata":
+        """Brokers and topics, or one topic. Raises CliError."""
+        from confluent_kafka import KafkaException
+
+        try:
+            if topic is None:
+                return self.admin.list_topics(timeout=self.timeout_s)
+            return self.admin.list_topics(topic, timeout=self.timeout_s)
+        except KafkaException as error:
+            raise from_kafka(error) from error
+
+    def wait(self, future: "Future[Result]", what: str = "") -> Result:
+        """The result of an admin call. Raises CliError."""
+        from confluent_kafka import KafkaException
+
+        try:
+            return future.result(self.timeout_s + 5)
+        except KafkaException as error:
+            raise from_kafka(error, what) from error
+        except TimeoutError as error:
+            raise CliError(f"{what}: no answer in time", ExitCode.UNREACHABLE) from error
+
+
+def connection_options(function: Function) -> Function:
+    """Options that every command against a cluster has, as the argument `connection`."""
+
+    def wrapped(
+        bootstrap_servers: str,
+        client_config: str | None,
+        client_options: tuple[str, ...],
+        timeout: float,
+        **rest: Any,
+    ) -> Any:
+        config = _read_client_config(client_config, client_options)
+        servers = config.pop("bootstrap.servers", None)
+        chosen = bootstrap_servers or servers or DEFAULT_BOOTSTRAP
+        return function(connection=Connection(chosen, config, timeout), **rest)
+
+    wrapped.__doc__ = function.__doc__
+    wrapped.__name__ = function.__name__
+    wrapped.__click_params__ = getattr(function, "__click_params__", [])  # type: ignore[attr-defined]  # click collects options there
+    for option in reversed(_OPTIONS):
+        wrapped = option(wrapped)
+    return wrapped  # type: ignore[return-value]  # the wrapper takes what click passes
+
+
+_OPTIONS: Sequence[Callable[[Any], Any]] = (
+    click.option(
+        "--bootstrap-servers",
+        "--bootstrap-server",
+        "-b",
+        envvar="BARNABAS_BOOTSTRAP_SERVERS",
+        metavar="HOST:PORT,...",
+        help=f"Brokers to ask first; BARNABAS_BOOTSTRAP_SERVERS, then {DEFAULT_BOOTSTRAP}.",
+    ),
+    click.option(
+        "--client-config",
+        envvar="BARNABAS_CLIENT_CONFIG",
+        type=click.Path(dir_okay=False),
+        help="Properties file of a client, for TLS and SASL.",
+    ),
+    click.option(
+        "-X",
+        "client_options",
+        multiple=True,
+        metavar="KEY=VALUE",
+        help="A client property of librdkafka; may be repeated.",
+    ),
+    click.option(
+        "--timeout", default=15.0, show_default=True, metavar="SECONDS", help="Longest wait."
+    ),
+)
+
+
+def _read_client_config(path: str | None, pairs: Sequence[str]) -> dict[str, str]:
+    from barnabas.base.config.overrides import from_flags
+
+    values: dict[str, str] = {}
+    if path is not None:
+        try:
+            with open(path, encoding="utf-8") as file:
+                values = parse_properties(file.read())
+        except OSError as error:
+            raise CliError(f"{path}: {error.strerror}", ExitCode.NOT_FOUND) from error
+        except ValueError as error:
+            raise CliError(f"{path}: {error}", ExitCode.USAGE) from error
+    return from_java({**values, **from_flags(pairs)})
+
+
+def from_java(values: Mapping[str, str]) -> dict[str, str]:
+    """A Java client's properties in librdkafka's terms: PEM files and plain SASL log-ins."""
+    config = {
+        JAVA_NAMES.get(key, key): value for key, value in values.items() if key not in JAVA_ONLY
+    }
+    jaas = config.pop("sasl.jaas.config", "")
+    for name, quoted in _JAAS_OPTION.findall(jaas):
+        config.setdefault(f"sasl.{name}", re.sub(r"\\(.)", r"\1", quoted))
+    return config
+
+
+def _without_none(config: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in config.items() if value is not None}
+
+
+def _probe(address: str, timeout_s: float) -> str | None:
+    host_port = parse_host_port(address.rpartition("://")[2])
+    if host_port is None:
+        return "not host:port"
+    try:
+        with socket.create_connection(host_port, timeout=timeout_s):
+            return None
+    except socket.gaierror:
+        return "name not known"
+    except TimeoutError:
+        return "no answer"
+    except OSError as error:
+        return (error.strerror or str(error)).lower()

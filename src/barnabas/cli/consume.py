@@ -1,0 +1,172 @@
+"""`barnabas consume`: records as text."""
+
+import sys
+from collections.abc import Callable, Generator
+from typing import TYPE_CHECKING
+
+import click
+
+from barnabas.cli.connection import Connection, connection_options
+from barnabas.cli.errors import CliError, ExitCode
+from barnabas.cli.output import json_option
+from barnabas.cli.positions import HELP, Kind, Position, PositionType, resolve, topic_partitions
+from barnabas.cli.reading import read_in_group, read_partitions
+from barnabas.cli.records import TEMPLATE_FIELDS, Template, headers_of, to_json
+
+if TYPE_CHECKING:
+    from confluent_kafka import Message
+
+EPILOG = f"""\b
+Examples:
+  barnabas consume orders
+  barnabas consume orders --from -10 --follow --keys
+  barnabas consume orders --from 2026-01-31T12:00 --to 2026-01-31T13:00 --json
+  barnabas consume orders -n 5 -t '{{partition}}:{{offset}} {{key}} {{value}}'
+  barnabas consume orders clicks --group reports --follow
+
+\b
+Fields of a template: {TEMPLATE_FIELDS},
+and headers[name] for one header.
+"""
+
+
+@click.command(epilog=EPILOG)
+@click.argument("topics", nargs=-1, required=True)
+@click.option(
+    "--partition", "-p", "chosen", multiple=True, type=int, help="Only this one; may be repeated."
+)
+@click.option("--from", "-o", "start", type=PositionType(), help=f"Where to begin: {HELP}.")
+@click.option("--to", "-e", "end", type=PositionType(), help="Where to end, before that place.")
+@click.option("--count", "-n", type=click.IntRange(min=1), help="End after so many records.")
+@click.option("--follow", "-f", is_flag=True, help="Wait for more at the end; Ctrl-C ends it.")
+@click.option("--group", "-g", help="Read as a member of this group, and commit.")
+@click.option(
+    "--format",
+    "-F",
+    "form",
+    type=click.Choice(["raw", "json"]),
+    default="raw",
+    show_default=True,
+    help="Values as they are, or a JSON object per line.",
+)
+@click.option("--template", "-t", help="A line per record with {fields} in it.")
+@click.option("--keys", "-K", is_flag=True, help="With raw: key and a tab before the value.")
+@click.option("--headers", "-H", is_flag=True, help="With raw: headers and a tab before the value.")
+@click.option(
+    "--isolation",
+    type=click.Choice(["read_committed", "read_uncommitted"]),
+    default="read_committed",
+    show_default=True,
+    help="Whether records of open and aborted transactions are left out.",
+)
+@json_option
+@connection_options
+def command(
+    connection: Connection,
+    topics: tuple[str, ...],
+    chosen: tuple[int, ...],
+    start: Position | None,
+    end: Position | None,
+    count: int | None,
+    follow: bool,
+    group: str | None,
+    form: str,
+    template: str | None,
+    keys: bool,
+    headers: bool,
+    isolation: str,
+    as_json: bool,
+) -> None:
+    """Print the records of TOPICS, from the earliest to the last there is now.
+
+    With --follow it begins at the end unless --from says otherwise, and goes on. With --json,
+    and with -F json, each line is an object that `barnabas produce -F json` reads back.
+    """
+    render = _renderer("json" if as_json else form, template, keys=keys, headers=headers)
+    if group is not None:
+        messages = _group_messages(
+            connection, topics, group, start, end, chosen, isolation, follow, count
+        )
+    else:
+        messages = _messages(connection, topics, chosen, start, end, isolation, follow, count)
+    out = sys.stdout.buffer
+    waits = follow or sys.stdout.isatty()
+    try:
+        for message in messages:
+            out.write(render(message))
+            out.write(b"\n")
+            if waits:
+                out.flush()
+    except KeyboardInterrupt:
+        if not follow:
+            raise
+    finally:
+        messages.close()
+
+
+def _messages(
+    connection: Connection,
+    topics: tuple[str, ...],
+    chosen: tuple[int, ...],
+    start: Position | None,
+    end: Position | None,
+    isolation: str,
+    follow: bool,
+    count: int | None,
+) -> "Generator[Message, None, None]":
+    if follow and end is not None:
+        raise CliError("--follow has no end: leave --to out", ExitCode.USAGE)
+    begin = start or Position(Kind.LATEST if follow else Kind.EARLIEST)
+    partitions = [item for topic in topics for item in topic_partitions(connection, topic, chosen)]
+    starts = resolve(connection, begin, partitions)
+    ends = None if follow else resolve(connection, end or Position(Kind.LATEST), partitions)
+    return read_partitions(connection, starts, ends, isolation, count)
+
+
+def _group_messages(
+    connection: Connection,
+    topics: tuple[str, ...],
+    group: str,
+    start: Position | None,
+    end: Position | None,
+    chosen: tuple[int, ...],
+    isolation: str,
+    follow: bool,
+    count: int | None,
+) -> "Generator[Message, None, None]":
+    if end is not None or chosen:
+        raise CliError(
+            "a group decides on partitions and offsets: leave --to and --partition out",
+            ExitCode.USAGE,
+        )
+    if start is not None and start.kind not in (Kind.EARLIEST, Kind.LATEST):
+        raise CliError(
+            "in a group --from is earliest or latest, for partitions without an offset",
+            ExitCode.USAGE,
+            "barnabas group reset-offsets moves a group",
+        )
+    for topic in topics:
+        topic_partitions(connection, topic)
+    reset = (start or Position(Kind.EARLIEST)).kind.value
+    return read_in_group(connection, list(topics), group, reset, isolation, count, follow=follow)
+
+
+def _renderer(
+    form: str, template: str | None, *, keys: bool, headers: bool
+) -> "Callable[[Message], bytes]":
+    if template is not None:
+        filled = Template(template)
+        return lambda message: filled.render(message).encode()
+    if form == "json":
+        return lambda message: to_json(message).encode()
+
+    def raw(message: "Message") -> bytes:
+        parts = [message.value() or b""]
+        if headers:
+            shown = [name.encode() + b"=" + (value or b"") for name, value in headers_of(message)]
+            parts.insert(0, b",".join(shown))
+        if keys:
+            parts.insert(0, message.key() or b"")
+        return b"\t".join(parts)
+
+    return raw

@@ -1,0 +1,240 @@
+"""`barnabas group`: consumer groups and their offsets."""
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from barnabas.cli.connection import Connection, connection_options
+from barnabas.cli.errors import CliError, ExitCode, from_kafka
+from barnabas.cli.output import Output, Row, json_option
+from barnabas.cli.positions import (
+    HELP,
+    Kind,
+    Position,
+    PositionType,
+    list_offsets,
+    resolve,
+    topic_partitions,
+)
+from barnabas.cli.topic import confirm
+
+if TYPE_CHECKING:
+    from confluent_kafka import TopicPartition
+    from confluent_kafka.admin import ConsumerGroupDescription
+
+STATES = {
+    "PREPARING_REBALANCING": "PreparingRebalance",
+    "COMPLETING_REBALANCING": "CompletingRebalance",
+}
+
+
+@click.group()
+def command() -> None:
+    """List, describe, delete and reset consumer groups."""
+
+
+@command.command("list", epilog="\b\nExample:\n  barnabas group list\n")
+@json_option
+@connection_options
+def list_command(connection: Connection, as_json: bool) -> None:
+    """List groups."""
+    result = connection.wait(
+        connection.admin.list_consumer_groups(request_timeout=connection.timeout_s), "groups"
+    )
+    for error in result.errors or ():
+        raise from_kafka(error, "groups")
+    rows = [
+        {"group": item.group_id, "state": _words(item.state.name), "type": _words(item.type.name)}
+        for item in sorted(result.valid or (), key=lambda item: item.group_id)
+    ]
+    Output(as_json).rows(rows, ("group", "state", "type"), "There are no groups.")
+
+
+@command.command("describe", epilog="\b\nExample:\n  barnabas group describe reports\n")
+@click.argument("names", nargs=-1, required=True)
+@json_option
+@connection_options
+def describe_command(connection: Connection, names: tuple[str, ...], as_json: bool) -> None:
+    """Show members, committed offsets and how far they lag behind."""
+    described = [_describe(connection, name) for name in names]
+    output = Output(as_json)
+    if as_json:
+        output.result(described, "")
+        return
+    for index, group in enumerate(described):
+        members = len(group["members"])
+        head = f"{group['group']}  {group['state']}, {members} members, lag {group['lag']}"
+        click.echo(("\n" if index else "") + head)
+        columns = ("topic", "partition", "offset", "end", "lag", "member", "host", "metadata")
+        output.rows(group["offsets"], columns, "No offsets are committed.")
+
+
+def _describe(connection: Connection, name: str) -> dict[str, Any]:
+    futures = connection.admin.describe_consumer_groups(
+        [name], request_timeout=connection.timeout_s
+    )
+    description = connection.wait(futures[name], name)
+    committed = committed_offsets(connection, name)
+    state = _words(description.state.name)
+    if state == "Dead" and not committed:
+        raise CliError(f"there is no group {name}", ExitCode.NOT_FOUND)
+    rows = _offset_rows(connection, description, committed)
+    return {
+        "group": name,
+        "state": state,
+        "type": _words(description.type.name),
+        "assignor": description.partition_assignor,
+        "coordinator": description.coordinator.id if description.coordinator else None,
+        "lag": sum(row["lag"] or 0 for row in rows),
+        "members": [
+            {
+                "member": member.member_id,
+                "instance": member.group_instance_id,
+                "client": member.client_id,
+                "host": member.host,
+                "partitions": [
+                    f"{item.topic}-{item.partition}" for item in member.assignment.topic_partitions
+                ],
+            }
+            for member in description.members
+        ],
+        "offsets": rows,
+    }
+
+
+def _offset_rows(
+    connection: Connection,
+    description: "ConsumerGroupDescription",
+    committed: "list[TopicPartition]",
+) -> list[Row]:
+    """A row for each partition with an offset or an owner."""
+    from confluent_kafka import TopicPartition
+
+    owners = {
+        (item.topic, item.partition): member
+        for member in description.members
+        for item in member.assignment.topic_partitions
+    }
+    offsets = {(item.topic, item.partition): item for item in committed}
+    keys = sorted(owners.keys() | offsets.keys())
+    topics = connection.metadata().topics
+    alive = [key for key in keys if key[0] in topics and key[1] in topics[key[0]].partitions]
+    ends = list_offsets(connection, [TopicPartition(*key) for key in alive], Position(Kind.LATEST))
+    rows = []
+    for key in keys:
+        item, member, end = offsets.get(key), owners.get(key), ends.get(key)
+        offset = item.offset if item is not None and item.offset >= 0 else None
+        rows.append(
+            {
+                "topic": key[0],
+                "partition": key[1],
+                "offset": offset,
+                "end": end,
+                "lag": None if offset is None or end is None else max(end - offset, 0),
+                "metadata": item.metadata if item is not None else None,
+                "member": member.member_id if member is not None else None,
+                "client": member.client_id if member is not None else None,
+                "host": member.host if member is not None else None,
+            }
+        )
+    return rows
+
+
+def committed_offsets(connection: Connection, group: str) -> "list[TopicPartition]":
+    """Every offset that a group has committed. Raises CliError."""
+    from confluent_kafka import ConsumerGroupTopicPartitions
+
+    futures = connection.admin.list_consumer_group_offsets(
+        [ConsumerGroupTopicPartitions(group)], request_timeout=connection.timeout_s
+    )
+    found = connection.wait(futures[group], group).topic_partitions or []
+    return sorted(found, key=lambda item: (item.topic, item.partition))
+
+
+@command.command("delete", epilog="\b\nExample:\n  barnabas group delete reports --yes\n")
+@click.argument("names", nargs=-1, required=True)
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@json_option
+@connection_options
+def delete_command(
+    connection: Connection, names: tuple[str, ...], yes: bool, as_json: bool
+) -> None:
+    """Delete groups without members, and their offsets."""
+    confirm(f"Delete {', '.join(names)} with all offsets?", yes)
+    futures = connection.admin.delete_consumer_groups(
+        list(names), request_timeout=connection.timeout_s
+    )
+    for name in names:
+        connection.wait(futures[name], name)
+    rows = [{"group": name, "deleted": True} for name in names]
+    Output(as_json).result(rows, "\n".join(f"{name}: deleted" for name in names))
+
+
+RESET_EPILOG = """\b
+Examples:
+  barnabas group reset-offsets reports --topic orders --to earliest
+  barnabas group reset-offsets reports --all-topics --to 2026-01-31T12:00 --execute
+  barnabas group reset-offsets reports --topic orders:0 --topic orders:1 --to 1200 --execute
+"""
+
+
+@command.command("reset-offsets", epilog=RESET_EPILOG)
+@click.argument("name")
+@click.option("--topic", "-t", "topics", multiple=True, metavar="TOPIC[:PARTITION]", help="Which.")
+@click.option("--all-topics", is_flag=True, help="Every topic the group has offsets for.")
+@click.option("--to", "position", required=True, type=PositionType(), help=f"Where to: {HELP}.")
+@click.option("--execute", is_flag=True, help="Do it; otherwise only show what would be done.")
+@json_option
+@connection_options
+def reset_command(
+    connection: Connection,
+    name: str,
+    topics: tuple[str, ...],
+    all_topics: bool,
+    position: Position,
+    execute: bool,
+    as_json: bool,
+) -> None:
+    """Move a group's committed offsets; the group must have no members."""
+    from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
+
+    if bool(topics) == all_topics:
+        raise CliError("give either --topic or --all-topics", ExitCode.USAGE)
+    committed = committed_offsets(connection, name)
+    before = {(item.topic, item.partition): item.offset for item in committed}
+    partitions = (
+        [TopicPartition(*key) for key in before]
+        if all_topics
+        else [item for topic in topics for item in _named_partitions(connection, topic)]
+    )
+    offsets = resolve(connection, position, partitions)
+    if execute:
+        wanted = [TopicPartition(*key, offset) for key, offset in offsets.items()]
+        futures = connection.admin.alter_consumer_group_offsets(
+            [ConsumerGroupTopicPartitions(name, wanted)], request_timeout=connection.timeout_s
+        )
+        for item in connection.wait(futures[name], name).topic_partitions or ():
+            if item.error is not None:
+                raise from_kafka(item.error, f"{item.topic}-{item.partition}")
+    rows: list[Row] = [
+        {"topic": key[0], "partition": key[1], "before": before.get(key), "after": offset}
+        for key, offset in sorted(offsets.items())
+    ]
+    output = Output(as_json)
+    output.rows(rows, ("topic", "partition", "before", "after"), "There is nothing to move.")
+    if not execute:
+        output.note("Nothing was changed: add --execute to do it.")
+
+
+def _named_partitions(connection: Connection, text: str) -> "list[TopicPartition]":
+    topic, colon, partition = text.rpartition(":")
+    if not colon:
+        return topic_partitions(connection, text)
+    if not partition.isdecimal():
+        raise CliError(f"--topic {text}: must be TOPIC or TOPIC:PARTITION", ExitCode.USAGE)
+    return topic_partitions(connection, topic, [int(partition)])
+
+
+def _words(name: str) -> str:
+    """An enumeration's name as Kafka writes it: EMPTY is Empty."""
+    return STATES.get(name, name.capitalize())

@@ -1,0 +1,167 @@
+"""Places in a log as people name them.
+
+earliest, latest         the ends
+1234                     an offset
+-10, +10                 ten before the end, ten after the beginning
+2026-01-31T12:00:00Z     a time (local without a zone; the time of day may be left out)
+@1767225600000           a time in milliseconds since 1970
+90m, 7d                  so long ago
+"""
+
+import datetime
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from barnabas.base.units import parse_duration_ms
+from barnabas.cli.errors import CliError, ExitCode
+
+if TYPE_CHECKING:
+    from confluent_kafka import TopicPartition
+
+    from barnabas.cli.connection import Connection
+
+    PositionParam = click.ParamType["Position"]  # generic to the type checker alone
+else:
+    PositionParam = click.ParamType
+
+HELP = "earliest, latest, an offset, -N from the end, +N from the start, a time, or 90m ago as 90m"
+
+
+class Kind(Enum):
+    """What a position counts from."""
+
+    EARLIEST = "earliest"
+    LATEST = "latest"
+    OFFSET = "offset"
+    BEFORE_END = "before end"
+    AFTER_START = "after start"
+    TIME = "time"
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """A place: an offset, a count of records or milliseconds since 1970, by `kind`."""
+
+    kind: Kind
+    value: int = 0
+
+
+def parse_position(text: str, now_ms: int) -> Position:
+    """Read one of the forms above. Raises ValueError."""
+    word = text.strip()
+    if word in ("earliest", "beginning", "start"):
+        return Position(Kind.EARLIEST)
+    if word in ("latest", "end"):
+        return Position(Kind.LATEST)
+    if word.isdecimal():
+        return Position(Kind.OFFSET, int(word))
+    if re.fullmatch(r"-\d+", word):
+        return Position(Kind.BEFORE_END, int(word[1:]))
+    if re.fullmatch(r"\+\d+", word):
+        return Position(Kind.AFTER_START, int(word[1:]))
+    if re.fullmatch(r"@\d+", word):
+        return Position(Kind.TIME, int(word[1:]))
+    return Position(Kind.TIME, _time_ms(word, now_ms))
+
+
+def _time_ms(word: str, now_ms: int) -> int:
+    try:
+        moment = datetime.datetime.fromisoformat(word)
+    except ValueError:
+        try:
+            return now_ms - parse_duration_ms(word)
+        except ValueError:
+            raise ValueError(f"{word!r} is no position: {HELP}") from None
+    return int(moment.astimezone().timestamp() * 1000)
+
+
+class PositionType(PositionParam):
+    """A position as the value of an option."""
+
+    name = "position"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Position:
+        import time
+
+        if isinstance(value, Position):
+            return value
+        try:
+            return parse_position(str(value), time.time_ns() // 1_000_000)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+def resolve(
+    connection: "Connection", position: Position, partitions: "Sequence[TopicPartition]"
+) -> dict[tuple[str, int], int]:
+    """The offset that `position` means in each partition, within what the log holds.
+
+    A time means the first record at or after it, or the end. Raises CliError.
+    """
+    starts = list_offsets(connection, partitions, Position(Kind.EARLIEST))
+    ends = list_offsets(connection, partitions, Position(Kind.LATEST))
+    if position.kind is Kind.EARLIEST:
+        return starts
+    if position.kind is Kind.LATEST:
+        return ends
+    found = list_offsets(connection, partitions, position) if position.kind is Kind.TIME else {}
+    offsets = {}
+    for key, end in ends.items():
+        start = starts[key]
+        if position.kind is Kind.TIME:
+            wanted = found[key] if found[key] >= 0 else end
+        elif position.kind is Kind.OFFSET:
+            wanted = position.value
+        elif position.kind is Kind.BEFORE_END:
+            wanted = end - position.value
+        else:
+            wanted = start + position.value
+        offsets[key] = min(max(wanted, start), end)
+    return offsets
+
+
+def list_offsets(
+    connection: "Connection", partitions: "Sequence[TopicPartition]", position: Position
+) -> dict[tuple[str, int], int]:
+    """Earliest, latest or by-time offsets by (topic, partition); -1 where there is none."""
+    from confluent_kafka.admin import OffsetSpec
+
+    if not partitions:
+        return {}
+    if position.kind is Kind.EARLIEST:
+        spec = OffsetSpec.earliest()
+    elif position.kind is Kind.LATEST:
+        spec = OffsetSpec.latest()
+    else:
+        spec = OffsetSpec.for_timestamp(position.value)
+    futures = connection.admin.list_offsets(
+        dict.fromkeys(partitions, spec), request_timeout=connection.timeout_s
+    )
+    return {
+        (item.topic, item.partition): connection.wait(
+            future, f"{item.topic}-{item.partition}"
+        ).offset
+        for item, future in futures.items()
+    }
+
+
+def topic_partitions(
+    connection: "Connection", topic: str, chosen: Sequence[int] = ()
+) -> "list[TopicPartition]":
+    """All partitions of a topic, or the chosen ones. Raises CliError for unknown ones."""
+    from confluent_kafka import TopicPartition
+
+    found = connection.metadata(topic).topics.get(topic)
+    if found is None or (found.error is not None and not found.partitions):
+        raise CliError(f"there is no topic {topic}", ExitCode.NOT_FOUND)
+    missing = [number for number in chosen if number not in found.partitions]
+    if missing:
+        raise CliError(f"topic {topic} has no partition {missing[0]}", ExitCode.NOT_FOUND)
+    return [TopicPartition(topic, number) for number in sorted(chosen or found.partitions)]

@@ -1,0 +1,148 @@
+"""Reading partitions from one place to another, in a group or by oneself."""
+
+from collections.abc import Generator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from barnabas.cli.connection import Connection
+from barnabas.cli.errors import from_kafka
+
+if TYPE_CHECKING:
+    from confluent_kafka import Consumer, Message, TopicPartition
+
+POLL_S = 0.2
+BATCH_MAX = 500
+Partition = tuple[str, int]
+
+
+def read_partitions(
+    connection: Connection,
+    starts: Mapping[Partition, int],
+    ends: Mapping[Partition, int] | None,
+    isolation: str,
+    count: int | None,
+) -> Generator["Message", None, None]:
+    """Records from `starts` up to before `ends`, or `count`; without either, on and on.
+
+    A partition also ends where nothing readable comes before its end (control records, records
+    that compaction removed). Raises CliError.
+    """
+    from confluent_kafka import Consumer, TopicPartition
+
+    remaining = {
+        key: ends[key] if ends is not None else None
+        for key, start in starts.items()
+        if ends is None or start < ends[key]
+    }
+    taken = 0
+    consumer = Consumer(_settings(connection, isolation))
+    try:
+        consumer.assign([TopicPartition(*key, starts[key]) for key in remaining])
+        while remaining:
+            for message in _poll(consumer):
+                key = (str(message.topic()), int(message.partition() or 0))
+                if key not in remaining:
+                    continue
+                end = remaining[key]
+                offset = int(message.offset() or 0)
+                if message.error() is not None:
+                    if end is not None:
+                        del remaining[key]
+                elif end is None or offset < end:
+                    yield message
+                    taken += 1
+                    if taken == count:
+                        return
+                if end is not None and offset + 1 >= end:
+                    remaining.pop(key, None)
+    finally:
+        consumer.close()
+
+
+def read_in_group(
+    connection: Connection,
+    topics: list[str],
+    group: str,
+    reset: str,
+    isolation: str,
+    count: int | None,
+    *,
+    follow: bool,
+) -> Generator["Message", None, None]:
+    """Records of the partitions that the group gives us; committed once they were taken.
+
+    It ends after `count` records, and without `follow` when every partition we have was read to
+    its end. Raises CliError.
+    """
+    from confluent_kafka import Consumer
+
+    reading: set[Partition] = set()
+    assigned = False
+    taken = 0
+
+    def on_assign(_: Any, partitions: "list[TopicPartition]") -> None:
+        nonlocal assigned
+        assigned = True
+        reading.update((item.topic, item.partition) for item in partitions)
+
+    def on_revoke(_: Any, partitions: "list[TopicPartition]") -> None:
+        reading.difference_update((item.topic, item.partition) for item in partitions)
+
+    settings = _settings(connection, isolation) | {
+        "group.id": group,
+        "auto.offset.reset": reset,
+        "enable.auto.commit": True,
+        "enable.auto.offset.store": False,
+    }
+    consumer = Consumer(settings)
+    try:
+        consumer.subscribe(topics, on_assign=on_assign, on_revoke=on_revoke)
+        while follow or not assigned or reading:
+            for message in _poll(consumer):
+                key = (str(message.topic()), int(message.partition() or 0))
+                if message.error() is not None:
+                    reading.discard(key)
+                    continue
+                yield message
+                consumer.store_offsets(message)
+                taken += 1
+                if taken == count:
+                    return
+    finally:
+        consumer.close()
+
+
+def _settings(connection: Connection, isolation: str) -> dict[str, Any]:
+    settings = connection.client_config(
+        **{
+            "group.id": "barnabas-cli",
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+            "auto.offset.reset": "error",
+            "isolation.level": isolation,
+            "fetch.wait.max.ms": 100,
+            **connection.config,
+        }
+    )
+    return {key: value for key, value in settings.items() if value is not None}
+
+
+def _poll(consumer: "Consumer") -> list["Message"]:
+    """What has come, waiting a moment for the first; errors that matter are raised."""
+    from confluent_kafka import KafkaError
+
+    first = consumer.poll(POLL_S)
+    if first is None:
+        return []
+    messages = [first, *consumer.consume(BATCH_MAX, 0)]
+    for message in messages:
+        error = message.error()
+        if error is not None and error.code() != KafkaError._PARTITION_EOF:
+            what = str(message.topic() or "")
+            if error.retriable() or error.code() in _PASSING:
+                continue
+            raise from_kafka(error, what)
+    return messages
+
+
+_PASSING = frozenset({-195, -187})
+"""_TRANSPORT and _ALL_BROKERS_DOWN: the client library connects again by itself."""
