@@ -71,9 +71,9 @@ def _silent() -> object:
 def test_a_killed_node_keeps_every_acknowledged_record(node: NodeProcess) -> None:
     choose = random.Random(20)
     node.start()
-    AdminClient({"bootstrap.servers": node.bootstrap_servers}).create_topics(
-        [NewTopic("t", PARTITIONS, 1)]
-    )["t"].result(20)
+    admin = AdminClient({"bootstrap.servers": node.bootstrap_servers})
+    admin.create_topics([NewTopic("t", PARTITIONS, 1)])["t"].result(20)
+    del admin
     acknowledged: dict[int, tuple[int, int]] = {}
     sent = 0
     for _ in range(KILLS):
