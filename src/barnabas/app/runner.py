@@ -1,6 +1,7 @@
 """A node in the foreground: started, watched, and stopped by a signal."""
 
 import asyncio
+import errno
 import logging
 import os
 import signal
@@ -16,6 +17,11 @@ from barnabas.base.config.node import NodeConfig
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 EXIT_FAILED = 1
 EXIT_AT_ONCE = 130
+
+
+class StartError(Exception):
+    """What keeps a node from starting, in one line."""
+
 
 telemetry = logging.getLogger(__name__)
 
@@ -35,7 +41,7 @@ async def _serve(config: NodeConfig, on_ready: Callable[[Node], None] | None) ->
     stopping = asyncio.Event()
     _watch_signals(stopping)
     node = Node(config)
-    await node.start()
+    await _start(node)
     telemetry.info("node %d serves %s", config.node_id, ", ".join(map(str, bound_listeners(node))))
     if on_ready is not None:
         on_ready(node)
@@ -49,6 +55,18 @@ async def _serve(config: NodeConfig, on_ready: Callable[[Node], None] | None) ->
     await node.stop()
     telemetry.info("node %d has stopped", config.node_id)
     return EXIT_FAILED if node.failed.is_set() else 0
+
+
+async def _start(node: Node) -> None:
+    try:
+        await node.start()
+    except OSError as error:
+        if error.errno not in (errno.EADDRINUSE, errno.EADDRNOTAVAIL, errno.EACCES):
+            raise
+        if error.filename is not None:
+            raise
+        wanted = ", ".join(map(str, node.config.listeners))
+        raise StartError(f"cannot listen on {wanted}: {os.strerror(error.errno)}") from error
 
 
 def _watch_signals(stopping: asyncio.Event) -> None:

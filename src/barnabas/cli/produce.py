@@ -94,7 +94,7 @@ def command(
         return record
 
     connection.probe()
-    sender = _Sender(connection, topic, acks, compression)
+    sender = Sender(connection, topic, acks, compression)
     if values:
         source: Iterator[NewRecord] = (NewRecord(value.encode()) for value in values)
     else:
@@ -148,7 +148,7 @@ def _from_line(line: bytes, separator: bytes | None) -> NewRecord:
     return NewRecord(value, key) if found else NewRecord(line)
 
 
-class _Sender:
+class Sender:
     """Sends to one topic and remembers what came of it."""
 
     def __init__(self, connection: Connection, topic: str, acks: str, compression: str) -> None:
