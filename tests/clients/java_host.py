@@ -1,0 +1,228 @@
+"""Kafka's Java tools, run in one JVM as if each were a process.
+
+A JVM takes a second to start and a tool's classes another; here one JVM serves a whole test
+session (`java/ToolHost.java`). Needs `java`, `javac` and Kafka's jars in `.cache/kafka-4.3*/libs`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import shutil
+import subprocess
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+SOURCES = Path(__file__).with_name("java")
+LIBS = sorted(ROOT.glob(".cache/kafka-4.3*/libs"))
+JAVA = shutil.which("java")
+JAVAC = shutil.which("javac")
+AVAILABLE = bool(LIBS) and JAVA is not None and JAVAC is not None
+MISSING = "needs java, javac and Kafka's jars in .cache/kafka-4.3*/libs"
+TIMEOUT_S = 60.0
+
+TOOLS = {
+    "kafka-broker-api-versions": "org.apache.kafka.tools.BrokerApiVersionsCommand",
+    "kafka-cluster": "org.apache.kafka.tools.ClusterTool",
+    "kafka-configs": "kafka.admin.ConfigCommand",
+    "kafka-console-consumer": "org.apache.kafka.tools.consumer.ConsoleConsumer",
+    "kafka-console-producer": "org.apache.kafka.tools.ConsoleProducer",
+    "kafka-consumer-groups": "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
+    "kafka-consumer-perf-test": "org.apache.kafka.tools.ConsumerPerformance",
+    "kafka-delete-records": "org.apache.kafka.tools.DeleteRecordsCommand",
+    "kafka-e2e-latency": "org.apache.kafka.tools.EndToEndLatency",
+    "kafka-features": "org.apache.kafka.tools.FeatureCommand",
+    "kafka-get-offsets": "org.apache.kafka.tools.GetOffsetShell",
+    "kafka-groups": "org.apache.kafka.tools.GroupsCommand",
+    "kafka-log-dirs": "org.apache.kafka.tools.LogDirsCommand",
+    "kafka-metadata-quorum": "org.apache.kafka.tools.MetadataQuorumCommand",
+    "kafka-producer-perf-test": "org.apache.kafka.tools.ProducerPerformance",
+    "kafka-topics": "org.apache.kafka.tools.TopicCommand",
+    "kafka-verifiable-consumer": "org.apache.kafka.tools.VerifiableConsumer",
+    "kafka-verifiable-producer": "org.apache.kafka.tools.VerifiableProducer",
+    "client-steps": "ClientSteps",
+}
+"""The scripts of Kafka's bin directory, and the class each starts."""
+
+
+@dataclass(slots=True, frozen=True)
+class ToolResult:
+    """What a tool that ended left behind."""
+
+    exit_code: int
+    out: str
+    err: str
+
+    @property
+    def lines(self) -> list[str]:
+        """Lines on standard output that are not blank."""
+        return [line.rstrip() for line in self.out.splitlines() if line.strip()]
+
+    @property
+    def table(self) -> list[list[str]]:
+        """Standard output as rows of words."""
+        return [line.split() for line in self.lines]
+
+
+class ToolRun:
+    """A tool that runs."""
+
+    def __init__(self, host: JavaHost, number: int, name: str) -> None:
+        self._host = host
+        self._number = number
+        self._name = name
+        self._changed = host.changed
+        self._text = {"out": "", "err": ""}
+        self._exit_code: int | None = None
+
+    @property
+    def out(self) -> str:
+        """Standard output so far."""
+        return self._text["out"]
+
+    def __str__(self) -> str:
+        with self._changed:
+            text = self._text
+            return f"{self._name} ({self._exit_code})\n{text['out']}\n--- stderr\n{text['err']}"
+
+    def json_lines(self) -> list[dict[str, Any]]:
+        """The JSON objects of standard output, as the verifiable tools print them."""
+        whole = self.out.rpartition("\n")[0]
+        return [json.loads(line) for line in whole.splitlines() if line.startswith("{")]
+
+    def wait_until(self, condition: Callable[[], bool], timeout_s: float = TIMEOUT_S) -> None:
+        """Wait until output, of this tool or others, fulfils a condition.
+
+        Raises AssertionError if none comes, or this tool ends before.
+        """
+        with self._changed:
+            met = self._changed.wait_for(
+                lambda: condition() or self._exit_code is not None, timeout_s
+            )
+        assert met, f"no sign of it in time: {self}"
+        assert condition(), f"ended before: {self}"
+
+    def wait_for(self, pattern: str, timeout_s: float = TIMEOUT_S) -> None:
+        """Wait for a regular expression on standard output."""
+        self.wait_until(lambda: re.search(pattern, self.out) is not None, timeout_s)
+
+    def wait(self, timeout_s: float = TIMEOUT_S) -> ToolResult:
+        """Wait for the end. Raises AssertionError if it does not come."""
+        with self._changed:
+            ended = self._changed.wait_for(lambda: self._exit_code is not None, timeout_s)
+        assert ended, f"still running: {self}"
+        assert self._exit_code is not None
+        return ToolResult(self._exit_code, self._text["out"], self._text["err"])
+
+    def stop(self) -> ToolResult:
+        """Do what SIGTERM does, and wait for the end."""
+        if self._exit_code is None:
+            self._host.send({"id": self._number, "stop": True})
+        return self.wait()
+
+    def _receive(self, message: dict[str, Any]) -> None:
+        with self._changed:
+            for stream in ("out", "err"):
+                if stream in message:
+                    self._text[stream] += message[stream]
+            if "exit" in message:
+                self._exit_code = message["exit"]
+            self._changed.notify_all()
+
+
+class JavaHost:
+    """A JVM with Kafka's tools, while a `with` block lasts."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[str] | None = None
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._runs: dict[int, ToolRun] = {}
+        self._sending = threading.Lock()
+        self.changed = threading.Condition()
+
+    def start(self, tool: str, *arguments: str, stdin: str = "") -> ToolRun:
+        """Start a tool and leave it running."""
+        with self._sending:
+            number = len(self._runs)
+            run = self._runs[number] = ToolRun(self, number, " ".join((tool, *arguments)))
+        self.send({"id": number, "run": TOOLS[tool], "args": arguments, "stdin": stdin})
+        return run
+
+    def run(
+        self, tool: str, *arguments: str, stdin: str = "", exit_code: int | None = 0
+    ) -> ToolResult:
+        """Run a tool to its end. Raises AssertionError unless it exits with `exit_code`."""
+        run = self.start(tool, *arguments, stdin=stdin)
+        result = run.wait()
+        assert exit_code is None or result.exit_code == exit_code, str(run)
+        return result
+
+    def send(self, command: dict[str, Any]) -> None:
+        """Hand the JVM a command."""
+        assert self._process is not None
+        assert self._process.stdin is not None
+        with self._sending:
+            self._process.stdin.write(json.dumps(command) + "\n")
+            self._process.stdin.flush()
+
+    def _read(self) -> None:
+        assert self._process is not None
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            message = json.loads(line)
+            self._runs[message["id"]]._receive(message)
+
+    def __enter__(self) -> JavaHost:
+        self._process = subprocess.Popen(
+            _command(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8"
+        )
+        self._reader.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        assert self._process is not None
+        with self._process as process:
+            assert process.stdin is not None
+            process.stdin.close()
+            process.wait(TIMEOUT_S)
+            self._reader.join()
+
+
+def _command() -> Sequence[str]:
+    assert JAVA is not None
+    return (
+        JAVA,
+        *("-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
+        *("--add-opens", "java.base/java.lang=ALL-UNNAMED"),
+        f"-Dlog4j2.configurationFile={SOURCES / 'log4j2.properties'}",
+        *("-cp", f"{_compiled()}:{LIBS[-1]}/*"),
+        "ToolHost",
+    )
+
+
+def _compiled() -> Path:
+    """A directory of classes, compiled anew where the sources changed."""
+    assert JAVAC is not None
+    sources = sorted(SOURCES.glob("*.java"))
+    digest = hashlib.sha256(b"\0".join(source.read_bytes() for source in sources)).hexdigest()
+    directory = ROOT / ".cache" / "java-tests" / digest[:16]
+    if not directory.exists():
+        partial = directory.with_name(f"{digest[:16]}.partial")
+        subprocess.run(
+            [JAVAC, "-Xlint:all,-options", "-Werror", "-cp", f"{LIBS[-1]}/*", "-d", partial]
+            + [str(source) for source in sources],
+            check=True,
+        )
+        partial.rename(directory)
+    return directory
