@@ -1,0 +1,72 @@
+# Everything one does with a checkout. Each target sets up what it needs in .venv, once.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+KAFKA_LIBS := .cache/kafka-4.3.1/libs
+# For `make soak`.
+MINUTES ?= 10
+# Further arguments of pytest, the benchmark or the demo: make test ARGS="-k config -x".
+ARGS ?=
+
+.PHONY: help setup demo test check format bench soak clean
+
+help:
+	@echo "make setup   install everything into $(VENV)"
+	@echo "make demo    broker, generators, Spark pipeline and dashboard (SECONDS=60 for a bounded run)"
+	@echo "make test    linters, types and all tests"
+	@echo "make check   linters and types alone"
+	@echo "make format  format the code"
+	@echo "make bench   measure beside Apache Kafka"
+	@echo "make soak    long campaigns (MINUTES=10)"
+	@echo "make clean   remove everything that these made"
+
+setup: $(INSTALLED)
+
+$(INSTALLED): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "Python 3.11 or later is needed: make PYTHON=/path/to/python3.11 setup"; exit 1; }
+	@test -x $(BIN)/python || { echo "Creating $(VENV)"; $(PYTHON) -m venv $(VENV); }
+	@echo "Installing into $(VENV) (some 600 MB the first time, most of it Spark)"
+	$(BIN)/python -m pip install --disable-pip-version-check \
+		$(if $(MAKE_TERMOUT),--progress-bar on,--quiet) -e '.[dev]'
+	@touch $@
+
+# Apache Kafka's own jars, which tests compare with and the benchmark runs. Without Maven, or
+# without a network, the tests that need them are skipped.
+$(KAFKA_LIBS):
+	@if command -v mvn >/dev/null; then \
+		echo "Fetching Apache Kafka's jars with Maven (some 100 MB, once)"; \
+		rm -rf $@.partial; \
+		mvn --batch-mode --quiet -f tools/kafka/pom.xml dependency:copy-dependencies \
+			-DoutputDirectory=$(CURDIR)/$@.partial && mv $@.partial $@ \
+			|| echo "No jars of Apache Kafka: tests that compare with it are skipped"; \
+	else echo "No mvn: tests that compare with Apache Kafka are skipped"; fi
+
+demo: setup
+	$(BIN)/barnabas demo $(if $(SECONDS),--seconds $(SECONDS)) $(ARGS)
+
+check: setup
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check --quiet
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+test: check | $(KAFKA_LIBS)
+	$(BIN)/pytest $(ARGS)
+
+format: setup
+	$(BIN)/ruff check --fix --quiet
+	$(BIN)/ruff format --quiet
+
+bench: setup
+	$(BIN)/python -m bench $(ARGS)
+
+soak: setup | $(KAFKA_LIBS)
+	MINUTES=$(MINUTES) $(BIN)/pytest -m soak --timeout=0 $(ARGS)
+
+clean:
+	rm -rf $(VENV) .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf build dist spark-warehouse metastore_db derby.log bench/results/raw
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
