@@ -27,8 +27,6 @@ listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
 log.dirs={log_directory}
 offsets.topic.num.partitions=4
 offsets.topic.replication.factor=1
-transaction.state.log.replication.factor=1
-transaction.state.log.min.isr=1
 group.initial.rebalance.delay.ms=0
 # The figures are sums over everything ever published: nothing may age away.
 log.retention.ms=-1

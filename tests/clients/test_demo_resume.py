@@ -1,0 +1,143 @@
+"""Killed at any point and started again, the demo ends with the figures of a run never killed."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from barnabas.demo.commands import MissingError, check_requirements
+from barnabas.demo.identity import start_time
+
+try:
+    check_requirements()
+except MissingError as error:
+    pytest.skip(str(error), allow_module_level=True)
+
+SECONDS = 20
+COMMAND = [sys.executable, "-m", "barnabas", "demo", "--json", "--seconds", str(SECONDS)]
+CHILDREN = ("broker", "dashboard", "pipeline", "generators")
+
+pytestmark = [pytest.mark.soak, pytest.mark.timeout(900)]
+
+
+@contextlib.contextmanager
+def demo(directory: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A run in a directory; it is gone when the block ends, and so is all that it started."""
+    with (directory.parent / f"{directory.name}.log").open("ab") as log:
+        process = subprocess.Popen(
+            [*COMMAND, "--directory", str(directory)], stdout=subprocess.PIPE, stderr=log
+        )
+        try:
+            yield process
+        finally:
+            if process.poll() is None:
+                process.terminate()
+                process.wait(60)
+            assert process.stdout is not None
+            process.stdout.close()
+
+
+def outcome(process: subprocess.Popen[bytes]) -> dict[str, Any]:
+    assert process.stdout is not None
+    answer = json.loads(process.stdout.read())
+    assert process.wait(60) == answer["exit_code"]
+    return dict(answer)
+
+
+def truth(directory: Path) -> dict[str, Any]:
+    return dict(json.loads((directory / "generators" / "truth.json").read_text()))
+
+
+def events_published(directory: Path) -> int:
+    path = directory / "generators" / "truth.json"
+    return sum(truth(directory)["events"].values()) if path.exists() else 0
+
+
+def batches_processed(directory: Path) -> int:
+    path = directory / "pipeline" / "progress.json"
+    if not path.exists():
+        return 0
+    return sum(query["batches"] for query in json.loads(path.read_text())["queries"].values())
+
+
+def await_that(condition: Callable[[], bool], process: subprocess.Popen[bytes]) -> None:
+    deadline = time.monotonic() + 240
+    while not condition():
+        assert process.poll() is None, "the demo ended before its time"
+        assert time.monotonic() < deadline, "not reached"
+        time.sleep(0.05)
+
+
+def pid_of(directory: Path, name: str) -> int | None:
+    path = directory / "pids" / f"{name}.pid"
+    return int(json.loads(path.read_text())["pid"]) if path.exists() else None
+
+
+def live_children(directory: Path) -> set[str]:
+    pids = {name: pid_of(directory, name) for name in CHILDREN}
+    return {name for name, pid in pids.items() if pid and start_time(pid) is not None}
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    directory = tmp_path_factory.mktemp("undisturbed") / "demo"
+    with demo(directory) as process:
+        ended = outcome(process)
+    assert ended["exit_code"] == 0
+    return {**truth(directory), "checks": ended["checks"]}
+
+
+def test_killed_as_a_whole_and_started_again(undisturbed: dict[str, Any], tmp_path: Path) -> None:
+    directory = tmp_path / "demo"
+    with demo(directory) as process:
+        await_that(lambda: events_published(directory) > 1000, process)
+        await_that(lambda: batches_processed(directory) > 0, process)
+        names = live_children(directory)
+        assert names == set(CHILDREN)
+        process.kill()
+        process.wait()
+    with demo(directory) as process:
+        ended = outcome(process)
+    assert ended["exit_code"] == 0
+    assert truth(directory)["figures"] == undisturbed["figures"]
+    assert truth(directory)["events"] == undisturbed["events"]
+    assert ended["checks"] == undisturbed["checks"]
+
+
+def test_nothing_outlives_a_killed_run(tmp_path: Path) -> None:
+    directory = tmp_path / "demo"
+    with demo(directory) as process:
+        await_that(lambda: pid_of(directory, "pipeline") is not None, process)
+        process.kill()
+        process.wait()
+    deadline = time.monotonic() + 60
+    while live_children(directory):
+        assert time.monotonic() < deadline, f"left: {live_children(directory)}"
+        time.sleep(0.1)
+
+
+def test_each_part_killed_in_its_turn(undisturbed: dict[str, Any], tmp_path: Path) -> None:
+    directory = tmp_path / "demo"
+    with demo(directory) as process:
+        await_that(lambda: events_published(directory) > 300, process)
+        for name in CHILDREN:
+            await_that(lambda: live_children(directory) == set(CHILDREN), process)
+            pid = pid_of(directory, name)
+            assert pid is not None
+            os.kill(pid, signal.SIGKILL)
+            await_that(lambda n=name, p=pid: pid_of(directory, n) != p, process)
+        ended = outcome(process)
+    assert ended["exit_code"] == 0
+    assert ended["restarts"] == dict.fromkeys(CHILDREN, 1)
+    assert truth(directory)["figures"] == undisturbed["figures"]
+    assert ended["checks"] == undisturbed["checks"]
