@@ -44,7 +44,7 @@ def update(
             validate_only=validate_only,
         )
     )
-    assert [result.error_code for result in response.results] == [response.error_code]
+    assert len(response.results) == (response.error_code == ErrorCode.NONE)
     return ErrorCode(response.error_code), response.error_message or ""
 
 

@@ -56,8 +56,7 @@ def _grow(
         return Failure(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
     image = state.image.topics.by_name.get(topic.name)
     if image is None:
-        code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        return Failure(code, code.message)
+        return Failure(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     failure = _check_count(image, topic, room)
     if failure is not None:
         return failure

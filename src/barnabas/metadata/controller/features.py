@@ -79,16 +79,16 @@ def update_features(
 def _answer(
     request: UpdateFeaturesRequest, failure: Failure | None
 ) -> Decision[UpdateFeaturesResponse]:
-    """Versions 0 and 1 repeat the result for each feature; 2 has the whole only."""
-    code, message = failure or (ErrorCode.NONE, None)
+    """In versions 0 and 1 a success is repeated for each feature; a failure is the whole's."""
+    if failure is not None:
+        return Decision(
+            UpdateFeaturesResponse(error_code=failure.code, error_message=failure.message)
+        )
     return Decision(
         UpdateFeaturesResponse(
-            error_code=code,
-            error_message=message,
+            error_message=None,
             results=[
-                UpdatableFeatureResult(
-                    feature=update.feature, error_code=code, error_message=message
-                )
+                UpdatableFeatureResult(feature=update.feature, error_message=None)
                 for update in request.feature_updates
             ],
         )
