@@ -69,8 +69,7 @@ class WarehouseTable:
                 self._files.delete(self._to_path(fold), True)
 
     def _take_place(self, fold: str, through: int) -> None:
-        # The older first: were they last, a crash would leave them beside the fold, harmlessly,
-        # but here the fold itself still says how to go on.
+        # A crash anywhere here leaves the fold under its own name, which says how to go on.
         for batch in self._batches():
             if batch <= through:
                 self._files.delete(self._to_path(self._batch_path(batch)), True)

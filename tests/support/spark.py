@@ -1,0 +1,37 @@
+"""One Spark session for all tests of a process: starting a second costs more than any test."""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import os
+import tempfile
+
+from pyspark.sql import SparkSession
+
+from barnabas.pipeline.session import SessionOptions, start_session
+
+
+@functools.cache
+def shared_session() -> SparkSession:
+    """Start Spark with the Kafka connector, or return the session that runs."""
+    directory = tempfile.TemporaryDirectory(prefix="barnabas-test-spark-")
+    session = start_session(
+        SessionOptions(
+            app_name="barnabas-tests",
+            shuffle_partitions=1,
+            small_batches=True,
+            telemetry_path=os.path.join(directory.name, "spark.log"),
+            settings={
+                "spark.local.dir": directory.name,
+                "spark.sql.warehouse.dir": os.path.join(directory.name, "tables"),
+            },
+        )
+    )
+
+    def end() -> None:
+        session.stop()
+        directory.cleanup()
+
+    atexit.register(end)
+    return session

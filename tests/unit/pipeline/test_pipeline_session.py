@@ -1,0 +1,86 @@
+"""How Spark is started, and what is said when it cannot be."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pyspark
+import pytest
+from pyspark import SparkContext
+from pyspark.errors import PySparkRuntimeError
+
+from barnabas.pipeline import session
+from barnabas.pipeline.session import SessionOptions, SparkStartError, kafka_package, start_session
+
+
+def test_the_connector_is_of_the_version_that_is_installed() -> None:
+    assert kafka_package() == f"org.apache.spark:spark-sql-kafka-0-10_2.13:{pyspark.__version__}"
+
+
+def test_settings_given_win_over_ours() -> None:
+    options = SessionOptions(
+        master="local[3]",
+        settings={"spark.ui.enabled": "true", "spark.sql.shuffle.partitions": "9"},
+    )
+    settings = options.as_settings()
+    assert settings["spark.master"] == "local[3]"
+    assert settings["spark.ui.enabled"] == "true"
+    assert settings["spark.sql.shuffle.partitions"] == "9"
+    assert settings["spark.jars.packages"] == kafka_package()
+
+
+def test_only_local_masters_are_tied_to_the_loopback() -> None:
+    assert "spark.driver.host" in SessionOptions().as_settings()
+    assert "spark.driver.host" not in SessionOptions(master="spark://host:7077").as_settings()
+
+
+def test_packages_can_be_left_out() -> None:
+    assert "spark.jars.packages" not in SessionOptions(packages=()).as_settings()
+
+
+@pytest.mark.parametrize(
+    ("environment", "expected"),
+    [
+        ({"BARNABAS_IVY_DIR": "/srv/ivy", "XDG_CACHE_HOME": "/x"}, "/srv/ivy"),
+        ({"XDG_CACHE_HOME": "/x"}, "/x/barnabas/ivy"),
+        ({"HOME": "/home/someone"}, "/home/someone/.cache/barnabas/ivy"),
+    ],
+)
+def test_where_packages_are_kept(
+    monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], expected: str
+) -> None:
+    for name in ("BARNABAS_IVY_DIR", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert SessionOptions().ivy_directory == expected
+
+
+def test_without_java_the_message_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(SparkContext, "_gateway", None)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    with pytest.raises(SparkStartError, match="Java runtime"):
+        start_session(SessionOptions())
+
+
+def test_a_download_is_announced_and_a_failure_names_the_telemetry(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def refuse(conf: object, popen_kwargs: dict[str, int]) -> None:
+        os.write(popen_kwargs["stderr"], b"unresolved dependency\n")
+        raise PySparkRuntimeError(errorClass="JAVA_GATEWAY_EXITED", messageParameters={})
+
+    monkeypatch.setattr(SparkContext, "_gateway", None)
+    monkeypatch.setattr(session, "launch_gateway", refuse)
+    said: list[str] = []
+    telemetry = tmp_path / "logs" / "spark.log"
+    options = SessionOptions(ivy_directory=str(tmp_path), telemetry_path=str(telemetry))
+    with pytest.raises(SparkStartError, match="Maven Central") as raised:
+        start_session(options, said.append)
+    assert str(telemetry) in str(raised.value)
+    assert telemetry.read_text() == "unresolved dependency\n"
+    assert said == [f"downloading {kafka_package()} (once, into {tmp_path})"]

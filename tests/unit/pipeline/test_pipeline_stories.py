@@ -1,0 +1,304 @@
+"""The stories' transformations on batch frames, and all of them against the generator's truth."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from barnabas.demo.contract import STATIONS, Station
+from barnabas.demo.figures import FigureBoard
+from barnabas.demo.generators.delivery import Delivery
+from barnabas.demo.generators.simulation import World
+from barnabas.pipeline import charging, retail, topics
+from barnabas.pipeline.kafka_io import parse_json, table_of, to_records
+from barnabas.pipeline.queries import STORY_QUERIES
+from barnabas.pipeline.schemas import (
+    ACTIVITY_SCHEMA,
+    CHARGING_SCHEMA,
+    STATION_SCHEMA,
+    STATION_STATUS_SCHEMA,
+)
+
+pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
+
+NOON_MS = 1_741_003_200_000
+MINUTE_MS = topics.MINUTE_MS
+STATION_ROWS: list[Station] = [
+    {"station_id": "st-1", "name": "Ghent Harbour", "city": "Ghent", "power_w": 22_000},
+    {"station_id": "st-2", "name": "Ghent Mill", "city": "Ghent", "power_w": 22_000},
+    {"station_id": "st-3", "name": "Lyon Mill", "city": "Lyon", "power_w": 50_000},
+]
+
+Events = Callable[[list[dict[str, Any]], StructType], DataFrame]
+
+
+@pytest.fixture
+def events(spark: SparkSession) -> Events:
+    """Make a frame of events the way the stream does: from JSON in Kafka records."""
+
+    def make(values: list[dict[str, Any]], schema: StructType) -> DataFrame:
+        records = spark.createDataFrame(
+            [(bytearray(json.dumps(value).encode()),) for value in values], "value binary"
+        )
+        return parse_json(records, schema)
+
+    return make
+
+
+@pytest.fixture
+def stations(spark: SparkSession) -> DataFrame:
+    return spark.createDataFrame([tuple(row.values()) for row in STATION_ROWS], STATION_SCHEMA)
+
+
+def rows_of(frame: DataFrame) -> list[dict[str, Any]]:
+    return [row.asDict(recursive=True) for row in frame.collect()]
+
+
+def report(station: int, sequence: int, minute: float, state: str) -> dict[str, Any]:
+    return {
+        "event_id": f"st-{station}-r{sequence}",
+        "station_id": f"st-{station}",
+        "sequence": sequence,
+        "event_time_ms": NOON_MS + int(minute * MINUTE_MS),
+        "state": state,
+    }
+
+
+def charge(station: int, kind: str, minute: float, energy_wh: int = 0) -> dict[str, Any]:
+    return {
+        "event_id": f"st-{station}-{kind}-{minute}",
+        "station_id": f"st-{station}",
+        "charge_id": f"st-{station}-c1",
+        "event_time_ms": NOON_MS + int(minute * MINUTE_MS),
+        "kind": kind,
+        "energy_wh": energy_wh,
+        "fault_code": "ground" if kind == "fault" else None,
+    }
+
+
+def act(session: int, sequence: int, minute: float, kind: str, **more: Any) -> dict[str, Any]:
+    return {
+        "event_id": f"se-{session}-{sequence}",
+        "user_id": "u-1",
+        "session_id": f"se-{session}",
+        "sequence": sequence,
+        "event_time_ms": NOON_MS + int(minute * MINUTE_MS),
+        "kind": kind,
+        "item_id": None,
+        "query": None,
+        "items": [],
+        "amount_cents": 0,
+        **more,
+    }
+
+
+def test_availability_keeps_the_latest_state_of_a_window(
+    events: Events, stations: DataFrame
+) -> None:
+    status = events(
+        [
+            report(1, 3, 9, "faulted"),  # the latest, though it arrives first
+            report(1, 1, 1, "available"),
+            report(1, 2, 4, "charging"),
+            report(1, 2, 4, "charging"),
+            report(1, 5, 15, "available"),  # the next window begins here
+            report(1, 4, 14.99, "available"),
+            report(3, 1, 2, "offline"),
+        ],
+        STATION_STATUS_SCHEMA,
+    )
+    rows = rows_of(
+        charging.station_availability(status, stations).orderBy("station_id", "window_start_ms")
+    )
+    assert [(r["station_id"], r["window_start_ms"] - NOON_MS, r["state"]) for r in rows] == [
+        ("st-1", 0, "available"),
+        ("st-1", 15 * MINUTE_MS, "available"),
+        ("st-3", 0, "offline"),
+    ]
+    assert (rows[0]["reports"], rows[0]["available_reports"]) == (4, 2)
+    assert rows[0]["state_time_ms"] == NOON_MS + int(14.99 * MINUTE_MS)
+    assert rows[0]["window_end_ms"] == NOON_MS + 15 * MINUTE_MS
+    assert (rows[0]["name"], rows[0]["city"]) == ("Ghent Harbour", "Ghent")
+
+
+def test_two_states_of_one_millisecond_are_decided_by_their_sequence(
+    events: Events, stations: DataFrame
+) -> None:
+    status = events(
+        [report(1, 10, 1, "available"), report(1, 9, 1, "offline")], STATION_STATUS_SCHEMA
+    )
+    (row,) = rows_of(charging.station_availability(status, stations))
+    assert (row["state"], row["state_sequence"]) == ("available", 10)
+
+
+def test_energy_is_summed_per_city_and_minute_and_each_event_once(
+    events: Events, stations: DataFrame
+) -> None:
+    frame = events(
+        [
+            charge(1, "start", 0.1),
+            charge(1, "meter", 0.5, 100),
+            charge(1, "meter", 0.5, 100),
+            charge(2, "meter", 0.9, 40),
+            charge(3, "meter", 0.2, 7),
+            charge(1, "meter", 1.5, 60),
+            charge(1, "stop", 1.7, 5),
+            charge(2, "fault", 1.8),
+            charge(9, "meter", 1.8, 1000),  # a station that the table does not have
+        ],
+        CHARGING_SCHEMA,
+    )
+    rows = rows_of(charging.energy_per_minute(frame, stations).orderBy("city", "window_start_ms"))
+    columns = ["energy_wh", "readings", "charges_started", "charges_stopped", "faults"]
+    found = {
+        (r["city"], (r["window_start_ms"] - NOON_MS) // MINUTE_MS): [r[c] for c in columns]
+        for r in rows
+    }
+    assert found == {
+        ("Ghent", 0): [140, 2, 1, 0, 0],
+        ("Ghent", 1): [65, 1, 0, 1, 1],
+        ("Lyon", 0): [7, 1, 0, 0, 0],
+    }
+
+
+def test_activity_is_counted_per_kind_and_minute(events: Events) -> None:
+    frame = events(
+        [
+            act(1, 0, 0.1, "search", query="tent"),
+            act(1, 1, 0.5, "click", item_id="tent"),
+            act(1, 1, 0.5, "click", item_id="tent"),
+            act(1, 2, 1.2, "purchase", items=["headlamp", "tent"], amount_cents=9900),
+            act(2, 0, 1.9, "click", item_id="flour"),
+        ],
+        ACTIVITY_SCHEMA,
+    )
+    minutes = retail.activity_minutes(frame).persist()
+    counts = {
+        (r["kind"], (r["window_start_ms"] - NOON_MS) // MINUTE_MS): r["events"]
+        for r in rows_of(retail.activity_counts(minutes))
+    }
+    assert counts == {("search", 0): 1, ("click", 0): 1, ("purchase", 1): 1, ("click", 1): 1}
+    conversion = rows_of(retail.conversion(minutes).orderBy("window_start_ms"))
+    assert [(r["sessions"], r["purchases"], r["revenue_cents"]) for r in conversion] == [
+        (1, 0, 0),
+        (1, 1, 9900),
+    ]
+    minutes.unpersist()
+
+
+def test_rankings_go_by_count_then_by_name(events: Events) -> None:
+    queries = ["b", "a", "c", "c", *(f"q{n:02d}" for n in range(12))]
+    frame = events(
+        [act(n, 0, n, "search", query=query) for n, query in enumerate(queries)], ACTIVITY_SCHEMA
+    )
+    (row,) = rows_of(retail.top_searches(retail.interest_totals(frame)))
+    assert [(s["query"], s["count"]) for s in row["searches"]] == [
+        ("c", 2),
+        ("a", 1),
+        ("b", 1),
+        *((f"q{n:02d}", 1) for n in range(7)),
+    ]
+
+
+def test_recommendations_are_what_was_bought_together_most(events: Events) -> None:
+    baskets = [["a", "b"], ["a", "b", "c"], ["a", "d"], ["a", "e"], ["f"], [], ["a", "a"]]
+    frame = events(
+        [act(n, 1, n, "purchase", items=basket) for n, basket in enumerate(baskets)],
+        ACTIVITY_SCHEMA,
+    )
+    rows = rows_of(retail.recommendations(retail.interest_totals(frame)))
+    found = {r["item_id"]: [(t["item_id"], t["count"]) for t in r["together"]] for r in rows}
+    assert found == {
+        "a": [("b", 2), ("c", 1), ("d", 1)],
+        "b": [("a", 2), ("c", 1)],
+        "c": [("a", 1), ("b", 1)],
+        "d": [("a", 1)],
+        "e": [("a", 1)],
+    }
+
+
+@pytest.mark.parametrize(
+    "value",
+    [b"", b"not json", b"[1,2]", b"null", b'{"event_id": "x"}', b'{"event_time_ms": 5}', None],
+)
+def test_a_value_that_is_no_event_is_left_out(spark: SparkSession, value: bytes | None) -> None:
+    good = json.dumps(report(1, 1, 0, "available")).encode()
+    records = spark.createDataFrame(
+        [(bytearray(good),), (None if value is None else bytearray(value),)], "value binary"
+    )
+    assert [r["event_id"] for r in rows_of(parse_json(records, STATION_STATUS_SCHEMA))] == [
+        "st-1-r1"
+    ]
+
+
+def test_a_table_is_the_latest_value_of_each_key(spark: SparkSession) -> None:
+    def record(key: str, offset: int, station: Station | None) -> tuple[Any, ...]:
+        value = None if station is None else bytearray(json.dumps(station).encode())
+        return (bytearray(key.encode()), value, offset)
+
+    first, second, third = STATION_ROWS
+    moved: Station = {**first, "city": "Bruges"}
+    records = spark.createDataFrame(
+        [
+            record("1", 0, first),
+            record("2", 1, second),
+            record("1", 2, moved),
+            record("2", 3, None),
+            record("3", 4, third),
+        ],
+        "key binary, value binary, offset long",
+    )
+    cities = {r["station_id"]: r["city"] for r in rows_of(table_of(records, STATION_SCHEMA))}
+    assert cities == {"st-1": "Bruges", "st-3": "Lyon"}
+
+
+def test_all_figures_are_the_generators_truth(spark: SparkSession) -> None:
+    """The whole pipeline on everything that a run delivers, late and doubled as it comes."""
+    world = World({"seed": 11, "rate": 200, "acceleration": 240, "seconds": 20})
+    deliveries: list[Delivery] = []
+    while not world.at_end:
+        deliveries.extend(world.step())
+    table = spark.createDataFrame(
+        [tuple(dict(station).values()) for station in world.stations], STATION_SCHEMA
+    )
+    board = FigureBoard()
+    for query in STORY_QUERIES:
+        records = spark.createDataFrame(
+            [
+                (bytearray(json.dumps(d.value).encode()),)
+                for d in deliveries
+                if d.topic == query.topic
+            ],
+            "value binary",
+        )
+        result = query.transform(parse_json(records, query.schema), table).persist()
+        for output in query.outputs:
+            for record in to_records(output.rows(result), output.topic, output.key).collect():
+                board.apply(record["topic"], record["key"], record["value"])
+        result.unpersist()
+    assert board.figures() == world.truth()["figures"]
+    assert len(board.station_rows()) == len(world.stations)
+
+
+def test_every_output_topic_has_one_query_and_a_documented_row() -> None:
+    outputs = [output.topic for query in STORY_QUERIES for output in query.outputs]
+    assert sorted(outputs) == sorted(topics.OUTPUT_TOPICS)
+    assert {query.topic for query in STORY_QUERIES} == set(topics.INPUT_TOPICS)
+    assert STATIONS not in outputs
+    for query in STORY_QUERIES:
+        assert topics.CONSUMER_GROUPS[query.group] == query.topic
+
+
+def test_schemas_have_the_documented_fields() -> None:
+    for schema, documented in (
+        (STATION_SCHEMA, topics.Station),
+        (STATION_STATUS_SCHEMA, topics.StationStatus),
+        (CHARGING_SCHEMA, topics.ChargingEvent),
+        (ACTIVITY_SCHEMA, topics.UserActivity),
+    ):
+        assert schema.fieldNames() == list(documented.__annotations__)
