@@ -5,9 +5,9 @@ that is not served is answered in version 0 with UNSUPPORTED_VERSION and this AP
 """
 
 import re
-from dataclasses import dataclass
 
 from barnabas.base.network import Part
+from barnabas.broker.client_state import ClientSoftware, client_state
 from barnabas.broker.context import RequestContext
 from barnabas.broker.responses import frame_response
 from barnabas.broker.services import BrokerServices
@@ -28,14 +28,6 @@ PRODUCE_ADVERTISED_FROM = 0
 """librdkafka up to 2.8 gives up on brokers without Produce v0 (KAFKA-18659); 0-2 are refused."""
 
 
-@dataclass(frozen=True, slots=True)
-class ClientSoftware:
-    """What a client says that it is (KIP-511)."""
-
-    name: str
-    version: str
-
-
 def max_served_version(api: Api) -> int:
     """The latest version that is stable in Apache Kafka 4.3."""
     return api.max_version - 1 if api.latest_version_unstable else api.max_version
@@ -49,7 +41,7 @@ def handle(
         words = (request.client_software_name, request.client_software_version)
         if not all(map(SOFTWARE_WORD.fullmatch, words)):
             return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
-        context.connection.state = ClientSoftware(*words)
+        client_state(context.connection).software = ClientSoftware(*words)
     lowest_shown = 0 if context.api_version >= 4 else 1  # KAFKA-17011
     return ApiVersionsResponse(
         api_keys=[_range(APIS[key]) for key in sorted(services.served_apis)],

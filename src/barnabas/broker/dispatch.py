@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from barnabas.base.network import Part
-from barnabas.broker import api_versions
+from barnabas.broker import api_versions, produce
+from barnabas.broker.client_state import ClientState
 from barnabas.broker.context import RequestContext
 from barnabas.broker.handlers import HANDLERS, RAW_HANDLERS
 from barnabas.broker.responses import frame_response
@@ -56,6 +57,11 @@ class Dispatcher:
 
     def __call__(self, connection: Connection, frame: bytearray) -> Sequence[Part] | Reply:
         """Answer one request. Raises DecodeError to have the connection closed."""
+        state = connection.state
+        if isinstance(state, ClientState):
+            answer = produce.handle_again(self._services, connection, state.shapes, frame)
+            if answer is not None:
+                return answer
         try:
             key, version, correlation_id, id_size = _PREFIX.unpack_from(frame)
         except struct.error as error:

@@ -4,7 +4,7 @@ Endpoints are those of the listener that the request came in on. A topic that is
 way is answered as it then is, so that clients need no second request.
 """
 
-from barnabas.base.ids import ZERO_UUID
+from barnabas.base.ids import ZERO_UUID, Uuid
 from barnabas.broker.authorized_operations import (
     CLUSTER_OPERATIONS,
     NOT_ASKED,
@@ -65,58 +65,59 @@ async def _topics(
     listener = context.listener_name
     if request.topics is None or (context.api_version == 0 and not request.topics):
         return [_describe(services, topic, listener) for topic in image.topics.by_name.values()]
+    if context.api_version < TOPIC_ID_LOOKUP_FROM:
+        if any(topic.name is None or topic.topic_id != ZERO_UUID for topic in request.topics):
+            return [_invalid_request(topic) for topic in request.topics]
+    elif ids := {topic.topic_id: None for topic in request.topics if topic.topic_id != ZERO_UUID}:
+        return [_look_up_id(services, topic_id, listener) for topic_id in ids]
+    names = {topic.name or "": None for topic in request.topics}
     errors: dict[str, ErrorCode] = {}
     if request.allow_auto_topic_creation:
         missing = {
-            topic.name: None
-            for topic in request.topics
-            if topic.name is not None
-            and topic.name not in image.topics.by_name
-            and is_valid_topic_name(topic.name)
-            and _may_create(services, topic.name)
+            name: None
+            for name in names
+            if name not in image.topics.by_name
+            and is_valid_topic_name(name)
+            and _may_create(services, name)
         }
         if missing:
             errors = await create_topics(services, missing)
-    return [
-        _look_up(services, context, topic, errors)
-        for topic in {(topic.name, topic.topic_id): topic for topic in request.topics}.values()
-    ]
+    return [_look_up(services, name, listener, errors) for name in names]
+
+
+def _invalid_request(asked: MetadataRequestTopic) -> MetadataResponseTopic:
+    return MetadataResponseTopic(
+        error_code=ErrorCode.INVALID_REQUEST, name=asked.name or "", topic_id=asked.topic_id
+    )
 
 
 def _may_create(services: BrokerServices, name: str) -> bool:
     return name in INTERNAL_TOPICS or services.config.bool("auto.create.topics.enable")
 
 
-def _look_up(
-    services: BrokerServices,
-    context: RequestContext,
-    asked: MetadataRequestTopic,
-    errors: dict[str, ErrorCode],
+def _look_up_id(
+    services: BrokerServices, topic_id: Uuid, listener_name: str
 ) -> MetadataResponseTopic:
-    topics = services.image.topics
-    if asked.name is None or asked.topic_id != ZERO_UUID:
-        if context.api_version < TOPIC_ID_LOOKUP_FROM or asked.name is not None:
-            return MetadataResponseTopic(
-                error_code=ErrorCode.INVALID_REQUEST,
-                name=asked.name or "",
-                topic_id=asked.topic_id,
-            )
-        topic = topics.by_id.get(asked.topic_id)
-        if topic is None:
-            return MetadataResponseTopic(
-                error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=asked.topic_id
-            )
-        return _describe(services, topic, context.listener_name)
-    topic = topics.by_name.get(asked.name)
+    """A topic by its id; names in a request that has ids count for nothing."""
+    topic = services.image.topics.by_id.get(topic_id)
+    if topic is None:
+        return MetadataResponseTopic(
+            error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=topic_id
+        )
+    return _describe(services, topic, listener_name)
+
+
+def _look_up(
+    services: BrokerServices, name: str, listener_name: str, errors: dict[str, ErrorCode]
+) -> MetadataResponseTopic:
+    topic = services.image.topics.by_name.get(name)
     if topic is not None:
-        return _describe(services, topic, context.listener_name)
-    if not is_valid_topic_name(asked.name):
+        return _describe(services, topic, listener_name)
+    if not is_valid_topic_name(name):
         error = ErrorCode.INVALID_TOPIC_EXCEPTION
     else:
-        error = errors.get(asked.name) or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    return MetadataResponseTopic(
-        error_code=error, name=asked.name, is_internal=asked.name in INTERNAL_TOPICS
-    )
+        error = errors.get(name) or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    return MetadataResponseTopic(error_code=error, name=name, is_internal=name in INTERNAL_TOPICS)
 
 
 def _describe(

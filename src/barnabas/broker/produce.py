@@ -10,10 +10,13 @@ leads everything).
 
 import logging
 from collections.abc import Sequence
+from struct import Struct
 
 from barnabas.base.ids import Uuid
 from barnabas.base.network import Part
+from barnabas.broker.client_state import client_state
 from barnabas.broker.context import RequestContext
+from barnabas.broker.produce_again import ProduceShapes
 from barnabas.broker.produce_codec import (
     FLEXIBLE_FROM,
     TOPIC_ID_FROM,
@@ -27,7 +30,8 @@ from barnabas.broker.responses import frame_response, frame_small_response
 from barnabas.broker.services import BrokerServices
 from barnabas.log.errors import LogDirFailure
 from barnabas.log.partition_log import AppendResult
-from barnabas.net.connection import Reply
+from barnabas.net.connection import Connection, Reply
+from barnabas.protocol.apis import ApiKey
 from barnabas.protocol.codec import encode_parts
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.produce import (
@@ -41,6 +45,7 @@ from barnabas.replication.partition import Partition
 ACKS_ALL = -1
 INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 ADMIN_CLIENT_ID = "__admin_client"
+_VERSION_AND_CORRELATION = Struct(">hi")
 
 telemetry = logging.getLogger(__name__)
 
@@ -58,47 +63,131 @@ def handle(
     view = memoryview(frame)
     by_id = version >= TOPIC_ID_FROM
     now_ms = services.clock.now_ms()
-    answers: Answers = []
-    messages: Messages = {}
-    wait: ProduceWait | None = None
+    outcome = Outcome(services, context, request.acks)
+    found: Partition | ErrorCode = ErrorCode.NONE
     for topic, partitions in request.topics:
-        topic_answers: list[PartitionAnswer] = []
-        answers.append((topic, topic_answers))
+        outcome.begin(topic)
         for entry in partitions:
             found = _find(services, context, request, topic, entry, by_id)
-            if not isinstance(found, Partition):
-                topic_answers.append(PartitionAnswer(entry.partition, found, -1, -1, -1))
-                continue
-            try:
-                result = found.append(view[entry.start : entry.end], now_ms)
-            except LogDirFailure as failure:
-                telemetry.error("%s cannot be appended to: %s", found.topic_partition, failure)
-                error = ErrorCode.KAFKA_STORAGE_ERROR
-                topic_answers.append(PartitionAnswer(entry.partition, error, -1, -1, -1))
-                continue
-            if result.error:
-                if result.message or result.record_errors:
-                    messages[topic, entry.partition] = result
-                answer = PartitionAnswer(entry.partition, result.error, -1, -1, -1)
+            if isinstance(found, Partition):
+                outcome.append(found, entry.partition, view[entry.start : entry.end], now_ms)
             else:
-                answer = PartitionAnswer(
-                    entry.partition,
-                    result.error,
-                    result.first_offset,
-                    result.log_append_time_ms,
-                    found.log.log_start_offset,
-                )
-                if request.acks == ACKS_ALL and found.high_watermark <= result.last_offset:
-                    if wait is None:
-                        wait = ProduceWait(services, context)
-                    wait.add(found, result.last_offset + 1, topic_answers)
-            topic_answers.append(answer)
-    if request.acks == 0:
-        _check_unanswered(context, answers)
-        return ()
-    if wait is not None:
-        return wait.start(answers, messages, request.timeout_ms)
-    return _respond(context, answers, messages)
+                outcome.refuse(entry.partition, found)
+    if isinstance(found, Partition) and not outcome.has_errors:
+        client_state(context.connection).shapes.learn(frame, version, request, found)
+    return outcome.finish(request.timeout_ms)
+
+
+def handle_again(
+    services: BrokerServices, connection: Connection, shapes: ProduceShapes, frame: bytearray
+) -> Sequence[Part] | Reply | None:
+    """As `handle` for a whole frame that repeats an earlier one; None: it does not."""
+    repeated = shapes.find(frame)
+    if repeated is None:
+        return None
+    shape, start, end = repeated
+    partition = shape.partition
+    log = partition.log
+    if (
+        partition.leader_id != partition.node_id
+        or log.is_offline
+        or (shape.acks == ACKS_ALL and partition.isr_size < log.config.min_insync_replicas)
+    ):
+        return None
+    now_ms = services.clock.now_ms()
+    try:
+        result = partition.append(memoryview(frame)[start:end], now_ms)
+    except LogDirFailure:
+        return None  # the general way finds the directory offline, and says so
+    if not result.error and (
+        shape.acks != ACKS_ALL or partition.high_watermark > result.last_offset
+    ):
+        return (shape.respond(frame, result),)
+    version, correlation_id = _VERSION_AND_CORRELATION.unpack_from(frame, 2)
+    context = RequestContext(ApiKey.PRODUCE, version, correlation_id, None, connection)
+    outcome = Outcome(services, context, shape.acks)
+    outcome.begin(shape.topic)
+    outcome.take(partition, shape.index, result)
+    return outcome.finish(shape.timeout_ms)
+
+
+class Outcome:
+    """What became of a request, partition by partition."""
+
+    __slots__ = (
+        "_acks",
+        "_answers",
+        "_context",
+        "_messages",
+        "_services",
+        "_topic",
+        "_topic_answers",
+        "_wait",
+        "has_errors",
+    )
+
+    def __init__(self, services: BrokerServices, context: RequestContext, acks: int) -> None:
+        self._services = services
+        self._context = context
+        self._acks = acks
+        self._answers: Answers = []
+        self._messages: Messages = {}
+        self._wait: ProduceWait | None = None
+        self._topic: str | Uuid = ""
+        self._topic_answers: list[PartitionAnswer] = []
+        self.has_errors = False
+
+    def begin(self, topic: str | Uuid) -> None:
+        """The partitions that follow are of `topic`."""
+        self._topic = topic
+        self._topic_answers = []
+        self._answers.append((topic, self._topic_answers))
+
+    def append(self, partition: Partition, index: int, records: memoryview, now_ms: int) -> None:
+        """Append one partition's records and note what became of them."""
+        try:
+            result = partition.append(records, now_ms)
+        except LogDirFailure as failure:
+            telemetry.error("%s cannot be appended to: %s", partition.topic_partition, failure)
+            self.refuse(index, ErrorCode.KAFKA_STORAGE_ERROR)
+            return
+        self.take(partition, index, result)
+
+    def refuse(self, index: int, error: ErrorCode) -> None:
+        """Note that nothing was appended."""
+        self.has_errors = True
+        self._topic_answers.append(PartitionAnswer(index, error, -1, -1, -1))
+
+    def take(self, partition: Partition, index: int, result: AppendResult) -> None:
+        """Note what an append returned."""
+        if result.error:
+            if result.message or result.record_errors:
+                self._messages[self._topic, index] = result
+            self.refuse(index, result.error)
+            return
+        if self._acks == ACKS_ALL and partition.high_watermark <= result.last_offset:
+            if self._wait is None:
+                self._wait = ProduceWait(self._services, self._context)
+            self._wait.add(partition, result.last_offset + 1, self._topic_answers)
+        self._topic_answers.append(
+            PartitionAnswer(
+                index,
+                result.error,
+                result.first_offset,
+                result.log_append_time_ms,
+                partition.log.log_start_offset,
+            )
+        )
+
+    def finish(self, timeout_ms: int) -> Sequence[Part] | Reply:
+        """The answer, or the wait for it."""
+        if self._acks == 0:
+            if self.has_errors:
+                _close_unanswered(self._context, self._answers)
+            return ()
+        if self._wait is not None:
+            return self._wait.start(self._answers, self._messages, timeout_ms)
+        return _respond(self._context, self._answers, self._messages)
 
 
 def _find(
@@ -133,17 +222,13 @@ def _find(
     return found
 
 
-def _check_unanswered(context: RequestContext, answers: Answers) -> None:
+def _close_unanswered(context: RequestContext, answers: Answers) -> None:
     """Without answers, closing the connection is how the producer learns of a failure."""
     for topic, topic_answers in answers:
         for answer in topic_answers:
             if answer.error:
-                telemetry.info(
-                    "closing %s: acks=0 and %s for %r",
-                    context.client_host,
-                    answer.error.name,
-                    topic,
-                )
+                host, error = context.client_host, answer.error.name
+                telemetry.info("closing %s: acks=0 and %s for %r", host, error, topic)
                 context.connection.close()
                 return
 
