@@ -60,6 +60,10 @@ async def _serve(config: NodeConfig, on_ready: Callable[[Node], None] | None) ->
 async def _start(node: Node) -> None:
     try:
         await node.start()
+    # What was imported and loaded lives on: without this each full collection would walk it all,
+    # and stand in the way of a request for tens of milliseconds.
+    gc.collect()
+    gc.freeze()
     except OSError as error:
         if error.errno not in (errno.EADDRINUSE, errno.EADDRNOTAVAIL, errno.EACCES):
             raise
