@@ -42,6 +42,10 @@ async def _serve(config: NodeConfig, on_ready: Callable[[Node], None] | None) ->
     _watch_signals(stopping)
     node = Node(config)
     await _start(node)
+    # What was imported and loaded lives on: without this each full collection would walk it all,
+    # and stand in the way of a request for tens of milliseconds.
+    gc.collect()
+    gc.freeze()
     telemetry.info("node %d serves %s", config.node_id, ", ".join(map(str, bound_listeners(node))))
     if on_ready is not None:
         on_ready(node)
@@ -60,10 +64,6 @@ async def _serve(config: NodeConfig, on_ready: Callable[[Node], None] | None) ->
 async def _start(node: Node) -> None:
     try:
         await node.start()
-    # What was imported and loaded lives on: without this each full collection would walk it all,
-    # and stand in the way of a request for tens of milliseconds.
-    gc.collect()
-    gc.freeze()
     except OSError as error:
         if error.errno not in (errno.EADDRINUSE, errno.EADDRNOTAVAIL, errno.EACCES):
             raise
