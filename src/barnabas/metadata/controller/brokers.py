@@ -96,8 +96,9 @@ def register_broker(
             fenced=existing.fenced,
             in_controlled_shutdown=existing.in_controlled_shutdown,
         )
-    elif existing is not None and existing.epoch != request.previous_broker_epoch:
-        records += _unclean_shutdown_records(state, request.broker_id)
+    elif existing is not None:
+        is_clean = existing.epoch == request.previous_broker_epoch
+        records += _end_of_incarnation_records(state, request.broker_id, is_clean=is_clean)
     records.append(register_broker_record(broker, state.image.metadata_version))
     return Decision(BrokerRegistrationResponse(broker_epoch=broker.epoch), records)
 
@@ -166,10 +167,17 @@ def _check_features(state: ControllerState, request: BrokerRegistrationRequest) 
     return None
 
 
-def _unclean_shutdown_records(state: ControllerState, broker_id: int) -> list[MetadataRecord]:
-    """Nothing that the broker was in sync with counts any more (KIP-966)."""
-    if state.image.features.get(ELR_VERSION, 0) < 1:
-        return []
+def _end_of_incarnation_records(
+    state: ControllerState, broker_id: int, *, is_clean: bool
+) -> list[MetadataRecord]:
+    """What becomes of what the last incarnation was in sync with or led.
+
+    It is fenced, if it was not yet. After an unclean end, with eligible leader replicas, nothing
+    that it was in sync with counts any more: an fsync may be missing (KIP-966).
+    """
+    if is_clean or state.image.features.get(ELR_VERSION, 0) < 1:
+        in_sync = partitions_with_isr_member(state, broker_id)
+        return leader_and_isr_records(state, in_sync, leaving=broker_id)
     return leader_and_isr_records(
         state,
         chain(
