@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import gc
 import logging
 import os
 import signal
