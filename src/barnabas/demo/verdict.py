@@ -20,10 +20,7 @@ class Check:
 
 def compare(shown: Figures, truth: Figures) -> list[Check]:
     """Return a check per figure; series and lists count as one figure each."""
-    checks = [
-        _number(f"stations {state}", shown["stations_by_state"].get(state), count)
-        for state, count in truth["stations_by_state"].items()
-    ]
+    checks = _numbers("stations ", shown["stations_by_state"], truth["stations_by_state"])
     shown_cities, true_cities = shown["availability_by_city"], truth["availability_by_city"]
     checks += [
         Check(
@@ -64,10 +61,7 @@ def compare(shown: Figures, truth: Figures) -> list[Check]:
 
 def compare_lags(groups: list[dict[str, Any]]) -> list[Check]:
     """Return a check per consumer group: nothing that was published is left unread."""
-    return [
-        _number(f"lag of {group['group']}", group["lag"], 0)
-        for group in groups
-    ]
+    return [_number(f"lag of {group['group']}", group["lag"], 0) for group in groups]
 
 
 def all_right(checks: list[Check]) -> bool:

@@ -119,7 +119,8 @@ class DashboardState:
             figures: dict[str, Any] = dict(self._board.figures())
             if minutes_max is not None:
                 for name in ("energy_wh_per_minute", "activity_per_minute"):
-                    figures[name] = dict(list(figures[name].items())[-minutes_max:])
+                    series = sorted(figures[name].items(), key=lambda entry: int(entry[0]))
+                    figures[name] = dict(series[-minutes_max:])
             return {
                 "version": self._version,
                 "connection": asdict(self._connection),

@@ -1,0 +1,75 @@
+"""A headless Chromium, and one finished run of the demo to look at."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, sync_playwright
+
+from barnabas.demo.commands import MissingError, check_requirements
+
+CHROMIUM = (
+    os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
+)
+ARGUMENTS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+DEMO_SECONDS = 20
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    if CHROMIUM is None:
+        pytest.skip("no browser: apt-get install chromium, or name one in CHROMIUM")
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+        yield chromium
+        chromium.close()
+
+
+@dataclass
+class FinishedDemo:
+    """What a bounded run left behind. `outcome` is what it printed with --json."""
+
+    directory: Path
+    exit_code: int
+    outcome: dict[str, Any]
+    progress: str
+    truth: dict[str, Any]
+
+
+@pytest.fixture(scope="session")
+def finished_demo(tmp_path_factory: pytest.TempPathFactory) -> FinishedDemo:
+    """A run as `make demo SECONDS=…` makes it: without a terminal, in a directory of its own."""
+    try:
+        check_requirements()
+    except MissingError as error:
+        pytest.skip(str(error))
+    directory = tmp_path_factory.mktemp("run") / "demo"
+    done = subprocess.run(
+        [sys.executable, "-m", "barnabas", "demo", "--json", "--directory", str(directory)],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "SECONDS": str(DEMO_SECONDS)},
+        timeout=280,
+        check=False,
+    )
+    assert done.stdout, done.stderr
+    truth = json.loads((directory / "generators" / "truth.json").read_text())
+    return FinishedDemo(directory, done.returncode, json.loads(done.stdout), done.stderr, truth)

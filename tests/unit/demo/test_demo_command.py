@@ -1,0 +1,107 @@
+"""`barnabas demo` on the command line: one clear line where it cannot run."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from barnabas.demo.commands import MissingError, check_requirements
+from barnabas.demo.workspace import Workspace
+
+
+def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "barnabas", "demo", *arguments],
+        capture_output=True,
+        text=True,
+        env={**os.environ, **environment},
+        timeout=60,
+        check=False,
+    )
+
+
+def test_without_java_it_says_so_in_one_line(tmp_path: Path) -> None:
+    done = run("--directory", str(tmp_path / "demo"), JAVA_HOME=str(tmp_path))
+    assert done.returncode == 1
+    assert len(done.stderr.splitlines()) == 1
+    assert "Java 17" in done.stderr
+    assert "apt-get install" in done.stderr
+    assert not (tmp_path / "demo").exists()
+
+
+def test_without_java_on_the_path(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(MissingError, match="none on the PATH"):
+        check_requirements()
+
+
+@pytest.mark.parametrize(
+    ("module", "extra"), [("pyspark", "spark"), ("starlette", "console"), ("uvicorn", "console")]
+)
+def test_without_a_library_it_names_the_extra(
+    monkeypatch: pytest.MonkeyPatch, module: str, extra: str
+) -> None:
+    found = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name: None if name == module else found(name)
+    )
+    with pytest.raises(MissingError, match=re.escape(f"pip install 'barnabas[{extra}]'")):
+        check_requirements()
+
+
+@pytest.fixture
+def java(tmp_path: Path) -> dict[str, Any]:
+    """Something that passes for a Java installation, which these tests never start."""
+    binary = tmp_path / "java" / "bin" / "java"
+    binary.parent.mkdir(parents=True)
+    binary.write_text("#!/bin/sh\n")
+    binary.chmod(0o755)
+    return {"JAVA_HOME": str(tmp_path / "java")}
+
+
+def test_a_second_demo_in_the_same_directory_is_refused(
+    tmp_path: Path, java: dict[str, Any]
+) -> None:
+    pytest.importorskip("pyspark")
+    workspace = Workspace(str(tmp_path / "demo"))
+    workspace.lock()
+    done = run("--directory", workspace.directory, "--json", **java)
+    workspace.close()
+    assert done.returncode == 1
+    assert f"pid {os.getpid()}" in json.loads(done.stderr)["error"]
+
+
+def test_a_cluster_that_does_not_answer_ends_the_run(tmp_path: Path, java: dict[str, Any]) -> None:
+    """Ctrl-C's signal while it still waits: everything ends, with the shell's exit code."""
+    pytest.importorskip("pyspark")
+    command = [sys.executable, "-m", "barnabas", "demo", "--bootstrap", "127.0.0.1:1"]
+    with subprocess.Popen(
+        [*command, "--directory", str(tmp_path / "demo")],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, **java},
+    ) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if "asking 127.0.0.1:1" in line:
+                break
+        process.send_signal(2)
+        rest = process.stdout.read()
+        assert process.wait(30) == 130
+    assert "goes on from here" in rest
+
+
+def test_help_names_what_can_be_chosen() -> None:
+    done = run("--help")
+    assert done.returncode == 0
+    for word in ("--seconds", "--directory", "--bootstrap", "--json", "Exit codes"):
+        assert word in done.stdout

@@ -1,0 +1,198 @@
+"""What the dashboard knows, and how its server tells it."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import uvicorn
+
+from barnabas.demo.contract import (
+    ACTIVITY_COUNTS,
+    ENERGY_PER_MINUTE,
+    STATION_AVAILABILITY,
+    STATIONS,
+)
+from barnabas.demo.dashboard.readers import Rate
+from barnabas.demo.dashboard.server import DashboardServer, create_app
+from barnabas.demo.dashboard.state import (
+    FEED_LENGTH_MAX,
+    MINUTES_SHOWN_MAX,
+    DashboardState,
+    GroupStatus,
+)
+
+
+def put(state: DashboardState, topic: str, key: str, **row: Any) -> None:
+    state.apply(topic, key.encode(), json.dumps(row).encode())
+
+
+def energy(state: DashboardState, minute: int, energy_wh: int) -> None:
+    put(
+        state,
+        ENERGY_PER_MINUTE,
+        f"Ghent@{minute}",
+        city="Ghent",
+        window_start_ms=minute * 60_000,
+        window_end_ms=(minute + 1) * 60_000,
+        energy_wh=energy_wh,
+        readings=1,
+        charges_started=0,
+        charges_stopped=0,
+        faults=0,
+    )
+
+
+@pytest.fixture
+def state() -> DashboardState:
+    return DashboardState("broker:9092")
+
+
+def test_a_repeated_key_replaces_what_was_shown(state: DashboardState) -> None:
+    energy(state, 1, 100)
+    energy(state, 1, 250)
+    energy(state, 2, 50)
+    assert state.snapshot()["figures"]["charging"]["energy_wh"] == 300
+
+
+def test_a_station_without_a_report_is_unknown(state: DashboardState) -> None:
+    for number, city in ((1, "Lyon"), (2, "Ghent")):
+        put(state, STATIONS, f"s{number}", station_id=f"s{number}", name=f"S {number}", city=city)
+    put(
+        state,
+        STATION_AVAILABILITY,
+        "s1@0",
+        station_id="s1",
+        name="S 1",
+        city="Lyon",
+        window_start_ms=0,
+        window_end_ms=1,
+        state="charging",
+        state_time_ms=5,
+        state_sequence=1,
+        reports=2,
+        available_reports=1,
+    )
+    tiles = state.snapshot()["stations"]
+    assert [(t["id"], t["state"]) for t in tiles] == [("s2", "unknown"), ("s1", "charging")]
+    state.apply(STATIONS, b"s2", None)
+    assert [t["id"] for t in state.snapshot()["stations"]] == ["s1"]
+
+
+def test_the_page_gets_the_newest_minutes_only(state: DashboardState) -> None:
+    for minute in range(1, MINUTES_SHOWN_MAX + 11):
+        energy(state, minute, minute)
+    cut = state.snapshot(MINUTES_SHOWN_MAX)["figures"]["energy_wh_per_minute"]
+    assert len(cut) == MINUTES_SHOWN_MAX
+    assert list(cut)[-1] == str((MINUTES_SHOWN_MAX + 10) * 60_000)
+    assert len(state.snapshot()["figures"]["energy_wh_per_minute"]) == MINUTES_SHOWN_MAX + 10
+
+
+def test_event_time_never_goes_back(state: DashboardState) -> None:
+    state.add_activity([{"event_time_ms": 50}, {"event_time_ms": 20}], 2, 1.0)
+    state.add_activity([{"event_time_ms": 30}] * 20, 22, 1.0)
+    snapshot = state.snapshot()
+    assert snapshot["event_time_ms"] == 50
+    assert len(snapshot["feed"]) == FEED_LENGTH_MAX
+
+
+def test_only_changes_make_a_new_version(state: DashboardState) -> None:
+    state.set_connection("connected")
+    version = state.version
+    state.set_connection("connected")
+    state.snapshot()
+    assert state.version == version
+    state.set_connection("lost", "no broker answers")
+    assert state.version == version + 1
+
+
+def test_a_value_that_is_no_json_is_refused(state: DashboardState) -> None:
+    with pytest.raises(ValueError, match="Expecting value"):
+        state.apply(ACTIVITY_COUNTS, b"k", b"<xml>")
+
+
+def test_a_rate_is_over_the_last_seconds() -> None:
+    rate = Rate(5.0)
+    for second in range(10):
+        rate.add(float(second), 10)
+    assert rate.per_second(9.0) == 10.0
+    assert rate.per_second(100.0) == 0.0
+
+
+@pytest.fixture
+def url(state: DashboardState) -> Iterator[str]:
+    """A server of that state, without any reader."""
+    config = uvicorn.Config(create_app(state, []), port=0, log_level="error", lifespan="on")
+    server = DashboardServer(config)
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    deadline = time.monotonic() + 20
+    while not server.started:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    port = server.servers[0].sockets[0].getsockname()[1]
+    yield f"http://127.0.0.1:{port}"
+    server.should_exit = True
+    thread.join(20)
+    assert not thread.is_alive()
+
+
+def next_state(stream: Any) -> dict[str, Any]:
+    for line in stream:
+        if line.startswith(b"data: "):
+            return dict(json.loads(line.removeprefix(b"data: ")))
+    raise AssertionError("the stream ended")
+
+
+def test_the_stream_sends_the_state_and_each_change(state: DashboardState, url: str) -> None:
+    energy(state, 1, 100)
+    with urllib.request.urlopen(f"{url}/events", timeout=20) as stream:
+        assert stream.headers["content-type"].startswith("text/event-stream")
+        assert next_state(stream)["figures"]["charging"]["energy_wh"] == 100
+        energy(state, 2, 11)
+        assert next_state(stream)["figures"]["charging"]["energy_wh"] == 111
+
+
+def test_an_open_stream_does_not_hold_up_the_end(state: DashboardState, url: str) -> None:
+    stream = urllib.request.urlopen(f"{url}/events", timeout=20)
+    stream.readline()
+    stream.close()
+    energy(state, 1, 1)
+    with urllib.request.urlopen(f"{url}/events", timeout=20) as again:
+        next_state(again)
+
+
+def test_the_whole_state_is_one_request_away(state: DashboardState, url: str) -> None:
+    state.set_groups([GroupStatus("warehouse", "user-activity", position=3, end=5, lag=2)])
+    with urllib.request.urlopen(f"{url}/api/state", timeout=20) as answer:
+        assert answer.headers["cache-control"] == "no-store"
+        assert "default-src 'self'" in answer.headers["content-security-policy"]
+        content = json.load(answer)
+    assert content["groups"][0]["lag"] == 2
+    assert content["connection"] == {
+        "bootstrap": "broker:9092",
+        "state": "connecting",
+        "detail": "",
+    }
+
+
+@pytest.mark.parametrize("path", ["/", "/app.js", "/style.css", "/icon.svg"])
+def test_the_page_is_served_and_names_no_other_host(url: str, path: str) -> None:
+    with urllib.request.urlopen(f"{url}{path}", timeout=20) as answer:
+        text = answer.read().decode()
+    for scheme in ("http://", "https://"):
+        assert text.count(scheme) == text.count(f"{scheme}www.w3.org/")  # SVG's namespace only
+
+
+@pytest.mark.parametrize("path", ["/../server.py", "/%2e%2e/server.py", "/absent"])
+def test_nothing_else_is_served(url: str, path: str) -> None:
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        urllib.request.urlopen(f"{url}{path}", timeout=20)
+    assert refused.value.code == 404
+    refused.value.close()

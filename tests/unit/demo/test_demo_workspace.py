@@ -1,0 +1,95 @@
+"""One directory, one run at a time, the same settings from run to run."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from barnabas.demo.launch import SettingsConflictError, Wishes, find_settings
+from barnabas.demo.workspace import (
+    Workspace,
+    WorkspaceBusyError,
+    choose_port,
+    new_cluster_id,
+)
+
+
+def test_a_second_run_is_kept_out_and_told_who_is_in(tmp_path: Path) -> None:
+    first = Workspace(str(tmp_path))
+    first.lock()
+    holder = re.escape(f"pid {os.getpid()}")
+    with pytest.raises(WorkspaceBusyError, match=holder):
+        Workspace(str(tmp_path)).lock()
+    first.close()
+    again = Workspace(str(tmp_path))
+    again.lock()
+    again.close()
+
+
+def test_the_lock_ends_with_a_killed_process(tmp_path: Path) -> None:
+    program = (
+        "import sys, time\nfrom barnabas.demo.workspace import Workspace\n"
+        "w = Workspace(sys.argv[1]); w.lock(); print('locked', flush=True); time.sleep(600)"
+    )
+    command = [sys.executable, "-c", program, str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline().strip() == "locked"
+        with pytest.raises(WorkspaceBusyError):
+            Workspace(str(tmp_path)).lock()
+        holder.kill()
+    workspace = Workspace(str(tmp_path))
+    workspace.lock()
+    workspace.close()
+
+
+def test_settings_stay_the_same(tmp_path: Path) -> None:
+    workspace = Workspace(str(tmp_path))
+    first = find_settings(workspace, Wishes(str(tmp_path), seed=5, rate=40))
+    assert (first.seed, first.rate) == (5, 40)
+    again = find_settings(workspace, Wishes(str(tmp_path)))
+    assert again == first
+
+
+@pytest.mark.parametrize("name", ["seed", "rate", "acceleration"])
+def test_other_wishes_for_an_old_directory_are_refused(tmp_path: Path, name: str) -> None:
+    workspace = Workspace(str(tmp_path))
+    find_settings(workspace, Wishes(str(tmp_path)))
+    with pytest.raises(SettingsConflictError, match=f"with {name} .*--fresh"):
+        find_settings(workspace, Wishes(str(tmp_path), **{name: 12345}))  # type: ignore[arg-type]  # an int each
+
+
+def test_ports_are_different_and_avoid_those_in_use(tmp_path: Path) -> None:
+    workspace = Workspace(str(tmp_path))
+    first = find_settings(workspace, Wishes(str(tmp_path)))
+    ports = {first.broker_port, first.controller_port, first.dashboard_port}
+    assert len(ports) == 3
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", first.broker_port))
+        taken.listen()
+        second = find_settings(workspace, Wishes(str(tmp_path)))
+    assert second.broker_port not in {first.broker_port, second.controller_port}
+
+
+def test_no_free_port_is_an_error() -> None:
+    with pytest.raises(OSError, match="no free port from 40000"):
+        choose_port(40000, set(range(40000, 40400)))
+
+
+def test_clearing_spares_what_is_not_the_demos(tmp_path: Path) -> None:
+    for name in ("broker", "warehouse", "mine"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "demo.json").write_text("{}")
+    Workspace(str(tmp_path)).clear()
+    assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+
+
+def test_cluster_ids_have_kafkas_form() -> None:
+    for _ in range(300):
+        assert re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_-]{21}", new_cluster_id())
