@@ -94,7 +94,14 @@ class LocalDisk:
 
     def open(self, path: str, *, create: bool = False) -> DiskFile:
         flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0)
-        return LocalFile(path, os.open(path, flags, 0o644))
+        try:
+            fd = os.open(path, flags, 0o644)
+        except PermissionError:
+            if create:
+                raise
+            # Kafka's snapshots are read-only files, and dumps may be run by anyone.
+            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        return LocalFile(path, fd)
 
     def read(self, path: str) -> bytes:
         with open(path, "rb") as file:
