@@ -7,7 +7,6 @@ each other's fsync: those that are taken while one is under way share the next.
 """
 
 import asyncio
-import logging
 from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from typing import Any
@@ -27,7 +26,7 @@ from barnabas.metadata.effective_config import EffectiveConfig
 from barnabas.metadata.features import KRAFT_VERSION
 from barnabas.metadata.ids import RandomSource, random_uuid
 from barnabas.metadata.image import Endpoint, MetadataImage
-from barnabas.metadata.loader import NO_TRANSACTION, RecordBatch
+from barnabas.metadata.loader import RecordBatch
 from barnabas.metadata.metadata_log import (
     controller_endpoints,
     local_voter,
@@ -41,8 +40,7 @@ from barnabas.metadata.registration import (
     controller_registration,
     recovery_report,
 )
-from barnabas.metadata.snapshot import image_records
-from barnabas.metadata.snapshot_schedule import SnapshotSchedule
+from barnabas.metadata.snapshotter import Snapshotter
 from barnabas.metadata.storage_format import metadata_directory
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest
@@ -55,9 +53,6 @@ from barnabas.protocol.messages.assign_replicas_to_dirs import (
 from barnabas.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
 from barnabas.protocol.messages.describe_quorum import DescribeQuorumRequest
 from barnabas.raft.node import NotLeaderError, RaftNode
-from barnabas.raft.snapshot_files import SnapshotId
-
-telemetry = logging.getLogger(__name__)
 
 RECORDS_PER_BATCH_MAX = 10_000
 """A decision that need not be atomic is appended in batches of this size."""
@@ -88,8 +83,7 @@ class MetadataNode:
         self._publisher = ImagePublisher("")
         self._raft: RaftNode | None = None
         self._directories: NodeDirectories | None = None
-        self._schedule: SnapshotSchedule | None = None
-        self._snapshot_task: asyncio.Task[None] | None = None
+        self._snapshotter: Snapshotter | None = None
         self._producer_ids: range = range(0)
         self._producer_id_lock = asyncio.Lock()
         self._broker_epoch = -1
@@ -163,11 +157,8 @@ class MetadataNode:
             on_failure=self._on_failure,
         )
         await self._raft.start()
-        self._schedule = SnapshotSchedule(
-            bytes_max=self._config.int("metadata.log.max.record.bytes.between.snapshots"),
-            interval_ms=self._config.int("metadata.log.max.snapshot.interval.ms"),
-            now_ms=self._clock.monotonic_ms(),
-            loaded_bytes=self._publisher.loaded_bytes,
+        self._snapshotter = Snapshotter(
+            self._raft, self._publisher, self._clock, self._config, self._publisher.loaded_bytes
         )
         await self._activate(directory)
 
@@ -288,8 +279,8 @@ class MetadataNode:
 
     async def stop(self) -> None:
         """Finish what is under way and close the metadata log."""
-        if self._snapshot_task is not None:
-            await self._snapshot_task
+        if self._snapshotter is not None:
+            await self._snapshotter.stop()
         if self._raft is not None:
             await self._raft.stop()
 
@@ -359,41 +350,9 @@ class MetadataNode:
                 RecordBatch(appended.base_offset, self.raft.epoch, self._clock.now_ms(), batch)
             )
             last_offset = appended.last_offset
-            self._maybe_snapshot(sum(map(len, values)))
+            if self._snapshotter is not None:
+                self._snapshotter.appended(sum(map(len, values)))
         return last_offset
-
-    # -- snapshots
-
-    def _maybe_snapshot(self, size_bytes: int) -> None:
-        schedule = self._schedule
-        if schedule is None:
-            return
-        schedule.committed(size_bytes)
-        if self._snapshot_task is None and schedule.is_due(self._clock.monotonic_ms()):
-            schedule.started(self._clock.monotonic_ms())
-            self._snapshot_task = asyncio.get_running_loop().create_task(self._write_snapshot())
-
-    async def _write_snapshot(self) -> None:
-        """Write the committed image. A disk that is full costs the snapshot, not the node."""
-        image = self.image
-        snapshot_id = SnapshotId(image.offset + 1, image.epoch)
-        try:
-            # A transaction that is open would be lost: its records are before the end offset.
-            if self._publisher.transaction_offset != NO_TRANSACTION:
-                return
-            if self.raft.snapshot_id is not None and snapshot_id <= self.raft.snapshot_id:
-                return
-            values = (encode_record(record) for record in image_records(image))
-            size_bytes = await self.raft.write_snapshot(snapshot_id, values, image.timestamp_ms)
-            telemetry.info("wrote metadata snapshot %s, %d bytes", snapshot_id, size_bytes)
-            self.raft.clean(
-                retention_bytes=self._config.int("metadata.max.retention.bytes"),
-                retention_ms=self._config.int("metadata.max.retention.ms"),
-            )
-        except OSError as error:
-            telemetry.error("metadata snapshot %s failed: %s", snapshot_id, error)
-        finally:
-            self._snapshot_task = None
 
 
 class RegistrationError(Exception):

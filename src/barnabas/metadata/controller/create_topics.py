@@ -39,6 +39,8 @@ from barnabas.protocol.messages.create_topics import (
 )
 from barnabas.protocol.messages.metadata_records import TopicRecord
 
+Views = dict[tuple[tuple[str, str], ...], list[CreatableTopicConfigs]]
+
 
 def create_topics(
     state: ControllerState, request: CreateTopicsRequest
@@ -47,9 +49,10 @@ def create_topics(
     decision = Decision(CreateTopicsResponse())
     times_named = Counter(topic.name for topic in request.topics)
     taken = {metric_form(name): name for name in state.image.topics.by_name}
+    views: Views = {}
     for topic in request.topics:
         failure = _check_name(topic.name, times_named[topic.name], taken, state)
-        created = failure or _create_topic(state, topic)
+        created = failure or _create_topic(state, topic, views)
         if isinstance(created, Failure):
             result = CreatableTopicResult(
                 name=topic.name, error_code=created.code, error_message=created.message
@@ -91,7 +94,7 @@ def _check_name(
 
 
 def _create_topic(
-    state: ControllerState, topic: CreatableTopic
+    state: ControllerState, topic: CreatableTopic, views: Views
 ) -> tuple[CreatableTopicResult, list[MetadataRecord]] | Failure:
     configs = _topic_configs(topic)
     if isinstance(configs, Failure):
@@ -118,7 +121,18 @@ def _create_topic(
         error_message=None,
         num_partitions=len(partitions),
         replication_factor=len(partitions[0].replicas),
-        configs=[
+        configs=_view(state, configs, views),
+    )
+    return result, records
+
+
+def _view(
+    state: ControllerState, configs: dict[str, str], views: Views
+) -> list[CreatableTopicConfigs]:
+    """All configurations of a topic, as the response lists them; alike topics share the list."""
+    key = tuple(sorted(configs.items()))
+    if key not in views:
+        views[key] = [
             CreatableTopicConfigs(
                 name=entry.name,
                 value=entry.value,
@@ -127,9 +141,8 @@ def _create_topic(
                 is_sensitive=entry.is_sensitive,
             )
             for entry in topic_entries(state.effective, state.image.configs, configs)
-        ],
-    )
-    return result, records
+        ]
+    return views[key]
 
 
 def _topic_configs(topic: CreatableTopic) -> dict[str, str] | Failure:
