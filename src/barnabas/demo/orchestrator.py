@@ -281,7 +281,7 @@ class DemoRun:
             backlog = catchup.measure(admin, self._pipeline_progress(), self._look_at_page())
             if backlog.nothing:
                 self._screen.part("pipeline", "done", "everything processed")
-                self._screen.part("dashboard", "done", f"everything shown on {self.url}")
+                self._screen.part("dashboard", "done", "everything shown")
                 return True
             if backlog != last:
                 last, moved_at = backlog, time.monotonic()

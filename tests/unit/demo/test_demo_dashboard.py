@@ -29,8 +29,8 @@ from barnabas.demo.dashboard.state import (
 )
 
 
-def put(state: DashboardState, topic: str, key: str, **row: Any) -> None:
-    state.apply(topic, key.encode(), json.dumps(row).encode())
+def put(board: DashboardState, topic: str, key: str, /, **row: Any) -> None:
+    board.apply(topic, key.encode(), json.dumps(row).encode())
 
 
 def energy(state: DashboardState, minute: int, energy_wh: int) -> None:

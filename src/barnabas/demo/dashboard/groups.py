@@ -108,7 +108,7 @@ def end_offsets(admin: AdminClient, topics: list[str]) -> dict[tuple[str, int], 
     """Return the log end offset of each partition of those topics that exist."""
     futures = admin.describe_topics(TopicCollection(topics), request_timeout=_REQUEST_SECONDS)
     wanted: dict[TopicPartition, OffsetSpec] = {}
-    latest: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # confluent's
+    latest: OffsetSpec = OffsetSpec.latest()
     for name, future in futures.items():
         try:
             description = future.result()
