@@ -8,13 +8,13 @@ its checkpoint.
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import sys
-import tempfile
 import time
 from dataclasses import dataclass
 from threading import Event as Flag
-from typing import Any, Final
+from typing import Final
 
 import click
 from confluent_kafka import KafkaException
@@ -112,12 +112,19 @@ class Stories:
                 running.restart_at = None
                 running.stream = self._start(running.query)
             return False
-        moved = False
-        for progress in running.stream.recentProgress:
-            moved |= running.reach.observe(_as_dict(progress))
+        moved = self._observe(running)
         if moved:
             running.failures = 0
         return moved
+
+    def _observe(self, running: _Running) -> bool:
+        last = running.stream.lastProgress
+        if last is None or last["batchId"] <= running.reach.last_batch_id:
+            return False
+        # Asking for all that Spark remembers is dear; it is needed where more than one is new.
+        new = [last] if last["batchId"] == running.reach.last_batch_id + 1 else None
+        moved = [running.reach.observe(dict(p)) for p in new or running.stream.recentProgress]
+        return any(moved)
 
     def _failed(self, running: _Running) -> None:
         error = running.stream.exception()
@@ -172,10 +179,6 @@ def wait_for_topics(bootstrap_servers: str, stop: Flag) -> bool:
     return False
 
 
-def _as_dict(progress: Any) -> dict[str, Any]:
-    return dict(progress)
-
-
 def _say(line: str) -> None:
     sys.stdout.write(f"{line}\n")
     sys.stdout.flush()
@@ -220,7 +223,10 @@ def main(
 
 
 def _run(options: StoryOptions, master: str, progress_path: str, stop: Flag) -> int:
-    with tempfile.TemporaryDirectory(prefix="barnabas-spark-") as scratch:
+    # In the checkpoints, not in /tmp: what a killed run leaves there is cleared by the next.
+    scratch = os.path.join(options.checkpoints, "scratch")
+    shutil.rmtree(scratch, ignore_errors=True)
+    try:
         _say("starting Spark")
         session = SessionOptions(
             app_name="barnabas-stories",
@@ -244,6 +250,8 @@ def _run(options: StoryOptions, master: str, progress_path: str, stop: Flag) -> 
                     stories.stop()
         finally:
             spark.stop()
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
     _say("stopped")
     return 0
 
