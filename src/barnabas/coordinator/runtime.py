@@ -79,7 +79,13 @@ class Entry(Generic[S]):
     """Why requests are refused; None when the shard is active."""
     source: Iterator[Buffer] | None = None
     end_offset: int = 0
+    committed_offset: int = 0
     pending: deque[Pending] = field(default_factory=deque)
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether all that the shard's state rests on is committed."""
+        return self.committed_offset >= self.end_offset
 
 
 class CoordinatorRuntime(Generic[S]):
@@ -130,7 +136,7 @@ class CoordinatorRuntime(Generic[S]):
         self._next_waiter += 1
         waiter = Waiter(self._next_waiter)
         decision = step(entry.shard, waiter, now)
-        if not decision.records and decision.response is not None and not entry.pending:
+        if not decision.records and decision.response is not None and entry.is_settled:
             self._send(decision.answers)
             self._arm(entry)
             response: R = decision.response
@@ -230,6 +236,8 @@ class CoordinatorRuntime(Generic[S]):
             return
         entry.source = None
         entry.error = None
+        # What the former leader appended last may not be committed yet.
+        self._await_commit(entry)
         now = self._now()
         self._carry_out(entry, entry.shard.loaded(now), None, now)
         self._arm(entry)
@@ -251,20 +259,18 @@ class CoordinatorRuntime(Generic[S]):
             return
         if pending is None:
             if decision.continuation is None:
+                if decision.records:
+                    self._await_commit(entry)
                 return
             pending = Pending(0, 0, continuation=decision.continuation)
-        if not decision.records and not entry.pending:
+        if not decision.records and entry.is_settled:
             self._finish(entry, pending, ErrorCode.NONE)
             return
-        end_offset = pending.end_offset = entry.end_offset
+        pending.end_offset = entry.end_offset
         pending.deadline_ms = now.monotonic_ms + self._write_timeout_ms
         entry.pending.append(pending)
         if decision.records:
-            self._writer.when_committed(
-                entry.partition,
-                end_offset,
-                lambda error: self._committed(entry, end_offset, coordinator_error(error)),
-            )
+            self._await_commit(entry)
 
     def _write(self, entry: Entry[S], decision: Decision, now: Moment) -> ErrorCode:
         """Append the records, as one batch or several, and replay what was appended."""
@@ -304,7 +310,18 @@ class CoordinatorRuntime(Generic[S]):
                 entry.shard.replay(offset, NO_PRODUCER_ID, record)
         return ErrorCode.NONE
 
+    def _await_commit(self, entry: Entry[S]) -> None:
+        """Have what waits for all that was appended so far released once it is committed."""
+        end_offset = entry.end_offset
+        self._writer.when_committed(
+            entry.partition,
+            end_offset,
+            lambda error: self._committed(entry, end_offset, coordinator_error(error)),
+        )
+
     def _committed(self, entry: Entry[S], end_offset: int, error: ErrorCode) -> None:
+        if not error:
+            entry.committed_offset = max(entry.committed_offset, end_offset)
         while entry.pending and entry.pending[0].end_offset <= end_offset:
             self._finish(entry, entry.pending.popleft(), error)
 

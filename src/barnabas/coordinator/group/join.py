@@ -224,6 +224,7 @@ def _replace_static_member(
     step.answer(member.sync_waiter, SyncGroupResponse(error_code=ErrorCode.FENCED_INSTANCE_ID))
     member.sync_waiter = None
     group.rename_static(old_id, new_id)
+    member.is_new = False
     step.timers.cancel(TimerKey(TimerKind.SESSION, group.group_id, old_id))
     _update_member(step, group, member, request)
     reset_session(step, group, member)
@@ -235,6 +236,7 @@ def _replace_static_member(
         if group.select_protocol() != group.protocol_name:
             rebalance_or_complete(step, group, reason)
             return
+        group.refresh_subscribed_topics()
         assignments = {m.member_id: m.assignment for m in group.members.values()}
         step.records.append(group_record(group, assignments))
         step.continuation = stored
@@ -243,13 +245,26 @@ def _replace_static_member(
 
 
 def static_member_stored(
-    step: Step, group: ClassicGroup, stored: StaticMemberStored, error: ErrorCode
+    step: Step,
+    group: ClassicGroup,
+    stored: StaticMemberStored,
+    error: ErrorCode,
+    is_appended: bool,
 ) -> None:
-    """The new id of a static member is committed, or could not be."""
+    """The new id of a static member is committed, or could not be.
+
+    Where the record was appended the new id stays, whatever comes of the record: memory must not
+    fall behind a log that may yet be committed.
+    """
     member = group.members.get(stored.new_member_id)
     if member is None:
         return
     waiter = member.join_waiter
+    if error and is_appended:
+        if group.state is not GroupState.PREPARING_REBALANCE:
+            group.set_join_waiter(member, None)
+            step.answer(waiter, _error("", error))
+        return
     if error:
         group.update(
             member,

@@ -270,7 +270,7 @@ class GroupShard:
                 assignment_stored(step, group, continuation, error)
             else:
                 assert isinstance(continuation, StaticMemberStored)
-                static_member_stored(step, group, continuation, error)
+                static_member_stored(step, group, continuation, error, is_appended)
         return step.decide()
 
     # Time
