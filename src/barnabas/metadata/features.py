@@ -204,3 +204,22 @@ def unmet_requirement(name: str, level: int, levels: Mapping[str, int]) -> str |
                 f" ({least.text})"
             )
     return None
+
+
+class UnsupportedFeatureError(ValueError):
+    """The cluster is at a level that this release cannot run; the text says which it can."""
+
+
+def check_finalized(levels: Mapping[str, int]) -> None:
+    """Raises UnsupportedFeatureError if this release cannot run a cluster at these levels."""
+    for name, level in levels.items():
+        least, greatest = SUPPORTED_FEATURES.get(name, (0, 0))
+        if not least <= level <= greatest:
+            raise UnsupportedFeatureError(
+                f"the cluster's {name} is {level}; this release runs {least} to {greatest}. "
+                + (
+                    "Start a newer release on this directory."
+                    if level > greatest
+                    else f"Upgrade the cluster to at least {least} with an older release first."
+                )
+            )

@@ -23,7 +23,7 @@ from barnabas.metadata.controller.refusals import refuse
 from barnabas.metadata.describe_quorum import describe_quorum
 from barnabas.metadata.directories import NodeDirectories, load_directories
 from barnabas.metadata.effective_config import EffectiveConfig
-from barnabas.metadata.features import KRAFT_VERSION
+from barnabas.metadata.features import KRAFT_VERSION, check_finalized
 from barnabas.metadata.ids import RandomSource, random_uuid
 from barnabas.metadata.image import Endpoint, MetadataImage
 from barnabas.metadata.loader import RecordBatch
@@ -139,8 +139,8 @@ class MetadataNode:
     async def start(self) -> None:
         """Load the metadata log, become active controller, and register as one.
 
-        Raises MetaPropertiesError, MetadataLogError, BootstrapError or DecodeError where the
-        directories cannot be used, each saying what to do, and OSError.
+        Raises MetaPropertiesError, MetadataLogError, BootstrapError, UnsupportedFeatureError or
+        DecodeError where the directories cannot be used, saying why, and OSError.
         """
         self._directories = load_directories(self._disk, self._config, self._random)
         directory = metadata_directory(self._config)
@@ -157,6 +157,7 @@ class MetadataNode:
             on_failure=self._on_failure,
         )
         await self._raft.start()
+        check_finalized(self.image.features)
         self._snapshotter = Snapshotter(
             self._raft, self._publisher, self._clock, self._config, self._publisher.loaded_bytes
         )

@@ -3,19 +3,23 @@
 import asyncio
 import os
 import shutil
-from errno import EIO
+from errno import EIO, ENOSPC
 from pathlib import Path
 
 import pytest
 from node_harness import CLUSTER_ID, NodeHarness
 
 from barnabas.log.errors import LogDirFailure
+from barnabas.metadata.bootstrap import feature_records, write_bootstrap
+from barnabas.metadata.controller.activation import BootstrapError
+from barnabas.metadata.features import UnsupportedFeatureError
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.meta_properties import (
     MetaProperties,
     MetaPropertiesError,
     write_meta_properties,
 )
+from barnabas.metadata.records import MetadataRecord, encode_record
 from barnabas.metadata.replay import ImageDelta
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
@@ -25,6 +29,7 @@ from barnabas.protocol.messages.describe_quorum import (
     DescribeQuorumRequestPartitionData,
     DescribeQuorumRequestTopicData,
 )
+from barnabas.protocol.messages.metadata_records import FeatureLevelRecord
 from barnabas.raft.node import NotLeaderError
 from barnabas.raft.recovery import MetadataLogError
 from barnabas.raft.snapshot_files import list_snapshots
@@ -302,3 +307,45 @@ async def test_listeners_see_each_change_once(tmp_path: Path) -> None:
         for delta, _ in changes
         if delta.topics_deleted
     ] == [["t"]]
+
+
+async def test_a_disk_that_is_full_costs_the_snapshot_not_the_node(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with NodeHarness(
+        str(tmp_path), metadata_log_max_record_bytes_between_snapshots="1000"
+    ) as harness:
+        await harness.join()
+        open_file = harness.disk.open
+
+        def no_space_for_snapshots(path: str, *, create: bool = False) -> object:
+            if path.endswith(".part"):
+                raise OSError(ENOSPC, "no space left")
+            return open_file(path, create=create)
+
+        monkeypatch.setattr(harness.disk, "open", no_space_for_snapshots)
+        for number in range(30):
+            assert (await harness.create(f"t-{number}")).error_code == 0
+        assert "snapshot" in caplog.text
+        assert harness.failures == []
+
+
+async def test_a_cluster_of_a_later_release_is_refused(tmp_path: Path) -> None:
+    harness = NodeHarness(str(tmp_path))
+    harness.format()
+    levels = feature_records({"metadata.version": 30, "group.version": 9})
+    write_bootstrap(harness.disk, str(tmp_path), levels, now_ms=1)
+    with pytest.raises(BootstrapError, match=r"group\.version is 9"):
+        await harness.node.start()
+    harness.disk.close()
+
+
+async def test_a_log_of_a_later_release_is_refused(tmp_path: Path) -> None:
+    async with NodeHarness(str(tmp_path)) as harness:
+        record = FeatureLevelRecord(name="group.version", feature_level=9)
+        appended = harness.node.raft.append([encode_record(MetadataRecord(record))])
+        await harness.node.raft.wait_committed(appended.last_offset)
+    harness = NodeHarness(str(tmp_path))
+    with pytest.raises(UnsupportedFeatureError, match=r"group\.version is 9"):
+        await harness.node.start()
+    harness.disk.close()

@@ -7,7 +7,13 @@ Source: Kafka's ActivationRecordsGenerator.
 
 from barnabas.metadata.controller.config_changes import elr_safety_records
 from barnabas.metadata.controller.decision import ControllerState
-from barnabas.metadata.features import ELR_VERSION, METADATA_VERSION, MetadataVersion
+from barnabas.metadata.features import (
+    ELR_VERSION,
+    METADATA_VERSION,
+    MetadataVersion,
+    UnsupportedFeatureError,
+    check_finalized,
+)
 from barnabas.metadata.loader import NO_TRANSACTION
 from barnabas.metadata.records import MetadataRecord
 from barnabas.protocol.messages.metadata_records import (
@@ -25,21 +31,20 @@ class BootstrapError(ValueError):
 def bootstrap_level(bootstrap: list[MetadataRecord]) -> MetadataVersion:
     """The metadata.version that the bootstrap records set.
 
-    Raises BootstrapError if they set none, or one that this node cannot run.
+    Raises BootstrapError if they set none, or any feature to a level that cannot be run here.
     """
-    level = None
-    for record in bootstrap:
-        message = record.message
-        if isinstance(message, FeatureLevelRecord) and message.name == METADATA_VERSION:
-            level = message.feature_level
-    if level is None:
+    levels = {
+        record.message.name: record.message.feature_level
+        for record in bootstrap
+        if isinstance(record.message, FeatureLevelRecord)
+    }
+    if METADATA_VERSION not in levels:
         raise BootstrapError(f"the bootstrap records set no {METADATA_VERSION}")
     try:
-        return MetadataVersion(level)
-    except ValueError as error:
-        raise BootstrapError(
-            f"the bootstrap records set {METADATA_VERSION}={level}, which is not supported here"
-        ) from error
+        check_finalized(levels)
+    except UnsupportedFeatureError as error:
+        raise BootstrapError(f"the bootstrap records cannot be used: {error}") from error
+    return MetadataVersion(levels[METADATA_VERSION])
 
 
 def activation_records(
