@@ -91,7 +91,7 @@ class AppendableLog(LogState):
         A client's `data` is one batch, a coordinator's or the quorum leader's any number. `data`
         belongs to the log from now on and must not be changed.
         """
-        if self.log_directory.is_offline:
+        if self.is_closed or self.log_directory.is_offline:
             raise LogDirFailure(self.log_directory.path)
         if isinstance(data, bytes):
             data = bytearray(data)
@@ -111,6 +111,8 @@ class AppendableLog(LogState):
         if isinstance(prepared, Rejection):
             return _rejected(prepared.error, prepared.message, prepared.record_errors)
         data, header = prepared
+        if len(data) > size and len(data) > min(config.max_message_bytes, config.segment_bytes):
+            return _too_large(len(data), config)  # it was recompressed, to no avail
         producer_id = header.producer_id
         if producer_id >= 0:
             duplicate = self.producers.find_duplicate(header)
@@ -176,7 +178,7 @@ class AppendableLog(LogState):
         A batch cut off at the end is left out. Returns CORRUPT_MESSAGE for a bad batch, and
         OFFSET_OUT_OF_RANGE for offsets that do not go on from this log's end.
         """
-        self.log_directory.check_online()
+        self.check_online()
         next_offset = self.log_end_offset
         headers: list[tuple[int, BatchHeader]] = []
         try:
@@ -264,7 +266,7 @@ class AppendableLog(LogState):
                 config.index_interval_bytes,
             )
         except OSError as error:
-            raise self.log_directory.fail(error) from error
+            raise self.fail(error) from error
         self.log_end_offset = last_offset + 1
 
     def _jittered_segment_ms(self) -> int:
@@ -277,7 +279,7 @@ class AppendableLog(LogState):
         try:
             self.active.append_aborted(AbortedTransaction(*completed[:4]))
         except OSError as error:
-            raise self.log_directory.fail(error) from error
+            raise self.fail(error) from error
         self.flusher.unsynced_paths.add(self.active.txn_index_path)
         self.flusher.unsynced_dirs.add(self.directory)
 

@@ -5,11 +5,21 @@ reader holds it (see DiskFile.close).
 """
 
 import errno
+import resource
 from collections import OrderedDict
 
 from barnabas.base.disk import Disk, DiskFile
 
-FILES_MAX_DEFAULT = 512
+FILES_MAX = 32_768
+FILES_MIN = 64
+
+
+def files_max_allowed() -> int:
+    """Half of the descriptors that the process may have: the rest is for connections."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY:
+        return FILES_MAX
+    return max(FILES_MIN, min(soft // 2, FILES_MAX))
 
 
 class FileCache:
@@ -17,10 +27,10 @@ class FileCache:
 
     __slots__ = ("_disk", "_files", "_files_max")
 
-    def __init__(self, disk: Disk, files_max: int = FILES_MAX_DEFAULT) -> None:
+    def __init__(self, disk: Disk, files_max: int | None = None) -> None:
         self._disk = disk
         self._files: OrderedDict[str, DiskFile] = OrderedDict()
-        self._files_max = files_max
+        self._files_max = files_max_allowed() if files_max is None else files_max
 
     def __len__(self) -> int:
         return len(self._files)

@@ -66,7 +66,7 @@ class Flusher:
             return
         wanted = self._flights_started + 1  # one under way may have left without us
         while self._flights_landed < wanted:
-            self._log.log_directory.check_online()
+            self._log.check_online()
             if self._flight is None:
                 self._flights_started += 1
                 self._flight = asyncio.ensure_future(self._flush_once())
@@ -86,7 +86,7 @@ class Flusher:
             target, files, directories = self._collect()
             await log.log_directory.disk.fsync_soon(files, directories)
         except OSError as error:
-            raise log.log_directory.fail(error) from error
+            raise log.fail(error) from error
         if log.truncation_count == truncations:
             log.recovery_point = max(log.recovery_point, target)
 

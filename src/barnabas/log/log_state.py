@@ -5,6 +5,7 @@ from operator import attrgetter
 
 from barnabas.base.ids import TopicPartition, Uuid
 from barnabas.log.config import LogConfig
+from barnabas.log.errors import LogDirFailure
 from barnabas.log.flusher import Flusher
 from barnabas.log.leader_epochs import LeaderEpochs
 from barnabas.log.log_directory import LogDirectory
@@ -27,6 +28,7 @@ class LogState:
         "epochs",
         "flusher",
         "high_watermark",
+        "is_closed",
         "log_directory",
         "log_end_offset",
         "log_start_offset",
@@ -67,6 +69,8 @@ class LogState:
         self.tail = TailCache(log_directory.tail_budget, 0)
         self.read_hints: dict[int, tuple[Segment, int]] = {}
         self.truncation_count = 0
+        self.is_closed = False
+        """Closed or deleted; whoever still holds it is answered as for a failed disk."""
 
     @property
     def log_dir(self) -> str:
@@ -75,8 +79,8 @@ class LogState:
 
     @property
     def is_offline(self) -> bool:
-        """Whether the log's disk has failed."""
-        return self.log_directory.is_offline
+        """Whether nothing more can be done with the log: its disk failed, or it is closed."""
+        return self.is_closed or self.log_directory.is_offline
 
     @property
     def size_bytes(self) -> int:
@@ -107,13 +111,27 @@ class LogState:
             else min(max(first, self.log_start_offset), high_watermark)
         )
 
+    def check_online(self) -> None:
+        """Raise LogDirFailure if nothing more can be done with the log."""
+        if self.is_closed or self.log_directory.is_offline:
+            raise LogDirFailure(self.log_directory.path)
+
+    def fail(self, cause: OSError) -> LogDirFailure:
+        """Take the log directory offline; returns what the caller is to raise.
+
+        The files of a closed log may be gone for good reasons: that is nobody's failure.
+        """
+        if self.is_closed:
+            return LogDirFailure(self.log_directory.path, cause)
+        return self.log_directory.fail(cause)
+
     def start_leader_epoch(self, epoch: int) -> None:
         """Note that a leader of `epoch` starts to write at the end of the log."""
         self.epochs.assign(epoch, self.log_end_offset)
 
     def roll(self, now_ms: int | None = None) -> None:
         """Start a new segment at the end of the log, unless the active one is empty."""
-        self.log_directory.check_online()
+        self.check_online()
         try:
             if self.active.size_bytes:
                 self._roll(
@@ -121,7 +139,7 @@ class LogState:
                     self.log_directory.clock.now_ms() if now_ms is None else now_ms,
                 )
         except OSError as error:
-            raise self.log_directory.fail(error) from error
+            raise self.fail(error) from error
 
     def _roll(self, base_offset: int, now_ms: int) -> None:
         old = self.active

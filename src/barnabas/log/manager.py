@@ -24,7 +24,7 @@ from barnabas.log.checkpoints import (
 )
 from barnabas.log.config import LogConfig
 from barnabas.log.errors import CorruptCheckpointError, LogDirFailure
-from barnabas.log.file_cache import FILES_MAX_DEFAULT, FileCache
+from barnabas.log.file_cache import FileCache
 from barnabas.log.loader import PRODUCER_ID_EXPIRATION_MS_DEFAULT, create_log, open_log
 from barnabas.log.log_directory import LogDirectory
 from barnabas.log.names import (
@@ -59,7 +59,7 @@ class LogManager:
         topic_config: Callable[[str], LogConfig] | None = None,
         on_directory_offline: Callable[[str], None] | None = None,
         producer_id_expiration_ms: int = PRODUCER_ID_EXPIRATION_MS_DEFAULT,
-        open_files_max: int = FILES_MAX_DEFAULT,
+        open_files_max: int | None = None,
         tail_bytes_max: int = TOTAL_BYTES_MAX_DEFAULT,
     ) -> None:
         """`topic_config` gives the configuration of logs that `load` finds, by topic."""
@@ -209,12 +209,17 @@ class LogManager:
         config: LogConfig,
         *,
         directory_id: Uuid | None = None,
+        is_new: bool = True,
     ) -> PartitionLog:
         """A new log in the directory of that id, else in the one that has the fewest.
 
-        Raises LogDirFailure if the directory fails, or none is left.
+        Unless the partition `is_new` its log may lie in a directory that is offline, and an empty
+        one must not take its place. Raises LogDirFailure then, if the directory fails, and if
+        none is left.
         """
         assert topic_partition not in self._logs, topic_partition
+        if not is_new and self.offline_dirs:
+            raise LogDirFailure(min(self.offline_dirs))
         directory = self._choose(directory_id)
         if directory.is_checkpoint_stale:
             try:

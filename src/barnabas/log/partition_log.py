@@ -39,27 +39,27 @@ class PartitionLog(AppendableLog):
             return ReadResult(ErrorCode.NONE, parts, size, next_offset)  # type: ignore[arg-type]  # nobody adds to it
         if offset >= max_offset:
             return ReadResult(ErrorCode.NONE, [], 0, offset)
-        self.log_directory.check_online()
+        self.check_online()
         try:
             return read_segments(self, offset, max_bytes, max_offset, min_one_batch)
         except OSError as error:
-            raise self.log_directory.fail(error) from error
+            raise self.fail(error) from error
 
     def offset_for_timestamp(self, timestamp: int, end_offset: int) -> FoundOffset | None:
         """The first record before `end_offset` that is not older than `timestamp` (ms)."""
-        self.log_directory.check_online()
+        self.check_online()
         try:
             return find_by_timestamp(self, timestamp, end_offset)
         except OSError as error:
-            raise self.log_directory.fail(error) from error
+            raise self.fail(error) from error
 
     def max_timestamp_offset(self, end_offset: int) -> FoundOffset | None:
         """The first record with the greatest timestamp, if it is before `end_offset`."""
-        self.log_directory.check_online()
+        self.check_online()
         try:
             return find_max_timestamp(self, end_offset)
         except OSError as error:
-            raise self.log_directory.fail(error) from error
+            raise self.fail(error) from error
 
     def epoch_of(self, offset: int) -> int:
         """The leader epoch of `offset`; -1 if it is not known."""
@@ -71,7 +71,7 @@ class PartitionLog(AppendableLog):
 
     def aborted_transactions(self, start_offset: int, end_offset: int) -> list[AbortedTransaction]:
         """The aborted transactions that have data in [start_offset, end_offset)."""
-        self.log_directory.check_online()
+        self.check_online()
         found = []
         try:
             for segment in self.segments[self.segment_index(start_offset) :]:
@@ -81,7 +81,7 @@ class PartitionLog(AppendableLog):
                     if aborted.last_stable_offset >= end_offset:
                         return found
         except OSError as error:
-            raise self.log_directory.fail(error) from error
+            raise self.fail(error) from error
         return found
 
     def active_producers(self) -> list[ProducerEntry]:
@@ -97,27 +97,27 @@ class PartitionLog(AppendableLog):
 
     def flush_now(self) -> None:
         """As `flush`, but blocking."""
-        self.log_directory.check_online()
+        self.check_online()
         try:
             self.flusher.flush_now()
         except OSError as error:
-            raise self.log_directory.fail(error) from error
+            raise self.fail(error) from error
 
     def truncate_to(self, offset: int) -> None:
         """Drop `offset` and all after it; a batch that holds it goes as a whole."""
-        self.log_directory.check_online()
+        self.check_online()
         try:
             retention.truncate_to(self, offset)
         except OSError as error:
-            raise self.log_directory.fail(error) from error
+            raise self.fail(error) from error
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
         """Drop everything; the log is empty and goes on at `offset`."""
-        self.log_directory.check_online()
+        self.check_online()
         try:
             retention.truncate_fully_and_start_at(self, offset)
         except OSError as error:
-            raise self.log_directory.fail(error) from error
+            raise self.fail(error) from error
 
     def delete_records_before(self, offset: int) -> None:
         """Raise the log start offset; segments below go at the next retention step.
@@ -133,21 +133,21 @@ class PartitionLog(AppendableLog):
 
         Nothing at or above the high watermark goes.
         """
-        self.log_directory.check_online()
+        self.check_online()
         if high_watermark is None:
             high_watermark = self.high_watermark
         try:
             return retention.apply(self, now_ms, high_watermark)
         except OSError as error:
-            raise self.log_directory.fail(error) from error
+            raise self.fail(error) from error
 
     def assign_topic_id(self, topic_id: Uuid) -> None:
         """Remember the topic's id, in partition.metadata too."""
-        self.log_directory.check_online()
+        self.check_online()
         try:
             write_topic_id(self.log_directory.disk, self.directory, topic_id)
         except OSError as error:
-            raise self.log_directory.fail(error) from error
+            raise self.fail(error) from error
         self.topic_id = topic_id
         self.flusher.unsynced_paths.add(f"{self.directory}/{PARTITION_METADATA_FILE}")
         self.flusher.unsynced_dirs.add(self.directory)
@@ -165,6 +165,7 @@ class PartitionLog(AppendableLog):
                 )
                 self.flusher.flush_now()
             except OSError as error:
-                raise self.log_directory.fail(error) from error
+                raise self.fail(error) from error
+        self.is_closed = True
         for segment in self.segments:
             segment.release()

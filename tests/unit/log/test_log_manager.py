@@ -440,3 +440,38 @@ def test_on_real_files(tmp_path_factory: pytest.TempPathFactory) -> None:
 async def flush_all(logs: LogManager) -> None:
     await asyncio.gather(*(log.flush() for log in logs))
     assert all(log.flushed_offset == 30 for log in logs)
+
+
+def test_deletion_under_a_flush_fails_nobody() -> None:
+    managed = Managed()
+    log = managed.create()
+    append(log, "a")
+
+    async def delete_while_flushing() -> None:
+        managed.disk.held = asyncio.Event()
+        flush = asyncio.ensure_future(log.flush())
+        for _ in range(3):
+            await asyncio.sleep(0)
+        managed.logs.delete(A)
+        managed.disk.held.set()
+        with pytest.raises(LogDirFailure):
+            await flush
+
+    asyncio.run(delete_while_flushing())
+    assert log.is_offline
+    assert managed.offline == []
+    for attempt in (log.flush_now, log.roll, lambda: log.read(0, 1, max_offset=1)):
+        with pytest.raises(LogDirFailure):
+            attempt()
+    assert managed.offline == []
+    append(managed.create(), "b")
+
+
+def test_partition_that_may_lie_in_an_offline_directory_is_not_begun_anew() -> None:
+    managed, _, _ = with_two()
+    managed.disk.fail("list", "/one")
+    managed.start()
+    managed.disk.fault = None
+    with pytest.raises(LogDirFailure):
+        managed.logs.create(A, TOPIC_ID, LogConfig(), is_new=False)
+    assert managed.logs.create(A, TOPIC_ID, LogConfig()).log_dir == "/two"
