@@ -33,6 +33,14 @@ def tool(java: JavaHost, kafka: Kafka) -> Tool:
     return run
 
 
+@pytest.fixture
+def quick(tmp_path: Path) -> Path:
+    """The configuration of a group's member that hears of rebalances soon."""
+    path = tmp_path / "consumer.properties"
+    path.write_text("heartbeat.interval.ms=200\n")
+    return path
+
+
 # -- kafka-topics
 
 
@@ -324,7 +332,7 @@ def test_groups_are_described_reset_and_deleted(kafka: Kafka, tool: Tool) -> Non
     ids=["range", "round-robin", "cooperative-sticky", "static-members"],
 )
 def test_groups_share_partitions_among_members(
-    java: JavaHost, kafka: Kafka, tool: Tool, assignor: str, instances: bool
+    java: JavaHost, kafka: Kafka, tool: Tool, quick: Path, assignor: str, instances: bool
 ) -> None:
     """Three members come, one goes, and each record is read once."""
     topic, group = kafka.topic(partitions=6), kafka.name("group")
@@ -337,6 +345,7 @@ def test_groups_share_partitions_among_members(
                 *("kafka-verifiable-consumer", "--bootstrap-server", kafka.bootstrap_servers),
                 *("--topic", topic, "--group-id", group, "--reset-policy", "earliest"),
                 *("--session-timeout", "6000", "--verbose", *identity),
+                *("--command-config", str(quick)),
                 *("--assignment-strategy", f"org.apache.kafka.clients.consumer.{assignor}Assignor"),
             )
         )
@@ -378,12 +387,13 @@ def test_groups_share_partitions_among_members(
 
 
 def test_static_member_returns_without_a_rebalance(
-    java: JavaHost, kafka: Kafka, tool: Tool
+    java: JavaHost, kafka: Kafka, quick: Path
 ) -> None:
     topic, group = kafka.topic(partitions=2), kafka.name("group")
     arguments = (
         *("kafka-verifiable-consumer", "--bootstrap-server", kafka.bootstrap_servers),
         *("--topic", topic, "--group-id", group, "--session-timeout", "30000"),
+        *("--command-config", str(quick)),
     )
     stays = java.start(*arguments, "--group-instance-id", "stays")
     stays.wait_until(lambda: len(_assigned(stays)) == 2)
