@@ -8,6 +8,7 @@ running loop. Either way the node is ready when the block begins and gone when i
 """
 
 import asyncio
+import logging
 import os
 import random
 import shutil
@@ -23,11 +24,11 @@ from barnabas.base.clock import SystemClock
 from barnabas.base.config.node import NodeConfig
 from barnabas.base.local_disk import LocalDisk
 
+logging.getLogger("barnabas").addHandler(logging.NullHandler())  # the program decides on handlers
+
 HOST = "127.0.0.1"
 EMBEDDED_CONFIG = {
     "offsets.topic.num.partitions": "4",
-    "transaction.state.log.num.partitions": "4",
-    "share.coordinator.state.topic.num.partitions": "4",
     "log.segment.delete.delay.ms": "1000",
 }
 """Beside the standalone node's: what makes small clusters quick. `config` wins over it."""

@@ -77,14 +77,12 @@ class Connection:
             "give the address with --bootstrap-servers",
         )
 
-    def metadata(self, topic: str | None = None) -> "ClusterMetadata":
-        """Brokers and topics, or one topic. Raises CliError."""
+    def metadata(self) -> "ClusterMetadata":
+        """Brokers and topics. Raises CliError."""
         from confluent_kafka import KafkaException
 
         try:
-            if topic is None:
-                return self.admin.list_topics(timeout=self.timeout_s)
-            return self.admin.list_topics(topic, timeout=self.timeout_s)
+            return self.admin.list_topics(timeout=self.timeout_s)
         except KafkaException as error:
             raise from_kafka(error) from error
 

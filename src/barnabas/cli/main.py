@@ -62,6 +62,13 @@ class LazyGroup(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl(rows)
 
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            _drop_output()
+            return ExitCode.DONE
+
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
@@ -101,9 +108,6 @@ def run(arguments: list[str]) -> int:
         return _report(CliError(_usage_text(error), ExitCode.USAGE), arguments)
     except (KeyboardInterrupt, click.Abort):
         return ExitCode.INTERRUPTED
-    except BrokenPipeError:
-        _drop_output()
-        return ExitCode.DONE
     except Exception as error:  # the last place: one line, never a traceback
         if os.environ.get(TRACEBACK_VARIABLE):
             raise

@@ -155,13 +155,18 @@ def list_offsets(
 def topic_partitions(
     connection: "Connection", topic: str, chosen: Sequence[int] = ()
 ) -> "list[TopicPartition]":
-    """All partitions of a topic, or the chosen ones. Raises CliError for unknown ones."""
-    from confluent_kafka import TopicPartition
+    """All partitions of a topic, or the chosen ones. Raises CliError for unknown ones.
 
-    found = connection.metadata(topic).topics.get(topic)
-    if found is None or (found.error is not None and not found.partitions):
-        raise CliError(f"there is no topic {topic}", ExitCode.NOT_FOUND)
-    missing = [number for number in chosen if number not in found.partitions]
+    Asks by DescribeTopics: a metadata request for one topic would create it on many clusters.
+    """
+    from confluent_kafka import TopicCollection, TopicPartition
+
+    futures = connection.admin.describe_topics(
+        TopicCollection([topic]), request_timeout=connection.timeout_s
+    )
+    described = connection.wait(futures[topic], topic)
+    numbers = sorted(partition.id for partition in described.partitions)
+    missing = sorted(set(chosen) - set(numbers))
     if missing:
         raise CliError(f"topic {topic} has no partition {missing[0]}", ExitCode.NOT_FOUND)
-    return [TopicPartition(topic, number) for number in sorted(chosen or found.partitions)]
+    return [TopicPartition(topic, number) for number in sorted(set(chosen)) or numbers]

@@ -198,6 +198,8 @@ class Sender:
             return
         self.acknowledged += 1
         offset = message.offset()
+        if offset is None or offset < 0:
+            return  # with acks=0 no broker tells
         span = self.spans.setdefault(message.partition(), [offset, offset])
         span[1] = max(span[1], offset)
 

@@ -1,0 +1,78 @@
+"""`barnabas doctor` against clusters that are well and clusters that are not."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+import barnabas
+from barnabas.app.testing import Kafka
+from support.cli import ClusterCli, run_cli
+
+
+def levels(findings: list[dict[str, str]], check: str) -> list[str]:
+    return [finding["level"] for finding in findings if finding["check"] == check]
+
+
+def test_a_cluster_that_is_well(kafka: Kafka) -> None:
+    result = ClusterCli(kafka.bootstrap_servers).run("doctor", "--round-trip", "--json")
+    assert result.code == 0, result.text
+    assert levels(result.json, "bootstrap") == ["ok"]
+    assert levels(result.json, "partitions") == ["ok"]
+    assert levels(result.json, "round trip") == ["ok"]
+    assert levels(result.json, "advertised") == ["note"], "loopback serves this machine alone"
+
+
+def test_text_for_people(kafka: Kafka) -> None:
+    text = ClusterCli(kafka.bootstrap_servers).ok("doctor").text
+    assert "ok     bootstrap: " in text
+    assert text.endswith("No fault found.\n")
+
+
+def test_nobody_there() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    result = run_cli("doctor", "-b", f"127.0.0.1:{port}", "--json")
+    assert result.code == 5
+    assert levels(result.json, "bootstrap") == ["fault"]
+    assert levels(result.json, "cluster") == []
+
+
+@pytest.fixture
+def mute_server() -> Iterator[str]:
+    """Accepts, reads, and answers with what no broker says."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer() -> None:
+            stream, _ = server.accept()
+            with stream:
+                stream.recv(100)
+                stream.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        yield f"127.0.0.1:{server.getsockname()[1]}"
+        thread.join()
+
+
+def test_something_that_is_no_broker(mute_server: str) -> None:
+    result = run_cli("doctor", "-b", mute_server, "--json")
+    assert result.code == 5
+    (finding,) = [item for item in result.json if item["check"] == "bootstrap"]
+    assert "does not speak Kafka's protocol" in finding["detail"]
+
+
+def test_an_advertised_address_that_leads_nowhere() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    config = {"advertised.listeners": f"PLAINTEXT://127.0.0.1:{port}"}
+    with barnabas.Cluster(config=config) as cluster:
+        result = run_cli("doctor", "-b", cluster.bootstrap_servers, "--json")
+    assert result.code == 5
+    (finding,) = [item for item in result.json if item["check"] == "advertised"]
+    assert finding["level"] == "fault"
+    assert f"127.0.0.1:{port}, which cannot be reached" in finding["detail"]
+    assert "advertised.listeners" in finding["advice"]

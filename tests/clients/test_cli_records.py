@@ -1,0 +1,254 @@
+"""`barnabas produce`, `consume` and `group` against a cluster."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from barnabas.app.testing import Kafka
+from support.cli import ClusterCli
+
+
+@pytest.fixture
+def cli(kafka: Kafka) -> ClusterCli:
+    return ClusterCli(kafka.bootstrap_servers)
+
+
+@pytest.fixture
+def topic(kafka: Kafka) -> str:
+    return kafka.topic()
+
+
+def test_lines_in_lines_out(cli: ClusterCli, topic: str) -> None:
+    sent = cli.ok("produce", topic, stdin="a\nü b\r\n\nlast".encode())
+    assert sent.text == f"4 records sent to {topic}\n"
+    assert cli.ok("consume", topic).lines == ["a", "ü b", "", "last"]
+
+
+def test_nothing_in_nothing_out(cli: ClusterCli, topic: str) -> None:
+    assert cli.json("produce", topic)["records"] == 0
+    assert cli.ok("consume", topic).out == b""
+
+
+def test_keys_headers_tombstones_timestamp(cli: ClusterCli, topic: str) -> None:
+    arguments = ["-v", "x", "-v", "", "-k", "key", "-H", "a=b=c", "-H", "none", "--tombstones"]
+    sent = cli.json("produce", topic, *arguments, "--timestamp", "1760000000123")
+    assert sent == {"topic": topic, "records": 2, "partitions": {"0": [0, 1]}}
+    first, second = cli.json_lines("consume", topic)
+    assert first == {
+        "topic": topic,
+        "partition": 0,
+        "offset": 0,
+        "timestamp": 1760000000123,
+        "key": "key",
+        "value": "x",
+        "headers": [["a", "b=c"], ["none", None]],
+    }
+    assert second["value"] is None
+    raw = cli.ok("consume", topic, "--keys", "--headers", "-n", "1")
+    assert raw.text == "key\ta=b=c,none=\tx\n"
+
+
+def test_a_separator_splits_key_and_value(cli: ClusterCli, topic: str) -> None:
+    cli.ok("produce", topic, "-K", "::", stdin=b"a::b::c\nno key\n")
+    records = cli.json_lines("consume", topic)
+    assert [(r["key"], r["value"]) for r in records] == [("a", "b::c"), (None, "no key")]
+
+
+def test_json_goes_round(cli: ClusterCli, topic: str, kafka: Kafka) -> None:
+    records = [
+        {"key": "k", "value": {"a": [1, "ü"]}, "headers": {"h": "1"}, "timestamp": 1760000000000},
+        {"value_base64": "//4=", "headers": [["x", {"base64": "/w=="}], ["x", None]]},
+        {"key": "k", "value": None},
+    ]
+    text = "\n".join(json.dumps(record) for record in records) + "\n\n"
+    cli.ok("produce", topic, "-F", "json", stdin=text.encode())
+    read = cli.ok("consume", topic, "-F", "json")
+    assert json.loads(read.lines[0])["value"] == '{"a":[1,"ü"]}'
+    copy = kafka.topic("copy")
+    cli.ok("produce", copy, "-F", "json", "--repartition", stdin=read.out)
+    places = {"topic", "offset"}
+    copied = cli.json_lines("consume", copy)
+    original = [json.loads(line) for line in read.lines]
+    assert [strip(record, places) for record in copied] == [
+        strip(record, places) for record in original
+    ]
+
+
+def strip(record: dict[str, object], names: set[str]) -> dict[str, object]:
+    return {name: value for name, value in record.items() if name not in names}
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("nonsense", "line 2"),
+        ("[1]", "JSON object"),
+        ('{"vlaue": 1}', "vlaue"),
+        ('{"value": "a", "partition": "0"}', "whole number"),
+        ('{"value_base64": "%"}', "line 2"),
+    ],
+)
+def test_bad_json_is_named_by_line(cli: ClusterCli, topic: str, line: str, words: str) -> None:
+    result = cli.run("produce", topic, "-F", "json", stdin=f'{{"value": 1}}\n{line}\n'.encode())
+    assert result.code == 2
+    assert words in result.err
+
+
+def test_raw_input_is_one_record_and_files_are_read(
+    cli: ClusterCli, topic: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "input"
+    path.write_bytes(b"one\ntwo")
+    cli.ok("produce", topic, str(path), "-F", "raw")
+    cli.ok("produce", topic, str(path), str(path))
+    values = [record["value"] for record in cli.json_lines("consume", topic)]
+    assert values == ["one\ntwo", "one", "two", "one", "two"]
+
+
+@pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
+@pytest.mark.parametrize("acks", ["0", "1", "all"])
+def test_codecs_and_acks(cli: ClusterCli, topic: str, codec: str, acks: str) -> None:
+    cli.ok("produce", topic, "-v", "x" * 500, "-z", codec, "--acks", acks)
+    if acks != "0":  # with 0 nobody says when it has arrived
+        assert cli.ok("consume", topic).lines == ["x" * 500]
+
+
+def test_places_in_the_log(cli: ClusterCli, topic: str) -> None:
+    for second in range(5):
+        cli.ok(
+            "produce", topic, "-v", str(second), "--timestamp", str(1760000000000 + second * 1000)
+        )
+
+    def read(*arguments: str) -> str:
+        return "".join(cli.ok("consume", topic, *arguments).lines)
+
+    assert read() == read("--from", "earliest", "--to", "latest") == "01234"
+    assert read("--from", "2", "--to", "4") == "23"
+    assert read("--from", "-2") == "34"
+    assert read("--from", "+1", "-n", "2") == "12"
+    assert read("--to", "-4") == "0"
+    assert read("--from", "@1760000001001", "--to", "@1760000003000") == "2"
+    assert read("--from", "2025-10-09T08:53:22Z") == "234"
+    assert read("--from", "latest") == ""
+    assert read("--from", "99") == ""
+    assert read("--from", "3", "--to", "1") == ""
+
+
+def test_partitions(cli: ClusterCli, kafka: Kafka) -> None:
+    topic = kafka.topic(partitions=3)
+    for partition in range(3):
+        cli.ok("produce", topic, "-v", f"p{partition}", "-p", str(partition))
+    assert sorted(cli.ok("consume", topic).lines) == ["p0", "p1", "p2"]
+    assert sorted(cli.ok("consume", topic, "-p", "0", "-p", "2").lines) == ["p0", "p2"]
+    assert cli.run("consume", topic, "-p", "3").code == 4
+    assert cli.run("produce", topic, "-v", "x", "-p", "3").code == 4
+
+
+def test_templates(cli: ClusterCli, topic: str) -> None:
+    cli.ok("produce", topic, "-v", "v", "-k", "k", "-H", "a=1", "--timestamp", "1760000000000")
+    template = "{topic}/{partition}@{offset:03d} {time} {timestamp} {key}={value} {headers} "
+    line = cli.ok("consume", topic, "-t", template + r"{headers[a]}\t{headers[b]}|").text
+    assert line == (f"{topic}/0@000 2025-10-09T08:53:20.000Z 1760000000000 k=v a=1 1\t|\n")
+    for wrong in ("{nope}", "{", "{offset:x:y}"):
+        assert cli.run("consume", topic, "-t", wrong).code == 2
+
+
+def test_a_record_too_large_is_refused(cli: ClusterCli, kafka: Kafka) -> None:
+    topic = kafka.topic(config={"max.message.bytes": "1000"})
+    result = cli.run("produce", topic, "-v", "x" * 2000)
+    assert result.code == 1
+    assert "MSG_SIZE_TOO_LARGE" in result.err
+
+
+def test_follow(cli: ClusterCli, topic: str) -> None:
+    cli.ok("produce", topic, stdin=b"before\n")
+    command = [sys.executable, "-m", "barnabas", "consume", topic, "-f", "--from", "earliest"]
+    with subprocess.Popen(
+        [*command, "-b", cli.bootstrap_servers], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as follower:
+        assert follower.stdout is not None
+        assert follower.stdout.readline() == b"before\n"
+        cli.ok("produce", topic, stdin=b"after\n")
+        assert follower.stdout.readline() == b"after\n"
+        os.kill(follower.pid, signal.SIGINT)
+        rest, errors = follower.communicate(timeout=20)
+    assert (follower.returncode, rest, errors) == (0, b"", b"")
+    assert cli.run("consume", topic, "-f", "--to", "latest").code == 2
+
+
+def test_a_reader_that_leaves_is_no_error(cli: ClusterCli, topic: str) -> None:
+    cli.ok("produce", topic, stdin=b"a line that is somewhat long\n" * 20000)
+    command = f"{sys.executable} -m barnabas consume {topic} -b {cli.bootstrap_servers} | head -n 1"
+    done = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", command], capture_output=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout == b"a line that is somewhat long\n"
+
+
+def test_a_group_reads_on_where_it_was(cli: ClusterCli, topic: str, kafka: Kafka) -> None:
+    group = kafka.name("group")
+    cli.ok("produce", topic, stdin=b"a\nb\nc\n")
+    assert cli.ok("consume", topic, "-g", group, "-n", "2").lines == ["a", "b"]
+    assert cli.ok("consume", topic, "-g", group).lines == ["c"]
+    assert cli.ok("consume", topic, "-g", group).lines == []
+
+
+def test_what_a_group_decides_cannot_be_given(cli: ClusterCli, topic: str) -> None:
+    for more in (["--from", "5"], ["--to", "9"], ["-p", "0"]):
+        assert cli.run("consume", topic, "-g", "g", *more).code == 2
+
+
+def test_groups_are_listed_described_and_deleted(cli: ClusterCli, topic: str, kafka: Kafka) -> None:
+    group = kafka.name("group")
+    cli.ok("produce", topic, stdin=b"a\nb\nc\n")
+    cli.ok("consume", topic, "-g", group, "-n", "1")
+    rows = [row for row in cli.json("group", "list") if row["group"] == group]
+    assert rows == [{"group": group, "state": "Empty", "type": "Classic"}]
+    (described,) = cli.json("group", "describe", group)
+    assert (described["state"], described["lag"], described["members"]) == ("Empty", 2, [])
+    (row,) = described["offsets"]
+    assert (row["topic"], row["offset"], row["end"], row["lag"]) == (topic, 1, 3, 2)
+    assert f"{group}  Empty, 0 members, lag 2" in cli.ok("group", "describe", group).text
+    cli.ok("group", "delete", group, "--yes")
+    assert cli.run("group", "describe", group).code == 4
+    assert cli.run("group", "delete", group, "--yes").code == 4
+
+
+def test_members_are_shown(cli: ClusterCli, topic: str, kafka: Kafka) -> None:
+    group = kafka.name("group")
+    cli.ok("produce", topic, stdin=b"a\n")
+    consumer = kafka.consumer(topic, group_id=group, client_id="the-client")
+    try:
+        assert consumer.poll(20) is not None
+        (described,) = cli.json("group", "describe", group)
+    finally:
+        consumer.close()
+    assert described["state"] == "Stable"
+    (member,) = described["members"]
+    assert (member["client"], member["partitions"]) == ("the-client", [f"{topic}-0"])
+    assert described["offsets"][0]["member"] == member["member"]
+
+
+def test_offsets_are_reset(cli: ClusterCli, topic: str, kafka: Kafka) -> None:
+    group = kafka.name("group")
+    cli.ok("produce", topic, stdin=b"a\nb\nc\n")
+    cli.ok("consume", topic, "-g", group)
+    command = ["group", "reset-offsets", group]
+    row = {"topic": topic, "partition": 0, "before": 3, "after": 1}
+    assert cli.json(*command, "--topic", topic, "--to", "-2") == [row]
+    assert cli.ok("consume", topic, "-g", group).lines == [], "a plan changes nothing"
+    assert cli.json(*command, "--topic", f"{topic}:0", "--to", "-2", "--execute") == [row]
+    assert cli.ok("consume", topic, "-g", group).lines == ["b", "c"]
+    cli.ok(*command, "--all-topics", "--to", "earliest", "--execute")
+    assert cli.ok("consume", topic, "-g", group).lines == ["a", "b", "c"]
+    assert cli.run(*command, "--to", "earliest").code == 2
+    assert cli.run(*command, "--topic", f"{topic}:x", "--to", "earliest").code == 2
+    assert cli.run(*command, "--topic", f"{topic}:7", "--to", "earliest").code == 4

@@ -1,0 +1,70 @@
+"""The `barnabas` command within the test's process."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+from dataclasses import dataclass
+from typing import Any
+from unittest import mock
+
+from barnabas.cli.main import run
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What one command line came to."""
+
+    code: int
+    out: bytes
+    err: str
+
+    @property
+    def text(self) -> str:
+        return self.out.decode()
+
+    @property
+    def lines(self) -> list[str]:
+        return self.text.splitlines()
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+def run_cli(*arguments: str, stdin: bytes = b"") -> Result:
+    """Run a command line; exceptions that it lets through are the test's."""
+    out = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
+    err = io.StringIO()
+    given = io.TextIOWrapper(io.BytesIO(stdin), encoding="utf-8")
+    with (
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+        mock.patch("sys.stdin", given),
+    ):
+        code = run(list(arguments))
+    assert isinstance(out.buffer, io.BytesIO)
+    assert "Traceback" not in err.getvalue()
+    return Result(int(code), out.buffer.getvalue(), err.getvalue())
+
+
+class ClusterCli:
+    """Commands against one cluster; `ok` fails where the command does."""
+
+    def __init__(self, bootstrap_servers: str) -> None:
+        self.bootstrap_servers = bootstrap_servers
+
+    def run(self, *arguments: str, stdin: bytes = b"") -> Result:
+        return run_cli(*arguments, "-b", self.bootstrap_servers, stdin=stdin)
+
+    def ok(self, *arguments: str, stdin: bytes = b"") -> Result:
+        result = self.run(*arguments, stdin=stdin)
+        assert result.code == 0, result.err
+        return result
+
+    def json(self, *arguments: str, stdin: bytes = b"") -> Any:
+        return self.ok(*arguments, "--json", stdin=stdin).json
+
+    def json_lines(self, *arguments: str) -> list[Any]:
+        return [json.loads(line) for line in self.ok(*arguments, "--json").lines]

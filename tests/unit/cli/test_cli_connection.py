@@ -1,0 +1,72 @@
+"""Where a client's configuration comes from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from barnabas.cli.connection import Connection, connection_options, from_java
+
+
+def connect(*arguments: str, **environment: str) -> Connection:
+    """The connection that a command would get."""
+    seen: list[Connection] = []
+
+    @click.command()
+    @connection_options
+    def command(connection: Connection) -> None:
+        seen.append(connection)
+
+    variables = {"BARNABAS_BOOTSTRAP_SERVERS": None, **environment}
+    result = CliRunner(env=variables).invoke(command, arguments, catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return seen[0]
+
+
+def test_bootstrap_servers_come_from_flag_environment_file_default(tmp_path: Path) -> None:
+    path = tmp_path / "client.properties"
+    path.write_text("bootstrap.servers=file:1\nclient.rack=r\n")
+    assert connect().bootstrap_servers == "localhost:9092"
+    from_file = connect("--client-config", str(path))
+    assert (from_file.bootstrap_servers, from_file.config) == ("file:1", {"client.rack": "r"})
+    variables = {"BARNABAS_BOOTSTRAP_SERVERS": "env:1", "BARNABAS_CLIENT_CONFIG": str(path)}
+    assert connect(**variables).bootstrap_servers == "env:1"
+    flagged = connect("-b", "flag:1", "-X", "client.rack=other", **variables)
+    assert (flagged.bootstrap_servers, flagged.config) == ("flag:1", {"client.rack": "other"})
+
+
+def test_what_a_client_gets() -> None:
+    connection = Connection("a:1", {"client.id": "mine"}, 1.0)
+    config = connection.client_config(acks="all")
+    assert config["bootstrap.servers"] == "a:1"
+    assert config["client.id"] == "mine"
+    assert config["acks"] == "all"
+
+
+def test_java_properties_are_translated() -> None:
+    module = "org.apache.kafka.common.security.plain.PlainLoginModule"
+    config = from_java(
+        {
+            "security.protocol": "SASL_SSL",
+            "sasl.mechanism": "PLAIN",
+            "sasl.jaas.config": rf'{module} required username="u" password="p\"q";',
+            "ssl.truststore.type": "PEM",
+            "ssl.truststore.location": "/ca.pem",
+            "key.serializer": "org.example.Serializer",
+        }
+    )
+    assert config == {
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanism": "PLAIN",
+        "sasl.username": "u",
+        "sasl.password": 'p"q',
+        "ssl.ca.location": "/ca.pem",
+    }
+
+
+@pytest.mark.parametrize("text", ["", "x"])
+def test_a_broken_jaas_line_gives_no_credentials(text: str) -> None:
+    assert from_java({"sasl.jaas.config": text}) == {}

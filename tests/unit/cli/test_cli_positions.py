@@ -1,0 +1,45 @@
+"""Places in a log as people name them."""
+
+from __future__ import annotations
+
+import datetime
+
+import pytest
+
+from barnabas.cli.positions import Kind, Position, parse_position
+
+NOW_MS = 1_760_000_000_000
+
+
+@pytest.mark.parametrize(
+    ("text", "position"),
+    [
+        ("earliest", Position(Kind.EARLIEST)),
+        ("beginning", Position(Kind.EARLIEST)),
+        ("latest", Position(Kind.LATEST)),
+        ("end", Position(Kind.LATEST)),
+        ("0", Position(Kind.OFFSET, 0)),
+        ("12", Position(Kind.OFFSET, 12)),
+        ("-10", Position(Kind.BEFORE_END, 10)),
+        ("+10", Position(Kind.AFTER_START, 10)),
+        ("@123", Position(Kind.TIME, 123)),
+        ("2025-10-09T08:53:20Z", Position(Kind.TIME, NOW_MS)),
+        ("2025-10-09T10:53:20+02:00", Position(Kind.TIME, NOW_MS)),
+        ("90m", Position(Kind.TIME, NOW_MS - 5_400_000)),
+        ("7d", Position(Kind.TIME, NOW_MS - 604_800_000)),
+    ],
+)
+def test_positions(text: str, position: Position) -> None:
+    assert parse_position(text, NOW_MS) == position
+
+
+def test_a_date_is_local() -> None:
+    midnight = datetime.datetime(2026, 1, 31).astimezone()
+    expected = Position(Kind.TIME, int(midnight.timestamp() * 1000))
+    assert parse_position("2026-01-31", NOW_MS) == expected
+
+
+@pytest.mark.parametrize("text", ["", "soon", "1.5", "--3", "@", "2026-13-01", "5 parsecs"])
+def test_no_positions(text: str) -> None:
+    with pytest.raises(ValueError, match="no position"):
+        parse_position(text, NOW_MS)

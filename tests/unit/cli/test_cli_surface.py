@@ -1,0 +1,189 @@
+"""What all commands have in common: help with examples, --json, exit codes, quick imports."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+from confluent_kafka import KafkaError, KafkaException
+
+import barnabas
+from barnabas.base.config.errors import ConfigError
+from barnabas.cli import main
+from barnabas.cli.errors import CliError, ExitCode, from_exception, from_kafka
+from support.cli import run_cli
+
+HEAVY_MODULES = ("confluent_kafka", "rich", "uvloop", "asyncio", "barnabas.app", "barnabas.log")
+
+
+def all_commands() -> Iterator[tuple[str, click.Command]]:
+    """Every command that does something, with the words that call it."""
+    for name in main.COMMANDS:
+        command = main.cli.get_command(click.Context(main.cli), name)
+        assert command is not None
+        if isinstance(command, click.Group):
+            for inner, subcommand in command.commands.items():
+                yield f"{name} {inner}", subcommand
+        else:
+            yield name, command
+
+
+COMMANDS = dict(all_commands())
+
+
+@pytest.mark.parametrize("words", COMMANDS)
+def test_help_has_an_example(words: str) -> None:
+    shown = run_cli(*words.split(), "--help")
+    assert shown.code == 0
+    assert "Example" in shown.text
+    assert f"barnabas {words}" in shown.text
+    assert all(option.help for option in COMMANDS[words].params if isinstance(option, click.Option))
+
+
+@pytest.mark.parametrize("words", COMMANDS)
+def test_every_command_speaks_json(words: str) -> None:
+    assert "as_json" in [option.name for option in COMMANDS[words].params]
+
+
+def test_the_list_of_commands_matches_the_commands() -> None:
+    listed = run_cli("--help").text
+    for name, (help_text, module) in main.COMMANDS.items():
+        assert f"  {name} " in listed
+        assert help_text in " ".join(listed.split())
+        assert os.path.exists(os.path.join(os.path.dirname(main.__file__), f"{module}.py"))
+
+
+def test_every_exit_code_is_documented() -> None:
+    documented = " ".join(run_cli("--help").text.split())
+    for code in ExitCode:
+        assert f"{int(code)} " in documented.partition("Exit codes:")[2]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["nonsense"], 2, "No such command"),
+        (["topc"], 2, "Did you mean topic?"),
+        (["topic", "create"], 2, "barnabas topic create --help"),
+        (["topic", "list", "-b", "localhost:1"], 3, "no broker answers"),
+        (["topic", "list", "-b", "nonsense"], 3, "not host:port"),
+        (["topic", "list", "--match", "("], 2, "--match"),
+        (["topic", "list", "--client-config", "/no/such/file"], 4, "No such file"),
+        (["log", "dump", "/no/such/file"], 2, "does not exist"),
+        (["start", "/no/such/file"], 4, "/no/such/file"),
+        (["produce", "t", "-H", "=x"], 2, "NAME=VALUE"),
+        (["consume", "t", "--from", "whenever"], 2, "no position"),
+        (["consume", "t", "-n", "0"], 2, "--count"),
+        (["config", "set", "topic", "t", "novalue"], 2, "key=value"),
+    ],
+)
+def test_failures_are_one_line(arguments: list[str], code: int, words: str) -> None:
+    result = run_cli(*arguments)
+    assert (result.code, result.out) == (code, b"")
+    assert result.err.startswith("barnabas: ")
+    assert result.err.count("\n") == 1
+    assert words in result.err
+
+
+def test_failures_in_json() -> None:
+    result = run_cli("topic", "list", "-b", "localhost:1", "--json")
+    shown = json.loads(result.err)
+    assert shown["exit_code"] == result.code == 3
+    assert "localhost:1" in shown["error"]
+
+
+def test_a_fault_of_ours_is_one_line_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise ZeroDivisionError("oops")
+
+    monkeypatch.setattr(main.cli, "main", broken)
+    monkeypatch.delenv(main.TRACEBACK_VARIABLE, raising=False)
+    result = run_cli("topic", "list")
+    assert result.code == ExitCode.INTERNAL
+    assert result.err.count("\n") == 1
+    assert "ZeroDivisionError: oops" in result.err
+    monkeypatch.setenv(main.TRACEBACK_VARIABLE, "1")
+    with pytest.raises(ZeroDivisionError):
+        run_cli("topic", "list")
+
+
+def test_ctrl_c(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(main.cli, "main", interrupted)
+    assert run_cli("topic", "list").code == ExitCode.INTERRUPTED
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        (KafkaError.UNKNOWN_TOPIC_OR_PART, ExitCode.NOT_FOUND),
+        (KafkaError.GROUP_ID_NOT_FOUND, ExitCode.NOT_FOUND),
+        (KafkaError._TRANSPORT, ExitCode.UNREACHABLE),
+        (KafkaError._TIMED_OUT, ExitCode.UNREACHABLE),
+        (KafkaError.TOPIC_ALREADY_EXISTS, ExitCode.REFUSED),
+    ],
+)
+def test_exit_codes_of_the_clients_errors(code: int, expected: ExitCode) -> None:
+    error = KafkaError(code)
+    assert from_kafka(error).code == from_kafka(KafkaException(error)).code == expected
+    shown = from_exception(KafkaException(error))
+    assert shown is not None
+    assert shown.code == expected
+
+
+def test_exit_codes_of_other_errors(tmp_path: Path) -> None:
+    def code_of(error: Exception) -> int | None:
+        known = from_exception(error)
+        return None if known is None else known.code
+
+    assert code_of(ConfigError("key", "wrong")) == ExitCode.USAGE
+    assert code_of(FileNotFoundError(2, "No such file", "x")) == ExitCode.NOT_FOUND
+    assert code_of(PermissionError(13, "denied", "x")) == ExitCode.REFUSED
+    assert code_of(RuntimeError("ours")) is None
+    assert CliError("a\nb", hint="c").line() == "a b; c"
+
+
+def test_help_and_start_import_nothing_heavy() -> None:
+    program = (
+        "import sys, barnabas.cli.main as m; m.run(['--help']); "
+        "import barnabas.cli.start; print([n for n in sys.modules if n in "
+        f"{HEAVY_MODULES!r}], file=sys.stderr)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert done.stderr == "[]\n"
+
+
+def test_version() -> None:
+    assert run_cli("--version").text == f"barnabas, version {barnabas.__version__}\n"
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion(shell: str) -> None:
+    assert "_BARNABAS_COMPLETE" in run_cli("completion", shell).text
+
+
+def test_completion_knows_the_commands() -> None:
+    environment = {
+        **os.environ,
+        "_BARNABAS_COMPLETE": "bash_complete",
+        "COMP_WORDS": "barnabas topic cr",
+        "COMP_CWORD": "2",
+    }
+    done = subprocess.run(
+        [sys.executable, "-m", "barnabas"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout.strip() == "plain,create"
