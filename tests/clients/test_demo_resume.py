@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import Producer
 
 from barnabas.demo.commands import MissingError, check_requirements
 from barnabas.demo.identity import start_time
@@ -141,3 +142,54 @@ def test_each_part_killed_in_its_turn(undisturbed: dict[str, Any], tmp_path: Pat
     assert ended["restarts"] == dict.fromkeys(CHILDREN, 1)
     assert truth(directory)["figures"] == undisturbed["figures"]
     assert ended["checks"] == undisturbed["checks"]
+
+
+def test_a_wrong_figure_is_told_by_the_exit_code(tmp_path: Path) -> None:
+    directory = tmp_path / "demo"
+    row = {"window_start_ms": 1, "window_end_ms": 2, "purchases": 0, "revenue_cents": 0}
+    with demo(directory) as process:
+        await_that(lambda: events_published(directory) > 0, process)
+        port = json.loads((directory / "demo.json").read_text())["broker_port"]
+        intruder = Producer({"bootstrap.servers": f"127.0.0.1:{port}"})
+        intruder.produce("conversion", json.dumps({**row, "sessions": 1}), "1")
+        assert intruder.flush(30) == 0
+        ended = outcome(process)
+    assert ended["exit_code"] == 5
+    wrong = {check["name"] for check in ended["checks"] if not check["right"]}
+    assert wrong == {"sessions", "conversion"}
+
+
+@pytest.mark.parametrize(
+    ("signals", "code"), [([signal.SIGTERM], 143), ([signal.SIGINT, signal.SIGINT], 130)]
+)
+def test_asked_to_end_at_once_it_leaves_nothing(
+    tmp_path: Path, signals: list[signal.Signals], code: int
+) -> None:
+    directory = tmp_path / "demo"
+    with demo(directory) as process:
+        await_that(lambda: events_published(directory) > 0, process)
+        pids = {name: pid_of(directory, name) for name in CHILDREN}
+        for number in signals:
+            process.send_signal(number)
+
+            if number is signals[0] and len(signals) > 1:
+                await_that(lambda: "catching up" in progress_of(directory), process)
+        ended = outcome(process)
+    assert ended["exit_code"] == code
+    assert [name for name, pid in pids.items() if pid and start_time(pid)] == []
+    assert list((directory / "pids").iterdir()) == []
+
+
+def test_ctrl_c_checks_what_there_is(tmp_path: Path) -> None:
+    directory = tmp_path / "demo"
+    with demo(directory) as process:
+        await_that(lambda: events_published(directory) > 100, process)
+        process.send_signal(signal.SIGINT)
+        ended = outcome(process)
+    assert ended["exit_code"] == 0
+    assert not truth(directory)["done"]
+    assert ended["events"] == truth(directory)["events"]
+
+
+def progress_of(directory: Path) -> str:
+    return (directory.parent / f"{directory.name}.log").read_text()
