@@ -12,6 +12,7 @@ import shutil
 import signal
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from threading import Event as Flag
 from typing import Final
@@ -19,7 +20,8 @@ from typing import Final
 import click
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
-from pyspark.errors import StreamingQueryException
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # it ships none
+from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -34,6 +36,7 @@ _POLL_SECONDS: Final = 0.2
 _RESTARTS_IN_A_ROW_MAX: Final = 8
 _RESTART_PAUSE_SECONDS: Final = 2.0
 _FINISH_BATCH_SECONDS: Final = 5.0
+_STOP_TIMEOUT_MS: Final = 3000
 
 
 @dataclass(slots=True, frozen=True)
@@ -91,13 +94,15 @@ class Stories:
     def stop(self) -> None:
         """Let the micro-batches that run finish (for a moment), then stop every query."""
         deadline = time.monotonic() + _FINISH_BATCH_SECONDS
-        for running in self._running:
-            stream = running.stream
-            while (
-                stream.isActive and stream.status["isTriggerActive"] and time.monotonic() < deadline
-            ):
-                time.sleep(_POLL_SECONDS / 4)
-            stream.stop()
+        streams = [running.stream for running in self._running]
+        while time.monotonic() < deadline and any(
+            stream.isActive and stream.status["isTriggerActive"] for stream in streams
+        ):
+            time.sleep(_POLL_SECONDS / 4)
+        with ThreadPoolExecutor(max_workers=len(STORY_QUERIES)) as pool:
+            for problem in pool.map(_stop_stream, streams):
+                if problem is not None:
+                    _say(problem)
         for running in self._running:
             self._look_at(running, restart=False)
         self._board.commit()
@@ -179,6 +184,16 @@ def wait_for_topics(bootstrap_servers: str, stop: Flag) -> bool:
     return False
 
 
+def _stop_stream(stream: StreamingQuery) -> str | None:
+    try:
+        stream.stop()
+    except (PySparkException, Py4JJavaError):
+        # It waits for a cluster that does not answer. Stopping Spark ends it; the micro-batch is
+        # run again by the next start.
+        return f"{stream.name} did not stop in {_STOP_TIMEOUT_MS} ms and is abandoned"
+    return None
+
+
 def _say(line: str) -> None:
     sys.stdout.write(f"{line}\n")
     sys.stdout.flush()
@@ -236,7 +251,11 @@ def _run(options: StoryOptions, master: str, progress_path: str, stop: Flag) -> 
             shuffle_partitions=1,
             small_batches=True,
             telemetry_path=os.path.join(options.checkpoints, "spark.log"),
-            settings={"spark.local.dir": scratch, "spark.sql.warehouse.dir": options.warehouse},
+            settings={
+                "spark.local.dir": scratch,
+                "spark.sql.warehouse.dir": options.warehouse,
+                "spark.sql.streaming.stopTimeout": str(_STOP_TIMEOUT_MS),
+            },
         )
         spark = start_session(session, _say)
         try:
