@@ -203,16 +203,22 @@ class Segment:
         """
         try:
             self.check_indexes()
-            start = max(position, self.offset_index.lookup_position(limit)[1])
-            return self._walk_to(start, limit) or self._walk_to(position, limit)
+            indexed = self.offset_index.lookup_position(limit)[1]
+            return self._walk_to(max(position, indexed), position, limit)
         except (CorruptIndexError, CorruptBatchError):
             self.rebuild_indexes()
-            return self._walk_to(position, limit)
+            return self._walk_to(position, position, limit)
 
-    def _walk_to(self, start: int, limit: int) -> tuple[int, int] | None:
+    def _walk_to(self, start: int, floor: int, limit: int) -> tuple[int, int] | None:
         end = None
-        for place, header in walk_headers(self.file(), start, limit):
-            end = place + header.size_bytes, header.next_offset
+        for place, header in walk_headers(self.file(), start, self.size_bytes):
+            stop = place + header.size_bytes
+            if stop > limit:
+                if end is None and place > floor:
+                    # The index pointed at the batch that is too long: the one before ends here.
+                    return place, header.base_offset
+                break
+            end = stop, header.next_offset
         return end
 
     def next_offset(self) -> int:
