@@ -1,0 +1,70 @@
+"""What the tables of keys promise, the code keeps."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.util
+from pathlib import Path
+
+from barnabas.base.config.definitions import BROKER_KEYS, TOPIC_KEYS, Status
+from barnabas.base.config.topic import BROKER_SYNONYMS
+from barnabas.log.config import LogConfig
+
+ROOT = Path(__file__).parents[3]
+SOURCE = ROOT / "src" / "barnabas"
+BY_TOPICS = {broker_key for synonyms in BROKER_SYNONYMS.values() for broker_key, _ in synonyms}
+READ_BY_NODE_CONFIG = {
+    "advertised.listeners",
+    "listener.security.protocol.map",
+    "inter.broker.listener.name",
+    "security.inter.broker.protocol",
+    "log.dir",
+    "metadata.log.dir",
+    "controller.quorum.bootstrap.servers",
+}
+"""Keys behind NodeConfig's derived values."""
+
+
+def code() -> str:
+    """All modules but those of the configuration itself."""
+    return "".join(
+        path.read_text()
+        for path in sorted(SOURCE.rglob("*.py"))
+        if not path.is_relative_to(SOURCE / "base" / "config")
+    )
+
+
+def test_a_supported_broker_key_is_read() -> None:
+    text = code()
+    unread = [
+        key.name
+        for key in BROKER_KEYS.values()
+        if key.status is Status.SUPPORTED
+        and f'"{key.name}"' not in text
+        and key.name not in BY_TOPICS | READ_BY_NODE_CONFIG
+    ]
+    assert unread == []
+
+
+def test_a_supported_topic_key_is_read() -> None:
+    text = code()
+    fields = {field.name for field in dataclasses.fields(LogConfig)}
+    unread = [
+        key.name
+        for key in TOPIC_KEYS.values()
+        if key.status is Status.SUPPORTED
+        and key.name.replace(".", "_") not in fields
+        and f'"{key.name}"' not in text
+    ]
+    assert unread == []
+
+
+def test_the_document_of_keys_is_up_to_date() -> None:
+    path = ROOT / "tools" / "configuration_docs.py"
+    spec = importlib.util.spec_from_file_location("configuration_docs", path)
+    assert spec is not None
+    assert spec.loader is not None
+    tool = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(tool)
+    written = (ROOT / "docs" / "CONFIGURATION.md").read_text()
+    assert written == tool.text(), "run python tools/configuration_docs.py"

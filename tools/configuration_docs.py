@@ -1,0 +1,104 @@
+"""Writes docs/CONFIGURATION.md from the tables of keys: `python tools/configuration_docs.py`."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from barnabas.base.config.definitions import (
+    BROKER_TABLES,
+    CLIENT_METRICS_KEYS,
+    GROUP_KEYS,
+    TOPIC_KEYS,
+    ConfigKey,
+    Status,
+    load_table,
+)
+from barnabas.base.config.removed import IGNORED, REFUSED
+from barnabas.base.config.topic import BROKER_SYNONYMS
+
+TARGET = Path(__file__).parents[1] / "docs" / "CONFIGURATION.md"
+TITLES = {
+    "server": "Node, listeners, connections",
+    "log": "Log",
+    "replication": "Replication",
+    "quorum": "Controller quorum",
+    "groups": "Consumer groups",
+    "share": "Share groups",
+    "streams": "Streams groups",
+    "transactions": "Transactions",
+    "quotas": "Quotas and metrics",
+    "tiering": "Tiered storage",
+    "security": "Security",
+    "oauth": "OAuth",
+    "tls": "TLS",
+}
+HEAD = """\
+# Configuration
+
+Written by `tools/configuration_docs.py` from `src/barnabas/base/config/keys/`; a test holds the
+two together. Names, types, defaults and scopes are Apache Kafka 4.3's.
+
+A node's values come from its properties file, then the environment, then `--override key=value`,
+the later winning. In the environment `log.retention.ms` is `BARNABAS_LOG_RETENTION_MS`; `__`
+stands for `_` and `___` for `-`.
+
+What becomes of a key that is set:
+
+- **supported**: it does what it does in Kafka.
+- **planned**: it is checked and has no effect yet; the node says so in one line at its start.
+- **moot**: nothing here needs it (thread pools, purgatories); it is accepted without a word.
+- **refused**: it is not served yet and ignoring it would be unsafe: the node does not start.
+- **never**: it names a Java class or another thing that cannot be had here: the node does not
+  start if it is set to anything but its default.
+
+A listener whose protocol is not PLAINTEXT is refused as well. A key that Kafka 4.3 does not have
+is named in one line, with the key that may have been meant. Keys of Kafka's internal tests are
+left out below.
+"""
+
+
+def main() -> None:
+    """Write the file."""
+    TARGET.write_text(text(), encoding="utf-8")
+
+
+def text() -> str:
+    """The whole document."""
+    parts = [HEAD]
+    parts += [
+        f"## {TITLES[table]}\n\n{_table(load_table(table).values())}" for table in BROKER_TABLES
+    ]
+    parts.append(f"## Topics\n\n{_table(TOPIC_KEYS.values(), synonyms=True)}")
+    parts.append(f"## Groups\n\n{_table(GROUP_KEYS.values())}")
+    parts.append(f"## Client metrics subscriptions\n\n{_table(CLIENT_METRICS_KEYS.values())}")
+    gone = [f"- `{key}`: refused; {why}." for key, why in sorted(REFUSED.items())]
+    gone += [f"- `{key}`: ignored; {why}." for key, why in sorted(IGNORED.items())]
+    gone.append("- `zookeeper.*`: refused; there is no ZooKeeper here.")
+    parts.append("## Keys of older versions\n\n" + "\n".join(gone) + "\n")
+    return "\n".join(parts)
+
+
+def _table(keys: Iterable[ConfigKey], *, synonyms: bool = False) -> str:
+    lines = ["| Key | Type | Default | Scope | Status | |", "|---|---|---|---|---|---|"]
+    for key in keys:
+        if key.internal:
+            continue
+        doc = key.doc
+        if synonyms and key.name in BROKER_SYNONYMS:
+            names = ", ".join(f"`{name}`" for name, _ in BROKER_SYNONYMS[key.name])
+            doc += f" Default from {names}."
+        status = f"**{key.status}**" if key.status is Status.SUPPORTED else key.status.value
+        cells = (f"`{key.name}`", key.type, _default(key), key.scope, status, doc)
+        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def _default(key: ConfigKey) -> str:
+    if key.required:
+        return "(must be set)"
+    if key.default_text is None:
+        return "(none)"
+    return f"`{key.default_text}`" if key.default_text else "(empty)"
+
+
+if __name__ == "__main__":
+    main()
