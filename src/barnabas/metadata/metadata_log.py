@@ -75,7 +75,10 @@ def open_metadata_log(disk: Disk, clock: Clock, config: NodeConfig, directory: s
     )
     path = f"{directory}/{METADATA_DIRECTORY}"
     if not disk.is_dir(path):
-        return create_log(log_directory, topic_partition, METADATA_TOPIC_ID, log_config)
+        log = create_log(log_directory, topic_partition, METADATA_TOPIC_ID, log_config)
+        # The first vote goes into this directory, and must not be lost with it.
+        disk.sync_dir(directory)
+        return log
     snapshots = list_snapshots(disk, path)
     log, _ = open_log(
         log_directory,

@@ -54,7 +54,9 @@ class TopicDelta:
     def image(self) -> TopicImage:
         """The topic after the records so far."""
         partitions = {**self.base, **self.changed}
-        return TopicImage(self.name, self.id, dict(sorted(partitions.items())))
+        if self.changed.keys() - self.base.keys():
+            partitions = dict(sorted(partitions.items()))
+        return TopicImage(self.name, self.id, partitions)
 
 
 class ImageDelta:

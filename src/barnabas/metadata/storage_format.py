@@ -107,6 +107,7 @@ def format_directories(
                 directory_id = voters.by_id[config.node_id].key.directory_id
         lines.append(f"Formatting {kind} {directory} with {METADATA_VERSION} {level.text}.")
         disk.make_dirs(directory)
+        disk.sync_dir(os.path.dirname(directory))
         write_bootstrap(disk, directory, records, now_ms=now_ms)
         if is_metadata and voters is not None:
             _write_voters(disk, directory, voters, levels[KRAFT_VERSION], now_ms)

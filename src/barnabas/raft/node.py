@@ -16,6 +16,7 @@ from typing import Protocol
 
 from barnabas.base.clock import Clock
 from barnabas.base.disk import Disk
+from barnabas.log.errors import LogDirFailure
 from barnabas.log.partition_log import AppendOrigin, PartitionLog
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.raft_records import (
@@ -205,7 +206,11 @@ class RaftNode:
             raise NotLeaderError
         now_ms = self._clock.now_ms()
         batch = encode_batch([Record(timestamp=now_ms, value=value) for value in values])
-        appended = self._write(batch, now_ms)
+        try:
+            appended = self._write(batch, now_ms)
+        except LogDirFailure as error:
+            self._fail(error)
+            raise
         self._handle(RecordsAppended(appended.last_offset + 1))
         return appended
 
