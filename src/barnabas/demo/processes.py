@@ -7,6 +7,7 @@ the guardian (see guardian.py) or, at the latest, by the next run through the pi
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -115,11 +116,7 @@ class Children:
         """End all of them, the last one started first, then the guardian."""
         for name in reversed(list(self._children)):
             self.end(name)
-        if self._guardian is not None and self._guardian.stdin is not None:
-            self._guardian.stdin.write(b"done\n")
-            self._guardian.stdin.close()
-            self._guardian.wait()
-            self._guardian = None
+        self._dismiss_guardian()
 
     def end_leftovers(self, grace_seconds: float = 10.0) -> list[str]:
         """End what a killed run left behind, by its pid files; returns the names of those ended."""
@@ -135,17 +132,39 @@ class Children:
         return ended
 
     def _entrust(self, child: Child) -> None:
-        if self._guardian is None:
-            self._guardian = subprocess.Popen(
-                [sys.executable, "-m", "barnabas.demo.guardian"],
-                stdin=subprocess.PIPE,
-                start_new_session=True,
-            )
-        assert self._guardian.stdin is not None
+        """Name a child to the guardian; one that was killed is replaced, and told of them all."""
+        if self._guardian is not None and self._guardian.poll() is None:
+            self._tell(child)
+            return
+        self._dismiss_guardian()
+        self._guardian = subprocess.Popen(
+            [sys.executable, "-m", "barnabas.demo.guardian"],
+            stdin=subprocess.PIPE,
+            start_new_session=True,
+        )
+        for ward in self._children.values():
+            self._tell(ward)
+
+    def _tell(self, child: Child) -> None:
         identity = child.identity
-        line = f"{child.spec.grace_seconds} {identity.pid} {identity.started}\n"
-        self._guardian.stdin.write(line.encode())
-        self._guardian.stdin.flush()
+        self._write(f"{child.spec.grace_seconds} {identity.pid} {identity.started}\n")
+
+    def _write(self, line: str) -> None:
+        assert self._guardian is not None
+        assert self._guardian.stdin is not None
+        # A guardian killed this moment is replaced with the next child; pid files do till then.
+        with contextlib.suppress(BrokenPipeError):
+            self._guardian.stdin.write(line.encode())
+            self._guardian.stdin.flush()
+
+    def _dismiss_guardian(self) -> None:
+        if self._guardian is not None:
+            self._write("done\n")
+            assert self._guardian.stdin is not None
+            with contextlib.suppress(BrokenPipeError):
+                self._guardian.stdin.close()
+            self._guardian.wait()
+            self._guardian = None
 
     def _write_pid_file(self, child: Child) -> None:
         path = os.path.join(self._pid_directory, f"{child.spec.name}.pid")

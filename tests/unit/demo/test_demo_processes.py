@@ -116,6 +116,26 @@ def test_children_do_not_outlive_a_killed_orchestrator(tmp_path: Path) -> None:
         await_gone(pid)
 
 
+def test_a_killed_guardian_is_replaced(tmp_path: Path) -> None:
+    text = f"""
+import sys, time
+from barnabas.demo.processes import Children, ChildSpec
+children = Children({str(tmp_path / "logs")!r}, {str(tmp_path / "pids")!r})
+first = children.start(ChildSpec("first", {SLEEPER!r}))
+children._guardian.kill()
+children._guardian.wait()
+second = children.start(ChildSpec("second", {SLEEPER!r}))
+print(first.identity.pid, second.identity.pid, flush=True)
+time.sleep(600)
+"""
+    with subprocess.Popen(program(text), stdout=subprocess.PIPE, text=True) as orchestrator:
+        assert orchestrator.stdout is not None
+        pids = [int(word) for word in orchestrator.stdout.readline().split()]
+        orchestrator.kill()
+        for pid in pids:
+            await_gone(pid)
+
+
 @pytest.mark.parametrize(
     ("code", "text"), [(0, "exit code 0"), (3, "exit code 3"), (-9, "signal SIGKILL")]
 )
