@@ -61,6 +61,8 @@ class Decision:
     """Whether the records are to be replayed; not where the state is ahead of them."""
     is_atomic: bool = True
     """Whether the records must be one batch, whatever their size."""
+    is_soft: bool = False
+    """Whether the response rests on nothing written, so that it need not wait for commits."""
 
 
 class Shard(Protocol):

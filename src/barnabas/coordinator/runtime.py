@@ -136,7 +136,11 @@ class CoordinatorRuntime(Generic[S]):
         self._next_waiter += 1
         waiter = Waiter(self._next_waiter)
         decision = step(entry.shard, waiter, now)
-        if not decision.records and decision.response is not None and entry.is_settled:
+        if (
+            not decision.records
+            and decision.response is not None
+            and (decision.is_soft or entry.is_settled)
+        ):
             self._send(decision.answers)
             self._arm(entry)
             response: R = decision.response
@@ -145,7 +149,7 @@ class CoordinatorRuntime(Generic[S]):
         if decision.response is None:
             promise: Promise[R] = Promise()
             self._parked[waiter] = Parked(partition, promise, on_error)
-            self._carry_out(entry, decision, pending, now)
+            self._carry_out(entry, decision, pending if decision.records else None, now)
             self._arm(entry)
             return promise
         self._carry_out(entry, decision, pending, now)

@@ -90,7 +90,9 @@ class GroupShard:
                 return Decision(response=response)
             step.records += group.tombstones()
         elif group is not None:
-            return step.decide(join(step, group, Join(request, client, waiter, id_suffix)))
+            answer = join(step, group, Join(request, client, waiter, id_suffix))
+            needs_id = answer is not None and answer.error_code == ErrorCode.MEMBER_ID_REQUIRED
+            return step.decide(answer, is_soft=needs_id)
         if request.member_id:
             return Decision(
                 response=JoinGroupResponse(
@@ -122,7 +124,7 @@ class GroupShard:
         if group is None:
             return Decision(response=HeartbeatResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID))
         step = self._step(now)
-        return step.decide(heartbeat(step, group, request))
+        return step.decide(heartbeat(step, group, request), is_soft=True)
 
     def leave_group(self, group_id: str, leaving: list[MemberIdentity], now: Moment) -> Decision:
         """LeaveGroup."""
@@ -130,7 +132,7 @@ class GroupShard:
         if group is None:
             return Decision(response=unknown_members(leaving))
         step = self._step(now)
-        return step.decide(leave(step, group, leaving))
+        return step.decide(leave(step, group, leaving), is_soft=True)
 
     # Offsets
 

@@ -66,6 +66,18 @@ class Step:
         """Set or move a timer; it is never due within the same step."""
         self.timers.schedule(key, self.now.monotonic_ms + max(delay_ms, 1))
 
-    def decide(self, response: Any = None) -> Decision:
-        """Everything gathered; the group's own state is already as the records will say."""
-        return Decision(self.records, response, self.answers, self.continuation, replays=False)
+    def decide(self, response: Any = None, *, is_soft: bool = False) -> Decision:
+        """Everything gathered; the group's own state is already as the records will say.
+
+        `is_soft` says that the response tells only what is never written: who is alive, and
+        that members must join. It goes out even while the log is stalled, so that a stall does
+        not keep members from hearing of a rebalance until they are late for it.
+        """
+        return Decision(
+            self.records,
+            response,
+            self.answers,
+            self.continuation,
+            replays=False,
+            is_soft=is_soft,
+        )
