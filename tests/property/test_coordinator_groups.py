@@ -4,6 +4,9 @@
 between any two events, and that all ends well once the troubles end.
 """
 
+import random
+
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -176,9 +179,136 @@ def _on_record(group: ClassicGroup) -> tuple:
 
 
 GroupsUnderTrouble.TestCase.settings = settings(
-    max_examples=60,
+    max_examples=100,
     stateful_step_count=40,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )
 TestGroupsUnderTrouble = GroupsUnderTrouble.TestCase
+
+
+WEIGHTS = {
+    "start": 4.0,
+    "leave": 1.0,
+    "die": 1.0,
+    "freeze": 1.0,
+    "thaw": 1.5,
+    "resubscribe": 1.0,
+    "commit": 3.0,
+    "pass_time": 5.0,
+    "hold_commits": 1.0,
+    "release_commits": 2.0,
+    "fail_appends": 0.5,
+    "heal_appends": 1.5,
+    "move": 0.7,
+    "crash": 0.7,
+}
+Steps = list[tuple[str, dict[str, object]]]
+
+
+def random_steps(seed: int) -> Steps:
+    """A run in which things mostly work: the log is healed more often than it is broken."""
+    source = random.Random(seed)
+    steps: Steps = []
+    for name in source.choices(list(WEIGHTS), list(WEIGHTS.values()), k=source.randrange(5, 70)):
+        arguments: dict[str, object] = {}
+        if name in ("start", "leave", "die", "freeze", "thaw", "resubscribe", "commit"):
+            arguments["name"] = source.choice("abcdef")
+        if name == "start":
+            arguments["is_static"] = source.random() < 0.4
+        if name == "pass_time":
+            arguments["duration_ms"] = source.choice([500, 1_000, 3_000, 5_500, 11_000, 31_000])
+        steps.append((name, arguments))
+    return steps
+
+
+def run(steps: Steps) -> None:
+    """Run steps, with every check between them and at the end."""
+    machine = GroupsUnderTrouble()
+    machine.begin()
+    for name, arguments in steps:
+        getattr(machine, name)(**arguments)
+        machine.group_is_consistent()
+        if not machine.has_failed_append:
+            machine.replay_gives_the_same_state()
+    machine.teardown()
+
+
+@pytest.mark.parametrize("first_seed", range(0, 200, 50))
+def test_seeds(first_seed):
+    for seed in range(first_seed, first_seed + 50):
+        run(random_steps(seed))
+
+
+@pytest.mark.soak
+def test_many_seeds():
+    for seed in range(1_000, 30_000):
+        run(random_steps(seed))
+
+
+REGRESSIONS: dict[str, Steps] = {
+    "a static member's other topics are on record": [
+        ("start", {"name": "b", "is_static": True}),
+        ("pass_time", {"duration_ms": 3_000}),
+        ("resubscribe", {"name": "b"}),
+        ("start", {"name": "b", "is_static": True}),
+    ],
+    "a static member that is replaced while it joins has no session to lose": [
+        ("start", {"name": "c", "is_static": False}),
+        ("pass_time", {"duration_ms": 5_500}),
+        ("commit", {"name": "c"}),
+        ("start", {"name": "c", "is_static": False}),
+        ("start", {"name": "e", "is_static": True}),
+        ("start", {"name": "e", "is_static": True}),
+    ],
+    "a loaded assignment is not shown before it is committed": [
+        ("start", {"name": "a", "is_static": False}),
+        ("start", {"name": "c", "is_static": False}),
+        ("start", {"name": "d", "is_static": True}),
+        ("hold_commits", {}),
+        ("pass_time", {"duration_ms": 11_000}),
+        ("freeze", {"name": "a"}),
+        ("move", {}),
+        ("pass_time", {"duration_ms": 500}),
+        ("crash", {}),
+    ],
+    "a static member's id stays when its record may yet be committed": [
+        ("start", {"name": "a", "is_static": True}),
+        ("pass_time", {"duration_ms": 3_000}),
+        ("hold_commits", {}),
+        ("start", {"name": "a", "is_static": True}),
+        ("move", {}),
+        ("pass_time", {"duration_ms": 5_500}),
+    ],
+    "members hear of a rebalance while the log is stalled": [
+        ("start", {"name": "b", "is_static": False}),
+        ("pass_time", {"duration_ms": 3_000}),
+        ("start", {"name": "a", "is_static": False}),
+        ("hold_commits", {}),
+        ("commit", {"name": "b"}),
+        ("pass_time", {"duration_ms": 31_000}),
+    ],
+    "a join that waits is not given up while the log is stalled": [
+        ("start", {"name": "d", "is_static": False}),
+        ("hold_commits", {}),
+        ("pass_time", {"duration_ms": 3_000}),
+        ("fail_appends", {}),
+        ("start", {"name": "a", "is_static": False}),
+        ("pass_time", {"duration_ms": 31_000}),
+    ],
+    "asking for the assignment late is a sign of life": [
+        ("hold_commits", {}),
+        ("start", {"name": "a", "is_static": False}),
+        ("pass_time", {"duration_ms": 5_500}),
+        ("start", {"name": "e", "is_static": False}),
+        ("pass_time", {"duration_ms": 500}),
+        ("release_commits", {}),
+        ("freeze", {"name": "e"}),
+        ("pass_time", {"duration_ms": 11_000}),
+    ],
+}
+
+
+@pytest.mark.parametrize("name", REGRESSIONS)
+def test_regression(name):
+    run(REGRESSIONS[name])

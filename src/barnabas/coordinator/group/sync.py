@@ -9,7 +9,11 @@ from dataclasses import dataclass
 
 from barnabas.coordinator.decision import Waiter
 from barnabas.coordinator.group.classic import ClassicGroup
-from barnabas.coordinator.group.rebalance import propagate_assignments, rebalance_or_complete
+from barnabas.coordinator.group.rebalance import (
+    propagate_assignments,
+    rebalance_or_complete,
+    reset_session,
+)
 from barnabas.coordinator.group.records import group_record
 from barnabas.coordinator.group.states import GroupEvent, GroupState
 from barnabas.coordinator.group.step import Step, TimerKey, TimerKind
@@ -40,6 +44,9 @@ def sync(
     if not group.pending_syncs:
         step.timers.cancel(TimerKey(TimerKind.SYNC, group.group_id))
     if group.state is GroupState.STABLE:
+        # Kafka does not count this as a sign of life: a member that was slow to ask could lose
+        # its session before its first heartbeat of the generation is due.
+        reset_session(step, group, member)
         return SyncGroupResponse(
             protocol_type=group.protocol_type,
             protocol_name=group.protocol_name,
