@@ -146,7 +146,7 @@ class LogManager:
         start_offsets = self._read_checkpoint(path, LOG_START_OFFSET_FILE)
         high_watermarks = self._read_checkpoint(path, HIGH_WATERMARK_FILE)
         names = [name for name in self._disk.list(path) if self._disk.is_dir(f"{path}/{name}")]
-        if names and not is_clean:
+        if not is_clean and any(map(_is_log, names)):
             telemetry.warning("%s was not shut down cleanly: recovering its logs", path)
         for name in names:
             topic_partition = parse_directory_name(name)
@@ -356,3 +356,9 @@ class LogManager:
                 except OSError as error:
                     telemetry.error("%s", directory.fail(error))
         self._logs.clear()
+
+
+def _is_log(directory_name: str) -> bool:
+    """Whether a directory is a log that is loaded here; the metadata's log is not."""
+    topic_partition = parse_directory_name(directory_name)
+    return topic_partition is not None and topic_partition.topic != METADATA_TOPIC

@@ -100,6 +100,16 @@ def test_killed_node_recovers_everything() -> None:
     assert [report.segments_scanned for report in managed.reports] == [1]
 
 
+def test_unclean_end_is_told_only_where_there_are_logs(caplog: pytest.LogCaptureFixture) -> None:
+    managed = Managed()
+    managed.disk.make_dirs("/one/__cluster_metadata-0")
+    managed.start()
+    assert "not shut down cleanly" not in caplog.text
+    managed.create()
+    managed.start()
+    assert "/one was not shut down cleanly" in caplog.text
+
+
 def test_start_offset_and_high_watermark_are_checkpointed() -> None:
     managed = Managed()
     log = managed.create()
