@@ -98,16 +98,22 @@ class RawClient:
         return self.call(asked, MetadataResponse).topics[0].topic_id
 
     def produce(
-        self, topic: str, records: bytes | None, *, acks: int = -1, version: int = 12
+        self,
+        topic: str,
+        records: bytes | None,
+        *,
+        acks: int = -1,
+        version: int = 12,
+        partition: int = 0,
     ) -> PartitionProduceResponse:
-        """Send `records`, whatever they are, to partition 0."""
+        """Send `records`, whatever they are, to one partition."""
         request = ProduceRequest(
             acks=acks,
             timeout_ms=5000,
             topic_data=[
                 TopicProduceData(
                     name=topic,
-                    partition_data=[PartitionProduceData(index=0, records=records)],
+                    partition_data=[PartitionProduceData(index=partition, records=records)],
                 )
             ],
         )

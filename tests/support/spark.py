@@ -1,12 +1,17 @@
-"""One Spark session for all tests of a process: starting a second costs more than any test."""
+"""One Spark session for all tests of a process: starting a second costs more than any test.
+
+Where the machine has no Java, the tests that need Spark are skipped and say so.
+"""
 
 from __future__ import annotations
 
 import atexit
 import functools
 import os
+import shutil
 import tempfile
 
+import pytest
 from pyspark.sql import SparkSession
 
 from barnabas.pipeline.session import SessionOptions, start_session
@@ -15,6 +20,8 @@ from barnabas.pipeline.session import SessionOptions, start_session
 @functools.cache
 def shared_session() -> SparkSession:
     """Start Spark with the Kafka connector, or return the session that runs."""
+    if not os.environ.get("JAVA_HOME") and shutil.which("java") is None:
+        pytest.skip("Spark needs a Java runtime, 17 or later, and there is none")
     directory = tempfile.TemporaryDirectory(prefix="barnabas-test-spark-")
     session = start_session(
         SessionOptions(

@@ -10,12 +10,14 @@ import asyncio
 import logging
 import random
 import socket
+from collections.abc import Coroutine
+from typing import Any
 
 from barnabas.app.background import Background
 from barnabas.base.clock import Clock, SystemClock
 from barnabas.base.config.node import NodeConfig
-from barnabas.base.config.topic import topic_config_values
 from barnabas.base.disk import Disk
+from barnabas.base.ids import Uuid
 from barnabas.base.local_disk import LocalDisk
 from barnabas.base.network import Network
 from barnabas.broker.dispatch import Dispatcher
@@ -25,7 +27,7 @@ from barnabas.coordinator.group.service import GroupCoordinator
 from barnabas.coordinator.internal_topic import InternalTopic
 from barnabas.log.config import LogConfig
 from barnabas.log.manager import LogManager
-from barnabas.metadata.image import ConfigResourceType, Endpoint, MetadataImage
+from barnabas.metadata.image import Endpoint, MetadataImage
 from barnabas.metadata.node import MetadataNode
 from barnabas.metadata.replay import ImageDelta
 from barnabas.net.server import Server, ServerLimits
@@ -55,8 +57,8 @@ class Node:
         self._random = random.SystemRandom()
         self._background = Background(self._clock)
         self._ports: dict[str, int] = {}
-        self._dynamic: dict[str, str] = {}
-        self._dynamic_config = config
+        self._tasks: set[asyncio.Future[None]] = set()
+        self._is_joined = False
         self.failed: asyncio.Event = asyncio.Event()
         """Set when the node cannot go on (its metadata log failed)."""
 
@@ -104,6 +106,7 @@ class Node:
         self._server = Server(self._network, self._clock, self._dispatcher, self._limits())
         self._bind()
         await self._join()
+        self._is_joined = True
         self._server.start()
         self._schedule()
 
@@ -131,14 +134,22 @@ class Node:
 
     async def _join(self) -> None:
         """Take up the cluster's state and become part of it."""
-        cleanly_stopped = self.logs.previous_broker_epochs.values()
         await self.metadata.register_broker(
-            self.advertised_endpoints(), previous_broker_epoch=min(cleanly_stopped, default=-1)
+            self.advertised_endpoints(), previous_broker_epoch=self._clean_broker_epoch()
         )
         self.replicas.load(self.metadata.image)
+        if len(self.logs.log_dirs) > 1:
+            await self._say_directories(self.metadata.image)
         self.metadata.add_listener(self._image_changed)
         await self.metadata.unfence_broker()
         self._image_changed_partitions(self.metadata.image)
+
+    def _clean_broker_epoch(self) -> int:
+        """The epoch in which every log directory was closed cleanly, or -1 (KIP-966)."""
+        epochs = self.logs.previous_broker_epochs
+        if set(epochs) != set(self.logs.log_dirs) or len(set(epochs.values())) != 1:
+            return -1
+        return next(iter(epochs.values()))
 
     def advertised_endpoints(self) -> dict[str, Endpoint]:
         """What clients are told, with the machine's name and bound ports filled in."""
@@ -179,27 +190,14 @@ class Node:
     # -- configuration of topics
 
     def _topic_log_config(self, image: MetadataImage, topic: str) -> LogConfig:
-        overrides = image.configs.for_resource(ConfigResourceType.TOPIC, topic)
-        return LogConfig.from_topic_values(
-            topic_config_values(self._effective_config(image), overrides)
-        )
-
-    def _effective_config(self, image: MetadataImage) -> NodeConfig:
-        """The node's configuration with what was set on all brokers and on this one."""
-        configs = image.configs
-        dynamic = {
-            **configs.for_resource(ConfigResourceType.BROKER, ""),
-            **configs.for_resource(ConfigResourceType.BROKER, str(self.config.node_id)),
-        }
-        if dynamic != self._dynamic:
-            self._dynamic = dynamic
-            self._dynamic_config = self.config.with_dynamic(dynamic) if dynamic else self.config
-        return self._dynamic_config
+        return LogConfig.from_topic_values(self.metadata.effective.topic(image.configs, topic))
 
     # -- what happens meanwhile
 
     def _image_changed(self, delta: ImageDelta, image: MetadataImage) -> None:
         self.replicas.apply(delta, image)
+        if delta.topics and len(self.logs.log_dirs) > 1:
+            self._start(self._say_directories(image))
         deleted = [topic.name for topic in delta.topics_deleted.values()]
         if deleted:
             self.groups.on_topics_deleted(deleted)
@@ -218,8 +216,40 @@ class Node:
             else:
                 self.groups.unload(index)
 
+    async def _say_directories(self, image: MetadataImage) -> None:
+        """Tell the controller where replicas lie that it believes elsewhere (KIP-858)."""
+        ids = self.logs.directory_ids
+        misplaced: dict[Uuid, dict[Uuid, list[int]]] = {}
+        for partition in self.replicas:
+            name, index = partition.topic_partition
+            known = image.topics.partition(name, index)
+            directory_id = ids.get(partition.log.log_dir)
+            if known is None or directory_id is None or self.config.node_id not in known.replicas:
+                continue
+            if known.directories[known.replicas.index(self.config.node_id)] != directory_id:
+                by_topic = misplaced.setdefault(directory_id, {})
+                by_topic.setdefault(partition.topic_id, []).append(index)
+        if misplaced:
+            await self.metadata.assign_directories(misplaced)
+
     def _directory_offline(self, directory: str) -> None:
+        if not self._is_joined:
+            return  # found while loading, before anybody could wait for it
         self.replicas.directory_failed(directory)
+        directory_id = self.logs.directory_ids.get(directory)
+        if directory_id is not None and self.metadata.broker_epoch >= 0:
+            self._start(self.metadata.directories_failed([directory_id]))
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run `work` beside everything else; `stop` waits for it."""
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._finished)
+
+    def _finished(self, task: asyncio.Future[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            telemetry.error("work in the background failed", exc_info=task.exception())
 
     def _metadata_failed(self, error: Exception) -> None:
         telemetry.critical("the metadata log failed, so this node must end: %s", error)
@@ -229,6 +259,8 @@ class Node:
         """Refuse new work, finish what is under way, flush and close."""
         self._background.close()
         self._server.close_listeners()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
         await self.metadata.controlled_shutdown()
         self._server.close()
         await self._dispatcher.close()

@@ -53,7 +53,7 @@ def handle(
         finalized_features_epoch=services.image.offset,
         finalized_features=[
             FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
-            for name, level in sorted(services.image.features.items())
+            for name, level in sorted(services.metadata.finalized_features.items())
             if level > 0
         ],
     )

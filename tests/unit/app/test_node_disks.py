@@ -1,0 +1,186 @@
+"""A node whose disks fail or fill up: the directory goes offline, the node lives and says so."""
+
+import asyncio
+import errno
+import random
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from barnabas.app.node import Node
+from barnabas.app.standalone import format_standalone, standalone_properties
+from barnabas.base.clock import SystemClock
+from barnabas.base.config.node import NodeConfig
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.create_topics import (
+    CreatableTopic,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+from barnabas.protocol.messages.describe_log_dirs import (
+    DescribeLogDirsRequest,
+    DescribeLogDirsResponse,
+)
+from barnabas.protocol.messages.fetch import (
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+)
+from barnabas.protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+)
+from barnabas.protocol.records.records import Record, encode_batch
+from sim.fake_disk import FakeDisk
+from support.raw_client import RawClient
+
+PARTITIONS = 4
+
+
+@asynccontextmanager
+async def running(disk: FakeDisk) -> AsyncIterator[Node]:
+    config = NodeConfig.from_properties(
+        standalone_properties(
+            "/data",
+            overrides={"log.dirs": "/data/one,/data/two", "metadata.log.dir": "/data/metadata"},
+        )
+    )
+    clock = SystemClock()
+    format_standalone(disk, config, random=random.Random(1), clock=clock)
+    node = Node(config, disk, clock)
+    await node.start()
+    try:
+        yield node
+    finally:
+        await node.stop()
+
+
+async def asking(node: Node, steps: Callable[[RawClient], Any]) -> Any:
+    """Run blocking `steps` with a client of `node`, in a thread."""
+
+    def run() -> Any:
+        with RawClient(f"127.0.0.1:{node.bound_port('PLAINTEXT')}") as raw:
+            return steps(raw)
+
+    return await asyncio.to_thread(run)
+
+
+def batch(size_bytes: int = 100) -> bytes:
+    now_ms = int(time.time() * 1000)
+    return bytes(encode_batch([Record(offset=0, timestamp=now_ms, value=b"v" * size_bytes)]))
+
+
+def create(raw: RawClient) -> None:
+    topic = CreatableTopic(name="t", num_partitions=PARTITIONS, replication_factor=1)
+    request = CreateTopicsRequest(topics=[topic], timeout_ms=5000)
+    (result,) = raw.call(request, CreateTopicsResponse).topics
+    assert result.error_code == ErrorCode.NONE
+
+
+def placement(raw: RawClient) -> dict[str, set[int]]:
+    """Partitions of `t` by log directory; offline ones have none."""
+    response = raw.call(DescribeLogDirsRequest(topics=None), DescribeLogDirsResponse)
+    return {
+        result.log_dir: {
+            partition.partition_index
+            for topic in result.topics
+            if topic.name == "t"
+            for partition in topic.partitions
+        }
+        for result in response.results
+        if result.error_code == ErrorCode.NONE
+    }
+
+
+def produce_to_all(raw: RawClient, size_bytes: int = 100) -> dict[int, int]:
+    return {
+        partition: raw.produce("t", batch(size_bytes), partition=partition).error_code
+        for partition in range(PARTITIONS)
+    }
+
+
+def leaders(raw: RawClient) -> dict[int, int]:
+    request = MetadataRequest(topics=[MetadataRequestTopic(name="t")])
+    (topic,) = raw.call(request, MetadataResponse).topics
+    return {entry.partition_index: entry.leader_id for entry in topic.partitions}
+
+
+def fetch_error(raw: RawClient, partition: int) -> int:
+    request = FetchRequest(
+        topics=[
+            FetchTopic(
+                topic_id=raw.topic_id("t"),
+                partitions=[FetchPartition(partition=partition, partition_max_bytes=1000)],
+            )
+        ]
+    )
+    return raw.call(request, FetchResponse).responses[0].partitions[0].error_code
+
+
+async def test_partitions_are_spread_over_the_directories_and_the_cluster_knows() -> None:
+    async with running(FakeDisk()) as node:
+        await asking(node, create)
+        placed = await asking(node, placement)
+        assert {len(partitions) for partitions in placed.values()} == {2}
+        ids = {path: node.logs.directory_ids[path] for path in placed}
+        for path, partitions in placed.items():
+            for partition in partitions:
+                known = node.metadata.image.topics.partition("t", partition)
+                assert known is not None
+                assert known.directories == (ids[path],)
+
+
+@pytest.mark.parametrize("code", [errno.EIO, errno.ENOSPC])
+async def test_a_failing_directory_goes_offline_and_the_rest_is_served(code: int) -> None:
+    disk = FakeDisk()
+    async with running(disk) as node:
+        await asking(node, create)
+        placed = await asking(node, placement)
+        assert set((await asking(node, produce_to_all)).values()) == {ErrorCode.NONE}
+        disk.fail("append", below="/data/two", code=code)
+        errors = await asking(node, produce_to_all)
+        lost = placed["/data/two"]
+        for partition, error in errors.items():
+            expected = ErrorCode.KAFKA_STORAGE_ERROR if partition in lost else ErrorCode.NONE
+            assert error == expected
+        assert set(await asking(node, placement)) == {"/data/one"}
+        for partition in range(PARTITIONS):
+            error = await asking(node, lambda raw, p=partition: fetch_error(raw, p))
+            expected = ErrorCode.KAFKA_STORAGE_ERROR if partition in lost else ErrorCode.NONE
+            assert error == expected
+        known = await asking(node, leaders)
+        assert {partition for partition, leader in known.items() if leader < 0} == lost
+
+
+async def test_a_read_that_fails_takes_its_directory_offline() -> None:
+    disk = FakeDisk()
+    async with running(disk) as node:
+        await asking(node, create)
+        placed = await asking(node, placement)
+        await asking(node, produce_to_all)
+        for log in node.logs:
+            log.tail.clear()
+        disk.fail("pread", below="/data/one")
+        for partition in placed["/data/one"]:
+            error = await asking(node, lambda raw, p=partition: fetch_error(raw, p))
+            assert error == ErrorCode.KAFKA_STORAGE_ERROR
+        for partition in placed["/data/two"]:
+            error = await asking(node, lambda raw, p=partition: fetch_error(raw, p))
+            assert error == ErrorCode.NONE
+
+
+async def test_all_that_was_stored_is_there_after_a_restart() -> None:
+    disk = FakeDisk()
+    async with running(disk) as node:
+        await asking(node, create)
+        await asking(node, produce_to_all)
+        placed = await asking(node, placement)
+    async with running(disk) as node:
+        assert await asking(node, placement) == placed
+        for log in node.logs:
+            assert log.log_end_offset == 1
