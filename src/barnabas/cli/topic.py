@@ -105,7 +105,7 @@ def create_command(
 @json_option
 @connection_options
 def describe_command(connection: Connection, names: tuple[str, ...], as_json: bool) -> None:
-    """Show partitions, their leaders and offsets, and what is configured."""
+    """Show partitions, offsets and overrides."""
     described = [_describe(connection, name) for name in names]
     output = Output(as_json)
     if as_json:

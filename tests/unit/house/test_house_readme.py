@@ -1,0 +1,72 @@
+"""What the README shows works."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+
+from barnabas.cli import main
+from barnabas.cli.errors import ExitCode
+
+ROOT = Path(__file__).parents[3]
+README = (ROOT / "README.md").read_text()
+BLOCK = re.compile(r"```(\w+)\n(.*?)```", re.DOTALL)
+BLOCKS = BLOCK.findall(README)
+SHELL_LINES = [
+    line for kind, text in BLOCKS if kind == "sh" for line in text.splitlines() if line.strip()
+]
+COMMANDS = [
+    part.strip()
+    for line in [*SHELL_LINES, *re.findall(r"`(barnabas [^`]+)`", README)]
+    for part in line.split("|")
+    if part.strip().startswith("barnabas ")
+]
+PYTHON = [text for kind, text in BLOCKS if kind == "python"]
+
+
+@pytest.mark.parametrize("line", COMMANDS)
+def test_commands_and_their_options_exist(line: str) -> None:
+    words = shlex.split(line)[1:]
+    command: click.Command | None = main.cli
+    while isinstance(command, click.Group) and words and not words[0].startswith("-"):
+        command = command.get_command(click.Context(command), words.pop(0))
+    assert command is not None, line
+    known = {option for parameter in command.params for option in parameter.opts}
+    assert {word for word in words if re.match(r"--?[a-z]", word)} <= known
+
+
+@pytest.mark.parametrize("target", sorted(set(re.findall(r"make ([a-z]+)", README))))
+def test_make_targets_exist(target: str) -> None:
+    assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text(), re.MULTILINE)
+
+
+@pytest.mark.parametrize("program", PYTHON, ids=range(len(PYTHON)))
+def test_python_examples_run(program: str, tmp_path: Path) -> None:
+    path = tmp_path / "test_example.py"
+    path.write_text(program)
+    runner = ["-m", "pytest", "-q", "-p", "no:cacheprovider"] if "def test_" in program else []
+    done = subprocess.run(
+        [sys.executable, *runner, str(path)],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_exit_codes_are_told() -> None:
+    told = README.partition("exit codes that mean")[2].partition("(")[0]
+    assert {int(number) for number in re.findall(r"\d+", told)} == {int(code) for code in ExitCode}
+
+
+def test_all_commands_are_listed() -> None:
+    table = README.partition("## The command line")[2].partition("## ")[0]
+    assert [name for name in main.COMMANDS if f"barnabas {name}" not in table] == []
