@@ -126,8 +126,11 @@ def _open(
     if damaged is not None:
         is_clean, recovery_point = False, min(recovery_point, damaged)
     if is_clean:
-        end_offset = log.segments[-1].next_offset()
-    else:
+        try:
+            end_offset = log.segments[-1].next_offset()
+        except CorruptBatchError:
+            is_clean, recovery_point = False, log.segments[-1].base_offset
+    if not is_clean:
         end_offset = recover(log, recovery_point, report)
     if end_offset < log.log_start_offset:
         # Segments were lost; the start that was checkpointed must not go back.

@@ -5,14 +5,18 @@ timestamp in their header, and the first that reaches far enough is decoded. Sou
 UnifiedLog.fetchOffsetByTimestamp; KIP-33, 79, 734.
 """
 
+import logging
 from typing import NamedTuple
 
 from barnabas.log.batch_walk import read_batch, walk_headers
 from barnabas.log.errors import CorruptIndexError
 from barnabas.log.log_state import LogState
 from barnabas.log.segment import Segment
+from barnabas.protocol.errors import DecodeError
 from barnabas.protocol.records.batch import NO_TIMESTAMP, CorruptBatchError
 from barnabas.protocol.records.records import decode_records
+
+telemetry = logging.getLogger(__name__)
 
 
 class FoundOffset(NamedTuple):
@@ -36,6 +40,14 @@ def find_by_timestamp(log: LogState, timestamp: int, end_offset: int) -> FoundOf
 
 
 def _find_in(segment: Segment, timestamp: int, start_offset: int) -> FoundOffset | None:
+    try:
+        return _look_up(segment, timestamp, start_offset)
+    except DecodeError as error:
+        telemetry.error("%s is damaged: %s", segment.log_path, error)
+        return None
+
+
+def _look_up(segment: Segment, timestamp: int, start_offset: int) -> FoundOffset | None:
     try:
         segment.check_indexes()
         indexed_offset = segment.time_index.lookup(timestamp - 1)[1]

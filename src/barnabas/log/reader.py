@@ -5,11 +5,16 @@ segment. Where it ended is remembered for a few readers, so that one who goes on
 no look-up in the index.
 """
 
+import logging
+
 from barnabas.base.disk import Buffer, FileRange
 from barnabas.log.batch_walk import walk_headers
 from barnabas.log.log_state import LogState
 from barnabas.log.segment import Segment
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.records.batch import CorruptBatchError
+
+telemetry = logging.getLogger(__name__)
 
 HINTS_MAX = 8
 SMALL_READ_BYTES = 4096
@@ -40,7 +45,20 @@ class ReadResult:
 def read_segments(
     log: LogState, offset: int, max_bytes: int, max_offset: int, min_one_batch: bool
 ) -> ReadResult:
-    """Read what is not in memory (any more). Raises OSError."""
+    """Read what is not in memory (any more); CORRUPT_MESSAGE where no batch can be found.
+
+    Raises OSError.
+    """
+    try:
+        return _read(log, offset, max_bytes, max_offset, min_one_batch)
+    except CorruptBatchError as error:
+        telemetry.error("%s: offset %d cannot be read: %s", log.topic_partition, offset, error)
+        return ReadResult(ErrorCode.CORRUPT_MESSAGE, [], 0, offset)
+
+
+def _read(
+    log: LogState, offset: int, max_bytes: int, max_offset: int, min_one_batch: bool
+) -> ReadResult:
     hint = log.read_hints.pop(offset, None)
     if hint is not None and hint[0] in log.segments:
         segment, position = hint

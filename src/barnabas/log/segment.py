@@ -7,6 +7,8 @@ What is known of timestamps is read when first needed (`max_timestamp` is None u
 opening a thousand logs should not read a thousand indexes. Source: Kafka's LogSegment.
 """
 
+import logging
+
 from barnabas.base.disk import Buffer, DiskFile
 from barnabas.log.batch_walk import walk_headers
 from barnabas.log.errors import CorruptIndexError
@@ -29,6 +31,8 @@ from barnabas.protocol.records.batch import (
 )
 
 RELATIVE_OFFSET_MAX = 2**31 - 1
+
+telemetry = logging.getLogger(__name__)
 
 
 class Segment:
@@ -222,7 +226,10 @@ class Segment:
         return end
 
     def next_offset(self) -> int:
-        """The offset after the last batch, found from the last index entry on."""
+        """The offset after the last batch, found from the last index entry on.
+
+        Raises CorruptBatchError if the file does not end with that batch.
+        """
         try:
             self.check_indexes()
             return self._next_offset(self.offset_index.last()[1])
@@ -232,32 +239,47 @@ class Segment:
 
     def _next_offset(self, position: int) -> int:
         next_offset = self.base_offset
-        for _, header in walk_headers(self.file(), position, self.size_bytes):
+        for place, header in walk_headers(self.file(), position, self.size_bytes):
+            position = place + header.size_bytes
             next_offset = header.next_offset
+        if position != self.size_bytes:
+            raise CorruptBatchError(f"{self.size_bytes - position} bytes follow the last batch")
         return next_offset
 
     def load_max_timestamp(self) -> int:
         """The greatest timestamp, -1 for none: the last time index entry, or a batch after it."""
         if self.max_timestamp is None:
             try:
-                self.check_indexes()
-                timestamp, offset = self.time_index.last()
-                position = self.offset_index.lookup(offset)[1]
-                for _, header in walk_headers(self.file(), position, self.size_bytes):
-                    if header.max_timestamp > timestamp:
-                        timestamp, offset = header.max_timestamp, header.last_offset
+                self._find_max_timestamp()
             except (CorruptIndexError, CorruptBatchError):
-                self.rebuild_indexes()
-            else:
-                self.max_timestamp, self.max_timestamp_offset = timestamp, offset
+                self._rebuild_max_timestamp()
         assert self.max_timestamp is not None
         return self.max_timestamp
 
+    def _find_max_timestamp(self) -> None:
+        self.check_indexes()
+        timestamp, offset = self.time_index.last()
+        position = self.offset_index.lookup(offset)[1]
+        for _, header in walk_headers(self.file(), position, self.size_bytes):
+            if header.max_timestamp > timestamp:
+                timestamp, offset = header.max_timestamp, header.last_offset
+        self.max_timestamp, self.max_timestamp_offset = timestamp, offset
+
+    def _rebuild_max_timestamp(self) -> None:
+        try:
+            self.rebuild_indexes()
+        except CorruptBatchError as error:
+            telemetry.error("%s is damaged: %s", self.log_path, error)
+            self.max_timestamp = NO_TIMESTAMP  # its file's time will have to do
+
     def _load_first_timestamp(self) -> int:
         self.first_timestamp = NO_TIMESTAMP
-        for _, header in walk_headers(self.file(), 0, self.size_bytes):
-            self.first_timestamp = header.max_timestamp
-            break
+        try:
+            for _, header in walk_headers(self.file(), 0, self.size_bytes):
+                self.first_timestamp = header.max_timestamp
+                break
+        except CorruptBatchError as error:
+            telemetry.error("%s is damaged: %s", self.log_path, error)
         return self.first_timestamp
 
     def check_indexes(self) -> None:
@@ -268,7 +290,13 @@ class Segment:
             self._is_checked = True
 
     def rebuild_indexes(self, index_interval_bytes: int = 4096) -> None:
-        """Make offset and time index anew from the batches' headers."""
+        """Make offset and time index anew from the batches' headers.
+
+        Raises CorruptBatchError if it is the batches that are damaged; the indexes, which may
+        be all that leads to those behind the damage, are left as they are then.
+        """
+        for _ in walk_headers(self.file(), 0, self.size_bytes):
+            pass
         self.start_rebuild()
         for position, header in walk_headers(self.file(), 0, self.size_bytes):
             self.note_recovered(position, header, index_interval_bytes)

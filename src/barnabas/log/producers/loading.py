@@ -11,6 +11,8 @@ from barnabas.log.log_state import LogState
 from barnabas.log.names import SNAPSHOT_SUFFIX, offset_file, parse_offset
 from barnabas.log.producers.replay import record_batch
 from barnabas.log.producers.snapshot import parse_snapshot
+from barnabas.log.segment import Segment
+from barnabas.protocol.errors import DecodeError
 
 telemetry = logging.getLogger(__name__)
 
@@ -68,17 +70,24 @@ def _replay(log: LogState, start_offset: int, end_offset: int) -> None:
     for segment in log.segments[log.segment_index(start_offset) :]:
         if segment.base_offset >= end_offset:
             return
-        found = segment.locate(max(start_offset, segment.base_offset))
-        if found is None:
-            continue
-        file = segment.file()
-        for position, header in walk_headers(file, found[0], segment.size_bytes):
-            if header.base_offset >= end_offset:
-                return
-            if header.producer_id >= 0:
-                # Only a marker's record is looked at; of other batches the header says all.
-                data = read_batch(file, position, header) if header.is_control else b""
-                record_batch(log.producers, header, data, 0)
+        try:
+            _replay_segment(log, segment, start_offset, end_offset)
+        except DecodeError as error:
+            telemetry.error("%s: the rest is not replayed: %s", segment.log_path, error)
+
+
+def _replay_segment(log: LogState, segment: Segment, start_offset: int, end_offset: int) -> None:
+    found = segment.locate(max(start_offset, segment.base_offset))
+    if found is None:
+        return
+    file = segment.file()
+    for position, header in walk_headers(file, found[0], segment.size_bytes):
+        if header.base_offset >= end_offset:
+            return
+        if header.producer_id >= 0:
+            # Only a marker's record is looked at; of other batches the header says all.
+            data = read_batch(file, position, header) if header.is_control else b""
+            record_batch(log.producers, header, data, 0)
 
 
 def drop_stray_snapshots(log: LogState) -> None:
