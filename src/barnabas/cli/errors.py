@@ -89,13 +89,20 @@ def from_exception(error: Exception) -> CliError | None:
 
 NODE_FAILURES = frozenset(
     {
+        "BootstrapError",
+        "CorruptCheckpointError",
+        "CorruptFileError",
         "FormatError",
-        "MetaPropertiesError",
         "LogDirFailure",
-        "LogDirectoryError",
+        "MetaPropertiesError",
         "MetadataLogError",
-        "NotFormattedError",
+        "QuorumStateError",
+        "RegistrationError",
+        "ReplayError",
+        "SnapshotError",
         "StartError",
+        "UnsupportedFeatureError",
+        "VotersError",
     }
 )
 """Errors with which other rooms say why a node cannot start; known by name, so that showing

@@ -16,7 +16,7 @@ from confluent_kafka import KafkaError, KafkaException
 import barnabas
 from barnabas.base.config.errors import ConfigError
 from barnabas.cli import main
-from barnabas.cli.errors import CliError, ExitCode, from_exception, from_kafka
+from barnabas.cli.errors import NODE_FAILURES, CliError, ExitCode, from_exception, from_kafka
 from support.cli import run_cli
 
 HEAVY_MODULES = ("confluent_kafka", "rich", "uvloop", "asyncio", "barnabas.app", "barnabas.log")
@@ -187,3 +187,9 @@ def test_completion_knows_the_commands() -> None:
         check=False,
     )
     assert done.stdout.strip() == "plain,create"
+
+
+def test_errors_known_by_name_exist() -> None:
+    source = Path(barnabas.__file__).parent
+    code = "".join(path.read_text() for path in source.rglob("*.py"))
+    assert [name for name in NODE_FAILURES if f"\nclass {name}(" not in code] == []
