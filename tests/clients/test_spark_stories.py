@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
+from pyspark.sql import SparkSession
 
 from barnabas.app.cluster import Cluster
 from barnabas.demo.contract import (
@@ -45,9 +46,10 @@ PLAN: Plan = {"seed": 5, "rate": 150, "acceleration": 240, "seconds": 6}
 
 
 @pytest.fixture(autouse=True)
-def sockets_of_collect() -> Iterator[None]:
-    """PySpark leaves the sockets of collect() to the garbage collector: it runs here."""
-    yield
+def spark() -> Iterator[SparkSession]:
+    """The process's Spark session; skips all where Spark cannot run."""
+    yield shared_session()
+    # PySpark leaves the sockets of collect() to the garbage collector.
     gc.collect()
 
 
@@ -145,9 +147,8 @@ def generate(bootstrap_servers: str, directory: Path, seconds: int) -> Truth:
 
 
 def test_figures_are_the_truth_over_a_restart(
-    bootstrap_servers: str, onlooker: Onlooker, tmp_path: Path
+    spark: SparkSession, bootstrap_servers: str, onlooker: Onlooker, tmp_path: Path
 ) -> None:
-    spark = shared_session()
     progress_path = tmp_path / "progress.json"
     warehouse = tmp_path / "warehouse"
     options = StoryOptions(
