@@ -1,0 +1,117 @@
+"""Queries that fail are started again from their checkpoints, and not for ever."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from threading import Event as Flag
+from typing import Any
+
+import pytest
+from pyspark.errors import StreamingQueryException
+
+from barnabas.app.testing import Kafka
+from barnabas.pipeline import stories
+from barnabas.pipeline.queries import STORY_QUERIES, StoryQuery
+from barnabas.pipeline.stories import Stories, StoryOptions
+
+FAILING = STORY_QUERIES[1].name
+
+
+class FakeStream:
+    """A streaming query as Spark shows it."""
+
+    def __init__(self, name: str, *, fails: bool = False) -> None:
+        self.name = name
+        self.isActive = not fails
+        self.status = {"isTriggerActive": False}
+        self.lastProgress: dict[str, Any] | None = None
+        self.recentProgress: list[dict[str, Any]] = []
+
+    def exception(self) -> StreamingQueryException | None:
+        return None if self.isActive else StreamingQueryException("the cluster is away\nat line 1")
+
+    def stop(self) -> None:
+        self.isActive = False
+
+    def finish_batch(self, batch_id: int, topic: str) -> None:
+        self.lastProgress = {
+            "batchId": batch_id,
+            "numInputRows": 5,
+            "stateOperators": [],
+            "sources": [{"endOffset": json.dumps({topic: {"0": (batch_id + 1) * 5}})}],
+        }
+        self.recentProgress = [*self.recentProgress, self.lastProgress][-100:]
+
+
+class SuperviseFakes(Stories):
+    """Stories whose streams are fakes; the failing query fails `failures` times."""
+
+    def __init__(self, kafka: Kafka, directory: Path, failures: int) -> None:
+        options = StoryOptions(kafka.bootstrap_servers, str(directory), str(directory))
+        super().__init__(None, options, str(directory / "progress.json"))  # type: ignore[arg-type]  # no Spark here
+        self.failures = failures
+        self.streams: dict[str, FakeStream] = {}
+        self.starts: list[str] = []
+
+    def _start(self, query: StoryQuery) -> Any:
+        self.starts.append(query.name)
+        fails = query.name == FAILING and self.failures > 0
+        self.failures -= fails
+        self.streams[query.name] = FakeStream(query.name, fails=fails)
+        return self.streams[query.name]
+
+
+class RoundsThenStop(Flag):
+    """A flag that lets `run` look at the queries a number of times."""
+
+    def __init__(self, rounds: int) -> None:
+        super().__init__()
+        self.rounds = rounds
+
+    def wait(self, timeout: float | None = None) -> bool:
+        self.rounds -= 1
+        return self.rounds < 0
+
+
+@pytest.fixture(autouse=True)
+def without_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stories, "_RESTART_PAUSE_SECONDS", 0.0)
+
+
+def test_a_query_that_fails_is_started_again(
+    kafka: Kafka, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    supervised = SuperviseFakes(kafka, tmp_path, failures=3)
+    supervised.start()
+    supervised.run(RoundsThenStop(10))
+    supervised.stop()
+    assert supervised.starts.count(FAILING) == 4
+    assert len(supervised.starts) == len(STORY_QUERIES) + 3
+    said = capsys.readouterr().out
+    assert f"{FAILING} starts again from its checkpoint: the cluster is away\n" in said
+    assert json.loads((tmp_path / "progress.json").read_text())["state"] == "stopped"
+
+
+def test_a_query_that_fails_again_and_again_ends_the_pipeline(kafka: Kafka, tmp_path: Path) -> None:
+    supervised = SuperviseFakes(kafka, tmp_path, failures=1000)
+    supervised.start()
+    with pytest.raises(StreamingQueryException, match="away"):
+        supervised.run(RoundsThenStop(1000))
+    supervised.stop()
+    assert supervised.starts.count(FAILING) == stories._RESTARTS_IN_A_ROW_MAX + 1
+
+
+def test_batches_finished_between_two_looks_all_count(kafka: Kafka, tmp_path: Path) -> None:
+    supervised = SuperviseFakes(kafka, tmp_path, failures=0)
+    supervised.start()
+    query = STORY_QUERIES[0]
+    stream = supervised.streams[query.name]
+    stream.finish_batch(0, query.topic)
+    supervised.run(RoundsThenStop(2))
+    for batch_id in (1, 2, 3):
+        stream.finish_batch(batch_id, query.topic)
+    supervised.run(RoundsThenStop(2))
+    supervised.stop()
+    progress = json.loads((tmp_path / "progress.json").read_text())["queries"][query.name]
+    assert (progress["batches"], progress["rows"], progress["offsets"]) == (4, 20, {"0": 20})
