@@ -261,6 +261,9 @@ class FakeDisk:
         assert isinstance(node, Directory)
         node.sync()
 
+    def lock(self, path: str) -> None:
+        """Nobody else is here."""
+
     def free_bytes(self, path: str) -> int:
         if self.capacity_bytes is None:
             return 1 << 40

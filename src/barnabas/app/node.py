@@ -8,6 +8,7 @@ the clean-shutdown marker.
 
 import asyncio
 import logging
+import os
 import random
 import socket
 from collections.abc import Coroutine
@@ -35,6 +36,7 @@ from barnabas.net.tcp import TcpNetwork
 from barnabas.replication.replica_manager import ReplicaManager
 
 CONSUMER_OFFSETS = "__consumer_offsets"
+LOCK_FILE = ".lock"
 SECURITY_PROTOCOL_NUMBERS = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
 
 telemetry = logging.getLogger(__name__)
@@ -65,6 +67,7 @@ class Node:
     async def start(self) -> None:
         """Start and serve. Raises what says why it cannot (one line each, see `cli.errors`)."""
         config = self.config
+        self._lock_directories()
         self.metadata = MetadataNode(
             config=config,
             disk=self._disk,
@@ -109,6 +112,15 @@ class Node:
         self._is_joined = True
         self._server.start()
         self._schedule()
+
+    def _lock_directories(self) -> None:
+        """See that no other node uses the directories. Raises DirectoryInUseError."""
+        for directory in dict.fromkeys((*self.config.log_dirs, self.config.metadata_log_dir)):
+            if self._disk.is_dir(directory):
+                try:
+                    self._disk.lock(os.path.join(directory, LOCK_FILE))
+                except OSError as error:
+                    telemetry.error("%s cannot be locked: %s", directory, error)
 
     def _limits(self) -> ServerLimits:
         config = self.config

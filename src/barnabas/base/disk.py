@@ -11,6 +11,10 @@ from typing import Protocol
 Buffer = bytes | bytearray | memoryview
 
 
+class DirectoryInUseError(Exception):
+    """Another node holds a directory's lock file."""
+
+
 class DiskFile(Protocol):
     """An open file. Positions and sizes are bytes."""
 
@@ -88,6 +92,12 @@ class Disk(Protocol):
 
     def sync_dir(self, path: str) -> None:
         """Force a directory's entries to the medium, blocking."""
+
+    def lock(self, path: str) -> None:
+        """Hold the file at `path` for this process until the disk is closed.
+
+        Raises DirectoryInUseError if another process holds it.
+        """
 
     def free_bytes(self, path: str) -> int:
         """Bytes that may still be written below `path`."""

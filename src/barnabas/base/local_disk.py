@@ -1,12 +1,13 @@
 """The disk interface over the operating system's files."""
 
 import asyncio
+import fcntl
 import os
 import shutil
 from collections.abc import Awaitable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from barnabas.base.disk import Buffer, DiskFile
+from barnabas.base.disk import Buffer, DirectoryInUseError, DiskFile
 
 IOV_MAX = 1024
 """Buffers of one gathering write; Linux and macOS refuse more."""
@@ -91,6 +92,7 @@ class LocalDisk:
 
     def __init__(self) -> None:
         self._fsync_pool = ThreadPoolExecutor(FSYNC_THREADS_MAX, thread_name_prefix="fsync")
+        self._locks: list[int] = []
 
     def open(self, path: str, *, create: bool = False) -> DiskFile:
         flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0)
@@ -146,6 +148,17 @@ class LocalDisk:
         finally:
             os.close(fd)
 
+    def lock(self, path: str) -> None:
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            os.close(fd)
+            raise DirectoryInUseError(
+                f"{os.path.dirname(path)} is in use by another node; stop that one first"
+            ) from error
+        self._locks.append(fd)
+
     def free_bytes(self, path: str) -> int:
         stat = os.statvfs(path)
         return stat.f_bavail * stat.f_frsize
@@ -166,6 +179,8 @@ class LocalDisk:
     def close(self) -> None:
         """Wait for the fsyncs under way and end the threads."""
         self._fsync_pool.shutdown(wait=True)
+        while self._locks:
+            os.close(self._locks.pop())
 
     def _fsync_all(self, files: Sequence[DiskFile], directories: Sequence[str]) -> None:
         for file in files:

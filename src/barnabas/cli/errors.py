@@ -92,6 +92,7 @@ NODE_FAILURES = frozenset(
         "BootstrapError",
         "CorruptCheckpointError",
         "CorruptFileError",
+        "DirectoryInUseError",
         "FormatError",
         "LogDirFailure",
         "MetaPropertiesError",

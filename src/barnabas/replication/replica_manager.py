@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterator
 
-from barnabas.base.ids import TopicPartition, Uuid
+from barnabas.base.ids import ZERO_UUID, TopicPartition, Uuid
 from barnabas.log.config import LogConfig
 from barnabas.log.errors import LogDirFailure
 from barnabas.log.manager import LogManager
@@ -69,7 +69,7 @@ class ReplicaManager:
     def load(self, image: MetadataImage) -> None:
         """Take over the whole image at start-up; logs of unknown topics are removed."""
         for topic in image.topics.by_name.values():
-            self._apply_topic(topic, image)
+            self._apply_topic(topic, image, is_new=False)
         for log in list(self.logs):
             if log.topic_partition.topic == "__cluster_metadata":
                 continue
@@ -88,7 +88,7 @@ class ReplicaManager:
         for topic_id in delta.topics:
             topic = image.topics.by_id.get(topic_id)
             if topic is not None:
-                self._apply_topic(topic, image)
+                self._apply_topic(topic, image, is_new=True)
         for kind, name in delta.configs:
             if kind == ConfigResourceType.TOPIC:
                 self._configure(name, image)
@@ -104,7 +104,7 @@ class ReplicaManager:
             for partition in partitions.values():
                 partition.log.config = config
 
-    def _apply_topic(self, topic: TopicImage, image: MetadataImage) -> None:
+    def _apply_topic(self, topic: TopicImage, image: MetadataImage, *, is_new: bool) -> None:
         config: LogConfig | None = None
         for index, placed in topic.partitions.items():
             if self.node_id not in placed.replicas:
@@ -114,7 +114,7 @@ class ReplicaManager:
             if partition is None:
                 if config is None:
                     config = self._topic_log_config(image, topic.name)
-                partition = self._open(topic_partition, topic.id, config)
+                partition = self._open(topic_partition, topic.id, config, is_new=is_new)
                 if partition is None:
                     continue
             if placed.leader == self.node_id:
@@ -122,16 +122,22 @@ class ReplicaManager:
                 partition.become_leader(placed.leader_epoch, placed.partition_epoch)
 
     def _open(
-        self, topic_partition: TopicPartition, topic_id: Uuid, config: LogConfig
+        self, topic_partition: TopicPartition, topic_id: Uuid, config: LogConfig, *, is_new: bool
     ) -> Partition | None:
         log = self.logs.get(topic_partition)
-        if log is not None and log.topic_id != topic_id:
+        if log is not None and log.topic_id == ZERO_UUID and not log.is_offline:
+            # Its partition.metadata was lost in a power cut; the records are this topic's.
+            try:
+                log.assign_topic_id(topic_id)
+            except LogDirFailure as failure:
+                telemetry.error("%s: %s", topic_partition, failure)
+        if log is not None and log.topic_id not in (topic_id, ZERO_UUID):
             telemetry.warning("replacing %s: it is of a topic deleted since", topic_partition)
             self._guard(topic_partition, self.logs.delete)
             log = None
         if log is None:
             try:
-                log = self.logs.create(topic_partition, topic_id, config)
+                log = self.logs.create(topic_partition, topic_id, config, is_new=is_new)
             except LogDirFailure as failure:
                 telemetry.error("%s cannot be created: %s", topic_partition, failure)
                 self._failed.add(topic_partition)

@@ -6,6 +6,7 @@ import random
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +15,8 @@ from barnabas.app.node import Node
 from barnabas.app.standalone import format_standalone, standalone_properties
 from barnabas.base.clock import SystemClock
 from barnabas.base.config.node import NodeConfig
+from barnabas.base.disk import DirectoryInUseError
+from barnabas.base.local_disk import LocalDisk
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.create_topics import (
     CreatableTopic,
@@ -184,3 +187,32 @@ async def test_all_that_was_stored_is_there_after_a_restart() -> None:
         assert await asking(node, placement) == placed
         for log in node.logs:
             assert log.log_end_offset == 1
+
+
+async def test_a_log_that_lost_its_topic_id_keeps_its_records() -> None:
+    disk = FakeDisk()
+    async with running(disk) as node:
+        await asking(node, create)
+        await asking(node, produce_to_all)
+        paths = [log.directory for log in node.logs]
+    for path in paths:
+        disk.remove(f"{path}/partition.metadata")
+    async with running(disk) as node:
+        topic_id = node.metadata.image.topics.by_name["t"].id
+        assert [(log.log_end_offset, log.topic_id) for log in node.logs] == [
+            (1, topic_id)
+        ] * PARTITIONS
+
+
+async def test_no_two_nodes_use_one_directory(tmp_path: Path) -> None:
+    config = NodeConfig.from_properties(standalone_properties(str(tmp_path)))
+    first_disk, second_disk = LocalDisk(), LocalDisk()
+    format_standalone(first_disk, config, random=random.Random(1), clock=SystemClock())
+    first = Node(config, first_disk)
+    await first.start()
+    with pytest.raises(DirectoryInUseError, match="in use by another node"):
+        await Node(config, second_disk).start()
+    await first.stop()
+    second = Node(config, second_disk)
+    await second.start()
+    await second.stop()
