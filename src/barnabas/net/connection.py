@@ -171,6 +171,7 @@ class Connection:
             return  # a reply completed while its own request was being handled
         self._busy = True
         out: list[Part] = []
+        out_bytes = 0
         try:
             self._collect(out)
             while self._frames and self._may_start(self._frames[0]):
@@ -183,8 +184,14 @@ class Connection:
                     reply = Reply()
                     reply.complete(answer)
                     self._replies.append(reply)
+                    self._collect(out)  # handling it may have completed those before
                 else:
                     out += answer
+                    if self._frames:
+                        out_bytes += sum(map(len, answer))
+                        if out_bytes > UNSENT_MAX_BYTES:
+                            self._transport.send(out)
+                            out, out_bytes = [], 0
         except DecodeError as error:
             telemetry.warning("closing %s: %s", self.peer_host, error)
             self.close()

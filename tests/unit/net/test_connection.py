@@ -127,6 +127,44 @@ def test_a_reply_completed_while_handled_is_sent() -> None:
     assert bench.transport.reading
 
 
+def test_a_request_that_completes_those_before_it_leaves_none_unanswered() -> None:
+    bench = Bench()
+    serve = bench.serve
+
+    def complete_the_first(connection: Connection, frame: bytearray) -> Sequence[Part] | Reply:
+        answer = serve(connection, frame)
+        if frame[2:] == b"b":  # as where it finds the disk broken that the first one waits for
+            bench.waiting[b"wait1"].complete((b"one",))
+        return answer
+
+    bench.connection._service = complete_the_first
+    bench.receive(PRODUCE + b"wait1", PRODUCE + b"b")
+    assert bench.transport.sent == [b"one", b"b"]
+
+
+def test_a_run_of_requests_is_cut_where_their_answers_grow_large() -> None:
+    bench = Bench()
+    transport = bench.transport
+    large = bytes(UNSENT_MAX_BYTES // 2 + 1)
+    handled = []
+
+    def serve(connection: Connection, frame: bytearray) -> Sequence[Part] | Reply:
+        handled.append(bytes(frame[2:]))
+        return (large,)
+
+    def send(parts: Sequence[Part]) -> None:
+        transport.backlog_bytes += sum(map(len, parts))
+
+    bench.connection._service = serve
+    transport.send = send  # type: ignore[method-assign]
+    bench.receive(*(FETCH + b"%d" % number for number in range(9)))
+    assert handled == [b"0", b"1"]
+    assert not transport.reading
+    transport.backlog_bytes = 0
+    bench.connection.drained()
+    assert handled == [b"0", b"1", b"2", b"3"]
+
+
 @pytest.mark.parametrize("body", [b"bad", b"bug"])
 def test_what_cannot_be_handled_closes_the_connection_only(body: bytes) -> None:
     bench = Bench()
