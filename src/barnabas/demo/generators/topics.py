@@ -16,7 +16,9 @@ def ensure_topics(bootstrap_servers: str) -> list[str]:
 
     Raises confluent_kafka.KafkaException where the cluster refuses or cannot be reached.
     """
-    admin = AdminClient({"bootstrap.servers": bootstrap_servers, "socket.timeout.ms": 10_000})
+    admin = AdminClient(
+        {"bootstrap.servers": bootstrap_servers, "socket.timeout.ms": 10_000, "log_level": 2}
+    )
     topics = [
         NewTopic(
             name,
