@@ -7,6 +7,7 @@ appended lately, or ranges of a file.
 Left out here: fetching by followers and from followers, which need a second replica.
 """
 
+import logging
 from collections.abc import Iterable, Sequence
 
 from barnabas.base.clock import Timer
@@ -30,6 +31,8 @@ from barnabas.protocol.messages.fetch import FetchRequest
 from barnabas.replication.partition import Partition
 
 READ_COMMITTED = 1
+
+telemetry = logging.getLogger(__name__)
 
 
 def handle(
@@ -175,16 +178,16 @@ class Fetch:
                 result = log.read(
                     offset, size_max_bytes, max_offset=max_offset, min_one_batch=min_one_batch
                 )
+                if committed_only and result.size_bytes:
+                    aborted = [
+                        (entry.producer_id, entry.first_offset)
+                        for entry in log.aborted_transactions(offset, result.next_offset)
+                    ]
             except LogDirFailure:
                 return _failure(target, ErrorCode.KAFKA_STORAGE_ERROR)
             if result.error:
                 return _failure(target, result.error)
             parts, size_bytes = result.parts, result.size_bytes
-            if committed_only and size_bytes:
-                aborted = [
-                    (entry.producer_id, entry.first_offset)
-                    for entry in log.aborted_transactions(offset, result.next_offset)
-                ]
         return FetchAnswer(
             topic,
             index,
@@ -206,7 +209,10 @@ class Fetch:
             if answer.error:
                 return True
             size_bytes += answer.size_bytes
-        return size_bytes >= self._request.min_bytes
+        request = self._request
+        return size_bytes >= min(
+            request.min_bytes, request.max_bytes, self._services.fetch_max_bytes
+        )
 
     def wait(self) -> Reply:
         """Look again whenever a partition advances, and at the latest when the time is up."""
@@ -219,19 +225,27 @@ class Fetch:
 
     def partition_advanced(self) -> None:
         """Part of ReadWaiter."""
-        if self._reply is not None:
-            answers = self.read()
-            if self.is_satisfied(answers):
-                self._complete(answers)
+        self._look_again(is_last=False)
 
     def _finish(self) -> None:
-        self._complete(self.read())
+        self._look_again(is_last=True)
 
-    def _complete(self, answers: list[FetchAnswer]) -> None:
+    def _look_again(self, *, is_last: bool) -> None:
         reply = self._reply
+        if reply is None:
+            return
+        try:
+            answers = self.read()
+            if not (is_last or self.is_satisfied(answers)):
+                return
+            parts = self.respond(answers)
+        except Exception:  # noqa: BLE001  # our own fault: it is logged, and others are served
+            telemetry.exception("closing %s: a fetch failed", self._context.client_host)
+            self._leave()
+            reply.fail()
+            return
         self._leave()
-        if reply is not None:
-            reply.complete(self.respond(answers))
+        reply.complete(parts)
 
     def _leave(self) -> None:
         self._reply = None

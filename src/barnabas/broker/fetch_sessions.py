@@ -137,10 +137,10 @@ class FetchSessionCache:
         session = self._sessions.get(session_id)
         if session is None:
             return ErrorCode.FETCH_SESSION_ID_NOT_FOUND
-        if session.by_id != by_id:
-            return ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR
         if session.epoch != epoch:
             return ErrorCode.INVALID_FETCH_SESSION_EPOCH
+        if session.by_id != by_id:
+            return ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR
         session.next_epoch()
         session.used_ms = now_ms
         self._sessions.move_to_end(session_id)

@@ -152,6 +152,8 @@ class ReplicaManager:
     def _remove_topic(self, topic: TopicImage) -> None:
         partitions = self._by_id.pop(topic.id, {})
         known = self._by_name.get(topic.name, {})
+        for index in topic.partitions:
+            self._failed.discard(TopicPartition(topic.name, index))
         for partition in partitions.values():
             if known.get(partition.topic_partition.partition) is partition:
                 del known[partition.topic_partition.partition]
@@ -186,7 +188,7 @@ class ReplicaManager:
     def directory_failed(self, directory: str) -> None:
         """A log directory went offline: whoever waits on its partitions is told."""
         for partition in self:
-            if partition.log.directory.startswith(directory):
+            if partition.log.log_dir == directory:
                 partition.fail_waiters(ErrorCode.KAFKA_STORAGE_ERROR)
 
     async def close(self) -> None:

@@ -44,6 +44,7 @@ def test_a_session_continues_epoch_by_epoch() -> None:
         (99, 1, False, ErrorCode.FETCH_SESSION_ID_NOT_FOUND),
         (1, 2, False, ErrorCode.INVALID_FETCH_SESSION_EPOCH),
         (1, 1, True, ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR),
+        (1, 2, True, ErrorCode.INVALID_FETCH_SESSION_EPOCH),
     ],
 )
 def test_what_does_not_continue_is_refused(
