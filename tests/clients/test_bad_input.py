@@ -425,3 +425,31 @@ def test_requests_that_arrive_byte_by_byte_are_served(raw: RawClient, topic: str
     for byte in pack(">i", len(request)) + request:
         raw.send_bytes(bytes([byte]))
     assert raw.receive_frame()[:4] == pack(">i", 9)
+
+
+def test_a_transactional_batch_without_a_transaction_holds_nobody_up(
+    raw: RawClient, topic: str
+) -> None:
+    records = [Record(timestamp=int(time.time() * 1000), key=b"k", value=b"v")]
+    plain = bytes(encode_batch(records))
+    endless = bytes(
+        encode_batch(
+            records, producer_id=7, producer_epoch=0, base_sequence=0, is_transactional=True
+        )
+    )
+    expected = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    assert raw.produce(topic, endless).error_code == expected
+    assert raw.produce(topic, plain).error_code == ErrorCode.NONE
+    assert raw.produce(topic, endless).error_code == expected  # as a repeated request, too
+    request = FetchRequest(
+        isolation_level=1,
+        max_wait_ms=0,
+        topics=[
+            FetchTopic(
+                topic_id=raw.topic_id(topic),
+                partitions=[FetchPartition(partition=0, partition_max_bytes=1000)],
+            )
+        ],
+    )
+    (answer,) = raw.call(request, FetchResponse).responses[0].partitions
+    assert answer.last_stable_offset == answer.high_watermark == 1

@@ -40,11 +40,14 @@ from barnabas.protocol.messages.produce import (
     ProduceResponse,
     TopicProduceResponse,
 )
+from barnabas.protocol.records.batch import TRANSACTIONAL_MASK
 from barnabas.replication.partition import Partition
 
 ACKS_ALL = -1
 INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 ADMIN_CLIENT_ID = "__admin_client"
+ATTRIBUTES_AT = 22
+"""Where the byte of a batch's attributes is that has all that are defined."""
 _VERSION_AND_CORRELATION = Struct(">hi")
 
 telemetry = logging.getLogger(__name__)
@@ -94,9 +97,12 @@ def handle_again(
         or (shape.acks == ACKS_ALL and partition.isr_size < log.config.min_insync_replicas)
     ):
         return None
+    records = memoryview(frame)[start:end]
+    if _is_transactional(records):
+        return None
     now_ms = services.clock.now_ms()
     try:
-        result = partition.append(memoryview(frame)[start:end], now_ms)
+        result = partition.append(records, now_ms)
     except LogDirFailure:
         return None  # the general way finds the directory offline, and says so
     if not result.error and (
@@ -145,6 +151,9 @@ class Outcome:
 
     def append(self, partition: Partition, index: int, records: memoryview, now_ms: int) -> None:
         """Append one partition's records and note what became of them."""
+        if _is_transactional(records):
+            self.refuse(index, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+            return
         try:
             result = partition.append(records, now_ms)
         except LogDirFailure as failure:
@@ -220,6 +229,11 @@ def _find(
     if request.acks == ACKS_ALL and found.isr_size < found.log.config.min_insync_replicas:
         return ErrorCode.NOT_ENOUGH_REPLICAS
     return found
+
+
+def _is_transactional(records: memoryview) -> bool:
+    """Whether a batch is part of a transaction: nobody would ever end one of no known id."""
+    return len(records) > ATTRIBUTES_AT and records[ATTRIBUTES_AT] & TRANSACTIONAL_MASK != 0
 
 
 def _close_unanswered(context: RequestContext, answers: Answers) -> None:
