@@ -141,6 +141,7 @@ class Connection:
             self._work()
 
     def drained(self) -> None:
+        self.last_active_tick = -1
         self._work()
 
     def closed(self, error: OSError | None) -> None:
@@ -163,6 +164,7 @@ class Connection:
 
     def reply_ready(self) -> None:
         """One of the pending answers is there: send what is next in order, then go on."""
+        self.last_active_tick = -1
         self._work()
 
     def _work(self) -> None:
@@ -194,17 +196,23 @@ class Connection:
                             out, out_bytes = [], 0
         except DecodeError as error:
             telemetry.warning("closing %s: %s", self.peer_host, error)
-            self.close()
+            self._close_after(out)
             return
         except Exception:  # noqa: BLE001  # our own fault: it is logged, and the node serves on
             telemetry.exception("closing %s: a request could not be handled", self.peer_host)
-            self.close()
+            self._close_after(out)
             return
         finally:
             self._busy = False
         if out:
             self._transport.send(out)
         self._regulate()
+
+    def _close_after(self, out: list[Part]) -> None:
+        """Close, but not without the answers to the requests before."""
+        if out:
+            self._transport.send(out)
+        self.close()
 
     def _collect(self, out: list[Part]) -> None:
         replies = self._replies

@@ -171,6 +171,7 @@ def test_what_cannot_be_handled_closes_the_connection_only(body: bytes) -> None:
     bench.receive(FETCH + b"a", FETCH + body, FETCH + b"b")
     assert bench.transport.is_closed
     assert bench.handled == [b"a", body]
+    assert bench.transport.sent == [b"a"]
     assert bench.closed == [bench.connection]
 
 
@@ -195,3 +196,14 @@ def test_a_slow_reader_has_to_wait() -> None:
     bench.connection.drained()
     assert bench.transport.sent == [b"a"]
     assert bench.transport.reading
+
+
+def test_an_answer_counts_as_activity() -> None:
+    bench = Bench()
+    bench.receive(FETCH + b"wait1")
+    bench.connection.last_active_tick = 3
+    bench.waiting[b"wait1"].complete((b"one",))
+    assert bench.connection.last_active_tick == -1
+    bench.connection.last_active_tick = 3
+    bench.connection.drained()
+    assert bench.connection.last_active_tick == -1
