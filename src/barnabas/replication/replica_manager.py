@@ -36,7 +36,8 @@ class ReplicaManager:
         self._by_name: dict[str, dict[int, Partition]] = {}
         self._by_id: dict[Uuid, dict[int, Partition]] = {}
         self._advanced: set[Partition] = set()
-        self._failed: set[TopicPartition] = set()
+        self._failed: set[tuple[str | Uuid, int]] = set()
+        """What has no log for want of a disk, by topic and by topic id."""
 
     def find(self, topic: str, partition: int) -> Partition | ErrorCode:
         """The partition, or why there is none here."""
@@ -53,10 +54,12 @@ class ReplicaManager:
     def find_by_id(self, topic_id: Uuid, partition: int) -> Partition | ErrorCode:
         """As `find`, by topic id (KIP-516)."""
         partitions = self._by_id.get(topic_id)
-        if partitions is None:
-            return ErrorCode.UNKNOWN_TOPIC_ID
-        found = partitions.get(partition)
+        found = partitions.get(partition) if partitions is not None else None
         if found is None:
+            if (topic_id, partition) in self._failed:
+                return ErrorCode.KAFKA_STORAGE_ERROR
+            if partitions is None:
+                return ErrorCode.UNKNOWN_TOPIC_ID
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         if found.log.is_offline:
             return ErrorCode.KAFKA_STORAGE_ERROR
@@ -140,7 +143,7 @@ class ReplicaManager:
                 log = self.logs.create(topic_partition, topic_id, config, is_new=is_new)
             except LogDirFailure as failure:
                 telemetry.error("%s cannot be created: %s", topic_partition, failure)
-                self._failed.add(topic_partition)
+                self._failed |= {topic_partition, (topic_id, topic_partition.partition)}
                 return None
         else:
             log.config = config
@@ -153,7 +156,7 @@ class ReplicaManager:
         partitions = self._by_id.pop(topic.id, {})
         known = self._by_name.get(topic.name, {})
         for index in topic.partitions:
-            self._failed.discard(TopicPartition(topic.name, index))
+            self._failed -= {(topic.name, index), (topic.id, index)}
         for partition in partitions.values():
             if known.get(partition.topic_partition.partition) is partition:
                 del known[partition.topic_partition.partition]

@@ -82,5 +82,7 @@ def test_a_deleted_topic_that_had_no_disk_is_unknown() -> None:
     topic = make_topic(3)
     replicas = make_replicas(topic)
     assert replicas.find("topic", 2) == ErrorCode.KAFKA_STORAGE_ERROR
+    assert replicas.find_by_id(TOPIC_ID, 2) == ErrorCode.KAFKA_STORAGE_ERROR
     replicas._remove_topic(topic)
     assert replicas.find("topic", 2) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert replicas.find_by_id(TOPIC_ID, 2) == ErrorCode.UNKNOWN_TOPIC_ID
