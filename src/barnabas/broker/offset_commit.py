@@ -34,6 +34,7 @@ def handle(
             error = ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             refused.append(_refuse(topic, [p.partition_index for p in topic.partitions], error))
             continue
+        topic.name, topic.topic_id = image.name, image.id
         missing = [
             partition.partition_index
             for partition in topic.partitions
@@ -47,7 +48,6 @@ def handle(
                 if partition.partition_index in image.partitions
             ]
         if topic.partitions:
-            topic.name, topic.topic_id = image.name, image.id
             known.append(topic)
     if not known:
         return OffsetCommitResponse(topics=refused)
