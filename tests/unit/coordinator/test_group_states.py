@@ -1,5 +1,7 @@
 """The states of a classic group against Kafka's own list of allowed predecessors."""
 
+from pathlib import Path
+
 import pytest
 
 from barnabas.coordinator.group.states import (
@@ -43,6 +45,11 @@ def test_a_pair_that_is_not_listed_raises(state, event):
     else:
         with pytest.raises(AssertionError):
             next_state(state, event)
+
+
+def test_the_documentation_shows_the_diagram():
+    page = Path(__file__).resolve().parents[3] / "docs" / "groups.md"
+    assert f"```mermaid\n{diagram()}```" in page.read_text()
 
 
 def test_the_diagram_shows_every_transition():

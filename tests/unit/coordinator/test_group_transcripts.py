@@ -19,7 +19,6 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.coordinator.group.states import diagram
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.group_records import (
     GroupMetadataKey,
@@ -247,13 +246,6 @@ def test_transcript(name):
     if os.environ.get("UPDATE_GOLDEN"):
         path.write_text(text)
     assert text == expected
-
-
-def test_the_diagram_of_states():
-    path = GOLDEN / "group_states.mmd"
-    if os.environ.get("UPDATE_GOLDEN"):
-        path.write_text(diagram())
-    assert diagram() == path.read_text()
 
 
 def test_there_are_transcripts():
