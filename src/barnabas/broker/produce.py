@@ -1,8 +1,9 @@
 """Produce (key 0), versions 3-13: KIP-98, 226, 360, 467, 516, 951.
 
 Each batch is validated, gets its offsets in place and goes to the log as the slice of the frame
-that it is. `acks=0` is never answered (a failure closes the connection, as in Kafka), `acks=1`
-at once, `acks=all` when the high watermark has passed.
+that it is. `acks=0` is never answered (a failure closes the connection, as in Kafka), `acks=all`
+when the high watermark has passed, and so is `acks=1`: with one replica the watermark lags only
+where `flush.messages` asks for an fsync, for which Kafka's leader waits too.
 
 Left out here: the leader that a v10+ response may name after NOT_LEADER_OR_FOLLOWER (one node
 leads everything).
@@ -105,9 +106,7 @@ def handle_again(
         result = partition.append(records, now_ms)
     except LogDirFailure:
         return None  # the general way finds the directory offline, and says so
-    if not result.error and (
-        shape.acks != ACKS_ALL or partition.high_watermark > result.last_offset
-    ):
+    if not result.error and partition.high_watermark > result.last_offset:
         return (shape.respond(frame, result),)
     version, correlation_id = _VERSION_AND_CORRELATION.unpack_from(frame, 2)
     context = RequestContext(ApiKey.PRODUCE, version, correlation_id, None, connection)
@@ -174,7 +173,7 @@ class Outcome:
                 self._messages[self._topic, index] = result
             self.refuse(index, result.error)
             return
-        if self._acks == ACKS_ALL and partition.high_watermark <= result.last_offset:
+        if self._acks and partition.high_watermark <= result.last_offset:
             if self._wait is None:
                 self._wait = ProduceWait(self._services, self._context)
             self._wait.add(partition, result.last_offset + 1, self._topic_answers)
@@ -286,7 +285,7 @@ def _with_message(answer: PartitionAnswer, result: AppendResult | None) -> Parti
 
 
 class ProduceWait:
-    """An `acks=all` request whose records are appended but not yet committed."""
+    """A request to be answered whose records are appended but not yet committed."""
 
     __slots__ = ("_answers", "_context", "_messages", "_pending", "_reply", "_services", "_timer")
 
