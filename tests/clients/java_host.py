@@ -26,6 +26,7 @@ JAVAC = shutil.which("javac")
 AVAILABLE = bool(LIBS) and JAVA is not None and JAVAC is not None
 MISSING = "needs java, javac and Kafka's jars in .cache/kafka-4.3*/libs"
 TIMEOUT_S = 60.0
+SHOWN_CHARACTERS = 2000
 
 TOOLS = {
     "kafka-broker-api-versions": "org.apache.kafka.tools.BrokerApiVersionsCommand",
@@ -88,8 +89,8 @@ class ToolRun:
 
     def __str__(self) -> str:
         with self._changed:
-            text = self._text
-            return f"{self._name} ({self._exit_code})\n{text['out']}\n--- stderr\n{text['err']}"
+            ends = {stream: text[-SHOWN_CHARACTERS:] for stream, text in self._text.items()}
+        return f"{self._name} ({self._exit_code})\n{ends['out']}\n--- stderr\n{ends['err']}"
 
     def json_lines(self) -> list[dict[str, Any]]:
         """The JSON objects of standard output, as the verifiable tools print them."""

@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Callable
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -415,6 +416,63 @@ def test_static_member_returns_without_a_rebalance(
         run.stop()
 
 
+@pytest.mark.soak
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("assignor", ["Range", "CooperativeSticky"])
+def test_groups_survive_members_that_come_and_go(
+    java: JavaHost, kafka: Kafka, tool: Tool, quick: Path, assignor: str, seed: int
+) -> None:
+    """Whoever is there at the end has read everything; commits never go back."""
+    random = Random(seed)
+    topic, group = kafka.topic(partitions=8), kafka.name("group")
+    total = 6000
+    producer = java.start(
+        *("kafka-verifiable-producer", "--bootstrap-server", kafka.bootstrap_servers),
+        *("--topic", topic, "--max-messages", str(total), "--throughput", "300", "--acks", "-1"),
+    )
+    arguments = (
+        *("kafka-verifiable-consumer", "--bootstrap-server", kafka.bootstrap_servers),
+        *("--topic", topic, "--group-id", group, "--reset-policy", "earliest"),
+        *("--session-timeout", "6000", "--verbose", "--command-config", str(quick)),
+        *("--assignment-strategy", f"org.apache.kafka.clients.consumer.{assignor}Assignor"),
+    )
+    everyone: list[ToolRun] = []
+    present: list[ToolRun] = []
+    for step in range(40):
+        if len(present) < 2 or (len(present) < 6 and random.random() < 0.6):
+            static = ("--group-instance-id", f"i-{step}") if random.random() < 0.2 else ()
+            run = java.start(*arguments, *static)
+            everyone.append(run)
+            present.append(run)
+            run.wait_for("partitions_assigned" if random.random() < 0.7 else "startup_complete")
+        else:
+            present.pop(random.randrange(len(present))).stop()
+    producer.wait()
+    assert producer.json_lines()[-1]["acked"] == total
+    present[0].wait_until(lambda: len(set(_consumed(everyone))) >= total)
+    for run in present:
+        run.stop()
+    assert set(_consumed(everyone)) == set(map(str, range(total)))
+
+    # A commit during a rebalance fails, and its records are read again: those and no others.
+    def lag() -> int:
+        rows = tool("kafka-consumer-groups", "--describe", "--group", group).table[1:]
+        return sum(int(row[4]) - (0 if row[3] == "-" else int(row[3])) for row in rows)
+
+    behind = lag()
+    last = java.start(*arguments)
+    last.wait_until(lambda: len(_assigned(last)) == 8 and len(_consumed([last])) == behind)
+    last.stop()
+    assert len(_consumed([last])) == behind
+    assert lag() == 0
+    for run in everyone:
+        for partition in range(8):
+            commits = _commits(run, partition)
+            assert commits == sorted(commits)
+        assert "UnknownMemberId" not in str(run)
+
+
 # -- offsets, records, directories
 
 
@@ -604,6 +662,17 @@ def _assigned(run: ToolRun) -> set[int]:
 
 def _partitions(event: dict[str, Any]) -> list[dict[str, Any]]:
     return event["partitions"] if event["name"].startswith("partitions_") else []
+
+
+def _commits(run: ToolRun, partition: int) -> list[int]:
+    """What a verifiable consumer committed of a partition between two assignments of it."""
+    return [
+        entry["offset"]
+        for event in run.json_lines()
+        if event["name"] == "offsets_committed" and event["success"]
+        for entry in event["offsets"]
+        if entry["partition"] == partition
+    ]
 
 
 def _consumed(runs: list[ToolRun]) -> list[str]:
