@@ -12,8 +12,10 @@ from barnabas.base.disk import Buffer
 
 LOG_BYTES_MAX_DEFAULT = 1 << 20
 TOTAL_BYTES_MAX_DEFAULT = 16 << 20
-PINNED_SLACK_BYTES = 1024
+PINNED_SLACK_BYTES = 256
 """A slice may pin this much more than itself."""
+ENTRY_OVERHEAD_BYTES = 640
+"""What a batch takes beside its bytes: the slack, two objects, two places in lists."""
 COMPACT_AT = 256
 
 
@@ -61,8 +63,9 @@ class TailCache:
             buffer = memoryview(buffer)
         self._buffers.append(buffer)
         self._next_offsets.append(next_offset)
-        self.size_bytes += size
-        budget.used_bytes += size
+        cost = size + ENTRY_OVERHEAD_BYTES
+        self.size_bytes += cost
+        budget.used_bytes += cost
         tails = budget.tails
         if self in tails:
             tails.move_to_end(self)
@@ -82,8 +85,9 @@ class TailCache:
         buffer = self._buffers[first]
         assert buffer is not None
         self._buffers[first] = None
-        self.size_bytes -= len(buffer)
-        self._budget.used_bytes -= len(buffer)
+        cost = len(buffer) + ENTRY_OVERHEAD_BYTES
+        self.size_bytes -= cost
+        self._budget.used_bytes -= cost
         self.start_offset = self._next_offsets[first]
         self._first = first = first + 1
         if first >= COMPACT_AT and first * 2 >= len(self._buffers):

@@ -15,7 +15,7 @@ from barnabas.log.index.offset_index import OffsetIndex
 from barnabas.log.index.time_index import TimeIndex
 from barnabas.log.leader_epochs import LeaderEpochs
 from barnabas.log.names import marked_directory_name, parse_directory_name, parse_offset
-from barnabas.log.tail_cache import TailBudget, TailCache
+from barnabas.log.tail_cache import ENTRY_OVERHEAD_BYTES, TailBudget, TailCache
 from sim.fake_disk import FakeDisk
 
 # Indexes
@@ -174,26 +174,28 @@ def test_offsets_in_names(name: str, expected: int | None) -> None:
 
 
 def test_tail_is_bounded_per_log_and_in_all() -> None:
-    budget = TailBudget(total_bytes_max=1000, log_bytes_max=400)
+    entry = 100 + ENTRY_OVERHEAD_BYTES
+    budget = TailBudget(total_bytes_max=10 * entry, log_bytes_max=4 * entry)
     first, second, third = (TailCache(budget, 0) for _ in range(3))
     for offset in range(10):
         first.append(bytes(100), offset + 1)
-    assert (first.size_bytes, first.start_offset) == (400, 6)
+    assert (first.size_bytes, first.start_offset) == (4 * entry, 6)
     for tail in (second, third):
         for offset in range(4):
             tail.append(bytes(100), offset + 1)
     # The one that was appended to longest ago gave everything.
     assert (first.size_bytes, first.start_offset) == (0, 10)
-    assert budget.used_bytes == 800
-    first.append(bytes(401), 20)
+    assert budget.used_bytes == 8 * entry
+    first.append(bytes(4 * entry + 1), 20)
     assert (first.size_bytes, first.start_offset) == (0, 20)
     second.clear(2)
-    assert budget.used_bytes == 400
+    assert budget.used_bytes == 4 * entry
     assert second.read(2, 100, 9, True) == ([], 0, 2)
 
 
 def test_tail_stays_right_over_many_appends() -> None:
-    budget = TailBudget(total_bytes_max=10_000, log_bytes_max=5000)
+    log_bytes_max = 500 * (10 + ENTRY_OVERHEAD_BYTES)
+    budget = TailBudget(2 * log_bytes_max, log_bytes_max)
     tail = TailCache(budget, 0)
     for offset in range(2000):
         tail.append(offset.to_bytes(10, "big"), offset + 1)
