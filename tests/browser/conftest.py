@@ -33,7 +33,7 @@ ARGUMENTS = [
 DEMO_SECONDS = 20
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # while it is open, an event loop runs in the main thread
 def browser() -> Iterator[Browser]:
     if CHROMIUM is None:
         pytest.skip("no browser: apt-get install chromium, or name one in CHROMIUM")
