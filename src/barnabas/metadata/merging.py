@@ -84,6 +84,7 @@ def merge_maps(
 
 
 def merge_levels(base: Mapping[str, int], changes: Mapping[str, int]) -> Mapping[str, int]:
+    """Feature levels with the changed ones in place; level 0 takes a feature away."""
     if not changes:
         return base
     return {name: level for name, level in {**base, **changes}.items() if level != 0}
