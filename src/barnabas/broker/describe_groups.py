@@ -7,8 +7,9 @@ from collections.abc import Awaitable
 
 from barnabas.broker.authorized_operations import GROUP_OPERATIONS
 from barnabas.broker.context import RequestContext
-from barnabas.broker.group_requests import client_of, then
+from barnabas.broker.group_requests import client_of
 from barnabas.broker.services import BrokerServices
+from barnabas.coordinator.promise import then
 from barnabas.protocol.messages.describe_groups import (
     DescribeGroupsRequest,
     DescribeGroupsResponse,

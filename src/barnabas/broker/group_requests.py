@@ -1,17 +1,10 @@
 """What the handlers of groups share: who asks, and which topics of the request there are."""
 
-from collections.abc import Awaitable, Callable
-from typing import TypeVar
-
 from barnabas.base.ids import ZERO_UUID, Uuid
 from barnabas.broker.context import RequestContext
 from barnabas.broker.services import BrokerServices
 from barnabas.coordinator.group.service import ClientInfo
-from barnabas.coordinator.promise import Promise
 from barnabas.metadata.image import TopicImage
-
-R = TypeVar("R")
-T = TypeVar("T")
 
 
 def client_of(context: RequestContext) -> ClientInfo:
@@ -29,12 +22,3 @@ def find_topic(
     if by_id:
         return topics.by_id.get(topic_id) if topic_id != ZERO_UUID else None
     return topics.by_name.get(name)
-
-
-def then(outcome: R | Promise[R], finish: Callable[[R], T]) -> T | Awaitable[T]:
-    """Finish a response now, or when the coordinator has it."""
-    if not isinstance(outcome, Promise):
-        return finish(outcome)
-    finished: Promise[T] = Promise()
-    outcome.then(lambda value: finished.settle(finish(value)))
-    return finished

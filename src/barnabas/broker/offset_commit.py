@@ -7,8 +7,9 @@ with its topic's id.
 from collections.abc import Awaitable
 
 from barnabas.broker.context import RequestContext
-from barnabas.broker.group_requests import client_of, find_topic, then
+from barnabas.broker.group_requests import client_of, find_topic
 from barnabas.broker.services import BrokerServices
+from barnabas.coordinator.promise import then
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.offset_commit import (
     OffsetCommitRequest,

@@ -7,8 +7,8 @@ already.
 from collections.abc import Awaitable
 
 from barnabas.broker.context import RequestContext
-from barnabas.broker.group_requests import then
 from barnabas.broker.services import BrokerServices
+from barnabas.coordinator.promise import then
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.offset_delete import (
     OffsetDeleteRequest,

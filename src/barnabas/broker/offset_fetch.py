@@ -7,9 +7,9 @@ so that every partition carries it.
 from collections.abc import Awaitable
 
 from barnabas.broker.context import RequestContext
-from barnabas.broker.group_requests import find_topic, then
+from barnabas.broker.group_requests import find_topic
 from barnabas.broker.services import BrokerServices
-from barnabas.coordinator.promise import Promise
+from barnabas.coordinator.promise import Promise, then
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.offset_fetch import (
     OffsetFetchRequest,

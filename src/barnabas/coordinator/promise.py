@@ -9,6 +9,7 @@ from collections.abc import Callable, Generator
 from typing import Any, Generic, TypeVar, cast
 
 R = TypeVar("R")
+T = TypeVar("T")
 
 
 class Promise(Generic[R]):
@@ -44,3 +45,34 @@ class Promise(Generic[R]):
             self._callbacks.append(lambda _: None if future.done() else future.set_result(None))
             yield from future
         return cast("R", self._value)
+
+
+def then(response: R | Promise[R], change: Callable[[R], T]) -> T | Promise[T]:
+    """Apply `change` to a response now or when it is there."""
+    if not isinstance(response, Promise):
+        return change(response)
+    changed: Promise[T] = Promise()
+    response.then(lambda value: changed.settle(change(value)))
+    return changed
+
+
+def gather(parts: list[Any], combine: Callable[[list[Any]], R]) -> R | Promise[R]:
+    """Combine results, waiting for those that are promises."""
+    missing = [part for part in parts if isinstance(part, Promise)]
+    if not missing:
+        return combine(parts)
+    results = list(parts)
+    left = len(missing)
+    combined: Promise[R] = Promise()
+
+    def arrive(index: int, value: Any) -> None:
+        nonlocal left
+        results[index] = value
+        left -= 1
+        if not left:
+            combined.settle(combine(results))
+
+    for index, part in enumerate(parts):
+        if isinstance(part, Promise):
+            part.then(lambda value, index=index: arrive(index, value))  # type: ignore[misc]  # mypy cannot infer a default
+    return combined

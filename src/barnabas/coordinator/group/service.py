@@ -16,11 +16,18 @@ from barnabas.base.config.node import NodeConfig
 from barnabas.coordinator.decision import Decision, Moment, Waiter
 from barnabas.coordinator.group.config import GroupConfig
 from barnabas.coordinator.group.records import RECORD_TYPES
+from barnabas.coordinator.group.responses import (
+    commit_error,
+    fetch_error,
+    join_error,
+    level_join,
+    level_leave,
+)
 from barnabas.coordinator.group.shard import GroupShard
 from barnabas.coordinator.group.step import Client
 from barnabas.coordinator.partition_of import partition_of
 from barnabas.coordinator.partition_writer import PartitionWriter
-from barnabas.coordinator.promise import Promise
+from barnabas.coordinator.promise import Promise, gather, then
 from barnabas.coordinator.runtime import CoordinatorRuntime
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.delete_groups import (
@@ -44,8 +51,6 @@ from barnabas.protocol.messages.list_groups import ListGroupsRequest, ListGroups
 from barnabas.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitResponse,
-    OffsetCommitResponsePartition,
-    OffsetCommitResponseTopic,
 )
 from barnabas.protocol.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
 from barnabas.protocol.messages.offset_fetch import (
@@ -56,7 +61,6 @@ from barnabas.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRes
 
 CONSUMER_OFFSETS = "__consumer_offsets"
 BATCHED_LEAVE_FROM_VERSION = 3
-NULLABLE_PROTOCOL_FROM_VERSION = 7
 
 R = TypeVar("R")
 
@@ -127,19 +131,15 @@ class GroupCoordinator:
         limits = self.config.min_session_timeout_ms, self.config.max_session_timeout_ms
         if not limits[0] <= session_ms <= limits[1] and request.group_id:
             error = ErrorCode.INVALID_SESSION_TIMEOUT
-            return _level_join(_join_error(error, request.member_id), client.api_version)
+            return level_join(join_error(error, request.member_id), client.api_version)
         id_suffix = str(uuid.UUID(int=self._random.getrandbits(128), version=4))
         sender = Client(client.client_id or "", f"/{client.client_host}", client.api_version)
         response = self._run_for_group(
             request.group_id,
             lambda shard, waiter, now: shard.join_group(request, sender, id_suffix, waiter, now),
-            lambda error: _join_error(error, request.member_id),
+            lambda error: join_error(error, request.member_id),
         )
-        if isinstance(response, Promise):
-            levelled: Promise[JoinGroupResponse] = Promise()
-            response.then(lambda late: levelled.settle(_level_join(late, client.api_version)))
-            return levelled
-        return _level_join(response, client.api_version)
+        return then(response, lambda value: level_join(value, client.api_version))
 
     def sync_group(
         self, request: SyncGroupRequest, client: ClientInfo
@@ -184,7 +184,7 @@ class GroupCoordinator:
             lambda shard, _, now: shard.leave_group(request.group_id, leaving, now),
             lambda error: LeaveGroupResponse(error_code=error),
         )
-        return response if is_batched else _then(response, _level_leave)
+        return response if is_batched else then(response, level_leave)
 
     # Offsets
 
@@ -201,7 +201,7 @@ class GroupCoordinator:
             lambda shard, _, now: shard.commit_offsets(request, client.api_version, now),
             on_error,
         )
-        return _then(
+        return then(
             response, lambda value: on_error(value) if isinstance(value, ErrorCode) else value
         )
 
@@ -213,7 +213,7 @@ class GroupCoordinator:
             request.group_id,
             lambda shard, _waiter, _now: shard.fetch_offsets(request, require_stable),
             lambda error: OffsetFetchResponseGroup(
-                group_id=request.group_id, error_code=_fetch_error(error)
+                group_id=request.group_id, error_code=fetch_error(error)
             ),
         )
 
@@ -271,7 +271,7 @@ class GroupCoordinator:
                     response.groups += result
             return response
 
-        return _gather(parts, combine)
+        return gather(parts, combine)
 
     def describe_groups(
         self, request: DescribeGroupsRequest, client: ClientInfo
@@ -289,7 +289,7 @@ class GroupCoordinator:
             )
             for group_id in request.groups
         ]
-        return _gather(
+        return gather(
             parts,
             lambda results: DescribeGroupsResponse(
                 groups=[group for result in results for group in result]
@@ -311,7 +311,7 @@ class GroupCoordinator:
             )
             for group_ids in by_partition.values()
         ]
-        return _gather(
+        return gather(
             parts,
             lambda results: DeleteGroupsResponse(
                 results=[
@@ -357,76 +357,3 @@ class GroupCoordinator:
         if not group_id:
             return on_error(ErrorCode.INVALID_GROUP_ID)
         return self._run(group_id, step, on_error)
-
-
-def commit_error(request: OffsetCommitRequest, error: ErrorCode) -> OffsetCommitResponse:
-    """The same outcome for every partition of a commit."""
-    return OffsetCommitResponse(
-        topics=[
-            OffsetCommitResponseTopic(
-                name=topic.name,
-                topic_id=topic.topic_id,
-                partitions=[
-                    OffsetCommitResponsePartition(
-                        partition_index=partition.partition_index, error_code=error
-                    )
-                    for partition in topic.partitions
-                ],
-            )
-            for topic in request.topics
-        ]
-    )
-
-
-def _fetch_error(error: ErrorCode) -> ErrorCode:
-    """Old consumers do not expect COORDINATOR_NOT_AVAILABLE here; both make them look again."""
-    return ErrorCode.NOT_COORDINATOR if error is ErrorCode.COORDINATOR_NOT_AVAILABLE else error
-
-
-def _join_error(error: ErrorCode, member_id: str) -> JoinGroupResponse:
-    return JoinGroupResponse(error_code=error, member_id=member_id, protocol_name=None)
-
-
-def _level_join(response: JoinGroupResponse, version: int) -> JoinGroupResponse:
-    if response.protocol_name is None and version < NULLABLE_PROTOCOL_FROM_VERSION:
-        response.protocol_name = ""
-    return response
-
-
-def _level_leave(response: LeaveGroupResponse) -> LeaveGroupResponse:
-    """Versions that name one member carry its error as the whole's."""
-    if not response.error_code and response.members:
-        response.error_code = response.members[0].error_code
-    response.members = []
-    return response
-
-
-def _then(response: R | Promise[R], change: Callable[[R], R]) -> R | Promise[R]:
-    """Apply `change` to a response now or when it is there."""
-    if not isinstance(response, Promise):
-        return change(response)
-    changed: Promise[R] = Promise()
-    response.then(lambda value: changed.settle(change(value)))
-    return changed
-
-
-def _gather(parts: list[Any], combine: Callable[[list[Any]], R]) -> R | Promise[R]:
-    """Combine results, waiting for those that are promises."""
-    missing = [part for part in parts if isinstance(part, Promise)]
-    if not missing:
-        return combine(parts)
-    results = list(parts)
-    left = len(missing)
-    combined: Promise[R] = Promise()
-
-    def arrive(index: int, value: Any) -> None:
-        nonlocal left
-        results[index] = value
-        left -= 1
-        if not left:
-            combined.settle(combine(results))
-
-    for index, part in enumerate(parts):
-        if isinstance(part, Promise):
-            part.then(lambda value, index=index: arrive(index, value))  # type: ignore[misc]  # mypy cannot infer a default
-    return combined
