@@ -1,4 +1,7 @@
-"""UpdateFeatures (key 57), versions 0-2: KIP-584, 778, 1022. Decided by the controller."""
+"""UpdateFeatures (key 57), versions 0-2: KIP-584, 778, 1022. Decided by the controller.
+
+Left out: raising `kraft.version`, which the quorum would change together with its voters.
+"""
 
 from barnabas.broker.context import RequestContext
 from barnabas.broker.controller_requests import ask_controller
