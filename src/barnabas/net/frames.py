@@ -11,7 +11,7 @@ from struct import Struct
 
 from barnabas.protocol.errors import DecodeError
 
-SCRATCH_SIZE_BYTES = 64 * 1024
+SCRATCH_SIZE_BYTES = 256 * 1024
 GROWTH_STEP_MAX_BYTES = 4 << 20
 """A frame under way is extended by its own length, but by no more than this at a time."""
 
