@@ -91,22 +91,27 @@ class TcpTransport:
 
     def _send_at_once(self, parts: Sequence[Part]) -> bool:
         """Write `parts` past the empty queue; True when all have left, else queue the rest."""
-        if len(parts) <= IOV_MAX and not any(type(part) is FileRange for part in parts):
-            total = sum(map(len, parts))
-            try:
+        sent = 0
+        try:
+            if len(parts) == 1 and type(parts[0]) is bytes:  # a small answer, by the short way
+                total = len(parts[0])
+                sent = self._sock.send(parts[0])
+            elif len(parts) <= IOV_MAX and not any(type(part) is FileRange for part in parts):
+                total = sum(map(len, parts))
                 sent = self._sock.sendmsg(parts)  # type: ignore[arg-type]  # no FileRange here
-            except (BlockingIOError, InterruptedError):
-                sent = 0
-            if sent == total:
-                return True
-            self._queue.extend(parts)
-            self._unsent_bytes = total
-            self._drop_sent(sent)
-            return False
+            else:
+                self._queue.extend(parts)
+                self._unsent_bytes = sum(map(len, parts))
+                self._write_queue()
+                return not self._queue
+        except (BlockingIOError, InterruptedError):
+            total = sum(map(len, parts))
+        if sent == total:
+            return True
         self._queue.extend(parts)
-        self._unsent_bytes = sum(map(len, parts))
-        self._write_queue()
-        return not self._queue
+        self._unsent_bytes = total
+        self._drop_sent(sent)
+        return False
 
     def _on_writable(self) -> None:
         try:
