@@ -19,6 +19,8 @@ class Figure:
 FIGURES = (
     Figure("produce_1000_mb_s", "Produce, 1000-byte records", "MB/s", True, 1.8),
     Figure("produce_100_mb_s", "Produce, 100-byte records", "MB/s", True, 1.3),
+    Figure("produce_1000_large_mb_s", "Produce, 1000-byte records, 128 KB batches", "MB/s", True),
+    Figure("produce_100_large_mb_s", "Produce, 100-byte records, 128 KB batches", "MB/s", True),
     Figure("produce_single_requests_s", "Produce, one record per request", "req/s", True, 1.5, 0),
     Figure("consume_cold_mb_s", "Consume, cold", "MB/s", True, 1.0),
     Figure("consume_raw_mb_s", "Consume, cold, bare client", "MB/s", True, 1.0),
@@ -27,6 +29,7 @@ FIGURES = (
     Figure("latency_p99_ms", "End-to-end latency, p99", "ms", False, 1.0, 2),
     Figure("latency_p999_ms", "End-to-end latency, p99.9", "ms", False, 1.0, 2),
     Figure("produce_cpu_s_per_gb", "Broker CPU per GB produced", "s", False, 0.35, 2),
+    Figure("produce_large_cpu_s_per_gb", "Broker CPU per GB, 128 KB batches", "s", False, None, 2),
     Figure("consume_cpu_s_per_gb", "Broker CPU per GB consumed", "s", False, 0.35, 2),
     Figure("produce_single_cpu_s_per_100k", "Broker CPU per 100,000 requests", "s", False, 0.35, 2),
     Figure("startup_s", "Start-up to first produced record", "s", False, 0.5, 2),

@@ -5,7 +5,13 @@ from collections.abc import Callable
 from bench.workloads.consume import consume_cold, consume_raw, consume_tail
 from bench.workloads.latency import latency
 from bench.workloads.memory import memory_connections, memory_load, memory_partitions
-from bench.workloads.produce import produce_100, produce_1000, produce_single
+from bench.workloads.produce import (
+    produce_100,
+    produce_100_large,
+    produce_1000,
+    produce_1000_large,
+    produce_single,
+)
 from bench.workloads.session import Session
 
 Figures = dict[str, float]
@@ -13,6 +19,8 @@ Figures = dict[str, float]
 WORKLOADS: dict[str, Callable[[Session], Figures]] = {
     "produce-1000": produce_1000,
     "produce-100": produce_100,
+    "produce-1000-large": produce_1000_large,
+    "produce-100-large": produce_100_large,
     "produce-single": produce_single,
     "consume-cold": consume_cold,
     "consume-raw": consume_raw,
