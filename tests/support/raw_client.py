@@ -31,9 +31,9 @@ M = TypeVar("M", bound=Message)
 class RawClient:
     """One blocking connection."""
 
-    def __init__(self, bootstrap_servers: str) -> None:
+    def __init__(self, bootstrap_servers: str, timeout_s: float = TIMEOUT_S) -> None:
         host, _, port = bootstrap_servers.split(",")[0].rpartition(":")
-        self.socket = socket.create_connection((host, int(port)), TIMEOUT_S)
+        self.socket = socket.create_connection((host, int(port)), timeout_s)
         self.correlation_id = 0
 
     def __enter__(self) -> RawClient:

@@ -1,0 +1,29 @@
+"""Apache Kafka's nodes from the jars in .cache, for holding our tests' own claims against."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+LIBS = sorted(ROOT.glob(".cache/kafka-4.3*/libs"))
+JAVA = shutil.which("java")
+AVAILABLE = bool(LIBS) and JAVA is not None
+HEAP = "512m"
+TELEMETRY = ROOT / "tests" / "clients" / "java" / "log4j2.properties"
+
+
+class ApacheKafka:
+    """A `Program` of `support.cluster_processes`."""
+
+    def format(self, properties: Path, cluster_id: str) -> list[str]:
+        arguments = ["format", "-c", str(properties), "-t", cluster_id]
+        return self._java("kafka.tools.StorageTool", *arguments)
+
+    def start(self, properties: Path) -> list[str]:
+        return self._java("kafka.Kafka", str(properties))
+
+    def _java(self, *arguments: str) -> list[str]:
+        assert JAVA is not None
+        options = [f"-Xmx{HEAP}", f"-Dlog4j2.configurationFile={TELEMETRY}"]
+        return [JAVA, *options, "-cp", f"{LIBS[0]}/*", *arguments]

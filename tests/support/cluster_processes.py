@@ -1,0 +1,413 @@
+"""A cluster of nodes that are processes of their own: killed, paused, cut off and started again.
+
+Every node is broker and controller. `program` says what runs: Barnabas, or Apache Kafka to hold
+a test's own claims against (`support.apache_kafka`).
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Protocol, TypeVar
+
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.describe_quorum import (
+    DescribeQuorumRequest,
+    DescribeQuorumRequestPartitionData,
+    DescribeQuorumRequestTopicData,
+    DescribeQuorumResponse,
+    DescribeQuorumResponsePartitionData,
+)
+from barnabas.protocol.messages.metadata import MetadataRequest, MetadataResponse
+from support.node_process import free_port, wait_until
+from support.raw_client import RawClient
+
+CLUSTER_ID = "x" * 22
+T = TypeVar("T")
+HEALTHY_TIMEOUT_S = 60
+STOP_TIMEOUT_S = 60
+ANSWER_TIMEOUT_S = 5
+PROPERTIES = {
+    "process.roles": "broker,controller",
+    "controller.listener.names": "CONTROLLER",
+    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+    "group.initial.rebalance.delay.ms": "0",
+    "offsets.topic.num.partitions": "4",
+    "transaction.state.log.num.partitions": "4",
+}
+EAGER = {
+    "broker.heartbeat.interval.ms": "500",
+    "broker.session.timeout.ms": "3000",
+    "controller.quorum.election.timeout.ms": "500",
+    "controller.quorum.election.backoff.max.ms": "500",
+    "controller.quorum.fetch.timeout.ms": "1000",
+    "replica.lag.time.max.ms": "3000",
+}
+"""Time-outs for tests that wait for them, far below the defaults."""
+
+
+class Program(Protocol):
+    """What to run as a node."""
+
+    def format(self, properties: Path, cluster_id: str) -> list[str]:
+        """The command that prepares the directories."""
+        ...
+
+    def start(self, properties: Path) -> list[str]:
+        """The command that becomes the node."""
+        ...
+
+
+class Barnabas:
+    """The `barnabas` command of the environment that runs the tests."""
+
+    def format(self, properties: Path, cluster_id: str) -> list[str]:
+        arguments = ["--config", str(properties), "--cluster-id", cluster_id]
+        return [sys.executable, "-m", "barnabas", "storage", "format", *arguments]
+
+    def start(self, properties: Path) -> list[str]:
+        return [sys.executable, "-m", "barnabas", "start", str(properties)]
+
+
+class Place(Protocol):
+    """Where a node lives: its address, and how a process is started there."""
+
+    host: str
+
+    def command(self, command: list[str]) -> list[str]: ...
+
+
+class Loopback:
+    """The place of nodes that share this machine's addresses."""
+
+    host = "127.0.0.1"
+
+    def command(self, command: list[str]) -> list[str]:
+        return command
+
+
+class ClusterNode:
+    """One node's directory and, while it lives, its process."""
+
+    def __init__(self, node_id: int, directory: Path, place: Place, program: Program) -> None:
+        self.node_id = node_id
+        self.directory = directory
+        self.place = place
+        self.port = free_port()
+        self.controller_port = free_port()
+        self.properties = directory / "server.properties"
+        self.output = directory / "node.out"
+        self.data = directory / "data"
+        self.is_paused = False
+        self._program = program
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def bootstrap_servers(self) -> str:
+        return f"{self.place.host}:{self.port}"
+
+    @property
+    def is_running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    def format(self, settings: dict[str, str]) -> None:
+        """Write the configuration and prepare the directory."""
+        self.directory.mkdir(parents=True)
+        self.properties.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
+        done = subprocess.run(
+            self._program.format(self.properties, CLUSTER_ID),
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+
+    def start(self) -> None:
+        """Start the process; it is not ready when this returns."""
+        assert not self.is_running
+        with self.output.open("ab") as output:
+            self._process = subprocess.Popen(
+                self.place.command(self._program.start(self.properties)),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+            )
+
+    def answers(self) -> bool:
+        """Whether it accepts connections. Fails with its output if it has ended."""
+        assert self.is_running, f"node {self.node_id} ended:\n{self.tail()}"
+        with socket.socket() as probe:
+            probe.settimeout(1)
+            return probe.connect_ex((self.place.host, self.port)) == 0
+
+    def kill(self) -> None:
+        """SIGKILL: nothing is flushed, closed or told. Harmless when it has ended."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+        self.is_paused = False
+
+    def pause(self) -> None:
+        """SIGSTOP: it holds its connections and answers nothing."""
+        os.kill(self.pid, signal.SIGSTOP)
+        self.is_paused = True
+
+    def resume(self) -> None:
+        """SIGCONT: it goes on as if no time had passed."""
+        os.kill(self.pid, signal.SIGCONT)
+        self.is_paused = False
+
+    def terminate(self) -> None:
+        """SIGTERM, without waiting."""
+        if self.is_running:
+            if self.is_paused:
+                self.resume()
+            os.kill(self.pid, signal.SIGTERM)
+
+    def wait(self) -> int:
+        """Wait for its end and return the exit code; 0 for one that was never started."""
+        return 0 if self._process is None else self._process.wait(STOP_TIMEOUT_S)
+
+    def tail(self) -> str:
+        """The end of what it printed."""
+        return self.output.read_text(errors="replace")[-3000:] if self.output.exists() else ""
+
+
+class ClusterProcesses:
+    """A context manager: whatever happens, the processes end."""
+
+    def __init__(
+        self,
+        directory: Path,
+        nodes: int = 3,
+        overrides: dict[str, str] | None = None,
+        *,
+        program: Program | None = None,
+        places: Sequence[Place] = (),
+        racks: bool = True,
+    ) -> None:
+        program = program or Barnabas()
+        places = places or [Loopback()] * nodes
+        self.nodes = {
+            node_id: ClusterNode(node_id, directory / f"node-{node_id}", place, program)
+            for node_id, place in enumerate(places, start=1)
+        }
+        copies = str(min(3, nodes))
+        shared = PROPERTIES | {
+            "controller.quorum.voters": ",".join(
+                f"{node.node_id}@{node.place.host}:{node.controller_port}"
+                for node in self.nodes.values()
+            ),
+            "default.replication.factor": copies,
+            "min.insync.replicas": "2" if nodes > 1 else "1",
+            "offsets.topic.replication.factor": copies,
+            "transaction.state.log.replication.factor": copies,
+            "transaction.state.log.min.isr": "2" if nodes > 1 else "1",
+        }
+        for node in self.nodes.values():
+            host = node.place.host
+            own = {
+                "node.id": str(node.node_id),
+                "listeners": (
+                    f"PLAINTEXT://{host}:{node.port},CONTROLLER://{host}:{node.controller_port}"
+                ),
+                "log.dirs": str(node.data),
+            }
+            if racks:
+                own["broker.rack"] = f"rack-{node.node_id}"
+            node.format(shared | own | (overrides or {}))
+
+    def __enter__(self) -> ClusterProcesses:
+        try:
+            self.start()
+        except BaseException:
+            self.kill(*self.nodes)
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.kill(*self.nodes)
+
+    # Processes
+
+    @property
+    def bootstrap_servers(self) -> str:
+        return ",".join(node.bootstrap_servers for node in self.nodes.values())
+
+    @property
+    def running(self) -> list[ClusterNode]:
+        """The nodes that could answer."""
+        return [node for node in self.nodes.values() if node.is_running and not node.is_paused]
+
+    def start(self, *node_ids: int) -> None:
+        """Start the named nodes, or all, and wait until the cluster is whole again."""
+        for node_id in node_ids or self.nodes:
+            self.nodes[node_id].start()
+        self.wait_until_healthy()
+
+    def kill(self, *node_ids: int) -> None:
+        """SIGKILL to the named nodes, as near to each other as can be."""
+        running = [self.nodes[node_id] for node_id in node_ids if self.nodes[node_id].is_running]
+        for node in running:
+            os.kill(node.pid, signal.SIGKILL)
+        for node in running:
+            node.kill()
+
+    def pause(self, node_id: int) -> None:
+        self.nodes[node_id].pause()
+
+    def resume(self, node_id: int) -> None:
+        self.nodes[node_id].resume()
+
+    def stop(self, *node_ids: int) -> None:
+        """SIGTERM to the named nodes, or all, at once; each ends with success."""
+        nodes = [self.nodes[node_id] for node_id in node_ids or self.nodes]
+        for node in nodes:
+            node.terminate()
+        for node in nodes:
+            # A JVM that was asked to end by a signal says so with its exit code.
+            assert node.wait() in (0, 128 + signal.SIGTERM), node.tail()
+
+    def restart(self, node_id: int) -> None:
+        """A clean end and a new start."""
+        self.stop(node_id)
+        self.start(node_id)
+
+    # What the cluster says of itself
+
+    def create_topic(
+        self,
+        name: str,
+        partitions: int = 3,
+        replication_factor: int = -1,
+        config: dict[str, str] | None = None,
+    ) -> None:
+        """Create a topic and wait until all its replicas are in sync."""
+        admin = AdminClient({"bootstrap.servers": self.bootstrap_servers, "log_level": 0})
+        topic = NewTopic(name, partitions, replication_factor, config=config or {})
+        admin.create_topics([topic], operation_timeout=30)[name].result(60)
+        self.wait_until_healthy()
+
+    def leader_of(self, topic: str, partition: int = 0) -> int:
+        """The leader's node id, or -1 while none is known."""
+        metadata = self._ask_any(_metadata_of)
+        for described in metadata.topics:
+            if described.name == topic:
+                for entry in described.partitions:
+                    if entry.partition_index == partition:
+                        return entry.leader_id
+        return -1
+
+    def in_sync(self, topic: str, partition: int = 0) -> set[int]:
+        """The node ids of the in-sync replicas, as a node that answers knows them."""
+        metadata = self._ask_any(_metadata_of)
+        return {
+            node_id
+            for described in metadata.topics
+            if described.name == topic
+            for entry in described.partitions
+            if entry.partition_index == partition
+            for node_id in entry.isr_nodes
+        }
+
+    def controller(self) -> int:
+        """The node id of the active controller, or -1 while none is known."""
+        return self._ask_any(_quorum_of).leader_id
+
+    def wait_for_leader(self, topic: str, partition: int = 0, *, other_than: int = -1) -> int:
+        """Wait until a node leads the partition that is not `other_than`."""
+        return self._wait_for(lambda: self.leader_of(topic, partition), other_than, "a leader")
+
+    def wait_for_controller(self, *, other_than: int = -1) -> int:
+        """Wait until there is an active controller that is not `other_than`."""
+        return self._wait_for(self.controller, other_than, "an active controller")
+
+    def _wait_for(self, look: Callable[[], int], other_than: int, what: str) -> int:
+        found = -1
+
+        def is_there() -> bool:
+            nonlocal found
+            found = look()
+            return found not in (-1, other_than)
+
+        wait_until(is_there, what, HEALTHY_TIMEOUT_S)
+        return found
+
+    def wait_until_healthy(self, timeout_s: float = HEALTHY_TIMEOUT_S) -> None:
+        """Wait until every node that runs knows all brokers, and all replicas are in sync."""
+        try:
+            wait_until(lambda: not self.ailments(), "a healthy cluster", timeout_s)
+        except AssertionError as error:
+            tails = "".join(f"\n--- {n.node_id}:\n{n.tail()}" for n in self.nodes.values())
+            raise AssertionError(f"{error}: {', '.join(self.ailments())}{tails}") from None
+
+    def ailments(self) -> list[str]:
+        """What is not as it should be while all nodes run; empty for a healthy cluster."""
+        return [ailment for node in self.running for ailment in self._ailments(node)]
+
+    def _ailments(self, node: ClusterNode) -> Iterable[str]:
+        if not node.answers():
+            return [f"node {node.node_id} does not answer"]
+        try:
+            metadata = _metadata_of(node)
+            leader_id = _quorum_of(node).leader_id
+        except (OSError, AssertionError) as error:
+            return [f"node {node.node_id} does not answer: {error}"]
+        ailments = [
+            f"node {node.node_id} sees {described.name}-{entry.partition_index} led by "
+            f"{entry.leader_id}, in sync {entry.isr_nodes}"
+            for described in metadata.topics
+            for entry in described.partitions
+            if entry.leader_id < 0 or len(entry.isr_nodes) < len(entry.replica_nodes)
+        ]
+        seen = {broker.node_id for broker in metadata.brokers}
+        if missing := {other.node_id for other in self.running} - seen:
+            ailments.append(f"node {node.node_id} does not see {sorted(missing)}")
+        if leader_id < 0:
+            ailments.append(f"node {node.node_id} knows no active controller")
+        return ailments
+
+    def _ask_any(self, question: Callable[[ClusterNode], T]) -> T:
+        errors = []
+        for node in self.running:
+            try:
+                return question(node)
+            except (OSError, AssertionError) as error:
+                errors.append(f"{node.node_id}: {error}")
+        raise AssertionError(f"no node answers: {errors}")
+
+
+def _metadata_of(node: ClusterNode) -> MetadataResponse:
+    with RawClient(node.bootstrap_servers, ANSWER_TIMEOUT_S) as raw:
+        return raw.call(MetadataRequest(topics=None), MetadataResponse)
+
+
+def _quorum_of(node: ClusterNode) -> DescribeQuorumResponsePartitionData:
+    """What a node says of the quorum; `leader_id` is -1 where it cannot say."""
+    partition = DescribeQuorumRequestPartitionData(partition_index=0)
+    topic = DescribeQuorumRequestTopicData(topic_name="__cluster_metadata", partitions=[partition])
+    with RawClient(node.bootstrap_servers, ANSWER_TIMEOUT_S) as raw:
+        answer = raw.call(DescribeQuorumRequest(topics=[topic]), DescribeQuorumResponse)
+    if answer.error_code != ErrorCode.NONE or not answer.topics:
+        return DescribeQuorumResponsePartitionData(leader_id=-1)
+    return answer.topics[0].partitions[0]
