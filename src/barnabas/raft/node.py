@@ -11,8 +11,7 @@ at start.
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from typing import Any
 
 from barnabas.base.clock import Clock
 from barnabas.base.disk import Disk
@@ -26,6 +25,7 @@ from barnabas.protocol.messages.raft_records import (
 )
 from barnabas.protocol.records.control import ControlMessage, encode_control_batch
 from barnabas.protocol.records.records import Record, encode_batch
+from barnabas.protocol.schema import Message
 from barnabas.raft.core.machine import (
     AdvanceHighWatermark,
     AnnounceLeader,
@@ -42,14 +42,21 @@ from barnabas.raft.core.machine import (
     Role,
     step,
 )
+from barnabas.raft.interfaces import (
+    Appended,
+    NotLeaderError,
+    RaftListener,
+    RaftTransport,
+    RandomSource,
+)
 from barnabas.raft.quorum_state import (
     ElectionState,
     read_quorum_state,
     write_quorum_state,
 )
-from barnabas.raft.recovery import NEVER_LOGGED, LogBatch, MetadataLogError, Recovered, recover
+from barnabas.raft.recovery import NEVER_LOGGED, MetadataLogError, Recovered, recover
+from barnabas.raft.settings import RaftSettings
 from barnabas.raft.snapshot_files import (
-    Snapshot,
     SnapshotId,
     SnapshotWriter,
     delete_snapshot,
@@ -59,31 +66,6 @@ from barnabas.raft.snapshot_files import (
 from barnabas.raft.voters import Voter, VoterSet
 
 telemetry = logging.getLogger(__name__)
-
-
-class NotLeaderError(Exception):
-    """This replica may not append: it does not lead the quorum (any more)."""
-
-
-class RaftListener(Protocol):
-    """Who applies what the quorum commits."""
-
-    def load_snapshot(self, snapshot_id: SnapshotId, snapshot: Snapshot) -> None:
-        """Start over from a snapshot."""
-
-    def apply(self, batches: list[LogBatch]) -> None:
-        """Apply committed batches that this replica did not append itself as leader."""
-
-    def committed(self, high_watermark: int) -> None:
-        """Everything before `high_watermark` is committed."""
-
-
-@dataclass(frozen=True, slots=True)
-class Appended:
-    """Where appended records stand."""
-
-    base_offset: int
-    last_offset: int
 
 
 class RaftNode:
@@ -100,6 +82,12 @@ class RaftNode:
         static_voters: VoterSet | None,
         listener: RaftListener,
         on_failure: Callable[[Exception], None],
+        random: RandomSource | None = None,
+        cluster_id: str = "",
+        is_controller: bool = True,
+        bootstrap: Sequence[tuple[str, int]] = (),
+        settings: RaftSettings | None = None,
+        transport: RaftTransport | None = None,
     ) -> None:
         self._disk = disk
         self._clock = clock
@@ -192,6 +180,19 @@ class RaftNode:
                 f"the quorum has voters {sorted(voters.by_id)}; this release runs a single voter"
             )
         return voters
+
+    @property
+    def leader_endpoint(self) -> tuple[str, int] | None:
+        """Where the leader's controller listener answers, or None while none is known."""
+        raise NotImplementedError
+
+    async def handle(self, request: Message, version: int) -> Any:
+        """Answer a request of the quorum's RPCs."""
+        raise NotImplementedError
+
+    def resign(self) -> None:
+        """Lead no more: the others elect someone else."""
+        raise NotImplementedError
 
     # -- appending
 

@@ -1,0 +1,38 @@
+"""The quorum's settings: `controller.quorum.*`, all in milliseconds and bytes."""
+
+from dataclasses import dataclass
+
+from barnabas.base.config.node import NodeConfig
+
+
+@dataclass(frozen=True, slots=True)
+class RaftSettings:
+    """Kafka's defaults; source: QuorumConfig."""
+
+    election_timeout_ms: int = 1000
+    """How long to go without a leader, or to gather votes, before the next try."""
+    election_backoff_max_ms: int = 1000
+    fetch_timeout_ms: int = 2000
+    """How long a follower goes without a successful fetch before it looks for another leader."""
+    request_timeout_ms: int = 2000
+    retry_backoff_ms: int = 20
+    fetch_max_wait_ms: int = 500
+    """How long a leader may hold a fetch that finds nothing new (Kafka's constant)."""
+    fetch_max_bytes: int = 1 << 20
+    fetch_snapshot_max_bytes: int = 1 << 20
+    auto_join: bool = False
+    """Whether a controller that is no voter asks to become one (KIP-853)."""
+
+    @classmethod
+    def from_config(cls, config: NodeConfig) -> "RaftSettings":
+        """The settings of a node."""
+        return cls(
+            election_timeout_ms=config.int("controller.quorum.election.timeout.ms"),
+            election_backoff_max_ms=config.int("controller.quorum.election.backoff.max.ms"),
+            fetch_timeout_ms=config.int("controller.quorum.fetch.timeout.ms"),
+            request_timeout_ms=config.int("controller.quorum.request.timeout.ms"),
+            retry_backoff_ms=config.int("controller.quorum.retry.backoff.ms"),
+            fetch_max_bytes=config.int("controller.quorum.fetch.max.bytes"),
+            fetch_snapshot_max_bytes=config.int("controller.quorum.fetch.snapshot.max.bytes"),
+            auto_join=config.bool("controller.quorum.auto.join.enable"),
+        )
