@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from barnabas.base.ids import Uuid
 from barnabas.metadata.features import METADATA_VERSION, MetadataVersion
+from barnabas.metadata.topics_index import IndexSlot, TopicsIndex
 from barnabas.protocol.messages.metadata_records import (
     AccessControlEntryRecord,
     DelegationTokenRecord,
@@ -80,6 +81,20 @@ class TopicsImage:
 
     by_name: Mapping[str, TopicImage] = field(default_factory=dict)
     by_id: Mapping[Uuid, TopicImage] = field(default_factory=dict)
+    _slot: IndexSlot = field(default_factory=IndexSlot, repr=False, compare=False)
+
+    @property
+    def index(self) -> TopicsIndex:
+        """Partitions by broker and state; cheap on the newest image only (topics_index.py)."""
+        index = self._slot.index
+        if index is None:
+            index = self._slot.index = TopicsIndex(self.by_id.values())
+        return index
+
+    def give_index(self) -> TopicsIndex | None:
+        """Part with the index, if there is one: whoever takes it brings it up to date."""
+        index, self._slot.index = self._slot.index, None
+        return index
 
     def partition(self, topic: str, partition: int) -> PartitionImage | None:
         """The partition, or None if topic or partition are unknown."""

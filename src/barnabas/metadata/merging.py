@@ -8,6 +8,7 @@ from barnabas.metadata.image import Endpoint, PartitionImage
 from barnabas.protocol.messages.metadata_records import PartitionChangeRecord
 
 LEADER_UNCHANGED: Final = -2
+RECOVERY_STATE_UNCHANGED: Final = -1
 
 K = TypeVar("K")
 V = TypeVar("V")

@@ -30,6 +30,7 @@ from barnabas.metadata.merging import (
     read_listeners,
     read_ranges,
 )
+from barnabas.metadata.topics_index import IndexSlot
 from barnabas.protocol.messages import metadata_records as messages
 
 
@@ -148,14 +149,23 @@ class ImageDelta:
             return self.base.topics
         by_name = dict(self.base.topics.by_name)
         by_id = dict(self.base.topics.by_id)
+        index = self.base.topics.give_index()
         for topic in self.topics_deleted.values():
             del by_id[topic.id]
             del by_name[topic.name]
+            if index is not None:
+                index.remove(topic)
         for delta in self.topics.values():
             image = delta.image()
             by_id[image.id] = image
             by_name[image.name] = image
-        return TopicsImage(by_name, by_id)
+            if index is None:
+                continue
+            if delta.created:
+                index.add(image)
+            else:
+                index.change(image.id, delta.base, delta.changed)
+        return TopicsImage(by_name, by_id, IndexSlot(index))
 
     def _configs_image(self) -> ConfigsImage:
         if not self.configs:

@@ -11,6 +11,7 @@ from barnabas.metadata.controller.leadership import (
     leader_and_isr_records,
     partition_change,
 )
+from barnabas.metadata.merging import merge_partition_change
 from barnabas.metadata.records import MetadataRecord
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.assign_replicas_to_dirs import (
@@ -78,7 +79,8 @@ def _assign(
     record = change.record()
     if record is not None:
         records.append(record)
+        located = located._replace(partition=merge_partition_change(partition, record.message))
     if directory not in state.image.brokers[broker_id].log_dirs:
         # Chosen just before it failed: nobody can lead from there.
-        records += leader_and_isr_records(state, iter([located]), leaving=broker_id)
+        records += leader_and_isr_records(state, [located], leaving=broker_id)
     return ErrorCode.NONE

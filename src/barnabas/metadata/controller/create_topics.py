@@ -48,7 +48,7 @@ def create_topics(
     """Decide each topic of the request; the topics that can be created are."""
     decision = Decision(CreateTopicsResponse())
     times_named = Counter(topic.name for topic in request.topics)
-    taken = {metric_form(name): name for name in state.image.topics.by_name}
+    taken: dict[str, str] = {}
     views: Views = {}
     for topic in request.topics:
         failure = _check_name(topic.name, times_named[topic.name], taken, state)
@@ -84,7 +84,7 @@ def _check_name(
     reason = invalid_topic_name_reason(name)
     if reason is not None:
         return Failure(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {reason}")
-    other = taken.get(metric_form(name))
+    other = taken.get(metric_form(name)) or state.image.topics.index.name_like(name)
     if other is not None:
         return Failure(
             ErrorCode.INVALID_TOPIC_EXCEPTION,

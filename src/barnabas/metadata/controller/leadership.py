@@ -3,7 +3,7 @@
 Source: Kafka's ReplicationControlManager.generateLeaderAndIsrUpdates.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from barnabas.base.config.definitions import TOPIC_KEYS
@@ -18,10 +18,15 @@ from barnabas.metadata.image import (
     NO_LEADER,
     BrokerImage,
     ConfigResourceType,
+    MetadataImage,
     PartitionImage,
     TopicImage,
 )
 from barnabas.metadata.records import MetadataRecord
+from barnabas.metadata.topics_index import PartitionKey
+
+MIN_ISR = "min.insync.replicas"
+UNCLEAN_ELECTION = "unclean.leader.election.enable"
 
 
 class Located(NamedTuple):
@@ -32,32 +37,69 @@ class Located(NamedTuple):
     partition: PartitionImage
 
 
-def partition_change(
-    state: ControllerState,
-    located: Located,
-    *,
-    is_acceptable_leader: Callable[[int], bool] | None = None,
-) -> PartitionChange:
-    """A change of one partition with the rules of its topic and the level of the cluster."""
-    topic, partition_id, partition = located
-    acceptable = is_acceptable_leader or (lambda replica: is_active(state, replica))
-    directories = dict(zip(partition.replicas, partition.directories, strict=False))
-    unclean = _topic_value(state, topic.name, "unclean.leader.election.enable")
-    min_isr = _topic_value(state, topic.name, "min.insync.replicas")
-    return PartitionChange(
-        topic_id=topic.id,
-        partition_id=partition_id,
-        partition=partition,
-        level=state.image.metadata_version,
-        is_acceptable_leader=lambda replica: (
-            acceptable(replica)
-            and _is_online(state.image.brokers.get(replica), directories.get(replica))
-        ),
-        elr_enabled=state.image.features.get(ELR_VERSION, 0) >= 1,
-        min_isr=min(min_isr, len(partition.replicas)),
-        election=Election.UNCLEAN if unclean else Election.ONLINE,
-        default_directory=lambda replica: default_directories([replica], state.image.brokers)[0],
-    )
+class ChangeRules:
+    """What holds for changes of partitions in one decision: looked up once, not per partition.
+
+    `is_live` says which brokers may lead; without it, those that are active.
+    """
+
+    __slots__ = ("_brokers", "_by_topic", "_elr_enabled", "_is_live", "_level", "_state")
+
+    def __init__(
+        self, state: ControllerState, is_live: Callable[[int], bool] | None = None
+    ) -> None:
+        self._state = state
+        self._brokers = state.image.brokers
+        self._is_live = is_live or (lambda replica: is_active(state, replica))
+        self._level = state.image.metadata_version
+        self._elr_enabled = state.image.features.get(ELR_VERSION, 0) >= 1
+        self._by_topic: dict[str, tuple[bool, int]] = {}
+
+    def change(self, located: Located) -> PartitionChange:
+        """A change of one partition with the rules of its topic and the level of the cluster."""
+        topic, partition_id, partition = located
+        unclean, min_isr = self._topic(topic.name)
+        return PartitionChange(
+            topic_id=topic.id,
+            partition_id=partition_id,
+            partition=partition,
+            level=self._level,
+            is_acceptable_leader=lambda replica: self._may_lead(partition, replica),
+            elr_enabled=self._elr_enabled,
+            min_isr=min_isr,
+            election=Election.UNCLEAN if unclean else Election.ONLINE,
+            default_directory=self._default_directory,
+        )
+
+    def allows_unclean_election(self, topic: str) -> bool:
+        """Whether the topic would rather lose data than wait for who has it."""
+        return self._topic(topic)[0]
+
+    def _topic(self, name: str) -> tuple[bool, int]:
+        known = self._by_topic.get(name)
+        if known is None:
+            known = self._by_topic[name] = (
+                _topic_value(self._state, name, UNCLEAN_ELECTION),
+                _topic_value(self._state, name, MIN_ISR),
+            )
+        return known
+
+    def _may_lead(self, partition: PartitionImage, replica: int) -> bool:
+        if not self._is_live(replica):
+            return False
+        replicas = partition.replicas
+        place = replicas.index(replica) if replica in replicas else len(replicas)
+        directories = partition.directories
+        directory = directories[place] if place < len(directories) else None
+        return _is_online(self._brokers.get(replica), directory)
+
+    def _default_directory(self, replica: int) -> Uuid:
+        return default_directories([replica], self._brokers)[0]
+
+
+def partition_change(state: ControllerState, located: Located) -> PartitionChange:
+    """A change of a single partition."""
+    return ChangeRules(state).change(located)
 
 
 def _topic_value(state: ControllerState, topic: str, name: str) -> Any:
@@ -77,7 +119,7 @@ def is_active(state: ControllerState, broker_id: int) -> bool:
 
 def leader_and_isr_records(
     state: ControllerState,
-    partitions: Iterator[Located],
+    partitions: Iterable[Located],
     *,
     leaving: int = NO_LEADER,
     joining: int = NO_LEADER,
@@ -88,18 +130,17 @@ def leader_and_isr_records(
     `leaving` is fenced or shuts down, `joining` counts as live though the image still shows it
     fenced, `unclean` lost its claim to hold all that was acknowledged.
     """
-
-    def is_acceptable(replica: int) -> bool:
-        if replica in (leaving, unclean):
-            return False
-        return replica == joining or is_active(state, replica)
-
+    live = {broker.id: True for broker in state.image.brokers.values() if broker.is_active}
+    if joining != NO_LEADER:
+        live[joining] = True
+    live.pop(leaving, None)
+    live.pop(unclean, None)
+    rules = ChangeRules(state, live.__contains__)
+    gone = (leaving, unclean)
     records = []
     for located in partitions:
-        change = partition_change(state, located, is_acceptable_leader=is_acceptable)
-        change.isr = tuple(
-            replica for replica in located.partition.isr if replica not in (leaving, unclean)
-        )
+        change = rules.change(located)
+        change.isr = tuple([member for member in located.partition.isr if member not in gone])
         if unclean != NO_LEADER:
             change.unclean_shutdown = (unclean,)
         record = change.record()
@@ -110,44 +151,41 @@ def leader_and_isr_records(
 
 def partitions_with_isr_member(state: ControllerState, broker_id: int) -> Iterator[Located]:
     """The partitions in whose ISR the broker is, those it leads included."""
-    return _select(state, lambda partition: broker_id in partition.isr)
+    return locate(state.image, state.image.topics.index.in_sync(broker_id))
 
 
 def partitions_with_elr_member(state: ControllerState, broker_id: int) -> Iterator[Located]:
     """The partitions that the broker could lead though it left their ISR."""
-    return _select(state, lambda partition: broker_id in partition.elr)
+    return locate(state.image, state.image.topics.index.eligible(broker_id))
 
 
 def partitions_without_leader(state: ControllerState) -> Iterator[Located]:
     """The partitions that wait for a leader."""
-    return _select(state, lambda partition: partition.leader == NO_LEADER)
+    return locate(state.image, state.image.topics.index.leaderless)
 
 
 def partitions_in_directory(
     state: ControllerState, broker_id: int, directory: Uuid
 ) -> Iterator[Located]:
     """The partitions that the broker keeps in one of its log directories."""
-    return _select(state, lambda partition: (broker_id, directory) in _placed(partition))
+    for topic in state.image.topics.by_id.values():
+        for number, partition in topic.partitions.items():
+            placed = zip(partition.replicas, partition.directories, strict=False)
+            if (broker_id, directory) in placed:
+                yield Located(topic, number, partition)
 
 
 def has_leaderships(state: ControllerState, broker_id: int) -> bool:
     """Whether the broker leads any partition."""
-    return any(
-        partition.leader == broker_id
-        for topic in state.image.topics.by_id.values()
-        for partition in topic.partitions.values()
-    )
+    return state.image.topics.index.leadership_count(broker_id) > 0
 
 
-def _placed(partition: PartitionImage) -> Iterator[tuple[int, Uuid]]:
-    return zip(partition.replicas, partition.directories, strict=False)
-
-
-def _select(state: ControllerState, wanted: Callable[[PartitionImage], bool]) -> Iterator[Located]:
-    for topic in state.image.topics.by_id.values():
-        for number, partition in topic.partitions.items():
-            if wanted(partition):
-                yield Located(topic, number, partition)
+def locate(image: MetadataImage, keys: Iterable[PartitionKey]) -> Iterator[Located]:
+    """The partitions that an index of this image names."""
+    by_id = image.topics.by_id
+    for topic_id, number in keys:
+        topic = by_id[topic_id]
+        yield Located(topic, number, topic.partitions[number])
 
 
 def _is_online(broker: BrokerImage | None, directory: Uuid | None) -> bool:

@@ -18,7 +18,7 @@ from barnabas.base.ids import Uuid
 from barnabas.metadata.features import MetadataVersion
 from barnabas.metadata.ids import DIRECTORY_UNASSIGNED
 from barnabas.metadata.image import NO_LEADER, LeaderRecoveryState, PartitionImage
-from barnabas.metadata.merging import LEADER_UNCHANGED
+from barnabas.metadata.merging import LEADER_UNCHANGED, RECOVERY_STATE_UNCHANGED
 from barnabas.metadata.records import MetadataRecord
 from barnabas.protocol.messages.metadata_records import PartitionChangeRecord
 
@@ -45,6 +45,7 @@ class PartitionChange:
     is_acceptable_leader: Callable[[int], bool]
     elr_enabled: bool
     min_isr: int
+    """min.insync.replicas of the topic; no more than there are replicas is ever asked for."""
     election: Election = Election.ONLINE
     isr: tuple[int, ...] | None = None
     replicas: tuple[int, ...] | None = None
@@ -65,14 +66,26 @@ class PartitionChange:
 class _Builder:
     """The targets, refined step by step."""
 
+    __slots__ = (
+        "adding",
+        "change",
+        "elr",
+        "is_unclean",
+        "isr",
+        "partition",
+        "record",
+        "removing",
+        "replicas",
+    )
+
     def __init__(self, change: PartitionChange) -> None:
         partition = change.partition
         self.change = change
         self.partition = partition
-        self.isr = _or_else(change.isr, partition.isr)
-        self.replicas = _or_else(change.replicas, partition.replicas)
-        self.removing = _or_else(change.removing, partition.removing)
-        self.adding = _or_else(change.adding, partition.adding)
+        self.isr = partition.isr if change.isr is None else change.isr
+        self.replicas = partition.replicas if change.replicas is None else change.replicas
+        self.removing = partition.removing if change.removing is None else change.removing
+        self.adding = partition.adding if change.adding is None else change.adding
         self.elr = partition.elr
         self.record = PartitionChangeRecord(
             partition_id=change.partition_id, topic_id=change.topic_id
@@ -80,26 +93,38 @@ class _Builder:
         self.is_unclean = False
 
     def build(self) -> MetadataRecord | None:
-        self._complete_reassignment()
-        self._find_eligible_replicas()
+        if self.removing or self.adding:
+            self._complete_reassignment()
+        if self.change.elr_enabled:
+            self._find_eligible_replicas()
         self._elect()
-        self._keep_epoch_rules()
         self._write_isr()
+        self._keep_epoch_rules()
         self._write_last_known_leader()
         self._write_assignment()
         wanted_state = self.change.leader_recovery_state
         if wanted_state is not None and wanted_state != self.partition.leader_recovery_state:
             self.record.leader_recovery_state = wanted_state
-        if self.record == PartitionChangeRecord(
-            partition_id=self.change.partition_id, topic_id=self.change.topic_id
-        ):
+        if self._is_empty():
             return None
         return MetadataRecord(self.record, self.change.level.partition_record_version)
 
+    def _is_empty(self) -> bool:
+        record = self.record
+        return (
+            record.leader == LEADER_UNCHANGED
+            and record.isr is None
+            and record.replicas is None
+            and record.removing_replicas is None
+            and record.adding_replicas is None
+            and record.leader_recovery_state == RECOVERY_STATE_UNCHANGED
+            and record.directories is None
+            and record.eligible_leader_replicas is None
+            and record.last_known_elr is None
+        )
+
     def _complete_reassignment(self) -> None:
         """Drop the replicas that leave once all that stay are in sync."""
-        if not (self.removing or self.adding):
-            return
         isr = tuple(replica for replica in self.isr if replica not in self.removing)
         replicas = tuple(replica for replica in self.replicas if replica not in self.removing)
         if isr and replicas and set(replicas) <= set(isr):
@@ -107,21 +132,20 @@ class _Builder:
 
     def _find_eligible_replicas(self) -> None:
         """Keep those that leave an ISR below min.insync.replicas, and drop them all above."""
-        if not self.change.elr_enabled:
-            return
-        if len(self.isr) >= self.change.min_isr:
+        if len(self.isr) >= min(self.change.min_isr, len(self.replicas)):
             self.elr = ()
             return
-        candidates = dict.fromkeys((*self.elr, *self.partition.isr))
         self.elr = tuple(
             replica
-            for replica in candidates
-            if replica not in self.isr and replica not in self.change.unclean_shutdown
+            for replica in dict.fromkeys((*self.elr, *self.partition.isr))
+            if replica not in self.isr
+            and replica in self.replicas
+            and replica not in self.change.unclean_shutdown
         )
 
     def _elect(self) -> None:
         leader = self._find_leader()
-        if leader == self.partition.leader:
+        if leader == self.partition.leader and not self.is_unclean:
             return
         if leader in self.elr and not self.is_unclean:
             self.isr = (leader,)
@@ -134,15 +158,20 @@ class _Builder:
 
     def _find_leader(self) -> int:
         current = self.partition.leader
-        first, *others = self.replicas or (NO_LEADER,)
+        eligible = self.isr or self.elr
+        acceptable = self.change.is_acceptable_leader
+        if self.change.election is not Election.PREFERRED and (
+            current in eligible and acceptable(current)
+        ):
+            return current
         if self.change.election is Election.PREFERRED:
+            first, *others = self.replicas
             candidates = [first, current, *others]
         else:
-            candidates = [current, first, *others]
+            candidates = list(self.replicas)
         for replica in candidates:
-            if replica != NO_LEADER and self._is_clean_leader(replica):
+            if replica in eligible and acceptable(replica):
                 return replica
-        acceptable = self.change.is_acceptable_leader
         unclean = []
         if self._may_take_last_known_leader():
             unclean.append(self.partition.last_known_elr[0])
@@ -154,31 +183,14 @@ class _Builder:
                 return replica
         return NO_LEADER
 
-    def _is_clean_leader(self, replica: int) -> bool:
-        eligible = self.isr or self.elr
-        return replica in eligible and self.change.is_acceptable_leader(replica)
-
     def _may_take_last_known_leader(self) -> bool:
         return (
             self.change.elr_enabled
             and not self.isr
             and not self.elr
             and len(self.partition.last_known_elr) == 1
+            and self.partition.last_known_elr[0] in self.replicas
         )
-
-    def _keep_epoch_rules(self) -> None:
-        """Name the leader again where its epoch must rise though it stays.
-
-        Replicas that leave must not go on fetching in the old epoch; and before 3.6-IV0 a
-        shrinking ISR needed it too (KAFKA-15021).
-        """
-        if self.record.leader != LEADER_UNCHANGED:
-            return
-        shrinks = self.change.level.has_leader_epoch_bump_on_isr_shrink and not set(
-            self.partition.isr
-        ) <= set(self.isr)
-        if shrinks or not set(self.partition.replicas) <= set(self.replicas):
-            self.record.leader = self.partition.leader
 
     def _write_isr(self) -> None:
         if self.is_unclean or not self.change.elr_enabled:
@@ -192,6 +204,25 @@ class _Builder:
             and self.isr != self.partition.isr
         ):
             self.record.isr = list(self.isr)
+
+    def _keep_epoch_rules(self) -> None:
+        """Name the leader again where its epoch must rise though it stays.
+
+        Replicas that leave must not go on fetching in the old epoch; and before 3.6-IV0 a
+        shrinking ISR needed it too (KAFKA-15021).
+        """
+        record = self.record
+        if record.leader != LEADER_UNCHANGED:
+            return
+        if (
+            self.replicas is not self.partition.replicas
+            and not set(self.partition.replicas) <= set(self.replicas)
+        ) or (
+            record.isr is not None
+            and self.change.level.has_leader_epoch_bump_on_isr_shrink
+            and not set(self.partition.isr) <= set(record.isr)
+        ):
+            record.leader = self.partition.leader
 
     def _write_last_known_leader(self) -> None:
         if not self.change.elr_enabled:
@@ -208,22 +239,24 @@ class _Builder:
             self.record.last_known_elr = []
 
     def _write_assignment(self) -> None:
-        if self.change.level.has_directories and self.replicas:
-            held = dict(zip(self.partition.replicas, self.partition.directories, strict=False))
+        partition, record = self.partition, self.record
+        replicas_change = self.replicas != partition.replicas
+        if replicas_change:
+            record.replicas = list(self.replicas)
+        if self.removing != partition.removing:
+            record.removing_replicas = list(self.removing)
+        if self.adding != partition.adding:
+            record.adding_replicas = list(self.adding)
+        if self.change.level.has_directories and (
+            replicas_change
+            or self.change.directories
+            or len(partition.directories) != len(partition.replicas)
+        ):
+            held = dict(zip(partition.replicas, partition.directories, strict=False))
             held.update(self.change.directories)
             directories = tuple(
                 held.get(replica) or self.change.default_directory(replica)
                 for replica in self.replicas
             )
-            if directories != self.partition.directories:
-                self.record.directories = list(directories)
-        if self.replicas != self.partition.replicas:
-            self.record.replicas = list(self.replicas)
-        if self.removing != self.partition.removing:
-            self.record.removing_replicas = list(self.removing)
-        if self.adding != self.partition.adding:
-            self.record.adding_replicas = list(self.adding)
-
-
-def _or_else(wanted: tuple[int, ...] | None, current: tuple[int, ...]) -> tuple[int, ...]:
-    return current if wanted is None else wanted
+            if directories != partition.directories:
+                record.directories = list(directories)
