@@ -16,11 +16,19 @@ from barnabas.metadata.controller.create_partitions import create_partitions
 from barnabas.metadata.controller.create_topics import create_topics
 from barnabas.metadata.controller.decision import ControllerState, Decision
 from barnabas.metadata.controller.delete_topics import delete_topics
+from barnabas.metadata.controller.elections import elect_leaders
 from barnabas.metadata.controller.features import update_features
 from barnabas.metadata.controller.producer_ids import allocate_producer_ids
+from barnabas.metadata.controller.reassignment import (
+    alter_partition_reassignments,
+    list_partition_reassignments,
+)
 from barnabas.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest
 from barnabas.protocol.messages.alter_configs import AlterConfigsRequest
 from barnabas.protocol.messages.alter_partition import AlterPartitionRequest
+from barnabas.protocol.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+)
 from barnabas.protocol.messages.assign_replicas_to_dirs import AssignReplicasToDirsRequest
 from barnabas.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
 from barnabas.protocol.messages.broker_registration import BrokerRegistrationRequest
@@ -28,7 +36,11 @@ from barnabas.protocol.messages.controller_registration import ControllerRegistr
 from barnabas.protocol.messages.create_partitions import CreatePartitionsRequest
 from barnabas.protocol.messages.create_topics import CreateTopicsRequest
 from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest
+from barnabas.protocol.messages.elect_leaders import ElectLeadersRequest
 from barnabas.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
+from barnabas.protocol.messages.list_partition_reassignments import (
+    ListPartitionReassignmentsRequest,
+)
 from barnabas.protocol.messages.unregister_broker import UnregisterBrokerRequest
 from barnabas.protocol.messages.update_features import UpdateFeaturesRequest
 
@@ -40,6 +52,9 @@ DECIDE: Final[dict[type, Callable[[ControllerState, Any], Decision[Any]]]] = {
     IncrementalAlterConfigsRequest: incremental_alter_configs,
     AllocateProducerIdsRequest: allocate_producer_ids,
     AlterPartitionRequest: alter_partition,
+    AlterPartitionReassignmentsRequest: alter_partition_reassignments,
+    ListPartitionReassignmentsRequest: list_partition_reassignments,
+    ElectLeadersRequest: elect_leaders,
     AssignReplicasToDirsRequest: assign_replicas_to_dirs,
     BrokerRegistrationRequest: register_broker,
     BrokerHeartbeatRequest: broker_heartbeat,

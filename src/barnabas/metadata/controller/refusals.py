@@ -3,11 +3,13 @@
 from collections.abc import Callable
 from typing import Any, Final
 
+from barnabas.protocol.apis import APIS
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages import (
     allocate_producer_ids,
     alter_configs,
     alter_partition,
+    alter_partition_reassignments,
     assign_replicas_to_dirs,
     broker_heartbeat,
     broker_registration,
@@ -16,7 +18,9 @@ from barnabas.protocol.messages import (
     create_topics,
     delete_topics,
     describe_quorum,
+    elect_leaders,
     incremental_alter_configs,
+    list_partition_reassignments,
     unregister_broker,
     update_features,
 )
@@ -24,7 +28,13 @@ from barnabas.protocol.messages import (
 
 def refuse(request: Any, code: ErrorCode, message: str | None = None) -> Any:
     """The response to `request` that says `code` for each of its parts."""
-    return _REFUSALS[type(request)](request, code, message or code.message)
+    build = _REFUSALS.get(type(request))
+    if build is not None:
+        return build(request, code, message or code.message)
+    response = _RESPONSE_OF[type(request)](error_code=code)
+    if hasattr(response, "error_message"):
+        response.error_message = message or code.message
+    return response
 
 
 def _create_topics(request: create_topics.CreateTopicsRequest, code: int, message: str) -> Any:
@@ -86,6 +96,55 @@ def _alter_configs(request: Any, code: int, message: str) -> Any:
     return response
 
 
+_RESPONSE_OF: Final[dict[type, Callable[..., Any]]] = {
+    api.request: api.response for api in APIS.values()
+}
+"""For requests whose response has one code for all of it."""
+
+
+def _elect_leaders(request: elect_leaders.ElectLeadersRequest, code: int, message: str) -> Any:
+    return elect_leaders.ElectLeadersResponse(
+        error_code=code,
+        replica_election_results=[
+            elect_leaders.ReplicaElectionResult(
+                topic=topic.topic,
+                partition_result=[
+                    elect_leaders.PartitionResult(
+                        partition_id=number, error_code=code, error_message=message
+                    )
+                    for number in topic.partitions
+                ],
+            )
+            for topic in request.topic_partitions or []
+        ],
+    )
+
+
+def _reassignments(
+    request: alter_partition_reassignments.AlterPartitionReassignmentsRequest,
+    code: int,
+    message: str,
+) -> Any:
+    return alter_partition_reassignments.AlterPartitionReassignmentsResponse(
+        error_code=code,
+        error_message=message,
+        responses=[
+            alter_partition_reassignments.ReassignableTopicResponse(
+                name=topic.name,
+                partitions=[
+                    alter_partition_reassignments.ReassignablePartitionResponse(
+                        partition_index=partition.partition_index,
+                        error_code=code,
+                        error_message=message,
+                    )
+                    for partition in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ],
+    )
+
+
 def _with_message(response: type) -> Callable[[Any, int, str], Any]:
     return lambda _, code, message: response(error_code=code, error_message=message)
 
@@ -103,6 +162,11 @@ _REFUSALS: Final[dict[type, Callable[[Any, int, str], Any]]] = {
     allocate_producer_ids.AllocateProducerIdsRequest: _with_code(
         allocate_producer_ids.AllocateProducerIdsResponse
     ),
+    alter_partition_reassignments.AlterPartitionReassignmentsRequest: _reassignments,
+    list_partition_reassignments.ListPartitionReassignmentsRequest: _with_message(
+        list_partition_reassignments.ListPartitionReassignmentsResponse
+    ),
+    elect_leaders.ElectLeadersRequest: _elect_leaders,
     alter_partition.AlterPartitionRequest: _with_code(alter_partition.AlterPartitionResponse),
     assign_replicas_to_dirs.AssignReplicasToDirsRequest: _with_code(
         assign_replicas_to_dirs.AssignReplicasToDirsResponse
