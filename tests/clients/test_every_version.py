@@ -18,6 +18,7 @@ from barnabas.protocol.apis import APIS, ApiKey
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages import (
     alter_configs,
+    alter_partition_reassignments,
     create_partitions,
     create_topics,
     delete_groups,
@@ -28,6 +29,7 @@ from barnabas.protocol.messages import (
     describe_log_dirs,
     describe_quorum,
     describe_topic_partitions,
+    elect_leaders,
     fetch,
     find_coordinator,
     heartbeat,
@@ -38,6 +40,7 @@ from barnabas.protocol.messages import (
     list_config_resources,
     list_groups,
     list_offsets,
+    list_partition_reassignments,
     metadata,
     offset_commit,
     offset_delete,
@@ -49,6 +52,7 @@ from barnabas.protocol.messages import (
 )
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest
 from barnabas.protocol.messages.describe_cluster import DescribeClusterRequest
+from barnabas.protocol.messages.unregister_broker import UnregisterBrokerRequest
 from barnabas.protocol.records.records import Record, encode_batch
 from support.raw_client import RawClient
 
@@ -281,6 +285,25 @@ REQUESTS: dict[ApiKey, Callable[[Setting, int], Any]] = {
     ),
     ApiKey.LIST_CONFIG_RESOURCES: lambda s, v: list_config_resources.ListConfigResourcesRequest(),
     ApiKey.UPDATE_FEATURES: lambda s, v: update_features.UpdateFeaturesRequest(timeout_ms=1000),
+    ApiKey.ELECT_LEADERS: lambda s, v: elect_leaders.ElectLeadersRequest(
+        topic_partitions=[elect_leaders.TopicPartitions(topic=s.topic, partitions=[0])],
+        timeout_ms=1000,
+    ),
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS: lambda s, v: (
+        alter_partition_reassignments.AlterPartitionReassignmentsRequest(
+            timeout_ms=1000,
+            topics=[
+                alter_partition_reassignments.ReassignableTopic(
+                    name=s.topic,
+                    partitions=[alter_partition_reassignments.ReassignablePartition(replicas=None)],
+                )
+            ],
+        )
+    ),
+    ApiKey.LIST_PARTITION_REASSIGNMENTS: lambda s, v: (
+        list_partition_reassignments.ListPartitionReassignmentsRequest(timeout_ms=1000)
+    ),
+    ApiKey.UNREGISTER_BROKER: lambda s, v: UnregisterBrokerRequest(broker_id=4711),
 }
 
 EXPECTED_ERRORS: dict[ApiKey, set[ErrorCode]] = {
@@ -292,6 +315,9 @@ EXPECTED_ERRORS: dict[ApiKey, set[ErrorCode]] = {
     ApiKey.DESCRIBE_GROUPS: {ErrorCode.NONE, ErrorCode.GROUP_ID_NOT_FOUND},
     ApiKey.DELETE_TOPICS: {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION},
     ApiKey.UPDATE_FEATURES: {ErrorCode.INVALID_REQUEST},  # it names no feature
+    ApiKey.ELECT_LEADERS: {ErrorCode.NONE, ErrorCode.ELECTION_NOT_NEEDED},
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS: {ErrorCode.NONE, ErrorCode.NO_REASSIGNMENT_IN_PROGRESS},
+    ApiKey.UNREGISTER_BROKER: {ErrorCode.BROKER_ID_NOT_REGISTERED},
 }
 CASES = [
     (key, version)

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.broker import (
     alter_configs,
+    alter_partition_reassignments,
     api_versions,
     create_partitions,
     create_topics,
@@ -16,6 +17,7 @@ from barnabas.broker import (
     describe_log_dirs,
     describe_quorum,
     describe_topic_partitions,
+    elect_leaders,
     fetch,
     find_coordinator,
     heartbeat,
@@ -26,6 +28,7 @@ from barnabas.broker import (
     list_config_resources,
     list_groups,
     list_offsets,
+    list_partition_reassignments,
     metadata,
     offset_commit,
     offset_delete,
@@ -33,6 +36,7 @@ from barnabas.broker import (
     offset_for_leader_epoch,
     produce,
     sync_group,
+    unregister_broker,
     update_features,
 )
 from barnabas.protocol.apis import ApiKey
@@ -48,6 +52,7 @@ RAW_HANDLERS: "dict[ApiKey, RawHandler]" = {
 
 HANDLERS: "dict[ApiKey, Handler]" = {
     ApiKey.ALTER_CONFIGS: alter_configs.handle,
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS: alter_partition_reassignments.handle,
     ApiKey.API_VERSIONS: api_versions.handle,
     ApiKey.CREATE_PARTITIONS: create_partitions.handle,
     ApiKey.CREATE_TOPICS: create_topics.handle,
@@ -60,6 +65,7 @@ HANDLERS: "dict[ApiKey, Handler]" = {
     ApiKey.DESCRIBE_LOG_DIRS: describe_log_dirs.handle,
     ApiKey.DESCRIBE_QUORUM: describe_quorum.handle,
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: describe_topic_partitions.handle,
+    ApiKey.ELECT_LEADERS: elect_leaders.handle,
     ApiKey.FIND_COORDINATOR: find_coordinator.handle,
     ApiKey.HEARTBEAT: heartbeat.handle,
     ApiKey.INCREMENTAL_ALTER_CONFIGS: incremental_alter_configs.handle,
@@ -69,12 +75,14 @@ HANDLERS: "dict[ApiKey, Handler]" = {
     ApiKey.LIST_CONFIG_RESOURCES: list_config_resources.handle,
     ApiKey.LIST_GROUPS: list_groups.handle,
     ApiKey.LIST_OFFSETS: list_offsets.handle,
+    ApiKey.LIST_PARTITION_REASSIGNMENTS: list_partition_reassignments.handle,
     ApiKey.METADATA: metadata.handle,
     ApiKey.OFFSET_COMMIT: offset_commit.handle,
     ApiKey.OFFSET_DELETE: offset_delete.handle,
     ApiKey.OFFSET_FETCH: offset_fetch.handle,
     ApiKey.OFFSET_FOR_LEADER_EPOCH: offset_for_leader_epoch.handle,
     ApiKey.SYNC_GROUP: sync_group.handle,
+    ApiKey.UNREGISTER_BROKER: unregister_broker.handle,
     ApiKey.UPDATE_FEATURES: update_features.handle,
 }
 """Handlers that get a decoded message and return one, at once or later."""
