@@ -308,9 +308,9 @@ class ClusterProcesses:
         admin.create_topics([topic], operation_timeout=30)[name].result(60)
         self.wait_until_healthy()
 
-    def leader_of(self, topic: str, partition: int = 0) -> int:
-        """The leader's node id, or -1 while none is known."""
-        metadata = self._ask_any(_metadata_of)
+    def leader_of(self, topic: str, partition: int = 0, *, asking: int | None = None) -> int:
+        """The leader's node id, or -1 while none is known; `asking` names who is to be asked."""
+        metadata = self._ask(_metadata_of, asking)
         for described in metadata.topics:
             if described.name == topic:
                 for entry in described.partitions:
@@ -320,7 +320,7 @@ class ClusterProcesses:
 
     def in_sync(self, topic: str, partition: int = 0) -> set[int]:
         """The node ids of the in-sync replicas, as a node that answers knows them."""
-        metadata = self._ask_any(_metadata_of)
+        metadata = self._ask(_metadata_of, None)
         return {
             node_id
             for described in metadata.topics
@@ -330,17 +330,23 @@ class ClusterProcesses:
             for node_id in entry.isr_nodes
         }
 
-    def controller(self) -> int:
+    def controller(self, *, asking: int | None = None) -> int:
         """The node id of the active controller, or -1 while none is known."""
-        return self._ask_any(_quorum_of).leader_id
+        return self._ask(_quorum_of, asking).leader_id
 
-    def wait_for_leader(self, topic: str, partition: int = 0, *, other_than: int = -1) -> int:
+    def wait_for_leader(
+        self, topic: str, partition: int = 0, *, other_than: int = -1, asking: int | None = None
+    ) -> int:
         """Wait until a node leads the partition that is not `other_than`."""
-        return self._wait_for(lambda: self.leader_of(topic, partition), other_than, "a leader")
+        return self._wait_for(
+            lambda: self.leader_of(topic, partition, asking=asking), other_than, "a leader"
+        )
 
-    def wait_for_controller(self, *, other_than: int = -1) -> int:
+    def wait_for_controller(self, *, other_than: int = -1, asking: int | None = None) -> int:
         """Wait until there is an active controller that is not `other_than`."""
-        return self._wait_for(self.controller, other_than, "an active controller")
+        return self._wait_for(
+            lambda: self.controller(asking=asking), other_than, "an active controller"
+        )
 
     def _wait_for(self, look: Callable[[], int], other_than: int, what: str) -> int:
         found = -1
@@ -387,9 +393,10 @@ class ClusterProcesses:
             ailments.append(f"node {node.node_id} knows no active controller")
         return ailments
 
-    def _ask_any(self, question: Callable[[ClusterNode], T]) -> T:
+    def _ask(self, question: Callable[[ClusterNode], T], whom: int | None) -> T:
+        """The first answer of the nodes that run, or that of the named one."""
         errors = []
-        for node in self.running:
+        for node in self.running if whom is None else [self.nodes[whom]]:
             try:
                 return question(node)
             except (OSError, AssertionError) as error:
