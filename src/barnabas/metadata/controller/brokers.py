@@ -95,9 +95,11 @@ def register_broker(
             epoch=existing.epoch,
             fenced=existing.fenced,
             in_controlled_shutdown=existing.in_controlled_shutdown,
+            cordoned_log_dirs=existing.cordoned_log_dirs,
         )
-    elif existing is not None:
-        is_clean = existing.epoch == request.previous_broker_epoch
+    else:
+        # One that was unregistered may yet be in an ISR or ELR, as the last that was.
+        is_clean = existing is not None and existing.epoch == request.previous_broker_epoch
         records += _end_of_incarnation_records(state, request.broker_id, is_clean=is_clean)
     records.append(register_broker_record(broker, state.image.metadata_version))
     return Decision(BrokerRegistrationResponse(broker_epoch=broker.epoch), records)

@@ -17,15 +17,16 @@ from barnabas.metadata.controller.config_rules import (
     config_key,
 )
 from barnabas.metadata.controller.decision import ControllerState, Decision, Failure, R
+from barnabas.metadata.controller.elections import unclean_election_records
+from barnabas.metadata.controller.leadership import MIN_ISR, UNCLEAN_ELECTION
 from barnabas.metadata.features import ELR_VERSION
 from barnabas.metadata.image import ConfigResourceType
 from barnabas.metadata.records import MetadataRecord
+from barnabas.metadata.replay import ImageDelta
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages import alter_configs as legacy
 from barnabas.protocol.messages import incremental_alter_configs as incremental
 from barnabas.protocol.messages.metadata_records import ClearElrRecord, ConfigRecord
-
-MIN_ISR = "min.insync.replicas"
 
 
 class Operation(IntEnum):
@@ -68,6 +69,8 @@ def incremental_alter_configs(
         )
     if request.validate_only:
         decision.records.clear()
+    else:
+        _elect_where_now_allowed(state, decision)
     return decision
 
 
@@ -95,7 +98,27 @@ def alter_configs(
         )
     if request.validate_only:
         decision.records.clear()
+    else:
+        _elect_where_now_allowed(state, decision)
     return decision
+
+
+def _elect_where_now_allowed(state: ControllerState, decision: Decision[R]) -> None:
+    """A topic that may now lose data to have a leader need not wait for one any longer."""
+    if not any(
+        isinstance(record.message, ConfigRecord) and record.message.name == UNCLEAN_ELECTION
+        for record in decision.records
+    ):
+        return
+    delta = ImageDelta(state.image)
+    for record in decision.records:
+        if isinstance(record.message, ConfigRecord):
+            delta.replay(record.message)
+    configs = delta.image(state.image.offset, state.image.epoch).configs
+    elections = unclean_election_records(state, configs)
+    if elections:
+        decision.records += elections
+        decision.is_atomic = False
 
 
 def changed_config_records(

@@ -8,7 +8,9 @@ Source: Kafka's ReplicationControlManager.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from enum import IntEnum
+from itertools import islice
 
 from barnabas.metadata.controller.decision import ControllerState, Decision, Failure
 from barnabas.metadata.controller.leadership import (
@@ -19,7 +21,7 @@ from barnabas.metadata.controller.leadership import (
 )
 from barnabas.metadata.controller.partition_change import Election
 from barnabas.metadata.controller.refusals import refuse
-from barnabas.metadata.image import NO_LEADER
+from barnabas.metadata.image import NO_LEADER, ConfigsImage
 from barnabas.metadata.records import MetadataRecord
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.elect_leaders import (
@@ -137,7 +139,8 @@ def balance_leaders(state: ControllerState) -> Decision[bool] | None:
     image = state.image
     if not state.config.bool("auto.leader.rebalance.enable"):
         return None
-    return _round(state, locate(image, image.topics.index.not_preferred), ElectionType.PREFERRED)
+    not_preferred = locate(image, image.topics.index.not_preferred)
+    return _round(state, not_preferred, ElectionType.PREFERRED)
 
 
 def elect_unclean_leaders(state: ControllerState) -> Decision[bool] | None:
@@ -145,24 +148,38 @@ def elect_unclean_leaders(state: ControllerState) -> Decision[bool] | None:
 
     None if nothing can be done; otherwise the response says whether there is more to do.
     """
+    return _round(state, _may_lose(state), ElectionType.UNCLEAN)
+
+
+def unclean_election_records(state: ControllerState, configs: ConfigsImage) -> list[MetadataRecord]:
+    """The elections that become possible with these configurations in place of the present."""
+    after = replace(state, image=replace(state.image, configs=configs))
+    return _elections(after, _may_lose(after), ElectionType.UNCLEAN)
+
+
+def _may_lose(state: ControllerState) -> Iterator[Located]:
+    """Partitions without a leader that would rather lose data than wait."""
     rules = ChangeRules(state)
-    leaderless = (
-        located
-        for located in partitions_without_leader(state)
-        if rules.allows_unclean_election(located.topic.name)
-    )
-    return _round(state, leaderless, ElectionType.UNCLEAN)
+    for located in partitions_without_leader(state):
+        if rules.allows_unclean_election(located.topic.name):
+            yield located
 
 
 def _round(
     state: ControllerState, partitions: Iterator[Located], kind: ElectionType
 ) -> Decision[bool] | None:
+    records = _elections(state, partitions, kind, ELECTIONS_PER_ROUND_MAX)
+    if not records:
+        return None
+    return Decision(len(records) == ELECTIONS_PER_ROUND_MAX, records, is_atomic=False)
+
+
+def _elections(
+    state: ControllerState,
+    partitions: Iterator[Located],
+    kind: ElectionType,
+    count_max: int | None = None,
+) -> list[MetadataRecord]:
     rules = ChangeRules(state)
-    records: list[MetadataRecord] = []
-    for located in partitions:
-        record = _election(rules, located, kind)
-        if record is not None:
-            records.append(record)
-            if len(records) == ELECTIONS_PER_ROUND_MAX:
-                return Decision(True, records, is_atomic=False)
-    return Decision(False, records, is_atomic=False) if records else None
+    elected = (_election(rules, located, kind) for located in partitions)
+    return list(islice((record for record in elected if record is not None), count_max))
