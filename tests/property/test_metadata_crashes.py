@@ -16,6 +16,7 @@ from barnabas.log.errors import LogDirFailure
 from barnabas.metadata.image import Endpoint
 from barnabas.metadata.node import MetadataNode
 from barnabas.metadata.storage_format import FormatOptions, format_directories
+from barnabas.net.tcp import TcpNetwork
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest
@@ -66,6 +67,7 @@ class World:
             disk=self.disk,
             clock=self.clock,
             random=self.random,
+            network=TcpNetwork(),
             on_failure=lambda error: pytest.fail(f"the metadata log failed: {error}"),
         )
         await node.start()
@@ -139,6 +141,7 @@ async def test_a_failed_write_is_never_answered(operation: str) -> None:
         disk=world.disk,
         clock=world.clock,
         random=world.random,
+        network=TcpNetwork(),
         on_failure=failures.append,
     )
     await node.start()

@@ -1,17 +1,17 @@
 """A node put together: the composition root.
 
-Start, in this order: metadata is loaded (topics' configurations among it), log directories are
-recovered, listeners bound (so that ports are known), the broker registered, partitions and groups
-taken up, and only then is the first connection accepted. Stop goes the other way and ends with
-the clean-shutdown marker.
+Start, in this order: log directories are recovered, listeners bound (so that ports are known), the
+node joins the metadata quorum, its broker is registered, partitions and groups are taken up, and
+only then is the first client accepted. Stop goes the other way and ends with the clean-shutdown
+marker. What only one of the two roles needs is left out where the node does not play it.
 """
 
 import asyncio
 import logging
 import os
-import random
 import socket
 from collections.abc import Coroutine
+from random import Random, SystemRandom
 from typing import Any
 
 from barnabas.app.background import Background
@@ -21,8 +21,10 @@ from barnabas.base.disk import Disk
 from barnabas.base.ids import Uuid
 from barnabas.base.local_disk import LocalDisk
 from barnabas.base.network import Network
+from barnabas.broker.controller_handlers import CONTROLLER_HANDLERS, ControllerServices
 from barnabas.broker.dispatch import Dispatcher
 from barnabas.broker.fetch_sessions import FetchSessionCache
+from barnabas.broker.handlers import HANDLERS, RAW_HANDLERS
 from barnabas.broker.services import BrokerServices
 from barnabas.coordinator.group.service import GroupCoordinator
 from barnabas.coordinator.internal_topic import InternalTopic
@@ -51,42 +53,93 @@ class Node:
         disk: Disk | None = None,
         clock: Clock | None = None,
         network: Network | None = None,
+        random: Random | None = None,
     ) -> None:
         self.config = config
         self._disk = disk if disk is not None else LocalDisk()
         self._clock = clock if clock is not None else SystemClock()
         self._network = network if network is not None else TcpNetwork()
-        self._random = random.SystemRandom()
+        self._random = random if random is not None else SystemRandom()
         self._background = Background(self._clock)
         self._ports: dict[str, int] = {}
         self._tasks: set[asyncio.Future[None]] = set()
         self._is_joined = False
+        self._dispatcher: Dispatcher | None = None
+        self._server: Server | None = None
+        self._controller_dispatcher: Dispatcher | None = None
+        self._controller_server: Server | None = None
         self.failed: asyncio.Event = asyncio.Event()
         """Set when the node cannot go on (its metadata log failed)."""
 
     async def start(self) -> None:
         """Start and serve. Raises what says why it cannot (one line each, see `cli.errors`)."""
         config = self.config
+        roles = config.process_roles
         self._lock_directories()
         self.metadata = MetadataNode(
             config=config,
             disk=self._disk,
             clock=self._clock,
             random=self._random,
+            network=self._network,
             on_failure=self._metadata_failed,
         )
+        self.metadata.open()
+        if "broker" in roles:
+            self._load_logs()
+            self._make_broker()
+        if "controller" in roles:
+            self._make_controller()
+        try:
+            await self._serve()
+        except BaseException:
+            self._close_servers()
+            raise
+
+    async def _serve(self) -> None:
         await self.metadata.start()
+        if self._controller_server is not None:
+            self._controller_server.start()
+        if self._server is not None:
+            await self._join()
+            self._is_joined = True
+            self._server.start()
+            self._schedule()
+
+    def _close_servers(self) -> None:
+        for server in (self._server, self._controller_server):
+            if server is not None:
+                server.close()
+
+    def _load_logs(self) -> None:
+        """Recover the logs, before anything waits for this node."""
+        config = self.config
+        # What was set for single topics is not known yet; `ReplicaManager.load` brings it.
         self.logs = LogManager(
             self._disk,
             config.log_dirs,
             self._clock,
             self._topic_log_config(self.metadata.image, ""),
-            topic_config=lambda topic: self._topic_log_config(self.metadata.image, topic),
+            random=self._random,
             on_directory_offline=self._directory_offline,
             producer_id_expiration_ms=config.int("producer.id.expiration.ms"),
         )
         self.logs.load()
-        self.replicas = ReplicaManager(config.node_id, self.logs, self._topic_log_config)
+
+    def _make_broker(self) -> None:
+        """What serves clients, with its listeners bound."""
+        config = self.config
+        self.replicas = ReplicaManager(
+            config.node_id,
+            self.logs,
+            self._topic_log_config,
+            clock=self._clock,
+            random=self._random,
+            config=config,
+            network=self._network,
+            ask_controller=self.metadata.handle,
+            broker_epoch=lambda: self.metadata.broker_epoch,
+        )
         offsets_topic = InternalTopic(CONSUMER_OFFSETS, self.replicas, self._clock)
         self.groups = GroupCoordinator(config, self._clock, self._random, offsets_topic)
         services = BrokerServices(
@@ -105,13 +158,27 @@ class Node:
             ),
             fetch_max_bytes=config.int("fetch.max.bytes"),
         )
-        self._dispatcher = Dispatcher(services)
+        self._dispatcher = Dispatcher(services, HANDLERS, RAW_HANDLERS)
         self._server = Server(self._network, self._clock, self._dispatcher, self._limits())
-        self._bind()
-        await self._join()
-        self._is_joined = True
-        self._server.start()
-        self._schedule()
+        self._bind(self._server, is_controller=False)
+
+    def _make_controller(self) -> None:
+        """What serves the quorum, brokers and admin tools, with its listeners bound."""
+        services = ControllerServices(
+            clock=self._clock,
+            random=self._random,
+            cluster_id=self.metadata.cluster_id,
+            metadata=self.metadata,
+        )
+        self._controller_dispatcher = Dispatcher(services, CONTROLLER_HANDLERS, {})
+        self._controller_server = Server(
+            self._network,
+            self._clock,
+            self._controller_dispatcher,
+            self._limits(),
+            requests_overlap=True,
+        )
+        self._bind(self._controller_server, is_controller=True)
 
     def _lock_directories(self) -> None:
         """See that no other node uses the directories. Raises DirectoryInUseError."""
@@ -137,11 +204,11 @@ class Node:
             idle_max_ms=config.long("connections.max.idle.ms"),
         )
 
-    def _bind(self) -> None:
-        """Bind the broker's listeners; controller listeners serve no clients yet."""
+    def _bind(self, server: Server, *, is_controller: bool) -> None:
+        """Bind the listeners of one role."""
         for listener in self.config.listeners:
-            if listener.name not in self.config.controller_listener_names:
-                port = self._server.listen(listener.name, listener.host, listener.port)
+            if (listener.name in self.config.controller_listener_names) == is_controller:
+                port = server.listen(listener.name, listener.host, listener.port)
                 self._ports[listener.name] = port
 
     async def _join(self) -> None:
@@ -150,6 +217,7 @@ class Node:
             self.advertised_endpoints(), previous_broker_epoch=self._clean_broker_epoch()
         )
         self.replicas.load(self.metadata.image)
+        self.replicas.start()
         if len(self.logs.log_dirs) > 1:
             await self._say_directories(self.metadata.image)
         self.metadata.add_listener(self._image_changed)
@@ -268,17 +336,24 @@ class Node:
         self.failed.set()
 
     async def stop(self) -> None:
-        """Refuse new work, finish what is under way, flush and close."""
+        """Give leaderships away, refuse new work, finish what is under way, flush and close."""
         self._background.close()
-        self._server.close_listeners()
         if self._tasks:
             await asyncio.wait(self._tasks)
-        await self.metadata.controlled_shutdown()
-        self._server.close()
-        await self._dispatcher.close()
-        await self.groups.close()
-        await self.replicas.close()
+        if self._is_joined:
+            await self.metadata.controlled_shutdown()
+        if self._server is not None and self._dispatcher is not None:
+            self._server.close()
+            await self._dispatcher.close()
+            await self.groups.close()
+            await self.replicas.close()
+        if self._controller_server is not None:
+            self._controller_server.close_listeners()
         await self.metadata.stop()
-        self.logs.shutdown(self.metadata.broker_epoch)
+        if self._controller_server is not None and self._controller_dispatcher is not None:
+            self._controller_server.close()
+            await self._controller_dispatcher.close()
+        if self._server is not None:
+            self.logs.shutdown(self.metadata.broker_epoch)
         if isinstance(self._disk, LocalDisk):
             self._disk.close()

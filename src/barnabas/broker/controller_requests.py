@@ -16,5 +16,8 @@ async def ask_controller(
     """
     deadline_ms = timeout_ms if timeout_ms is not None and timeout_ms > 0 else None
     return await services.metadata.handle(
-        request, principal=context.principal, deadline_ms=deadline_ms
+        request,
+        principal=context.principal,
+        client_address=context.client_host,
+        deadline_ms=deadline_ms,
     )

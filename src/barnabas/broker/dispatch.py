@@ -9,7 +9,7 @@ ApiVersions answers an unknown version, with what is served (KIP-35).
 import asyncio
 import logging
 import struct
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,9 +17,7 @@ from barnabas.base.network import Part
 from barnabas.broker import api_versions, produce
 from barnabas.broker.client_state import ClientState
 from barnabas.broker.context import RequestContext
-from barnabas.broker.handlers import HANDLERS, RAW_HANDLERS
 from barnabas.broker.responses import frame_response
-from barnabas.broker.services import BrokerServices
 from barnabas.net.connection import Connection, Reply
 from barnabas.protocol.apis import APIS, Api, ApiKey
 from barnabas.protocol.codec import decode_at, encode_parts
@@ -28,8 +26,8 @@ from barnabas.protocol.frames import decode_request_header
 
 _PREFIX = struct.Struct(">hhih")
 
-RawHandler = Callable[[BrokerServices, RequestContext, bytearray, int], "Sequence[Part] | Reply"]
-Handler = Callable[[BrokerServices, RequestContext, Any], "Any | Awaitable[Any]"]
+RawHandler = Callable[[Any, RequestContext, bytearray, int], "Sequence[Part] | Reply"]
+Handler = Callable[[Any, RequestContext, Any], "Any | Awaitable[Any]"]
 
 telemetry = logging.getLogger(__name__)
 
@@ -47,11 +45,20 @@ class Route:
 
 
 class Dispatcher:
-    """The broker's `net.connection.Service`."""
+    """A listener's `net.connection.Service`: the broker's, or the controller's."""
 
-    def __init__(self, services: BrokerServices) -> None:
+    def __init__(
+        self,
+        services: Any,
+        handlers: Mapping[ApiKey, Handler],
+        raw_handlers: Mapping[ApiKey, RawHandler],
+    ) -> None:
+        """`services` is what the handlers take; it is told which APIs are served."""
         self._services = services
-        self._routes = {key: _route(key) for key in (*HANDLERS, *RAW_HANDLERS)}
+        self._routes = {
+            key: _route(key, handlers.get(key), raw_handlers.get(key))
+            for key in (*handlers, *raw_handlers)
+        }
         services.served_apis.update(self._routes)
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -124,12 +131,12 @@ class Dispatcher:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def _route(key: ApiKey) -> Route:
+def _route(key: ApiKey, handler: Handler | None, raw_handler: RawHandler | None) -> Route:
     api = APIS[key]
     return Route(
         api,
-        HANDLERS.get(key),
-        RAW_HANDLERS.get(key),
+        handler,
+        raw_handler,
         api.min_version,
         api_versions.max_served_version(api),
         api.flexible_from if api.flexible_from is not None else 2**15,

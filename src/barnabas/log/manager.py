@@ -9,7 +9,7 @@ Source: Kafka's LogManager; KIP-112, 113, 858.
 import asyncio
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from uuid import uuid4
+from random import Random, SystemRandom
 
 from barnabas.base.clock import Clock
 from barnabas.base.config.properties import parse_properties
@@ -59,10 +59,14 @@ class LogManager:
         topic_config: Callable[[str], LogConfig] | None = None,
         on_directory_offline: Callable[[str], None] | None = None,
         producer_id_expiration_ms: int = PRODUCER_ID_EXPIRATION_MS_DEFAULT,
+        random: Random | None = None,
         open_files_max: int | None = None,
         tail_bytes_max: int = TOTAL_BYTES_MAX_DEFAULT,
     ) -> None:
-        """`topic_config` gives the configuration of logs that `load` finds, by topic."""
+        """`topic_config` gives the configuration of logs that `load` finds, by topic.
+
+        `random` names what is to be deleted.
+        """
         self.log_dirs = list(log_dirs)
         self.on_directory_offline = on_directory_offline
         self.directory_ids: dict[str, Uuid] = {}
@@ -73,6 +77,7 @@ class LogManager:
         self._topic_config = topic_config
         self._disk = disk
         self._clock = clock
+        self._random = random if random is not None else SystemRandom()
         self._producer_id_expiration_ms = producer_id_expiration_ms
         self._logs: dict[TopicPartition, PartitionLog] = {}
         self._flushes: set[asyncio.Task[None]] = set()
@@ -257,7 +262,8 @@ class LogManager:
         directory.is_checkpoint_stale = True
         log.close(clean=False)
         directory.check_online()
-        name = marked_directory_name(topic_partition, uuid4().hex, DELETE_DIR_SUFFIX)
+        unique = f"{self._random.getrandbits(128):032x}"
+        name = marked_directory_name(topic_partition, unique, DELETE_DIR_SUFFIX)
         try:
             self._disk.rename(log.directory, f"{directory.path}/{name}")
         except OSError as error:

@@ -48,6 +48,13 @@ class ImageLoader:
         """Where the open transaction began, or -1."""
         self._delta = ImageDelta(image)
 
+    def copy(self) -> "ImageLoader":
+        """The loader as it is now, for as long as this one's open transaction gets no records."""
+        other = ImageLoader(self.image)
+        other.transaction_offset = self.transaction_offset
+        other._delta = self._delta
+        return other
+
     def feed(self, batches: Iterable[RecordBatch]) -> list[Published]:
         """Replay batches; returns the images they lead to, oldest first.
 

@@ -58,6 +58,15 @@ def static_voters(config: NodeConfig) -> VoterSet | None:
     return parse_static_voters(entries, config.controller_listener_names[0])
 
 
+def bootstrap_servers(config: NodeConfig) -> list[tuple[str, int]]:
+    """Where a node that knows no leader may ask: `controller.quorum.bootstrap.servers`."""
+    servers = []
+    for entry in config.list("controller.quorum.bootstrap.servers"):
+        host, _, port = entry.strip().rpartition(":")
+        servers.append((host.strip("[]"), int(port)))
+    return servers
+
+
 def open_metadata_log(disk: Disk, clock: Clock, config: NodeConfig, directory: str) -> PartitionLog:
     """Open `__cluster_metadata-0` below `directory`, or begin it.
 

@@ -1,62 +1,64 @@
-"""The metadata of a running node: its log, its image, and the controller that changes it.
+"""The metadata of a running node: its replica of the log, its image, and a way to the controller.
 
-A request is decided against an image that includes what is appended but not committed; its
-records go to the log, are replayed at once into that image, and when the quorum has committed
-them, listeners get the change and then the requester its response. Decisions do not wait for
-each other's fsync: those that are taken while one is under way share the next.
+Every node keeps the metadata log, as a voter of the quorum or as an observer, and applies what is
+committed to its image. Requests that change metadata go to the active controller, wherever that
+is: `handle` decides them here while this node leads the quorum, and passes them on otherwise.
 """
 
 import asyncio
+import logging
 from collections.abc import Callable, Mapping, Sequence
-from itertools import islice
 from typing import Any
 
 from barnabas.base.clock import Clock
 from barnabas.base.config.node import NodeConfig
 from barnabas.base.disk import Disk
 from barnabas.base.ids import Uuid
+from barnabas.base.network import Network
+from barnabas.metadata.active_controller import ActiveController
 from barnabas.metadata.bootstrap import read_bootstrap
-from barnabas.metadata.controller.activation import activation_records
-from barnabas.metadata.controller.decision import ControllerState
-from barnabas.metadata.controller.handlers import DECIDE
+from barnabas.metadata.broker_lifecycle import BrokerLifecycle, RegistrationError
 from barnabas.metadata.controller.refusals import refuse
-from barnabas.metadata.describe_quorum import describe_quorum
+from barnabas.metadata.controller_channel import ANONYMOUS, QUORUM_REQUESTS, ControllerChannel
 from barnabas.metadata.directories import NodeDirectories, load_directories
 from barnabas.metadata.effective_config import EffectiveConfig
 from barnabas.metadata.features import KRAFT_VERSION, check_finalized
 from barnabas.metadata.ids import RandomSource, random_uuid
 from barnabas.metadata.image import Endpoint, MetadataImage
-from barnabas.metadata.loader import RecordBatch
 from barnabas.metadata.metadata_log import (
+    bootstrap_servers,
     controller_endpoints,
     local_voter,
     open_metadata_log,
     static_voters,
 )
+from barnabas.metadata.peers import ControllerPeers
 from barnabas.metadata.publisher import ImageListener, ImagePublisher
-from barnabas.metadata.records import MetadataRecord, encode_record
 from barnabas.metadata.registration import (
-    broker_registration,
     controller_registration,
+    directory_assignment,
     recovery_report,
 )
 from barnabas.metadata.snapshotter import Snapshotter
 from barnabas.metadata.storage_format import metadata_directory
+from barnabas.protocol.apis import APIS
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest
-from barnabas.protocol.messages.assign_replicas_to_dirs import (
-    AssignReplicasToDirsRequest,
-    AssignReplicasToDirsRequestDirectoryData,
-    AssignReplicasToDirsRequestPartitionData,
-    AssignReplicasToDirsRequestTopicData,
-)
-from barnabas.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
-from barnabas.protocol.messages.describe_quorum import DescribeQuorumRequest
-from barnabas.raft.node import NotLeaderError, RaftNode
+from barnabas.protocol.schema import Message
+from barnabas.raft.interfaces import NotLeaderError
+from barnabas.raft.node import RaftNode
+from barnabas.raft.recovery import LogBatch
+from barnabas.raft.settings import RaftSettings
+from barnabas.raft.snapshot_files import Snapshot, SnapshotId
 
-RECORDS_PER_BATCH_MAX = 10_000
-"""A decision that need not be atomic is appended in batches of this size."""
-ANONYMOUS = "User:ANONYMOUS"
+__all__ = ["ANONYMOUS", "MetadataNode", "RegistrationError"]
+
+FORWARD_TIMEOUT_MS = 60_000
+"""How long a request that sets no time of its own looks for a controller, as in Kafka."""
+REGISTRATION_RETRY_MS = 500
+_API_OF = {api.request: api for api in APIS.values()}
+
+telemetry = logging.getLogger(__name__)
 
 
 class MetadataNode:
@@ -69,6 +71,7 @@ class MetadataNode:
         disk: Disk,
         clock: Clock,
         random: RandomSource,
+        network: Network,
         on_failure: Callable[[Exception], None],
     ) -> None:
         """`on_failure` is called once if the metadata log fails: the node must then end."""
@@ -78,15 +81,20 @@ class MetadataNode:
         self._disk = disk
         self._clock = clock
         self._random = random
+        self._network = network
         self._on_failure = on_failure
-        self._incarnation_id = random_uuid(random)
+        self.incarnation_id = random_uuid(random)
         self._publisher = ImagePublisher("")
         self._raft: RaftNode | None = None
+        self._controller: ActiveController | None = None
+        self._channel: ControllerChannel | None = None
+        self._lifecycle: BrokerLifecycle | None = None
         self._directories: NodeDirectories | None = None
         self._snapshotter: Snapshotter | None = None
         self._producer_ids: range = range(0)
         self._producer_id_lock = asyncio.Lock()
-        self._broker_epoch = -1
+        self._conditions: list[tuple[Callable[[MetadataImage], bool], asyncio.Future[None]]] = []
+        self._registering: asyncio.Task[None] | None = None
 
     # -- what this node knows
 
@@ -98,7 +106,7 @@ class MetadataNode:
     @property
     def directories(self) -> NodeDirectories:
         """The node's log directories and their ids."""
-        assert self._directories is not None, "the metadata was not started"
+        assert self._directories is not None, "the metadata was not opened"
         return self._directories
 
     @property
@@ -113,6 +121,17 @@ class MetadataNode:
         return self._raft
 
     @property
+    def controller(self) -> ActiveController | None:
+        """This node's controller, active or not; None on a node without that role."""
+        return self._controller
+
+    @property
+    def lifecycle(self) -> BrokerLifecycle:
+        """This broker as the controller sees it."""
+        assert self._lifecycle is not None, "the metadata was not started"
+        return self._lifecycle
+
+    @property
     def controller_id(self) -> int:
         """The active controller, or -1."""
         return self.raft.leader_id
@@ -120,7 +139,7 @@ class MetadataNode:
     @property
     def broker_epoch(self) -> int:
         """The epoch of this broker's registration, or -1."""
-        return self._broker_epoch
+        return -1 if self._lifecycle is None else self._lifecycle.epoch
 
     @property
     def finalized_features(self) -> dict[str, int]:
@@ -134,52 +153,152 @@ class MetadataNode:
         """Have `listener(delta, image)` called with each committed change from now on."""
         self._publisher.add_listener(listener)
 
+    async def wait_for(self, condition: Callable[[MetadataImage], bool]) -> None:
+        """Return once the committed image fulfils `condition`."""
+        if not condition(self.image):
+            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._conditions.append((condition, waiter))
+            await waiter
+
+    def _published(self) -> None:
+        if not self._conditions:
+            return
+        left = []
+        for condition, waiter in self._conditions:
+            if waiter.done():
+                continue
+            if condition(self.image):
+                waiter.set_result(None)
+            else:
+                left.append((condition, waiter))
+        self._conditions = left
+
     # -- life
 
-    async def start(self) -> None:
-        """Load the metadata log, become active controller, and register as one.
+    def open(self) -> None:
+        """Read whose directories these are; `start` does it where it was not done before.
 
-        Raises MetaPropertiesError, MetadataLogError, BootstrapError, UnsupportedFeatureError or
-        DecodeError where the directories cannot be used, saying why, and OSError.
+        Raises MetaPropertiesError where they cannot be used, saying why, and OSError.
         """
         self._directories = load_directories(self._disk, self._config, self._random)
+
+    async def start(self) -> None:
+        """Load the metadata log and take part in its quorum.
+
+        A sole voter is the active controller when this returns. Raises MetadataLogError,
+        BootstrapError, UnsupportedFeatureError or DecodeError where the log cannot be used,
+        saying why, and OSError.
+        """
+        if self._directories is None:
+            self.open()
         directory = metadata_directory(self._config)
-        self._publisher = ImagePublisher(self._directories.cluster_id)
+        self._publisher = ImagePublisher(self.cluster_id)
+        self._publisher.add_listener(lambda *_: self._published())
         log = open_metadata_log(self._disk, self._clock, self._config, directory)
-        self._raft = RaftNode(
+        client_id = f"node-{self._config.node_id}"
+        self._peers = ControllerPeers(self._network, self._clock, client_id)
+        is_controller = "controller" in self._config.process_roles
+        raft = self._raft = RaftNode(
             disk=self._disk,
             clock=self._clock,
+            random=self._random,
             log=log,
             directory=log.directory,
-            local=local_voter(self._config, self._directories.ids[directory]),
+            cluster_id=self.cluster_id,
+            local=local_voter(self._config, self.directories.ids[directory]),
+            is_controller=is_controller,
             static_voters=static_voters(self._config),
-            listener=self._publisher,
+            bootstrap=bootstrap_servers(self._config),
+            settings=RaftSettings.from_config(self._config),
+            transport=self._peers,
+            listener=self,
             on_failure=self._on_failure,
         )
-        await self._raft.start()
+        if is_controller:
+            self._controller = ActiveController(
+                config=self._config,
+                effective=self.effective,
+                raft=raft,
+                publisher=self._publisher,
+                bootstrap=lambda: read_bootstrap(self._disk, directory),
+                clock=self._clock,
+                random=self._random,
+                network=self._network,
+                on_appended=self._note_appended,
+                on_failure=self._on_failure,
+            )
+        self._channel = ControllerChannel(self._config, self._clock, raft, self._peers)
+        if "broker" in self._config.process_roles:
+            self._lifecycle = BrokerLifecycle(
+                config=self._config,
+                clock=self._clock,
+                controller=self,
+                cluster_id=self.cluster_id,
+                incarnation_id=self.incarnation_id,
+                log_dirs=self._log_dirs(),
+                image=lambda: self.image,
+                wait_for=self.wait_for,
+            )
+        await raft.start()
+        if raft.is_leader and self._controller is not None and not self._controller.is_active:
+            self.leader_changed(raft.leader_id, raft.epoch)
         check_finalized(self.image.features)
         self._snapshotter = Snapshotter(
-            self._raft, self._publisher, self._clock, self._config, self._publisher.loaded_bytes
+            raft, self._publisher, self._clock, self._config, self._publisher.loaded_bytes
         )
-        await self._activate(directory)
+        self._publisher.on_applied = self._note_appended
+        if self._controller is not None:
+            if self._controller.is_active:
+                await raft.wait_committed(raft.log_end_offset - 1)
+            self._registering = asyncio.ensure_future(self._register_controller())
+            if self._controller.is_active:
+                await self._registering
 
-    async def _activate(self, directory: str) -> None:
-        """Write what a new controller must, and say who it is."""
-        records = activation_records(
-            self._state(),
-            read_bootstrap(self._disk, directory),
-            self._publisher.transaction_offset,
+    def _note_appended(self, size_bytes: int) -> None:
+        if self._snapshotter is not None:
+            self._snapshotter.appended(size_bytes)
+
+    # -- RaftListener
+
+    def load_snapshot(self, snapshot_id: SnapshotId, snapshot: Snapshot) -> None:
+        self._publisher.load_snapshot(snapshot_id, snapshot)
+
+    def apply(self, batches: list[LogBatch]) -> None:
+        self._publisher.apply(batches)
+
+    def committed(self, high_watermark: int) -> None:
+        self._publisher.committed(high_watermark)
+
+    def leader_changed(self, leader_id: int, epoch: int) -> None:
+        controller = self._controller
+        if controller is not None:
+            if leader_id == self._config.node_id:
+                controller.activate()
+            else:
+                controller.deactivate()
+        if self._channel is not None:
+            self._channel.leader_changed()
+
+    async def _register_controller(self) -> None:
+        """Say who this controller is and what it can run (KIP-919)."""
+        await self.wait_for(lambda image: not image.is_empty)
+        if not self.image.metadata_version.has_controller_registration:
+            return
+        request = controller_registration(
+            controller_id=self._config.node_id,
+            incarnation_id=self.incarnation_id,
+            listeners=controller_endpoints(self._config),
         )
-        if records:
-            await self.raft.wait_committed(self._append(records))
-        if self.image.metadata_version.has_controller_registration:
-            request = controller_registration(
-                controller_id=self._config.node_id,
-                incarnation_id=self._incarnation_id,
-                listeners=controller_endpoints(self._config),
-            )
+        while True:
             response = await self.handle(request)
-            assert response.error_code == ErrorCode.NONE, response
+            if response.error_code == ErrorCode.NONE:
+                return
+            name = ErrorCode.of(response.error_code).name
+            telemetry.error("this controller cannot be registered: %s", name)
+            if response.error_code != ErrorCode.REQUEST_TIMED_OUT:
+                return
+
+    # -- the broker's own requests
 
     async def register_broker(
         self, listeners: Mapping[str, Endpoint], *, previous_broker_epoch: int = -1
@@ -190,27 +309,12 @@ class MetadataNode:
         incarnation if it ended cleanly (its `.kafka_cleanshutdown` says so); otherwise what it
         was in sync with no longer counts (KIP-966). Raises RegistrationError.
         """
-        response = await self.handle(
-            broker_registration(
-                broker_id=self._config.node_id,
-                cluster_id=self.cluster_id,
-                incarnation_id=self._incarnation_id,
-                listeners=listeners,
-                rack=self._config.string_or_none("broker.rack"),
-                log_dirs=self._log_dirs(),
-                previous_broker_epoch=previous_broker_epoch,
-            )
-        )
-        if response.error_code != ErrorCode.NONE:
-            raise RegistrationError(ErrorCode.of(response.error_code))
-        self._broker_epoch = response.broker_epoch
-        return self._broker_epoch
+        return await self.lifecycle.register(listeners, previous_broker_epoch)
 
     async def unfence_broker(self) -> None:
         """Let this broker take part: it joins ISRs and leads what it can."""
-        await self._heartbeat()
-        assert not self.image.brokers[self._config.node_id].fenced
-        report = recovery_report(self.image, self._config.node_id, self._broker_epoch)
+        await self.lifecycle.unfence()
+        report = recovery_report(self.image, self._config.node_id, self.broker_epoch)
         if report is not None:
             await self.handle(report)
 
@@ -219,15 +323,12 @@ class MetadataNode:
 
         After it no partition is led here. Harmless when the broker was never registered.
         """
-        if self._broker_epoch < 0:
-            return
-        response = await self._heartbeat(want_shut_down=True)
-        if not response.should_shut_down:
-            response = await self._heartbeat(want_shut_down=True)
+        if self._lifecycle is not None:
+            await self._lifecycle.shut_down()
 
     async def directories_failed(self, directory_ids: list[Uuid]) -> None:
         """Tell the controller that log directories of this broker went offline."""
-        await self._heartbeat(offline_log_dirs=directory_ids)
+        await self.lifecycle.directories_failed(directory_ids)
 
     async def assign_directories(self, placed: Mapping[Uuid, Mapping[Uuid, Sequence[int]]]) -> None:
         """Tell the controller which directory holds which replicas of this broker.
@@ -235,83 +336,12 @@ class MetadataNode:
         `placed` has partitions by topic id by directory id. Only a broker with several
         directories need say so; with one it is known.
         """
-        await self.handle(
-            AssignReplicasToDirsRequest(
-                broker_id=self._config.node_id,
-                broker_epoch=self._broker_epoch,
-                directories=[
-                    AssignReplicasToDirsRequestDirectoryData(
-                        id=directory,
-                        topics=[
-                            AssignReplicasToDirsRequestTopicData(
-                                topic_id=topic_id,
-                                partitions=[
-                                    AssignReplicasToDirsRequestPartitionData(partition_index=index)
-                                    for index in indexes
-                                ],
-                            )
-                            for topic_id, indexes in topics.items()
-                        ],
-                    )
-                    for directory, topics in placed.items()
-                ],
-            )
-        )
-
-    async def _heartbeat(
-        self, *, want_shut_down: bool = False, offline_log_dirs: list[Uuid] | None = None
-    ) -> Any:
-        return await self.handle(
-            BrokerHeartbeatRequest(
-                broker_id=self._config.node_id,
-                broker_epoch=self._broker_epoch,
-                current_metadata_offset=self.image.offset,
-                want_fence=False,
-                want_shut_down=want_shut_down,
-                offline_log_dirs=offline_log_dirs or [],
-                cordoned_log_dirs=[],
-            )
-        )
+        await self.handle(directory_assignment(self._config.node_id, self.broker_epoch, placed))
 
     def _log_dirs(self) -> list[Uuid]:
         """The ids of the directories that hold partitions (a metadata.log.dir may not)."""
         ids = self.directories.ids
         return [ids[path] for path in dict.fromkeys(self._config.log_dirs) if path in ids]
-
-    async def stop(self) -> None:
-        """Finish what is under way and close the metadata log."""
-        if self._snapshotter is not None:
-            await self._snapshotter.stop()
-        if self._raft is not None:
-            await self._raft.stop()
-
-    # -- requests
-
-    async def handle(
-        self, request: Any, *, principal: str = ANONYMOUS, deadline_ms: int | None = None
-    ) -> Any:
-        """Decide a controller request and return its response once it is committed.
-
-        `deadline_ms` is how long the requester waits: a response that says REQUEST_TIMED_OUT
-        then may be for a change that still happens, as in Kafka. A node that is not the active
-        controller answers NOT_CONTROLLER. Raises the failure of the metadata log.
-        """
-        if isinstance(request, DescribeQuorumRequest):
-            return describe_quorum(self.raft, request, self._clock.now_ms())
-        try:
-            decision = DECIDE[type(request)](self._state(), request)
-            if decision.records:
-                last_offset = self._append(decision.records, is_atomic=decision.is_atomic)
-            else:
-                # What it was decided on may itself be uncommitted.
-                last_offset = self.raft.log_end_offset - 1
-            async with asyncio.timeout(None if deadline_ms is None else deadline_ms / 1000):
-                await self.raft.wait_committed(last_offset)
-        except NotLeaderError:
-            return refuse(request, ErrorCode.NOT_CONTROLLER)
-        except TimeoutError:
-            return refuse(request, ErrorCode.REQUEST_TIMED_OUT)
-        return decision.response
 
     async def allocate_producer_id(self) -> int:
         """A producer id that was never given before. Raises RegistrationError if there is none."""
@@ -319,7 +349,7 @@ class MetadataNode:
             if not self._producer_ids:
                 response = await self.handle(
                     AllocateProducerIdsRequest(
-                        broker_id=self._config.node_id, broker_epoch=self._broker_epoch
+                        broker_id=self._config.node_id, broker_epoch=self.broker_epoch
                     )
                 )
                 if response.error_code != ErrorCode.NONE:
@@ -330,35 +360,65 @@ class MetadataNode:
             self._producer_ids = self._producer_ids[1:]
             return producer_id
 
-    def _state(self) -> ControllerState:
-        return ControllerState(
-            image=self._publisher.latest,
-            effective=self.effective,
-            node_id=self._config.node_id,
-            random=self._random,
-            next_offset=self.raft.log_end_offset,
-        )
+    async def stop(self) -> None:
+        """Finish what is under way, leave the quorum and close the metadata log."""
+        if self._registering is not None:
+            self._registering.cancel()
+            await asyncio.wait([self._registering])
+        if self._lifecycle is not None:
+            await self._lifecycle.close()
+        if self._controller is not None:
+            await self._controller.close()
+        if self._snapshotter is not None:
+            await self._snapshotter.stop()
+        if self._raft is not None:
+            await self._raft.stop()
+            self._peers.close()
 
-    def _append(self, records: list[MetadataRecord], *, is_atomic: bool = True) -> int:
-        """Append and replay a decision's records; returns the offset of the last."""
-        size = len(records) if is_atomic else RECORDS_PER_BATCH_MAX
-        iterator = iter(records)
-        last_offset = -1
-        while batch := list(islice(iterator, size)):
-            values = [encode_record(record) for record in batch]
-            appended = self.raft.append(values)
-            self._publisher.appended(
-                RecordBatch(appended.base_offset, self.raft.epoch, self._clock.now_ms(), batch)
-            )
-            last_offset = appended.last_offset
-            if self._snapshotter is not None:
-                self._snapshotter.appended(sum(map(len, values)))
-        return last_offset
+    # -- requests
 
+    async def handle(
+        self,
+        request: Message,
+        *,
+        principal: str = ANONYMOUS,
+        client_address: str = "",
+        deadline_ms: int | None = None,
+    ) -> Any:
+        """The active controller's response to a request, once its records are committed.
 
-class RegistrationError(Exception):
-    """The controller refused this broker; `code` says why."""
+        Without a controller it waits for one, for `deadline_ms` or a minute, and then answers
+        REQUEST_TIMED_OUT; so it does when the commit takes longer, and the change may still
+        happen, as in Kafka. Raises the failure of the metadata log.
+        """
+        limit_ms = FORWARD_TIMEOUT_MS if deadline_ms is None else deadline_ms
+        end_ms = self._clock.monotonic_ms() + limit_ms
+        assert self._channel is not None, "the metadata was not started"
+        while True:
+            left_ms = max(end_ms - self._clock.monotonic_ms(), 1)
+            if self._controller is not None and self._controller.is_active:
+                try:
+                    return await self.decide_here(request, deadline_ms=left_ms)
+                except NotLeaderError:
+                    pass  # deposed meanwhile: ask the next one
+                except TimeoutError:
+                    return refuse(request, ErrorCode.REQUEST_TIMED_OUT)
+            else:
+                response = await self._channel.ask(request, principal, client_address, left_ms)
+                if response is not None:
+                    return response
+            left_ms = end_ms - self._clock.monotonic_ms()
+            if left_ms <= 0 or not await self._channel.wait_to_retry(left_ms):
+                return refuse(request, ErrorCode.REQUEST_TIMED_OUT)
 
-    def __init__(self, code: ErrorCode) -> None:
-        super().__init__(f"the controller refused this broker: {code.name}, {code.message}")
-        self.code = code
+    async def decide_here(self, request: Message, *, deadline_ms: int | None = None) -> Any:
+        """As `handle`, but only while this node is the active controller.
+
+        Raises NotLeaderError otherwise, and TimeoutError.
+        """
+        if type(request) in QUORUM_REQUESTS:
+            api = _API_OF[type(request)]
+            return await self.raft.handle(request, api.max_stable_version)
+        if self._controller is None:
+            raise NotLeaderError
+        return await self._controller.handle(request, deadline_ms)

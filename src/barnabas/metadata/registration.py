@@ -1,6 +1,6 @@
 """The requests by which a node makes itself known to the controller, its own included."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from barnabas.base.ids import Uuid
 from barnabas.metadata.features import SUPPORTED_FEATURES
@@ -12,6 +12,12 @@ from barnabas.protocol.messages.alter_partition import (
     AlterPartitionRequestPartitionData,
     AlterPartitionRequestTopicData,
     BrokerState,
+)
+from barnabas.protocol.messages.assign_replicas_to_dirs import (
+    AssignReplicasToDirsRequest,
+    AssignReplicasToDirsRequestDirectoryData,
+    AssignReplicasToDirsRequestPartitionData,
+    AssignReplicasToDirsRequestTopicData,
 )
 
 
@@ -96,3 +102,29 @@ def recovery_report(
     if not topics:
         return None
     return AlterPartitionRequest(broker_id=broker_id, broker_epoch=broker_epoch, topics=topics)
+
+
+def directory_assignment(
+    broker_id: int, broker_epoch: int, placed: Mapping[Uuid, Mapping[Uuid, Sequence[int]]]
+) -> AssignReplicasToDirsRequest:
+    """Which directory holds which replicas: partitions by topic id by directory id (KIP-858)."""
+    return AssignReplicasToDirsRequest(
+        broker_id=broker_id,
+        broker_epoch=broker_epoch,
+        directories=[
+            AssignReplicasToDirsRequestDirectoryData(
+                id=directory,
+                topics=[
+                    AssignReplicasToDirsRequestTopicData(
+                        topic_id=topic_id,
+                        partitions=[
+                            AssignReplicasToDirsRequestPartitionData(partition_index=index)
+                            for index in indexes
+                        ],
+                    )
+                    for topic_id, indexes in topics.items()
+                ],
+            )
+            for directory, topics in placed.items()
+        ],
+    )

@@ -16,7 +16,7 @@ from barnabas.net.frames import FrameReader
 from barnabas.protocol.errors import DecodeError
 
 REPLIES_PENDING_MAX = 256
-"""Produce requests of one connection that may wait at once."""
+"""Overlapping requests of one connection that may wait at once."""
 UNSENT_MAX_BYTES = 8 << 20
 """Bytes a slow reader may leave unsent before its next request has to wait."""
 PRODUCE_KEY = b"\x00\x00"
@@ -82,6 +82,7 @@ class Connection:
     __slots__ = (
         "_busy",
         "_frames",
+        "_may_overlap",
         "_on_closed",
         "_paused",
         "_produce_only",
@@ -92,6 +93,7 @@ class Connection:
         "is_closed",
         "last_active_tick",
         "listener_name",
+        "on_close",
         "peer_host",
         "state",
     )
@@ -103,7 +105,10 @@ class Connection:
         listener_name: str,
         frame_size_max_bytes: int,
         on_closed: "Callable[[Connection], None]",
+        *,
+        may_overlap: bool = False,
     ) -> None:
+        """`may_overlap`: any request may start while those before it still wait."""
         self._transport = transport
         self._service = service
         self._reader = FrameReader(frame_size_max_bytes)
@@ -112,7 +117,10 @@ class Connection:
         self._produce_only = True  # every pending reply is one to a produce request
         self._paused = False
         self._busy = False
+        self._may_overlap = may_overlap
         self._on_closed = on_closed
+        self.on_close: Callable[[], None] | None = None
+        """What the service wants to be told when the connection has gone."""
         self.listener_name = listener_name
         self.peer_host = transport.peer_host
         self.is_closed = False
@@ -153,6 +161,8 @@ class Connection:
         for reply in replies:
             reply.abandon()
         self._on_closed(self)
+        if self.on_close is not None:
+            self.on_close()
 
     def close(self) -> None:
         """Close now; answers not yet sent are lost."""
@@ -226,10 +236,8 @@ class Connection:
             return False
         if not self._replies:
             return True
-        return (
-            self._produce_only
-            and frame[:2] == PRODUCE_KEY
-            and len(self._replies) < REPLIES_PENDING_MAX
+        return len(self._replies) < REPLIES_PENDING_MAX and (
+            self._may_overlap or (self._produce_only and frame[:2] == PRODUCE_KEY)
         )
 
     def _await_reply(self, reply: Reply, frame: bytearray) -> None:

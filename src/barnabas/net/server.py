@@ -29,12 +29,20 @@ class Server:
     """Accepts connections on any number of listeners and hands frames to one service."""
 
     def __init__(
-        self, network: Network, clock: Clock, service: Service, limits: ServerLimits
+        self,
+        network: Network,
+        clock: Clock,
+        service: Service,
+        limits: ServerLimits,
+        *,
+        requests_overlap: bool = False,
     ) -> None:
+        """`requests_overlap`: a request need not wait for those before it on its connection."""
         self._network = network
         self._clock = clock
         self._service = service
         self._limits = limits
+        self._requests_overlap = requests_overlap
         self._listeners: dict[str, Listener] = {}
         self._connections: set[Connection] = set()
         self._per_ip: Counter[str] = Counter()
@@ -85,6 +93,7 @@ class Server:
             listener_name,
             self._limits.frame_size_max_bytes,
             self._closed,
+            may_overlap=self._requests_overlap,
         )
         connection.last_active_tick = self._tick
         self._connections.add(connection)

@@ -1,43 +1,86 @@
-"""The partitions that this node hosts, kept in step with the metadata image."""
+"""The partitions that this node hosts, kept in step with the metadata image.
+
+Each change of the image says what this node is to each partition: its leader, a follower, or
+nothing (any more). Whatever happens from time to time happens here for all partitions at once:
+followers that lag are looked for every half `replica.lag.time.max.ms`, partitions that lack
+in-sync replicas every second, and high watermarks go to the checkpoint.
+Source: Kafka's ReplicaManager.
+"""
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
+from random import Random
+from typing import Any
 
+from barnabas.base.clock import Clock, Timer
+from barnabas.base.config.node import NodeConfig
 from barnabas.base.ids import ZERO_UUID, TopicPartition, Uuid
+from barnabas.base.network import Network
 from barnabas.log.config import LogConfig
 from barnabas.log.errors import LogDirFailure
 from barnabas.log.manager import LogManager
+from barnabas.log.names import METADATA_TOPIC
 from barnabas.metadata.image import (
-    NO_LEADER,
     ConfigResourceType,
     MetadataImage,
+    PartitionImage,
     TopicImage,
 )
 from barnabas.metadata.replay import ImageDelta
 from barnabas.protocol.errors import ErrorCode
+from barnabas.replication.fetcher_manager import FetcherManager
+from barnabas.replication.isr_proposals import IsrProposals
 from barnabas.replication.partition import Partition, ReadWaiter
+from barnabas.replication.shared import ReplicaContext
+
+LOOK_AGAIN_MS = 1000
 
 telemetry = logging.getLogger(__name__)
 
 
 class ReplicaManager:
-    """Finds, creates and removes partitions."""
+    """Finds, creates and removes partitions, and gives them their roles."""
 
     def __init__(
         self,
         node_id: int,
         logs: LogManager,
         topic_log_config: Callable[[MetadataImage, str], LogConfig],
+        *,
+        clock: Clock,
+        random: Random,
+        config: NodeConfig,
+        network: Network,
+        ask_controller: Callable[[Any], Awaitable[Any]],
+        broker_epoch: Callable[[], int],
     ) -> None:
         self.node_id = node_id
         self.logs = logs
         self._topic_log_config = topic_log_config
+        self._clock = clock
         self._by_name: dict[str, dict[int, Partition]] = {}
         self._by_id: dict[Uuid, dict[int, Partition]] = {}
-        self._advanced: set[Partition] = set()
+        self._advanced: dict[Partition, None] = {}
+        self._appended: dict[Partition, None] = {}
         self._failed: set[tuple[str | Uuid, int]] = set()
         """What has no log for want of a disk, by topic and by topic id."""
+        self._image = MetadataImage()
+        self._timers: dict[str, Timer] = {}
+        self._isr_proposals = IsrProposals(node_id, clock, ask_controller, broker_epoch)
+        self.fetchers = FetcherManager(node_id, config, clock, random, network, broker_epoch)
+        self.context = ReplicaContext(
+            node_id=node_id,
+            clock=clock,
+            lag_max_ms=config.long("replica.lag.time.max.ms"),
+            broker_epoch=broker_epoch,
+            on_advanced=self._on_advanced,
+            on_appended=self._on_appended,
+            propose_isr=self._isr_proposals.propose,
+        )
+        self._checkpoint_interval_ms = config.long("replica.high.watermark.checkpoint.interval.ms")
+
+    # -- looking up
 
     def find(self, topic: str, partition: int) -> Partition | ErrorCode:
         """The partition, or why there is none here."""
@@ -46,6 +89,8 @@ class ReplicaManager:
         if found is None:
             if (topic, partition) in self._failed:
                 return ErrorCode.KAFKA_STORAGE_ERROR
+            if self._image.topics.partition(topic, partition) is not None:
+                return ErrorCode.NOT_LEADER_OR_FOLLOWER
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         if found.log.is_offline:
             return ErrorCode.KAFKA_STORAGE_ERROR
@@ -58,23 +103,31 @@ class ReplicaManager:
         if found is None:
             if (topic_id, partition) in self._failed:
                 return ErrorCode.KAFKA_STORAGE_ERROR
-            if partitions is None:
+            topic = self._image.topics.by_id.get(topic_id)
+            if topic is None:
                 return ErrorCode.UNKNOWN_TOPIC_ID
+            if partition in topic.partitions:
+                return ErrorCode.NOT_LEADER_OR_FOLLOWER
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         if found.log.is_offline:
             return ErrorCode.KAFKA_STORAGE_ERROR
         return found
 
     def __iter__(self) -> Iterator[Partition]:
-        for partitions in self._by_name.values():
-            yield from partitions.values()
+        for partitions in list(self._by_name.values()):
+            yield from list(partitions.values())
+
+    # -- following the image
 
     def load(self, image: MetadataImage) -> None:
         """Take over the whole image at start-up; logs of unknown topics are removed."""
+        self._image_is(image)
         for topic in image.topics.by_name.values():
-            self._apply_topic(topic, image, is_new=False)
+            for index, placed in topic.partitions.items():
+                self._place(topic, index, placed, image, is_new=False)
+            self._throttle(topic.name, image)
         for log in list(self.logs):
-            if log.topic_partition.topic == "__cluster_metadata":
+            if log.topic_partition.topic == METADATA_TOPIC:
                 continue
             known = self._by_name.get(log.topic_partition.topic, {})
             if log.topic_partition.partition not in known:
@@ -86,18 +139,34 @@ class ReplicaManager:
 
     def apply(self, delta: ImageDelta, image: MetadataImage) -> None:
         """Follow one change of the image."""
+        self._image_is(image)
         for deleted in delta.topics_deleted.values():
             self._remove_topic(deleted)
-        for topic_id in delta.topics:
+        for topic_id, changes in delta.topics.items():
             topic = image.topics.by_id.get(topic_id)
-            if topic is not None:
-                self._apply_topic(topic, image, is_new=True)
+            if topic is None:
+                continue
+            for index in changes.changed:
+                before = changes.base.get(index)
+                is_new = before is None or self.node_id not in before.replicas
+                self._place(topic, index, topic.partitions[index], image, is_new=is_new)
+            if changes.created:
+                self._throttle(topic.name, image)
         for kind, name in delta.configs:
             if kind == ConfigResourceType.TOPIC:
                 self._configure(name, image)
             elif kind == ConfigResourceType.BROKER and name in ("", str(self.node_id)):
+                self.fetchers.configure(image.configs)
                 for topic_name in self._by_name:
                     self._configure(topic_name, image)
+        if delta.brokers:
+            self.fetchers.brokers_changed(delta.brokers)
+            self._look_again()
+
+    def _image_is(self, image: MetadataImage) -> None:
+        self._image = image
+        self.context.brokers = image.brokers
+        self.fetchers.brokers = image.brokers
 
     def _configure(self, topic: str, image: MetadataImage) -> None:
         """Give a topic's logs the configuration that holds now."""
@@ -106,23 +175,45 @@ class ReplicaManager:
             config = self._topic_log_config(image, topic)
             for partition in partitions.values():
                 partition.log.config = config
+        self._throttle(topic, image)
 
-    def _apply_topic(self, topic: TopicImage, image: MetadataImage, *, is_new: bool) -> None:
-        config: LogConfig | None = None
-        for index, placed in topic.partitions.items():
-            if self.node_id not in placed.replicas:
-                continue
-            topic_partition = TopicPartition(topic.name, index)
-            partition = self._by_name.get(topic.name, {}).get(index)
+    def _throttle(self, topic: str, image: MetadataImage) -> None:
+        values = image.configs.for_resource(ConfigResourceType.TOPIC, topic)
+        self.fetchers.throttle(topic, values)
+
+    def _place(
+        self,
+        topic: TopicImage,
+        index: int,
+        placed: PartitionImage,
+        image: MetadataImage,
+        *,
+        is_new: bool,
+    ) -> None:
+        """Give one partition the role that the image says."""
+        partition = self._by_id.get(topic.id, {}).get(index)
+        if self.node_id not in placed.replicas:
+            if partition is not None:
+                telemetry.info("%s leaves this node", partition.topic_partition)
+                self._remove(partition, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            self._failed -= {(topic.name, index), (topic.id, index)}
+            return
+        topic_partition = TopicPartition(topic.name, index)
+        if partition is None:
+            config = self._topic_log_config(image, topic.name)
+            partition = self._open(topic_partition, topic.id, config, is_new=is_new)
             if partition is None:
-                if config is None:
-                    config = self._topic_log_config(image, topic.name)
-                partition = self._open(topic_partition, topic.id, config, is_new=is_new)
-                if partition is None:
-                    continue
+                return
+        if partition.log.is_offline:
+            return
+        try:
             if placed.leader == self.node_id:
-                partition.isr_size = len(placed.isr)
-                partition.become_leader(placed.leader_epoch, placed.partition_epoch)
+                self.fetchers.stop(partition)
+                partition.become_leader(placed)
+            elif partition.become_follower(placed):
+                self.fetchers.follow(partition)
+        except LogDirFailure as failure:
+            telemetry.error("%s: %s", topic_partition, failure)
 
     def _open(
         self, topic_partition: TopicPartition, topic_id: Uuid, config: LogConfig, *, is_new: bool
@@ -147,24 +238,34 @@ class ReplicaManager:
                 return None
         else:
             log.config = config
-        partition = Partition(topic_partition, topic_id, log, self.node_id, self._wake)
+        partition = Partition(topic_partition, topic_id, log, self.context)
         self._by_name.setdefault(topic_partition.topic, {})[topic_partition.partition] = partition
         self._by_id.setdefault(topic_id, {})[topic_partition.partition] = partition
         return partition
 
     def _remove_topic(self, topic: TopicImage) -> None:
-        partitions = self._by_id.pop(topic.id, {})
-        known = self._by_name.get(topic.name, {})
+        for partition in list(self._by_id.get(topic.id, {}).values()):
+            self._remove(partition, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         for index in topic.partitions:
             self._failed -= {(topic.name, index), (topic.id, index)}
-        for partition in partitions.values():
-            if known.get(partition.topic_partition.partition) is partition:
-                del known[partition.topic_partition.partition]
-            partition.leader_id = NO_LEADER
-            partition.fail_waiters(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-            self._guard(partition.topic_partition, self.logs.delete)
-        if not known:
-            self._by_name.pop(topic.name, None)
+        if topic.name not in self._image.topics.by_name:
+            self.fetchers.throttle(topic.name, {})
+
+    def _remove(self, partition: Partition, error: ErrorCode) -> None:
+        """Take a partition and its log away from this node."""
+        topic, index = partition.topic_partition
+        self.fetchers.stop(partition)
+        by_id = self._by_id[partition.topic_id]
+        del by_id[index]
+        if not by_id:
+            del self._by_id[partition.topic_id]
+        by_name = self._by_name.get(topic, {})
+        if by_name.get(index) is partition:
+            del by_name[index]
+            if not by_name:
+                del self._by_name[topic]
+        partition.leave(error)
+        self._guard(partition.topic_partition, self.logs.delete)
 
     def _guard(
         self, topic_partition: TopicPartition, action: Callable[[TopicPartition], None]
@@ -174,27 +275,83 @@ class ReplicaManager:
         except LogDirFailure as failure:
             telemetry.error("%s: %s", topic_partition, failure)
 
-    def _wake(self, partition: Partition) -> None:
-        """Wake the partition's readers once per turn of the loop, however much was appended."""
-        if not self._advanced:
-            asyncio.get_running_loop().call_soon(self._wake_readers)
-        self._advanced.add(partition)
+    # -- waking who waits
 
-    def _wake_readers(self) -> None:
-        advanced, self._advanced = self._advanced, set()
-        waiters: set[ReadWaiter] = set()
+    def _on_advanced(self, partition: Partition) -> None:
+        """Wake readers and followers once per turn of the loop, however much was appended."""
+        if not self._advanced and not self._appended:
+            asyncio.get_running_loop().call_soon(self._wake)
+        self._advanced[partition] = None
+
+    def _on_appended(self, partition: Partition) -> None:
+        if not self._advanced and not self._appended:
+            asyncio.get_running_loop().call_soon(self._wake)
+        self._appended[partition] = None
+
+    def _wake(self) -> None:
+        advanced, self._advanced = self._advanced, {}
+        appended, self._appended = self._appended, {}
+        waiters: dict[ReadWaiter, dict[Partition, None]] = {}
         for partition in advanced:
-            waiters |= partition.read_waiters
-        for waiter in waiters:
-            waiter.partition_advanced()
+            for waiter in partition.read_waiters:
+                waiters.setdefault(waiter, {})[partition] = None
+            for waiter in partition.follower_waiters:
+                waiters.setdefault(waiter, {})[partition] = None
+        for partition in appended:
+            for waiter in partition.follower_waiters:
+                waiters.setdefault(waiter, {})[partition] = None
+        for waiter, partitions in waiters.items():
+            waiter.partitions_advanced(list(partitions))
+
+    # -- from time to time
+
+    def start(self) -> None:
+        """Begin to fetch, to look for followers that lag, and to write checkpoints."""
+        self.fetchers.start()
+        self._every("lag", max(1, self.context.lag_max_ms // 2), self._shrink)
+        self._every("look again", LOOK_AGAIN_MS, self._look_again)
+        self._every("checkpoint", self._checkpoint_interval_ms, self._checkpoint)
+
+    def _every(self, name: str, interval_ms: int, action: Callable[[], None]) -> None:
+        def run() -> None:
+            self._timers[name] = self._clock.call_later(interval_ms, run)
+            action()
+
+        self._timers[name] = self._clock.call_later(interval_ms, run)
+
+    def _shrink(self) -> None:
+        """Propose to drop followers that lag; every partition is looked at."""
+        now_ms = self._clock.monotonic_ms()
+        for partition in self:
+            leading = partition.leading
+            if leading is not None:
+                leading.shrink(now_ms)
+
+    def _look_again(self) -> None:
+        """Let followers in that could not join when they last fetched; commit without others."""
+        now_ms = self._clock.monotonic_ms()
+        for partition in list(self.context.incomplete):
+            leading = partition.leading
+            if leading is not None:
+                leading.look_again(now_ms)
+                partition.commit()
+
+    def _checkpoint(self) -> None:
+        self.logs.checkpoint_high_watermarks()
 
     def directory_failed(self, directory: str) -> None:
         """A log directory went offline: whoever waits on its partitions is told."""
         for partition in self:
             if partition.log.log_dir == directory:
+                self.fetchers.stop(partition)
                 partition.fail_waiters(ErrorCode.KAFKA_STORAGE_ERROR)
 
     async def close(self) -> None:
-        """Wait for fsyncs under way."""
+        """End all work; what was appended is stored as `flush.messages` asks."""
+        for timer in self._timers.values():
+            timer.cancel()
+        self._timers.clear()
+        await self.fetchers.close()
+        await self._isr_proposals.close()
         for partition in self:
             await partition.close()

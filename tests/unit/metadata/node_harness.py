@@ -12,6 +12,7 @@ from barnabas.base.local_disk import LocalDisk
 from barnabas.metadata.image import Endpoint
 from barnabas.metadata.node import MetadataNode
 from barnabas.metadata.storage_format import FormatOptions, format_directories
+from barnabas.net.tcp import TcpNetwork
 from barnabas.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 
 CLUSTER_ID = "wNy8cT3ESyCmV0WqO_SnvA"
@@ -77,6 +78,7 @@ class NodeHarness:
             disk=self.disk,
             clock=SystemClock(),
             random=random.SystemRandom(),
+            network=TcpNetwork(),
             on_failure=self.failures.append,
         )
 

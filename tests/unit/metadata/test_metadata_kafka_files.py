@@ -18,6 +18,7 @@ from barnabas.metadata.meta_properties import read_meta_properties
 from barnabas.metadata.node import MetadataNode
 from barnabas.metadata.records import decode_record, encode_record
 from barnabas.metadata.snapshot import image_records
+from barnabas.net.tcp import TcpNetwork
 from barnabas.protocol.records.batch import iterate_headers
 from barnabas.protocol.records.records import decode_records
 from barnabas.raft.quorum_state import ElectionState, read_quorum_state
@@ -156,6 +157,7 @@ async def test_a_node_takes_over(data: Path) -> None:
         disk=disk,
         clock=SystemClock(),
         random=random.SystemRandom(),
+        network=TcpNetwork(),
         on_failure=lambda error: pytest.fail(str(error)),
     )
     await node.start()

@@ -1,0 +1,258 @@
+"""The controller at work: it decides requests while this node leads the quorum.
+
+A request is decided against an image that includes what is appended but not committed; its
+records go to the log, are replayed at once into that image, and when the quorum has committed
+them, brokers get the change and then the requester its response. Decisions do not wait for each
+other's fsync: those that are taken while one is under way share the next.
+
+It also watches the brokers. One that is silent for `broker.session.timeout.ms` is fenced. One
+whose connection ends is looked up: if its listener refuses a connection the process is gone, and
+it is fenced at once; if it answers, or nothing at all is heard, it has the rest of its time.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from itertools import islice
+from typing import Any
+
+from barnabas.base.clock import Clock, Timer
+from barnabas.base.config.node import NodeConfig
+from barnabas.base.network import Network
+from barnabas.metadata.controller.activation import activation_records
+from barnabas.metadata.controller.brokers import fence_records, register_broker
+from barnabas.metadata.controller.decision import ControllerState, Decision
+from barnabas.metadata.controller.handlers import DECIDE
+from barnabas.metadata.controller.sessions import BrokerSessions
+from barnabas.metadata.effective_config import EffectiveConfig
+from barnabas.metadata.ids import RandomSource
+from barnabas.metadata.image import BrokerImage
+from barnabas.metadata.liveness import is_gone
+from barnabas.metadata.loader import RecordBatch
+from barnabas.metadata.publisher import ImagePublisher
+from barnabas.metadata.records import MetadataRecord, encode_record
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
+from barnabas.protocol.messages.broker_registration import BrokerRegistrationRequest
+from barnabas.raft.interfaces import NotLeaderError
+from barnabas.raft.node import RaftNode
+
+RECORDS_PER_BATCH_MAX = 10_000
+"""A decision that need not be atomic is appended in batches of this size."""
+SESSION_CHECKS_PER_TIMEOUT = 18
+"""As often as every half second with the default session time-out."""
+
+telemetry = logging.getLogger(__name__)
+
+
+class ActiveController:
+    """The controller of one node; idle until `activate`."""
+
+    def __init__(
+        self,
+        *,
+        config: NodeConfig,
+        effective: EffectiveConfig,
+        raft: RaftNode,
+        publisher: ImagePublisher,
+        bootstrap: Callable[[], list[MetadataRecord]],
+        clock: Clock,
+        random: RandomSource,
+        network: Network,
+        on_appended: Callable[[int], None],
+        on_failure: Callable[[Exception], None],
+    ) -> None:
+        """`bootstrap` reads what `storage format` left; `on_appended` is told sizes in bytes."""
+        self._config = config
+        self._effective = effective
+        self._raft = raft
+        self._publisher = publisher
+        self._bootstrap = bootstrap
+        self._clock = clock
+        self._random = random
+        self._network = network
+        self._on_appended = on_appended
+        self._on_failure = on_failure
+        self._sessions = BrokerSessions(config.int("broker.session.timeout.ms"))
+        self._timer: Timer | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.is_active = False
+
+    # -- leadership
+
+    def activate(self) -> None:
+        """This node leads the quorum, and has applied all that came before.
+
+        Raises BootstrapError.
+        """
+        self._publisher.lead()
+        records = activation_records(
+            self._state(), self._bootstrap(), self._publisher.transaction_offset
+        )
+        if records:
+            self._append(records)
+        self.is_active = True
+        telemetry.info("node %d is the active controller", self._config.node_id)
+        brokers = list(self._publisher.latest.brokers.values())
+        self._sessions.start(brokers, self._clock.monotonic_ms())
+        for broker in brokers:
+            if not broker.fenced and broker.id != self._config.node_id:
+                self._start(self._look_after(broker, attempts=1))
+        self._schedule()
+
+    def deactivate(self) -> None:
+        """This node leads no more: what it appended and was not committed is forgotten."""
+        if not self.is_active:
+            return
+        self.is_active = False
+        telemetry.info("node %d is no longer the active controller", self._config.node_id)
+        self._publisher.revert()
+        self._stop()
+
+    def _stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        for task in self._tasks:
+            task.cancel()
+
+    async def close(self) -> None:
+        """Stop watching. The controller stays what it is until the quorum says otherwise."""
+        self._stop()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+
+    # -- requests
+
+    async def handle(self, request: Any, deadline_ms: int | None = None) -> Any:
+        """Decide a request and return its response once it is committed.
+
+        Raises NotLeaderError when this controller is not, or no longer, the active one;
+        TimeoutError when `deadline_ms` milliseconds are over, and the change may still happen;
+        and the failure of the metadata log.
+        """
+        if not self.is_active:
+            raise NotLeaderError
+        decision = self._decide(request)
+        last_offset = self._take(decision)
+        async with asyncio.timeout(None if deadline_ms is None else deadline_ms / 1000):
+            await self._raft.wait_committed(last_offset)
+        return decision.response
+
+    def _decide(self, request: Any) -> Decision[Any]:
+        now_ms = self._clock.monotonic_ms()
+        if isinstance(request, BrokerRegistrationRequest):
+            return self._register(request, now_ms)
+        if isinstance(request, BrokerHeartbeatRequest):
+            broker = self._publisher.latest.brokers.get(request.broker_id)
+            if broker is not None and broker.epoch == request.broker_epoch:
+                self._sessions.heard(request.broker_id, request.broker_epoch, now_ms)
+        return DECIDE[type(request)](self._state(), request)
+
+    def _register(self, request: BrokerRegistrationRequest, now_ms: int) -> Decision[Any]:
+        decision = register_broker(
+            self._state(), request, has_session=self._sessions.holds_id(request.broker_id, now_ms)
+        )
+        if decision.response.error_code == ErrorCode.NONE:
+            self._sessions.heard(request.broker_id, decision.response.broker_epoch, now_ms)
+        return decision
+
+    def _take(self, decision: Decision[Any]) -> int:
+        """Append what was decided; returns the offset that its response waits for."""
+        if decision.records:
+            return self._append(decision.records, is_atomic=decision.is_atomic)
+        # What it was decided on may itself be uncommitted.
+        return self._raft.log_end_offset - 1
+
+    def _state(self) -> ControllerState:
+        return ControllerState(
+            image=self._publisher.latest,
+            effective=self._effective,
+            node_id=self._config.node_id,
+            random=self._random,
+            next_offset=self._raft.log_end_offset,
+        )
+
+    def _append(self, records: list[MetadataRecord], *, is_atomic: bool = True) -> int:
+        """Append and replay a decision's records; returns the offset of the last."""
+        size = len(records) if is_atomic else RECORDS_PER_BATCH_MAX
+        iterator = iter(records)
+        last_offset = -1
+        while batch := list(islice(iterator, size)):
+            values = [encode_record(record) for record in batch]
+            appended = self._raft.append(values)
+            self._publisher.appended(
+                RecordBatch(appended.base_offset, self._raft.epoch, self._clock.now_ms(), batch)
+            )
+            last_offset = appended.last_offset
+            self._on_appended(sum(map(len, values)))
+        # A sole voter may have committed while it appended, before there was what to publish.
+        self._publisher.committed(self._raft.high_watermark)
+        return last_offset
+
+    # -- what happens without a request
+
+    def _schedule(self) -> None:
+        period_ms = max(self._sessions.timeout_ms // SESSION_CHECKS_PER_TIMEOUT, 1)
+        self._timer = self._clock.call_later(period_ms, self._check_sessions)
+
+    def _check_sessions(self) -> None:
+        now_ms = self._clock.monotonic_ms()
+        # The node's own broker lives as long as its controller does.
+        self._refresh_own(now_ms)
+        for broker in self._sessions.overdue(self._publisher.latest.brokers.values(), now_ms):
+            self._fence(broker, f"no heartbeat for {self._sessions.timeout_ms} ms")
+        if self.is_active:
+            self._schedule()
+
+    def _refresh_own(self, now_ms: int) -> None:
+        own = self._publisher.latest.brokers.get(self._config.node_id)
+        if own is not None and "broker" in self._config.process_roles and not own.fenced:
+            self._sessions.heard(own.id, own.epoch, now_ms)
+
+    def _fence(self, broker: BrokerImage, reason: str) -> None:
+        telemetry.warning("fencing broker %d: %s", broker.id, reason)
+        self._sessions.end(broker.id, broker.epoch)
+        self.carry_out(Decision(None, fence_records(self._state(), broker), is_atomic=False))
+
+    def carry_out(self, decision: Decision[None]) -> None:
+        """Append a decision that nobody waits for."""
+        try:
+            self._take(decision)
+        except NotLeaderError:
+            return  # the next controller decides it for itself
+        except Exception as error:  # noqa: BLE001  # the metadata log failed: the node must end
+            self._on_failure(error)
+
+    def connection_lost(self, broker_id: int, broker_epoch: int) -> None:
+        """The connection over which a broker sent its heartbeats has ended."""
+        broker = self._publisher.latest.brokers.get(broker_id)
+        self._sessions.disconnected(broker_id, broker_epoch)
+        if self.is_active and broker is not None and broker.epoch == broker_epoch:
+            self._start(self._look_after(broker))
+
+    async def _look_after(self, broker: BrokerImage, attempts: int = 5) -> None:
+        """Fence a broker whose process is gone."""
+        heard_ms = self._sessions.heard_ms(broker.id)
+        if not await is_gone(broker, self._config, self._network, self._clock, attempts):
+            return
+        current = self._publisher.latest.brokers.get(broker.id)
+        if (
+            self.is_active
+            and current is not None
+            and current.epoch == broker.epoch
+            and self._sessions.heard_ms(broker.id) == heard_ms
+        ):
+            self._sessions.end(broker.id, broker.epoch)
+            if not current.fenced:
+                self._fence(current, "its process is gone: its listener refuses connections")
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._finished)
+
+    def _finished(self, task: "asyncio.Task[None]") -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            telemetry.error("watching a broker failed", exc_info=task.exception())

@@ -1,0 +1,222 @@
+"""A broker's life as the controller sees it: registered, unfenced, heard of, shut down.
+
+A broker registers and is fenced. Once it has applied its own registration it asks by heartbeat to
+be unfenced, and its heartbeats go on until it asks to shut down: then its leaderships move, and
+when none is left it may go. Source: Kafka's BrokerLifecycleManager; KIP-631, KIP-841.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Protocol
+
+from barnabas.base.clock import Clock, Timer
+from barnabas.base.config.node import NodeConfig
+from barnabas.base.ids import Uuid
+from barnabas.base.pause import pause
+from barnabas.metadata.image import Endpoint, MetadataImage
+from barnabas.metadata.registration import broker_registration
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
+from barnabas.protocol.schema import Message
+
+RETRY_MS = 100
+SHUTDOWN_TIMEOUT_MS = 300_000
+"""As long as Kafka waits for a controlled shutdown to end."""
+CONTROLLER_LOST_MS = 3_000
+"""A broker that shuts down waits this long for any controller to hear it."""
+
+telemetry = logging.getLogger(__name__)
+
+
+class RegistrationError(Exception):
+    """The controller refused this broker; `code` says why."""
+
+    def __init__(self, code: ErrorCode, advice: str = "") -> None:
+        super().__init__(
+            f"the controller refused this broker: {code.name}, {code.message}"
+            + (f". {advice}" if advice else "")
+        )
+        self.code = code
+
+
+ADVICE: Mapping[ErrorCode, str] = {
+    ErrorCode.DUPLICATE_BROKER_REGISTRATION: (
+        "A live broker has this node.id: give this one another, or stop that one first"
+    ),
+    ErrorCode.INCONSISTENT_CLUSTER_ID: (
+        "Its directories belong to another cluster: format new ones with this cluster's id, or "
+        "name the right controllers"
+    ),
+    ErrorCode.UNSUPPORTED_VERSION: (
+        "The cluster's finalized features are not supported here: run a release that has them, or "
+        "change them with UpdateFeatures"
+    ),
+    ErrorCode.INVALID_REGISTRATION: (
+        "Another broker is registered with one of its directories: do not copy directories "
+        "between nodes; format new ones"
+    ),
+    ErrorCode.BROKER_ID_NOT_REGISTERED: "The broker was unregistered: restart it to register anew",
+}
+FINAL = frozenset(ADVICE) - {ErrorCode.DUPLICATE_BROKER_REGISTRATION}
+
+
+class Controller(Protocol):
+    """How a broker reaches whoever is the active controller."""
+
+    def handle(self, request: Message, *, deadline_ms: int | None = None) -> Awaitable[Any]:
+        """The controller's answer; one that says REQUEST_TIMED_OUT when none was found."""
+
+
+class BrokerLifecycle:
+    """One broker's registration and heartbeats."""
+
+    def __init__(
+        self,
+        *,
+        config: NodeConfig,
+        clock: Clock,
+        controller: Controller,
+        cluster_id: str,
+        incarnation_id: Uuid,
+        log_dirs: list[Uuid],
+        image: Callable[[], MetadataImage],
+        wait_for: Callable[[Callable[[MetadataImage], bool]], Awaitable[None]],
+    ) -> None:
+        """`wait_for` returns once the committed image fulfils a condition."""
+        self._config = config
+        self._clock = clock
+        self._controller = controller
+        self._cluster_id = cluster_id
+        self._incarnation_id = incarnation_id
+        self._log_dirs = log_dirs
+        self._image = image
+        self._wait_for = wait_for
+        self._interval_ms = config.int("broker.heartbeat.interval.ms")
+        self._offline: dict[Uuid, None] = {}
+        self._wants_to_serve = False
+        self._timer: Timer | None = None
+        self._beating: asyncio.Task[Any] | None = None
+        self.epoch = -1
+        """The epoch of the registration, or -1."""
+
+    async def register(self, listeners: Mapping[str, Endpoint], previous_broker_epoch: int) -> int:
+        """Register, fenced, and return the epoch once this node's image has it.
+
+        Waits for a controller as long as it takes. Raises RegistrationError when it refuses, for
+        an id that a live broker holds only after `initial.broker.registration.timeout.ms`.
+        """
+        request = broker_registration(
+            broker_id=self._config.node_id,
+            cluster_id=self._cluster_id,
+            incarnation_id=self._incarnation_id,
+            listeners=listeners,
+            rack=self._config.string_or_none("broker.rack"),
+            log_dirs=self._log_dirs,
+            previous_broker_epoch=previous_broker_epoch,
+        )
+        started_ms = self._clock.monotonic_ms()
+        limit_ms = self._config.int("initial.broker.registration.timeout.ms")
+        while True:
+            response = await self._controller.handle(request, deadline_ms=limit_ms)
+            code = ErrorCode.of(response.error_code)
+            if code is ErrorCode.NONE:
+                break
+            waited_ms = self._clock.monotonic_ms() - started_ms
+            if code in FINAL or (
+                code is ErrorCode.DUPLICATE_BROKER_REGISTRATION and waited_ms >= limit_ms
+            ):
+                raise RegistrationError(code, ADVICE[code])
+            telemetry.warning("registration is delayed: %s", code.name)
+            await pause(self._clock, RETRY_MS)
+        epoch: int = response.broker_epoch
+        self.epoch = epoch
+        await self._wait_for(lambda image: image.offset >= epoch)
+        return epoch
+
+    async def unfence(self) -> None:
+        """Ask to take part, and return once this node's image says that it does."""
+        self._wants_to_serve = True
+        node_id = self._config.node_id
+        while True:
+            await self._beat()
+            broker = self._image().brokers.get(node_id)
+            if broker is not None and broker.epoch == self.epoch and not broker.fenced:
+                break
+            await pause(self._clock, RETRY_MS)
+        self._beat_later()
+
+    def _beat_later(self) -> None:
+        self._timer = self._clock.call_later(self._interval_ms, self._beat_now)
+
+    def _beat_now(self) -> None:
+        self._beating = asyncio.ensure_future(self._beat_and_go_on())
+
+    async def _beat_and_go_on(self) -> None:
+        self._beat_later()
+        response = await self._beat()
+        code = ErrorCode.of(response.error_code)
+        if code is not ErrorCode.NONE:
+            telemetry.warning("the controller did not take a heartbeat: %s", code.name)
+
+    async def _beat(self) -> Any:
+        return await self._controller.handle(self._request(), deadline_ms=self._interval_ms)
+
+    def _request(self, *, want_shut_down: bool = False) -> BrokerHeartbeatRequest:
+        return BrokerHeartbeatRequest(
+            broker_id=self._config.node_id,
+            broker_epoch=self.epoch,
+            current_metadata_offset=self._image().offset,
+            want_fence=not self._wants_to_serve,
+            want_shut_down=want_shut_down,
+            offline_log_dirs=list(self._offline),
+            cordoned_log_dirs=[],
+        )
+
+    async def directories_failed(self, directory_ids: list[Uuid]) -> None:
+        """Tell the controller that log directories of this broker went offline.
+
+        It is told with each heartbeat from now on, so that it cannot be missed.
+        """
+        self._offline.update(dict.fromkeys(directory_ids))
+        await self._beat()
+
+    async def shut_down(self) -> None:
+        """Give leaderships away and be fenced; returns when the controller agrees.
+
+        Gives up when no controller is heard for a while: when a whole cluster ends, the last
+        nodes have nobody to ask. Harmless when the broker was never registered.
+        """
+        self._stop_beating()
+        if self.epoch < 0:
+            return
+        heard_ms = started_ms = self._clock.monotonic_ms()
+        while True:
+            response = await self._controller.handle(
+                self._request(want_shut_down=True), deadline_ms=CONTROLLER_LOST_MS
+            )
+            now_ms = self._clock.monotonic_ms()
+            if response.error_code == ErrorCode.NONE:
+                heard_ms = now_ms
+                if response.should_shut_down:
+                    return
+            elif response.error_code != ErrorCode.REQUEST_TIMED_OUT:
+                name = ErrorCode.of(response.error_code).name
+                telemetry.warning("the controller refused a controlled shutdown: %s", name)
+                return
+            if now_ms - heard_ms >= CONTROLLER_LOST_MS or now_ms - started_ms > SHUTDOWN_TIMEOUT_MS:
+                telemetry.warning("no controller answers: stopping without a controlled shutdown")
+                return
+            await pause(self._clock, RETRY_MS)
+
+    def _stop_beating(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    async def close(self) -> None:
+        """Send no more heartbeats."""
+        self._stop_beating()
+        if self._beating is not None:
+            self._beating.cancel()
+            await asyncio.wait([self._beating])

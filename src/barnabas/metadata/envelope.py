@@ -1,0 +1,86 @@
+"""Envelopes: a client's request that a broker passes on to the controller, and the answer back.
+
+The envelope holds the request as the client would have sent it, header and all, with the
+client's principal and address. Source: KIP-590, Kafka's ForwardingManager and
+EnvelopeUtils.
+"""
+
+import ipaddress
+import struct
+from typing import Any
+
+from barnabas.protocol.apis import APIS, Api
+from barnabas.protocol.codec import decode, decode_at, encode
+from barnabas.protocol.errors import DecodeError
+from barnabas.protocol.frames import (
+    decode_request_header,
+    decode_response_header,
+    encode_request,
+    encode_response_header,
+)
+from barnabas.protocol.messages.envelope import EnvelopeRequest, EnvelopeResponse
+from barnabas.protocol.messages.header import RequestHeader
+from barnabas.protocol.messages.principal import DefaultPrincipalData
+from barnabas.protocol.schema import Message
+
+PRINCIPAL_VERSION = 0
+_VERSION = struct.Struct(">h")
+_API_OF = {api.request: api for api in APIS.values()}
+
+
+def seal(request: Message, principal: str, client_address: str, client_id: str) -> EnvelopeRequest:
+    """Put a request into an envelope, in its highest stable version."""
+    api = _API_OF[type(request)]
+    kind, _, name = principal.partition(":")
+    return EnvelopeRequest(
+        request_data=encode_request(api.key, api.max_stable_version, 0, client_id, request),
+        request_principal=_VERSION.pack(PRINCIPAL_VERSION)
+        + encode(DefaultPrincipalData(type=kind, name=name), PRINCIPAL_VERSION),
+        client_host_address=_packed(client_address),
+    )
+
+
+def unseal(envelope: EnvelopeRequest) -> tuple[Api, RequestHeader, Message, str]:
+    """What an envelope holds: API, header and body of the request, and the principal.
+
+    Raises DecodeError.
+    """
+    header, position = decode_request_header(envelope.request_data)
+    api = APIS[header.request_api_key]
+    if not api.min_version <= header.request_api_version <= api.max_version:
+        raise DecodeError(f"{api.key.name} has no version {header.request_api_version}")
+    request, _ = decode_at(api.request, header.request_api_version, envelope.request_data, position)
+    return api, header, request, _principal(envelope.request_principal)
+
+
+def _principal(data: bytes | None) -> str:
+    if data is None or len(data) < _VERSION.size:
+        raise DecodeError("the envelope names no principal")
+    (version,) = _VERSION.unpack_from(data)
+    if version != PRINCIPAL_VERSION:
+        raise DecodeError(f"principals have no version {version}")
+    principal = decode(DefaultPrincipalData, version, data[_VERSION.size :])
+    return f"{principal.type}:{principal.name}"
+
+
+def seal_response(api: Api, header: RequestHeader, response: Message) -> EnvelopeResponse:
+    """Put the answer to what an envelope held into one."""
+    version = header.request_api_version
+    head = encode_response_header(api, version, header.correlation_id)
+    return EnvelopeResponse(response_data=head + encode(response, version))
+
+
+def unseal_response(request: Message, envelope: EnvelopeResponse) -> Any:
+    """The answer to `request`. Raises DecodeError."""
+    api = _API_OF[type(request)]
+    data = envelope.response_data or b""
+    _, position = decode_response_header(api, api.max_stable_version, data)
+    response, _ = decode_at(api.response, api.max_stable_version, data, position)
+    return response
+
+
+def _packed(address: str) -> bytes:
+    try:
+        return ipaddress.ip_address(address.partition("%")[0]).packed
+    except ValueError:
+        return b"\x00\x00\x00\x00"  # a peer of another kind than TCP over IP

@@ -1,0 +1,58 @@
+"""Connections to the controller listeners of other nodes, made when they are needed.
+
+What may wait long at the other side (a fetch of the metadata log) and what must not wait behind
+it (a vote, a heartbeat) travel on connections of their own, since answers come in order.
+"""
+
+from typing import Any
+
+from barnabas.base.clock import Clock
+from barnabas.base.network import Network
+from barnabas.net.client import Peer
+from barnabas.protocol.messages.alter_partition import AlterPartitionRequest
+from barnabas.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
+from barnabas.protocol.messages.broker_registration import BrokerRegistrationRequest
+from barnabas.protocol.messages.envelope import EnvelopeRequest
+from barnabas.protocol.messages.fetch import FetchRequest
+from barnabas.protocol.messages.fetch_snapshot import FetchSnapshotRequest
+from barnabas.protocol.schema import Message
+
+_LANES: dict[type, str] = {
+    FetchRequest: "fetch",
+    FetchSnapshotRequest: "fetch",
+    BrokerHeartbeatRequest: "lifecycle",
+    BrokerRegistrationRequest: "lifecycle",
+    EnvelopeRequest: "forwarding",
+    AlterPartitionRequest: "partitions",
+}
+CONNECT_TIMEOUT_MAX_MS = 2000
+
+
+class ControllerPeers:
+    """Implements `raft.node.RaftTransport`, and carries a broker's requests too."""
+
+    def __init__(self, network: Network, clock: Clock, client_id: str) -> None:
+        self._network = network
+        self._clock = clock
+        self._client_id = client_id
+        self._peers: dict[tuple[str, int, str], Peer] = {}
+
+    async def send(self, host: str, port: int, request: Message, timeout_ms: int) -> Any:
+        """The response of the node that listens there. Raises OSError as `Peer.send` does."""
+        lane = _LANES.get(type(request), "quorum")
+        peer = self._peers.get((host, port, lane))
+        if peer is None:
+            peer = self._peers[host, port, lane] = Peer(
+                self._network,
+                self._clock,
+                host,
+                port,
+                client_id=self._client_id,
+                connect_timeout_ms=min(CONNECT_TIMEOUT_MAX_MS, max(timeout_ms, 1)),
+            )
+        return await peer.send(request, timeout_ms=timeout_ms)
+
+    def close(self) -> None:
+        """End every connection."""
+        for peer in self._peers.values():
+            peer.close()
