@@ -23,6 +23,7 @@ from barnabas.metadata.controller.activation import activation_records
 from barnabas.metadata.controller.brokers import fence_records, register_broker
 from barnabas.metadata.controller.decision import ControllerState, Decision
 from barnabas.metadata.controller.handlers import DECIDE
+from barnabas.metadata.controller.periodic import PERIODIC, PeriodicDecision
 from barnabas.metadata.controller.sessions import BrokerSessions
 from barnabas.metadata.effective_config import EffectiveConfig
 from barnabas.metadata.ids import RandomSource
@@ -74,7 +75,7 @@ class ActiveController:
         self._on_appended = on_appended
         self._on_failure = on_failure
         self._sessions = BrokerSessions(config.int("broker.session.timeout.ms"))
-        self._timer: Timer | None = None
+        self._timers: dict[str, Timer] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self.is_active = False
 
@@ -98,7 +99,9 @@ class ActiveController:
         for broker in brokers:
             if not broker.fenced and broker.id != self._config.node_id:
                 self._start(self._look_after(broker, attempts=1))
-        self._schedule()
+        self._schedule_check()
+        for periodic in PERIODIC:
+            self._schedule(periodic)
 
     def deactivate(self) -> None:
         """This node leads no more: what it appended and was not committed is forgotten."""
@@ -110,14 +113,15 @@ class ActiveController:
         self._stop()
 
     def _stop(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        for timer in self._timers.values():
+            timer.cancel()
+        self._timers.clear()
         for task in self._tasks:
             task.cancel()
 
     async def close(self) -> None:
-        """Stop watching. The controller stays what it is until the quorum says otherwise."""
+        """Decide nothing more."""
+        self.is_active = False
         self._stop()
         if self._tasks:
             await asyncio.wait(self._tasks)
@@ -192,9 +196,21 @@ class ActiveController:
 
     # -- what happens without a request
 
-    def _schedule(self) -> None:
+    def _schedule(self, periodic: PeriodicDecision, *, at_once: bool = False) -> None:
+        def decide() -> None:
+            decision = periodic.decide(self._state())
+            if decision is not None:
+                telemetry.info("%s", periodic.name)
+                self.carry_out(decision)
+            if self.is_active:
+                self._schedule(periodic, at_once=decision is not None and decision.response)
+
+        period_ms = 0 if at_once else periodic.period_ms(self._config)
+        self._timers[periodic.name] = self._clock.call_later(period_ms, decide)
+
+    def _schedule_check(self) -> None:
         period_ms = max(self._sessions.timeout_ms // SESSION_CHECKS_PER_TIMEOUT, 1)
-        self._timer = self._clock.call_later(period_ms, self._check_sessions)
+        self._timers["sessions"] = self._clock.call_later(period_ms, self._check_sessions)
 
     def _check_sessions(self) -> None:
         now_ms = self._clock.monotonic_ms()
@@ -203,7 +219,7 @@ class ActiveController:
         for broker in self._sessions.overdue(self._publisher.latest.brokers.values(), now_ms):
             self._fence(broker, f"no heartbeat for {self._sessions.timeout_ms} ms")
         if self.is_active:
-            self._schedule()
+            self._schedule_check()
 
     def _refresh_own(self, now_ms: int) -> None:
         own = self._publisher.latest.brokers.get(self._config.node_id)
@@ -215,7 +231,7 @@ class ActiveController:
         self._sessions.end(broker.id, broker.epoch)
         self.carry_out(Decision(None, fence_records(self._state(), broker), is_atomic=False))
 
-    def carry_out(self, decision: Decision[None]) -> None:
+    def carry_out(self, decision: Decision[Any]) -> None:
         """Append a decision that nobody waits for."""
         try:
             self._take(decision)

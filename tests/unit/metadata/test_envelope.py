@@ -1,0 +1,49 @@
+"""Requests that brokers pass on, and their answers."""
+
+import pytest
+
+from barnabas.metadata.envelope import seal, seal_response, unseal, unseal_response
+from barnabas.protocol.errors import DecodeError
+from barnabas.protocol.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+from barnabas.protocol.messages.envelope import EnvelopeRequest
+
+REQUEST = CreateTopicsRequest(topics=[CreatableTopic(name="clicks", num_partitions=3)])
+
+
+@pytest.mark.parametrize("address", ["10.0.0.7", "::1", "fe80::1%eth0", "a-pipe"])
+def test_what_is_sealed_is_found_again(address: str) -> None:
+    envelope = seal(REQUEST, "User:alice:of:x", address, "node-1")
+    api, header, request, principal = unseal(envelope)
+    assert (api.key.name, header.client_id) == ("CREATE_TOPICS", "node-1")
+    assert (request, principal) == (REQUEST, "User:alice:of:x")
+    response = CreateTopicsResponse(topics=[CreatableTopicResult(name="clicks", num_partitions=3)])
+    assert unseal_response(REQUEST, seal_response(api, header, response)) == response
+
+
+def test_an_address_travels_as_bytes() -> None:
+    assert seal(REQUEST, "User:x", "10.0.0.7", "c").client_host_address == bytes([10, 0, 0, 7])
+
+
+@pytest.mark.parametrize(
+    ("data", "principal"),
+    [
+        (b"", b"\0\0\2a\2b\0\0"),
+        (b"\0\x13\0\7", b"\0\0\2a\2b\0\0"),
+        (b"\0\x13\0\x7f\0\0\0\0\0\0\0", b"\0\0\2a\2b\0\0"),
+        (seal(REQUEST, "User:x", "", "c").request_data, None),
+        (seal(REQUEST, "User:x", "", "c").request_data, b"\0\7\2a\2b\0\0"),
+        (seal(REQUEST, "User:x", "", "c").request_data, b"\0\0\2a"),
+    ],
+)
+def test_what_is_no_envelope_is_refused(data: bytes, principal: bytes | None) -> None:
+    with pytest.raises(DecodeError):
+        unseal(
+            EnvelopeRequest(
+                request_data=data, request_principal=principal, client_host_address=b"\0" * 4
+            )
+        )
