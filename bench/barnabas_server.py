@@ -1,4 +1,4 @@
-"""Barnabas as a single node, started as a user starts it."""
+"""Barnabas as a node, started as a user starts it."""
 
 import sys
 from pathlib import Path
@@ -18,7 +18,7 @@ class BarnabasServer(Server):
     def format_command(self, cluster_id: str) -> list[str]:
         return [
             COMMAND, "storage", "format",
-            "-t", cluster_id, "-c", str(self.properties), "--standalone",
+            "-t", cluster_id, "-c", str(self.properties),
         ]  # fmt: skip
 
     def start_command(self) -> list[str]:

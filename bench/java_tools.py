@@ -5,7 +5,6 @@ import subprocess
 from dataclasses import dataclass
 
 from bench.kafka_jars import java, kafka_classpath
-from bench.server import Server
 
 _PRODUCED = re.compile(
     r"(\d+) (steady state )?records sent, ([\d.]+) records/sec \(([\d.]+) MB/sec\), "
@@ -46,13 +45,13 @@ class JavaTool:
 
 
 def producer(
-    server: Server, topic: str, records: int, record_size: int, warm_up: int, **properties: object
+    bootstrap: str, topic: str, records: int, record_size: int, warm_up: int, **properties: object
 ) -> JavaTool:
     """ProducerPerformance with the client's defaults (acks=all, idempotent, 16 KB batches)."""
     settings = [f"{name.replace('_', '.')}={value}" for name, value in properties.items()]
     return JavaTool(
         "org.apache.kafka.tools.ProducerPerformance",
-        "--bootstrap-server", server.bootstrap,
+        "--bootstrap-server", bootstrap,
         "--topic", topic,
         "--num-records", str(records),
         "--record-size", str(record_size),
@@ -70,14 +69,14 @@ def produced(output: str) -> Produced:
     return Produced(records_per_second=float(summaries[-1][2]))
 
 
-def consume(server: Server, topic: str, records: int, timeout_seconds: float) -> float:
+def consume(bootstrap: str, topic: str, records: int, timeout_seconds: float) -> float:
     """ConsumerPerformance from the start of `topic`; MB/s (10^6) without the time of joining.
 
     Raises RuntimeError if it read fewer records.
     """
     tool = JavaTool(
         "org.apache.kafka.tools.ConsumerPerformance",
-        "--bootstrap-server", server.bootstrap,
+        "--bootstrap-server", bootstrap,
         "--topic", topic,
         "--num-records", str(records),
         "--hide-header",

@@ -1,9 +1,9 @@
-"""Apache Kafka as a single KRaft node, with the options of its own start script, heap 1 GB."""
+"""Apache Kafka as a KRaft node, with the options of its own start script, heap 1 GB."""
 
 from pathlib import Path
 
 from bench.kafka_jars import java, kafka_classpath
-from bench.server import Server
+from bench.server import Seat, Server
 from bench.settings import KAFKA_VERSION
 
 LOG4J = """\
@@ -32,15 +32,15 @@ class KafkaServer(Server):
     name = "kafka"
     version = KAFKA_VERSION
 
-    def __init__(self, directory: Path) -> None:
-        super().__init__(directory)
+    def __init__(self, directory: Path, seat: Seat | None = None) -> None:
+        super().__init__(directory, seat)
         self._log4j = directory / "log4j2.properties"
         self._log4j.write_text(LOG4J)
 
     def format_command(self, cluster_id: str) -> list[str]:
         return [
             *self._java(), "kafka.tools.StorageTool",
-            "format", "-t", cluster_id, "-c", str(self.properties), "--standalone",
+            "format", "-t", cluster_id, "-c", str(self.properties),
         ]  # fmt: skip
 
     def start_command(self) -> list[str]:

@@ -52,7 +52,10 @@ def _row(comparison: Comparison) -> str:
     figure = comparison.figure
     sign = "≥" if figure.more_is_better else "≤"
     mark = {True: " ✓", False: " ✗", None: ""}[comparison.reached]
-    aim = f"{sign} {figure.aim:g}{mark}" if figure.aim is not None else ""
+    aims = [f"{sign} {figure.aim:g}"] if figure.aim is not None else []
+    if figure.aim_value is not None:
+        aims.append(f"{sign} {figure.aim_value:g} {figure.unit}")
+    aim = ", ".join(aims) + mark
     return (
         f"| {figure.label} | {comparison.kafka:,.{figure.digits}f} {figure.unit} "
         f"| {comparison.barnabas:,.{figure.digits}f} {figure.unit} "

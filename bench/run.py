@@ -1,18 +1,20 @@
 """The benchmark's command: rounds of both servers, results as JSON, chart and table."""
 
 import argparse
+import contextlib
 import datetime
 import json
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from bench.barnabas_server import BarnabasServer
 from bench.chart import draw_chart
+from bench.cluster import Cluster
 from bench.figures import Rounds, compare
 from bench.kafka_jars import kafka_classpath
 from bench.kafka_server import KafkaServer
@@ -23,22 +25,27 @@ from bench.report import render_table
 from bench.server import Server
 from bench.settings import RESULTS, ROUNDS, Settings
 from bench.wire import produce_first
-from bench.workloads import WORKLOADS
+from bench.workloads import CLUSTERS, WORKLOADS
+from bench.workloads.cluster_failures import first_record
+from bench.workloads.cluster_session import ClusterSession
 from bench.workloads.session import Session
 
-SERVERS: dict[str, Callable[[Path], Server]] = {"kafka": KafkaServer, "barnabas": BarnabasServer}
+SERVERS: dict[str, type[Server]] = {"kafka": KafkaServer, "barnabas": BarnabasServer}
 ALWAYS = ("startup", "memory-idle")
 """Measured whenever a server starts, and free to name in --only."""
+CLUSTER_NAMES = tuple(name for _, workloads in CLUSTERS for name in workloads)
+NAMES = (*ALWAYS, *WORKLOADS, *CLUSTER_NAMES, "limit")
+ClusterWorkload = Callable[[ClusterSession], dict[str, float]]
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run it. Returns 0 if every workload ran on every server, whatever the figures."""
     options = _parse(arguments)
     settings = _settings(options)
-    only = set(options.only.split(",")) if options.only else {*WORKLOADS, "limit"}
-    unknown = only - {*WORKLOADS, *ALWAYS, "limit"}
-    if unknown:
-        print(f"no such workload: {', '.join(sorted(unknown))}", file=sys.stderr)
+    try:
+        only = _select(options.only.split(",")) if options.only else set(NAMES)
+    except KeyError as unknown:
+        print(f"no such workload: {unknown.args[0]}", file=sys.stderr)
         return 2
     signal.signal(signal.SIGTERM, _interrupt)
     kafka_classpath()  # fetches the jars before anything is timed
@@ -71,6 +78,21 @@ def main(arguments: list[str] | None = None) -> int:
     return 1 if failures else 0
 
 
+def _select(wanted: list[str]) -> set[str]:
+    """The names that are asked for, where `cluster` stands for all that begin so.
+
+    Raises KeyError with a word that names nothing.
+    """
+    selected = set()
+    for word in wanted:
+        found = {name for name in NAMES if name == word}
+        found = found or {name for name in NAMES if name.startswith(f"{word}-")}
+        if not found:
+            raise KeyError(word)
+        selected |= found
+    return selected
+
+
 def _interrupt(*_: object) -> None:
     """SIGTERM ends the run as Ctrl-C does: servers and clients first."""
     raise KeyboardInterrupt
@@ -85,12 +107,14 @@ def _round(
     for name in order:
         print(f"Round {number + 1} of {settings.rounds}: {name}", flush=True)
         figures[name] = {}
-        try:
-            with SERVERS[name](settings.directory / name) as server:
+        if only - {*CLUSTER_NAMES, "limit"}:
+            with _noting(name, failures), SERVERS[name](settings.directory / name) as server:
                 _measure(server, settings, only, figures[name], failures)
-        except (RuntimeError, OSError) as error:
-            failures.append(f"{name}: {error}")
-            print(f"  failed: {error}", flush=True)
+        for properties, workloads in CLUSTERS:
+            if chosen := [run for key, run in workloads.items() if key in only]:
+                cluster = Cluster(SERVERS[name], settings.directory / name, properties)
+                with _noting(f"three nodes of {name}", failures), cluster:
+                    _measure_cluster(cluster, settings, chosen, figures[name], failures)
     return figures
 
 
@@ -113,12 +137,44 @@ def _measure(
     if workloads:
         session.produce("bench-warm-up", settings.warm_up_records, 1000)
     for name in workloads:
-        try:
+        with _noting(f"{server.name}, {name}", failures):
             _note(figures, WORKLOADS[name](session))
-        except (RuntimeError, OSError, TimeoutError) as error:
-            failures.append(f"{server.name}, {name}: {error}")
-            print(f"  {name} failed: {error}", flush=True)
         server.check_alive()
+
+
+def _measure_cluster(
+    cluster: Cluster,
+    settings: Settings,
+    workloads: list[ClusterWorkload],
+    figures: dict[str, float],
+    failures: list[str],
+) -> None:
+    cluster.format()
+    began = time.monotonic()
+    cluster.start()
+    first_record(cluster)
+    seconds = time.monotonic() - began
+    cluster.wait_all_brokers()
+    session = ClusterSession(cluster, settings)
+    if "cluster_startup_s" not in figures:
+        session.rest()
+        idle = cluster.memory_megabytes()
+        _note(figures, {"cluster_startup_s": seconds, "cluster_memory_idle_mb": idle})
+    for workload in workloads:
+        name = workload.__name__.replace("_", "-")
+        with _noting(f"{cluster.name}, {name}", failures):
+            _note(figures, workload(session))
+            cluster.check_alive()
+
+
+@contextlib.contextmanager
+def _noting(what: str, failures: list[str]) -> Iterator[None]:
+    """A failure of one part is told, and does not keep the others from running."""
+    try:
+        yield
+    except (RuntimeError, OSError) as error:
+        failures.append(f"{what}: {error}")
+        print(f"  {what} failed: {error}", flush=True)
 
 
 def _note(figures: dict[str, float], found: dict[str, float]) -> None:
@@ -154,10 +210,12 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m bench",
         description="Measure Barnabas and Apache Kafka beside each other.",
-        epilog="example: python -m bench --only produce-1000,latency --rounds 1",
+        epilog="example: python -m bench --only produce-1000,cluster --rounds 1",
     )
-    names = ", ".join([*ALWAYS, *WORKLOADS, "limit"])
-    parser.add_argument("--only", metavar="NAMES", help=f"comma-separated: {names}")
+    parser.add_argument(
+        "--only", metavar="NAMES",
+        help=f"comma-separated, the beginning of several will do: {', '.join(NAMES)}",
+    )  # fmt: skip
     parser.add_argument("--rounds", type=int, help="interleaved rounds (3; with --quick 1)")
     parser.add_argument("--quick", action="store_true", help="a smoke run with small volumes")
     parser.add_argument(

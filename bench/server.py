@@ -8,6 +8,7 @@ import socket
 import subprocess
 import uuid
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
@@ -15,22 +16,35 @@ STOP_TIMEOUT_SECONDS = 60.0
 
 PROPERTIES = """\
 process.roles=broker,controller
-node.id=1
-controller.quorum.bootstrap.servers=127.0.0.1:{controller_port}
+node.id={node_id}
 listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}
 advertised.listeners=PLAINTEXT://127.0.0.1:{port}
 controller.listener.names=CONTROLLER
 listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
 log.dirs={data}
+group.initial.rebalance.delay.ms=0
+"""
+ALONE = """\
+controller.quorum.bootstrap.servers=127.0.0.1:{controller_port}
 offsets.topic.replication.factor=1
 transaction.state.log.replication.factor=1
 transaction.state.log.min.isr=1
-group.initial.rebalance.delay.ms=0
 """
 
 
+@dataclass(frozen=True, slots=True)
+class Seat:
+    """What tells a node from the others of its cluster, and what it shares with them."""
+
+    node_id: int
+    port: int
+    controller_port: int
+    properties: str
+    """Further lines; the same for all nodes."""
+
+
 class Server(ABC):
-    """A single node in a process of its own, in a fresh directory.
+    """A node in a process of its own, in a fresh directory; alone, or on its seat in a cluster.
 
     Use as a context manager: whatever happens, the process ends and its data goes. Subclasses
     say how to format and start.
@@ -39,17 +53,26 @@ class Server(ABC):
     name: str
     version: str
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, seat: Seat | None = None) -> None:
         self.directory = directory
+        self.is_alone = seat is None
         self.data = directory / "data"
         self.properties = directory / "server.properties"
         self.output = directory / "server.log"
-        self.port, controller_port = free_ports(2)
+        if seat is None:
+            port, controller_port = free_ports(2)
+            seat = Seat(1, port, controller_port, ALONE)
+        self.node_id, self.port = seat.node_id, seat.port
         self._process: subprocess.Popen[bytes] | None = None
         shutil.rmtree(directory, ignore_errors=True)
         directory.mkdir(parents=True)
         self.properties.write_text(
-            PROPERTIES.format(port=self.port, controller_port=controller_port, data=self.data)
+            (PROPERTIES + seat.properties).format(
+                node_id=seat.node_id,
+                port=seat.port,
+                controller_port=seat.controller_port,
+                data=self.data,
+            )
         )
 
     @abstractmethod
@@ -69,11 +92,11 @@ class Server(ABC):
         assert self._process is not None
         return self._process.pid
 
-    def format(self) -> None:
+    def format(self, cluster_id: str | None = None) -> None:
         """Format the storage. Raises RuntimeError with what the tool printed."""
-        cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        cluster_id = cluster_id or new_cluster_id()
         done = subprocess.run(
-            self.format_command(cluster_id),
+            self.format_command(cluster_id) + (["--standalone"] if self.is_alone else []),
             cwd=self.directory,
             capture_output=True,
             text=True,
@@ -93,6 +116,13 @@ class Server(ABC):
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
+
+    def kill(self) -> None:
+        """SIGKILL; it can be started again."""
+        process, self._process = self._process, None
+        assert process is not None
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
 
     def check_alive(self) -> None:
         """Raises RuntimeError with the end of the server's output if it has ended."""
@@ -120,6 +150,14 @@ class Server(ABC):
     def __exit__(self, *_: object) -> None:
         self.stop()
         shutil.rmtree(self.directory, ignore_errors=True)
+
+
+def new_cluster_id() -> str:
+    """In Kafka's form, and not to be taken for an option."""
+    while True:
+        text = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        if not text.startswith("-"):
+            return text
 
 
 def free_ports(count: int) -> list[int]:

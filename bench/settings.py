@@ -34,6 +34,13 @@ class Settings:
     connections: int = 1000
     many_partitions: int = 1000
     limit_bytes: int = 4_000_000_000
+    cluster_records: int = 500_000
+    catch_up_records: int = 1_000_000
+    kills: int = 3
+    """Of each kind, in a round; the median counts."""
+    cluster_partitions: int = 2000
+    cluster_partitions_more: int = 3000
+    """Added before the controller is killed."""
     timeout_seconds: float = 600.0
 
     @classmethod
@@ -52,5 +59,10 @@ class Settings:
             latency_warm_up_seconds=1,
             idle_seconds=1.0,
             limit_bytes=400_000_000,
+            cluster_records=50_000,
+            catch_up_records=50_000,
+            kills=1,
+            cluster_partitions=200,
+            cluster_partitions_more=300,
             timeout_seconds=120.0,
         )

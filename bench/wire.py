@@ -79,10 +79,11 @@ class WireClient:
         request = ApiVersionsRequest(client_software_name="bench", client_software_version="1")
         return cast("ApiVersionsResponse", self.request(18, API_VERSIONS_VERSION, request))
 
-    def create_topic(self, topic: str, partitions: int) -> ErrorCode:
-        request = CreateTopicsRequest(
-            topics=[CreatableTopic(name=topic, num_partitions=partitions, replication_factor=1)]
+    def create_topic(self, topic: str, partitions: int, replication_factor: int = 1) -> ErrorCode:
+        created = CreatableTopic(
+            name=topic, num_partitions=partitions, replication_factor=replication_factor
         )
+        request = CreateTopicsRequest(topics=[created])
         response = cast("CreateTopicsResponse", self.request(19, CREATE_TOPICS_VERSION, request))
         return ERRORS[response.topics[0].error_code]
 
@@ -95,23 +96,29 @@ class WireClient:
         partitions = response.topics[0].partitions
         return sum(not p.error_code and p.leader_id >= 0 for p in partitions)
 
-    def produce(self, topic: str, value: bytes) -> ErrorCode:
-        """One record to partition 0, acknowledged by all."""
+    def produce(self, topic: str, value: bytes, partition: int = 0) -> ErrorCode:
+        """One record, acknowledged by all."""
         records = encode_batch([Record(timestamp=time.time_ns() // 1_000_000, value=value)])
         data = TopicProduceData(
-            name=topic, partition_data=[PartitionProduceData(index=0, records=records)]
+            name=topic, partition_data=[PartitionProduceData(index=partition, records=records)]
         )
         request = ProduceRequest(acks=-1, timeout_ms=30_000, topic_data=[data])
         response = cast("ProduceResponse", self.request(0, PRODUCE_VERSION, request))
         return ERRORS[response.responses[0].partition_responses[0].error_code]
 
 
-def make_topic(port: int, topic: str, partitions: int, timeout_seconds: float = 60.0) -> None:
+def make_topic(
+    port: int,
+    topic: str,
+    partitions: int,
+    timeout_seconds: float = 60.0,
+    replication_factor: int = 1,
+) -> None:
     """Create a topic and wait until all its partitions lead. Raises TimeoutError."""
     deadline = time.monotonic() + timeout_seconds
     with WireClient(port) as client:
         while True:
-            error = client.create_topic(topic, partitions)
+            error = client.create_topic(topic, partitions, replication_factor)
             if error in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
                 break
             _pause(deadline, f"creating {topic}: {error.name}")

@@ -1,7 +1,21 @@
-"""What is measured: functions of a running server that return named figures."""
+"""What is measured: functions of a running server, or cluster, that return named figures."""
 
 from collections.abc import Callable
 
+from bench.workloads.cluster_failures import (
+    TUNED,
+    cluster_failover,
+    cluster_failover_tuned,
+    cluster_restart,
+)
+from bench.workloads.cluster_load import (
+    cluster_catch_up,
+    cluster_latency,
+    cluster_memory_load,
+    cluster_produce,
+)
+from bench.workloads.cluster_many import cluster_controller, cluster_partitions
+from bench.workloads.cluster_session import ClusterSession
 from bench.workloads.consume import consume_cold, consume_raw, consume_tail
 from bench.workloads.latency import latency
 from bench.workloads.memory import memory_connections, memory_load, memory_partitions
@@ -31,3 +45,20 @@ WORKLOADS: dict[str, Callable[[Session], Figures]] = {
     "memory-connections": memory_connections,
 }
 """In the order in which they run on a server. Before them: start-up and idle memory."""
+
+CLUSTERS: tuple[tuple[str, dict[str, Callable[[ClusterSession], Figures]]], ...] = (
+    (
+        "",
+        {
+            "cluster-produce": cluster_produce,
+            "cluster-latency": cluster_latency,
+            "cluster-memory-load": cluster_memory_load,
+            "cluster-catch-up": cluster_catch_up,
+            "cluster-failover": cluster_failover,
+            "cluster-restart": cluster_restart,
+        },
+    ),
+    (TUNED, {"cluster-failover-tuned": cluster_failover_tuned}),
+    ("", {"cluster-partitions": cluster_partitions, "cluster-controller": cluster_controller}),
+)
+"""A fresh cluster of three nodes for each entry, with these properties, and what runs on it."""

@@ -19,7 +19,9 @@ def consume_cold(session: Session) -> dict[str, float]:
     session.settle()
     drop_page_cache(session.server.data)
     before = cpu_seconds(session.server.pid)
-    rate = java_tools.consume(session.server, TOPIC_1000, records, session.settings.timeout_seconds)
+    rate = java_tools.consume(
+        session.server.bootstrap, TOPIC_1000, records, session.settings.timeout_seconds
+    )
     cpu = cpu_seconds(session.server.pid) - before
     return {
         "consume_cold_mb_s": rate,
@@ -43,7 +45,7 @@ def consume_tail(session: Session) -> dict[str, float]:
     records = session.settings.tail_records
     reader = _reader(session, TOPIC_TAIL, records)
     try:
-        tool = java_tools.producer(session.server, TOPIC_TAIL, records, 1000, 0)
+        tool = java_tools.producer(session.server.bootstrap, TOPIC_TAIL, records, 1000, 0)
         java_tools.produced(tool.wait(session.settings.timeout_seconds))
     except BaseException:
         reader.kill()

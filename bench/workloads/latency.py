@@ -4,7 +4,7 @@ import json
 import subprocess
 import sys
 
-from bench.settings import ROOT
+from bench.settings import ROOT, Settings
 from bench.workloads.session import Session
 
 TOPIC_LATENCY = "bench-latency"
@@ -12,13 +12,18 @@ TOPIC_LATENCY = "bench-latency"
 
 def latency(session: Session) -> dict[str, float]:
     """Percentiles in ms at a fixed rate; librdkafka, acks=all, no linger, own processes."""
-    settings = session.settings
     session.topic(TOPIC_LATENCY)
     session.settle()
+    figures = measure_latency(session.server.bootstrap, TOPIC_LATENCY, session.settings)
+    return {f"latency_{name}_ms": value for name, value in figures.items()}
+
+
+def measure_latency(bootstrap: str, topic: str, settings: Settings) -> dict[str, float]:
+    """Percentiles by name (p50, p99, p999) in ms, on partition 0 of a topic that exists."""
     seconds = settings.latency_warm_up_seconds + settings.latency_seconds
     arguments = [
-        session.server.bootstrap,
-        TOPIC_LATENCY,
+        bootstrap,
+        topic,
         str(settings.latency_rate),
         str(seconds),
         str(settings.latency_warm_up_seconds),
@@ -36,7 +41,7 @@ def latency(session: Session) -> dict[str, float]:
     if consumer.returncode or producer.returncode:
         raise RuntimeError(f"latency clients ended: {consumer.returncode}, {producer.returncode}")
     figures: dict[str, float] = json.loads(output)
-    return {f"latency_{name}_ms": value for name, value in figures.items()}
+    return figures
 
 
 def _client(role: str, arguments: list[str]) -> subprocess.Popen[str]:

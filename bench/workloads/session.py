@@ -44,7 +44,7 @@ class Session:
         warm_up = int(records * self.settings.warm_up_share)
         self.settle()
         before = cpu_seconds(self.server.pid)
-        tool = producer(self.server, topic, records, record_size, warm_up, **properties)
+        tool = producer(self.server.bootstrap, topic, records, record_size, warm_up, **properties)
         result = produced(tool.wait(self.settings.timeout_seconds))
         self.filled[topic] = records
         return result, cpu_seconds(self.server.pid) - before

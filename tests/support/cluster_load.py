@@ -27,8 +27,8 @@ from support.node_process import wait_until
 
 WRITERS = 2
 MEMBERS = 2
-PAUSE_S = 0.005
 BURST_RECORDS = 4
+BURST_INTERVAL_S = 0.01
 IN_FLIGHT_MAX = 400
 SETTLE_TIMEOUT_S = 90
 GROUP = "members"
@@ -133,7 +133,9 @@ class Load:
         )
         numbers = dict.fromkeys(range(self.partitions), 0)
         turn = 0
+        due = time.monotonic()
         while self._writing.is_set():
+            due = max(due + BURST_INTERVAL_S, time.monotonic())
             for _ in range(BURST_RECORDS if len(producer) < IN_FLIGHT_MAX else 0):
                 partition = turn % self.partitions
                 token = Token(name, partition, numbers[partition])
@@ -141,7 +143,8 @@ class Load:
                 turn += 1
                 self.history.sent[name, partition] = numbers[partition]
                 self._send(producer, token)
-            producer.poll(PAUSE_S)
+            while (left_s := due - time.monotonic()) > 0:
+                producer.poll(left_s)
         left = producer.flush(SETTLE_TIMEOUT_S)
         assert left == 0, f"{left} records were neither acknowledged nor failed"
 
