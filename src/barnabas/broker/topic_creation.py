@@ -4,6 +4,8 @@ Users' topics are made where `auto.create.topics.enable` allows it; internal one
 client needs them, with the partitions, replicas and configuration that Kafka gives them.
 """
 
+import asyncio
+import logging
 from collections.abc import Iterable
 
 from barnabas.broker.services import BrokerServices
@@ -17,6 +19,9 @@ from barnabas.protocol.messages.create_topics import (
 
 CONSUMER_OFFSETS = "__consumer_offsets"
 CREATION_TIMEOUT_MS = 30_000
+VISIBILITY_TIMEOUT_MS = 1_000
+
+telemetry = logging.getLogger(__name__)
 
 
 async def create_topics(services: BrokerServices, names: Iterable[str]) -> dict[str, ErrorCode]:
@@ -28,23 +33,40 @@ async def create_topics(services: BrokerServices, names: Iterable[str]) -> dict[
         request, principal="User:ANONYMOUS", deadline_ms=CREATION_TIMEOUT_MS
     )
     assert isinstance(response, CreateTopicsResponse)
-    return {
-        result.name: ErrorCode.NONE
-        if result.error_code == ErrorCode.TOPIC_ALREADY_EXISTS
-        else ErrorCode.of(result.error_code)
-        for result in response.topics
-    }
+    outcome: dict[str, ErrorCode] = {}
+    for result in response.topics:
+        code = ErrorCode.of(result.error_code)
+        if code is ErrorCode.TOPIC_ALREADY_EXISTS:
+            code = ErrorCode.NONE
+        elif code is not ErrorCode.NONE:
+            telemetry.warning("topic %s cannot be created: %s", result.name, result.error_message)
+        outcome[result.name] = code
+    created = [name for name, code in outcome.items() if code is ErrorCode.NONE]
+    await _see(services, created)
+    return outcome
+
+
+async def _see(services: BrokerServices, names: list[str]) -> None:
+    """Wait until this broker knows the topics, so that it can tell of them; not for long."""
+    try:
+        async with asyncio.timeout(VISIBILITY_TIMEOUT_MS / 1000):
+            await services.metadata.wait_for(
+                lambda image: all(name in image.topics.by_name for name in names)
+            )
+    except TimeoutError:
+        telemetry.debug("%s are created, but not yet known here", names)
 
 
 def _description(services: BrokerServices, name: str) -> CreatableTopic:
     if name != CONSUMER_OFFSETS:
         return CreatableTopic(name=name, num_partitions=-1, replication_factor=-1)
     config = services.config
-    brokers = sum(not broker.fenced for broker in services.image.brokers.values())
     return CreatableTopic(
         name=name,
         num_partitions=config.int("offsets.topic.num.partitions"),
-        replication_factor=min(config.int("offsets.topic.replication.factor"), max(brokers, 1)),
+        # With fewer live brokers it waits until there are enough, as in Kafka: a topic of fewer
+        # replicas would stay that way.
+        replication_factor=config.int("offsets.topic.replication.factor"),
         configs=[
             CreatableTopicConfig(name="cleanup.policy", value="compact"),
             CreatableTopicConfig(name="compression.type", value="producer"),
