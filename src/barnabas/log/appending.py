@@ -14,6 +14,7 @@ from barnabas.log.index.txn_index import AbortedTransaction
 from barnabas.log.log_state import LogState
 from barnabas.log.producers.replay import check_coordinator_batch, record_batch
 from barnabas.log.producers.state import CompletedTransaction
+from barnabas.log.retention import raise_log_start, truncate_fully_and_start_at
 from barnabas.log.validator import (
     AppendOrigin,
     RecordErrors,
@@ -203,12 +204,35 @@ class AppendableLog(LogState):
             return AppendResult(ErrorCode.NONE, self.log_end_offset, self.log_end_offset - 1)
         position, header = headers[-1]
         data = memoryview(data)[: position + header.size_bytes]
-        return self._append_patched(data, headers, self.log_directory.clock.now_ms())
+        now_ms = self.log_directory.clock.now_ms()
+        start_offset = self.log_start_offset
+        if headers[0][1].base_offset >= start_offset:
+            return self._append_patched(data, headers, now_ms, keep_tail=False)
+        # No batch may lie before the segment that holds it.
+        self._start_anew_at(headers[0][1].base_offset)
+        result = self._append_patched(data, headers, now_ms, keep_tail=False)
+        raise_log_start(self, start_offset)
+        self.high_watermark = max(self.high_watermark, start_offset)
+        return result
+
+    def _start_anew_at(self, offset: int) -> None:
+        try:
+            truncate_fully_and_start_at(self, offset)
+        except OSError as error:
+            raise self.fail(error) from error
 
     def _append_patched(
-        self, data: Buffer, headers: list[tuple[int, BatchHeader]], now_ms: int
+        self,
+        data: Buffer,
+        headers: list[tuple[int, BatchHeader]],
+        now_ms: int,
+        *,
+        keep_tail: bool = True,
     ) -> AppendResult:
-        """Write batches whose offsets are final, and take all that follows from them."""
+        """Write batches whose offsets are final, and take all that follows from them.
+
+        A follower keeps no tail in memory: few read from it, and each batch would be a copy.
+        """
         first_offset, last_offset = headers[0][1].base_offset, headers[-1][1].last_offset
         max_timestamp, max_timestamp_offset = NO_TIMESTAMP, first_offset
         for _, header in headers:
@@ -227,10 +251,13 @@ class AppendableLog(LogState):
                 completed = record_batch(self.producers, header, data, position)
                 if completed is not None and completed.is_aborted:
                     self._index_aborted(completed)
-            self.tail.append(
-                view[position : position + header.size_bytes] if len(headers) > 1 else view,
-                header.next_offset,
-            )
+            if keep_tail:
+                self.tail.append(
+                    view[position : position + header.size_bytes] if len(headers) > 1 else view,
+                    header.next_offset,
+                )
+        if not keep_tail:
+            self.tail.clear(self.log_end_offset)
         return AppendResult(ErrorCode.NONE, first_offset, last_offset)
 
     def _write(

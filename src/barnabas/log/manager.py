@@ -81,6 +81,7 @@ class LogManager:
         self._producer_id_expiration_ms = producer_id_expiration_ms
         self._logs: dict[TopicPartition, PartitionLog] = {}
         self._flushes: set[asyncio.Task[None]] = set()
+        self._marks_written: dict[str, dict[TopicPartition, int]] = {}
         files = FileCache(disk, open_files_max)
         budget = TailBudget(tail_bytes_max)
         self._directories = {
@@ -317,10 +318,26 @@ class LogManager:
                 except OSError as error:
                     telemetry.error("%s", directory.fail(error))
 
+    def checkpoint_high_watermarks(self) -> None:
+        """Write the high watermarks of every directory: where replicas begin after a restart."""
+        marks: dict[LogDirectory, dict[TopicPartition, int]] = {}
+        for log in self._logs.values():
+            marks.setdefault(log.log_directory, {})[log.topic_partition] = log.high_watermark
+        for directory, offsets in marks.items():
+            if not directory.is_offline and self._marks_written.get(directory.path) != offsets:
+                path = f"{directory.path}/{HIGH_WATERMARK_FILE}"
+                try:
+                    write_offsets(self._disk, path, offsets, sync=False)
+                except OSError as error:
+                    telemetry.error("%s", directory.fail(error))
+                else:
+                    self._marks_written[directory.path] = offsets
+
     def _sync_checkpoints(self, directory: LogDirectory) -> None:
         self._write_checkpoints(directory, sync=True)
 
     def _write_checkpoints(self, directory: LogDirectory, *, sync: bool) -> None:
+        self._marks_written.pop(directory.path, None)
         logs = [log for log in self._logs.values() if log.log_directory is directory]
         for name, offsets in (
             (RECOVERY_POINT_FILE, {log.topic_partition: log.recovery_point for log in logs}),

@@ -284,6 +284,9 @@ def test_follower_of_a_log_that_starts_inside_a_batch() -> None:
     data = make_batch("a", "b", "c", base_offset=10)
     assert summary(bench.log.append_as_follower(data)) == (10, 12, -1)
     assert read_values(bench.log) == ["c"]
+    assert bench.log.high_watermark == 12
+    assert not bench.reopen(log_start_offset=12).is_loss
+    assert read_values(bench.log) == ["c"]
 
 
 def test_follower_append_may_need_another_segment() -> None:
