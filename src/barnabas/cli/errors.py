@@ -113,3 +113,18 @@ an error imports none of those rooms."""
 def fail(message: str, code: ExitCode = ExitCode.REFUSED, hint: str | None = None) -> NoReturn:
     """Raise a CliError."""
     raise CliError(message, code, hint)
+
+
+def from_code(code: int, message: str | None, what: str = "") -> CliError:
+    """A CliError for an error code of Kafka's protocol, with the text that came with it."""
+    from barnabas.protocol.errors import ErrorCode
+
+    error = ErrorCode.of(code)
+    text = f"{message or error.message} [{error.name}]"
+    kind = {
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ExitCode.NOT_FOUND,
+        ErrorCode.BROKER_ID_NOT_REGISTERED: ExitCode.NOT_FOUND,
+        ErrorCode.VOTER_NOT_FOUND: ExitCode.NOT_FOUND,
+        ErrorCode.REQUEST_TIMED_OUT: ExitCode.UNREACHABLE,
+    }.get(error, ExitCode.REFUSED)
+    return CliError(f"{what}: {text}" if what else text, kind)

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from barnabas.cli.confirming import confirm
 from barnabas.cli.connection import Connection, connection_options
 from barnabas.cli.errors import CliError, ExitCode, from_kafka
 from barnabas.cli.output import Output, Row, json_option
@@ -16,7 +17,6 @@ from barnabas.cli.positions import (
     resolve,
     topic_partitions,
 )
-from barnabas.cli.topic import confirm
 
 if TYPE_CHECKING:
     from confluent_kafka import TopicPartition

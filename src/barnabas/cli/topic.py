@@ -7,6 +7,7 @@ import click
 
 from barnabas.base.config.overrides import from_flags
 from barnabas.cli import configs
+from barnabas.cli.confirming import confirm
 from barnabas.cli.connection import Connection, connection_options
 from barnabas.cli.errors import CliError, ExitCode
 from barnabas.cli.output import Output, Row, json_option
@@ -19,11 +20,12 @@ from barnabas.cli.positions import (
     resolve,
     topic_partitions,
 )
+from barnabas.cli.topic_replicas import elect_leaders_command, reassign_command
 
 
 @click.group()
 def command() -> None:
-    """List, create, describe, alter and delete topics."""
+    """List, create, describe, alter, delete and move topics."""
 
 
 @command.command(
@@ -248,13 +250,5 @@ def trim_command(
     Output(as_json).rows(rows, ("topic", "partition", "start"))
 
 
-def confirm(question: str, yes: bool) -> None:
-    """Ask a person; raise CliError where nobody can answer or the answer is no."""
-    import sys
-
-    if yes:
-        return
-    if not sys.stdin.isatty():
-        raise CliError("nobody can be asked here", ExitCode.USAGE, "give --yes")
-    if not click.confirm(question, err=True):
-        raise CliError("nothing was done")
+command.add_command(reassign_command)
+command.add_command(elect_leaders_command)

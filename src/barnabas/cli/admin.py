@@ -1,0 +1,231 @@
+"""Requests of Kafka's Admin API that the client library has no call for.
+
+Sent over our own protocol client, to any Kafka cluster: reassignments, elections, the quorum and
+its voters, unregistering, log directories. Brokers are found through DescribeCluster as a client
+finds them; brokers hand on what the controller decides. With `controllers=True` the addresses are
+those of controllers (`--bootstrap-controller`), and requests go to the active one (KIP-919).
+"""
+
+import asyncio
+from collections.abc import Coroutine, Mapping
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, TypeVar
+
+from barnabas.base.clock import SystemClock
+from barnabas.base.config.values import parse_host_port
+from barnabas.cli.connection import Connection
+from barnabas.cli.errors import CliError, ExitCode, from_code
+from barnabas.net.client import Peer, UnsupportedByPeerError
+from barnabas.net.tcp import TcpNetwork
+from barnabas.protocol.errors import EncodeError, ErrorCode
+from barnabas.protocol.messages.describe_cluster import (
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+)
+from barnabas.protocol.schema import Message
+
+CLIENT_ID = "barnabas-cli"
+BROKERS, CONTROLLERS = 1, 2
+"""Kinds of endpoints, as DescribeCluster numbers them."""
+RETRY_S = 0.25
+MOVED_CODES = frozenset(
+    {ErrorCode.NOT_CONTROLLER, ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.NETWORK_EXCEPTION}
+    | {ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.UNKNOWN_CONTROLLER_ID}
+)
+"""Answers that mean: another node decides, or soon one will. Asked again until time is up."""
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerInfo:
+    """A broker as DescribeCluster tells it, or a controller."""
+
+    id: int
+    host: str
+    port: int
+    rack: str | None
+    is_fenced: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterInfo:
+    """A cluster and its brokers by id; fenced ones too, where the cluster can tell them."""
+
+    cluster_id: str
+    controller_id: int
+    brokers: Mapping[int, BrokerInfo]
+
+    @property
+    def live(self) -> list[int]:
+        """Ids of the brokers that are not fenced."""
+        return [broker.id for broker in self.brokers.values() if not broker.is_fenced]
+
+
+class Admin:
+    """A cluster to send requests to. Use it in a `with` block; of no use in a running loop."""
+
+    def __init__(self, connection: Connection, *, controllers: bool = False) -> None:
+        """Raises CliError where the client configuration asks for what is not spoken here."""
+        protocol = connection.config.get("security.protocol", "PLAINTEXT").upper()
+        if protocol != "PLAINTEXT":
+            raise CliError(
+                f"this command cannot use security.protocol={protocol} yet",
+                hint="give the address of a PLAINTEXT listener",
+            )
+        self.timeout_s = connection.timeout_s
+        self.controllers = controllers
+        self._addresses = [part.strip() for part in connection.bootstrap_servers.split(",")]
+        self._runner = asyncio.Runner()
+        self._peers: dict[tuple[str, int], Peer] = {}
+        self._cluster: ClusterInfo | None = None
+
+    def __enter__(self) -> "Admin":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        for peer in self._peers.values():
+            peer.close()
+        self._runner.close()
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run `work` to its end on this object's event loop."""
+        return self._runner.run(work)
+
+    def pause(self, seconds: float) -> None:
+        """Wait while connections stay alive."""
+        self.run(asyncio.sleep(seconds))
+
+    # -- asking
+
+    def ask(self, request: Message, broker: int | None = None) -> Any:
+        """The answer of `broker`, or of any that answers. Raises CliError."""
+        return self.run(self.send(request, broker))
+
+    async def send(self, request: Message, broker: int | None = None) -> Any:
+        """As `ask`, for use in `run`."""
+        if broker is None and self.controllers:
+            broker = (await self._describe(CONTROLLERS)).controller_id
+        if broker is None:
+            return await self._send_to_any(request)
+        cluster = self._cluster or await self._describe(self._kind)
+        known = cluster.brokers.get(broker)
+        if known is None:
+            raise CliError(f"there is no node {broker} in this cluster", ExitCode.NOT_FOUND)
+        try:
+            return await self._send_to(known.host, known.port, request)
+        except UnsupportedByPeerError as error:
+            raise CliError(f"node {broker}: {error}") from error
+        except OSError as error:
+            raise CliError(f"node {broker}: {_reason(error)}", ExitCode.UNREACHABLE) from error
+
+    @property
+    def _kind(self) -> int:
+        return CONTROLLERS if self.controllers else BROKERS
+
+    async def _send_to_any(self, request: Message) -> Any:
+        """Ask the bootstrap addresses in turn, then the brokers that were learnt of."""
+        addresses = [_host_port(address) for address in self._addresses]
+        if self._cluster is not None:
+            addresses += [(known.host, known.port) for known in self._cluster.brokers.values()]
+        reasons = []
+        for host, port in dict.fromkeys(addresses):
+            try:
+                return await self._send_to(host, port, request)
+            except UnsupportedByPeerError as error:
+                raise CliError(str(error)) from error
+            except OSError as error:
+                reasons.append(f"{host}:{port} ({_reason(error)})")
+        option = "--bootstrap-controller" if self.controllers else "--bootstrap-servers"
+        raise CliError(
+            f"nobody answers at {', '.join(reasons)}",
+            ExitCode.UNREACHABLE,
+            f"give the address with {option}",
+        )
+
+    async def _send_to(self, host: str, port: int, request: Message) -> Any:
+        peer = self._peers.get((host, port))
+        if peer is None:
+            peer = Peer(
+                TcpNetwork(),
+                SystemClock(),
+                host,
+                port,
+                client_id=CLIENT_ID,
+                request_timeout_ms=int(self.timeout_s * 1000),
+                connect_timeout_ms=int(min(self.timeout_s, 5) * 1000),
+            )
+            self._peers[host, port] = peer
+        return await peer.send(request)
+
+    def decide(self, request: Message, what: str = "") -> Any:
+        """The answer to what the active controller decides; it may change meanwhile.
+
+        `request`'s response has an error of its own at the top. Raises CliError for that.
+        """
+        return self.run(self._decide(request, what))
+
+    async def _decide(self, request: Message, what: str) -> Any:
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self.timeout_s
+        while True:
+            response = await self.send(request)
+            code = response.error_code
+            if code == ErrorCode.NONE:
+                return response
+            if code not in MOVED_CODES or loop.time() > deadline:
+                raise from_code(code, getattr(response, "error_message", None), what)
+            await asyncio.sleep(RETRY_S)
+
+    # -- the cluster
+
+    def cluster(self) -> ClusterInfo:
+        """The brokers there are now, fenced ones included. Raises CliError."""
+        return self.run(self._describe(BROKERS))
+
+    def info(self) -> ClusterInfo:
+        """The nodes of the kind that is asked: brokers, or controllers. Raises CliError."""
+        return self.run(self._describe(self._kind))
+
+    async def _describe(self, kind: int) -> ClusterInfo:
+        request = DescribeClusterRequest(endpoint_type=kind, include_fenced_brokers=kind == BROKERS)
+        try:
+            response = await self._send_to_any(request)
+        except EncodeError:
+            # Before Kafka 4.0 nobody could be asked for fenced brokers.
+            response = await self._send_to_any(DescribeClusterRequest())
+        if response.error_code != ErrorCode.NONE:
+            raise from_code(response.error_code, response.error_message)
+        self._cluster = _cluster_info(response)
+        return self._cluster
+
+
+def _cluster_info(response: DescribeClusterResponse) -> ClusterInfo:
+    brokers = {
+        broker.broker_id: BrokerInfo(
+            broker.broker_id, broker.host, broker.port, broker.rack, broker.is_fenced
+        )
+        for broker in sorted(response.brokers, key=lambda broker: broker.broker_id)
+    }
+    return ClusterInfo(response.cluster_id, response.controller_id, brokers)
+
+
+def _host_port(address: str) -> tuple[str, int]:
+    pair = parse_host_port(address.rpartition("://")[2])
+    if pair is None:
+        raise CliError(f"{address} is not host:port", ExitCode.UNREACHABLE)
+    return pair
+
+
+def _reason(error: OSError) -> str:
+    if isinstance(error, ConnectionRefusedError):
+        return "connection refused"
+    if isinstance(error, TimeoutError):
+        return "no answer"
+    return (error.strerror or str(error)).lower()

@@ -1,0 +1,300 @@
+"""One function per Admin call: what it asks, and its answer as values that commands work with."""
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from barnabas import __version__
+from barnabas.base.ids import TopicPartition, Uuid
+from barnabas.cli.admin import Admin
+from barnabas.cli.errors import CliError, from_code
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages import (
+    alter_partition_reassignments,
+    describe_log_dirs,
+    elect_leaders,
+)
+from barnabas.protocol.messages.add_raft_voter import AddRaftVoterRequest, Listener
+from barnabas.protocol.messages.api_versions import ApiVersionsRequest
+from barnabas.protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+)
+from barnabas.protocol.messages.list_partition_reassignments import (
+    ListPartitionReassignmentsRequest,
+)
+from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from barnabas.protocol.messages.remove_raft_voter import RemoveRaftVoterRequest
+from barnabas.protocol.messages.unregister_broker import UnregisterBrokerRequest
+
+PREFERRED, UNCLEAN = 0, 1
+"""Kinds of election, as ElectLeaders numbers them."""
+QUIET_ELECTIONS = frozenset({ErrorCode.NONE, ErrorCode.ELECTION_NOT_NEEDED})
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionState:
+    """A partition as brokers tell it."""
+
+    topic: str
+    index: int
+    leader: int
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+
+    @property
+    def key(self) -> TopicPartition:
+        return TopicPartition(self.topic, self.index)
+
+
+def partitions(admin: Admin, topics: Sequence[str] | None = None) -> list[PartitionState]:
+    """All partitions, or those of `topics`. Raises CliError, for unknown topics too."""
+    asked = None if topics is None else [MetadataRequestTopic(name=name) for name in topics]
+    response = admin.ask(MetadataRequest(topics=asked, allow_auto_topic_creation=False))
+    found = []
+    for topic in sorted(response.topics, key=lambda topic: topic.name or ""):
+        if topic.error_code != ErrorCode.NONE:
+            raise from_code(topic.error_code, None, topic.name or "")
+        for part in sorted(topic.partitions, key=lambda part: part.partition_index):
+            replicas, isr = tuple(part.replica_nodes), tuple(part.isr_nodes)
+            found.append(
+                PartitionState(topic.name, part.partition_index, part.leader_id, replicas, isr)
+            )
+    return found
+
+
+def read_features(admin: Admin) -> dict[str, int]:
+    """The cluster's finalized feature levels, by name. Raises CliError."""
+    request = ApiVersionsRequest(
+        client_software_name="barnabas", client_software_version=__version__
+    )
+    response = admin.ask(request)
+    if response.error_code != ErrorCode.NONE:
+        raise from_code(response.error_code, None, "features")
+    return {item.name: item.max_version_level for item in response.finalized_features}
+
+
+@dataclass(frozen=True, slots=True)
+class Reassignment:
+    """Replicas on the move: `replicas` are all that there are meanwhile."""
+
+    replicas: tuple[int, ...]
+    adding: tuple[int, ...]
+    removing: tuple[int, ...]
+
+    @property
+    def target(self) -> tuple[int, ...]:
+        """The replicas once it is done."""
+        return tuple(broker for broker in self.replicas if broker not in self.removing)
+
+
+def reassignments(admin: Admin) -> dict[TopicPartition, Reassignment]:
+    """What is being moved. Raises CliError."""
+    request = ListPartitionReassignmentsRequest(timeout_ms=int(admin.timeout_s * 1000))
+    response = admin.decide(request, "listing reassignments")
+    return {
+        TopicPartition(topic.name, part.partition_index): Reassignment(
+            tuple(part.replicas), tuple(part.adding_replicas), tuple(part.removing_replicas)
+        )
+        for topic in response.topics
+        for part in topic.partitions
+    }
+
+
+def reassign(
+    admin: Admin,
+    targets: Mapping[TopicPartition, Sequence[int] | None],
+    *,
+    allow_factor_change: bool = True,
+) -> dict[TopicPartition, CliError]:
+    """Start moves, or cancel those whose target is None. Returns the refusals."""
+    by_topic: dict[str, list[alter_partition_reassignments.ReassignablePartition]] = {}
+    for key, replicas in targets.items():
+        by_topic.setdefault(key.topic, []).append(
+            alter_partition_reassignments.ReassignablePartition(
+                partition_index=key.partition,
+                replicas=None if replicas is None else list(replicas),
+            )
+        )
+    request = alter_partition_reassignments.AlterPartitionReassignmentsRequest(
+        timeout_ms=int(admin.timeout_s * 1000),
+        allow_replication_factor_change=allow_factor_change,
+        topics=[
+            alter_partition_reassignments.ReassignableTopic(name=name, partitions=parts)
+            for name, parts in by_topic.items()
+        ],
+    )
+    response = admin.decide(request, "reassigning")
+    refused = {}
+    for topic in response.responses:
+        for part in topic.partitions:
+            if part.error_code != ErrorCode.NONE:
+                key = TopicPartition(topic.name, part.partition_index)
+                refused[key] = from_code(part.error_code, part.error_message, str(key))
+    return refused
+
+
+def elect(
+    admin: Admin, keys: Iterable[TopicPartition] | None, kind: int = PREFERRED
+) -> dict[TopicPartition, CliError | None]:
+    """Elect leaders, of all partitions without `keys`.
+
+    Returns what became of each: None where it has the right leader now. Raises CliError.
+    """
+    asked = None
+    if keys is not None:
+        by_topic: dict[str, list[int]] = {}
+        for key in keys:
+            by_topic.setdefault(key.topic, []).append(key.partition)
+        asked = [
+            elect_leaders.TopicPartitions(topic=name, partitions=parts)
+            for name, parts in by_topic.items()
+        ]
+    request = elect_leaders.ElectLeadersRequest(
+        election_type=kind, topic_partitions=asked, timeout_ms=int(admin.timeout_s * 1000)
+    )
+    response = admin.decide(request, "electing leaders")
+    outcome: dict[TopicPartition, CliError | None] = {}
+    for topic in response.replica_election_results:
+        for part in topic.partition_result:
+            key = TopicPartition(topic.topic, part.partition_id)
+            outcome[key] = (
+                None
+                if part.error_code in QUIET_ELECTIONS
+                else from_code(part.error_code, part.error_message, str(key))
+            )
+    return outcome
+
+
+STATIC = 4
+"""config_source of what a broker's file says."""
+
+
+def static_config(admin: Admin, broker: int) -> dict[str, str]:
+    """What the file of a broker sets, secrets left out. Raises CliError."""
+    resource = DescribeConfigsResource(
+        resource_type=4, resource_name=str(broker), configuration_keys=None
+    )
+    response = admin.ask(
+        DescribeConfigsRequest(resources=[resource], include_synonyms=True), broker
+    )
+    result = response.results[0]
+    if result.error_code != ErrorCode.NONE:
+        raise from_code(result.error_code, result.error_message, f"node {broker}")
+    found: dict[str, str] = {}
+    for entry in result.configs:
+        for synonym in entry.synonyms:
+            is_own = synonym.source == STATIC and synonym.name == entry.name
+            if is_own and synonym.value is not None and not entry.is_sensitive:
+                found[entry.name] = synonym.value
+    return found
+
+
+# -- log directories
+
+
+@dataclass(frozen=True, slots=True)
+class LogDirectory:
+    """One log directory of a broker."""
+
+    path: str
+    error: str | None
+    total_bytes: int
+    usable_bytes: int
+    sizes_bytes: Mapping[TopicPartition, int]
+
+
+def log_directories(
+    admin: Admin, brokers: Iterable[int], keys: Iterable[TopicPartition] | None = None
+) -> dict[int, list[LogDirectory]]:
+    """The log directories of `brokers`, with the partitions in `keys` or all.
+
+    A broker that does not answer is left out.
+    """
+    asked = None
+    if keys is not None:
+        by_topic: dict[str, list[int]] = {}
+        for key in keys:
+            by_topic.setdefault(key.topic, []).append(key.partition)
+        asked = [
+            describe_log_dirs.DescribableLogDirTopic(topic=name, partitions=parts)
+            for name, parts in by_topic.items()
+        ]
+    request = describe_log_dirs.DescribeLogDirsRequest(topics=asked)
+
+    async def gather() -> list[Any]:
+        wanted = [admin.send(request, broker) for broker in chosen]
+        return await asyncio.gather(*wanted, return_exceptions=True)
+
+    chosen = list(brokers)
+    found = {}
+    for broker, answer in zip(chosen, admin.run(gather()), strict=True):
+        if isinstance(answer, CliError):
+            continue
+        if isinstance(answer, BaseException):
+            raise answer
+        if answer.error_code != ErrorCode.NONE:
+            raise from_code(answer.error_code, None, f"node {broker}")
+        found[broker] = [_log_directory(result) for result in answer.results]
+    return found
+
+
+def _log_directory(result: describe_log_dirs.DescribeLogDirsResult) -> LogDirectory:
+    failed = result.error_code != ErrorCode.NONE
+    return LogDirectory(
+        result.log_dir,
+        ErrorCode.of(result.error_code).name if failed else None,
+        result.total_bytes,
+        result.usable_bytes,
+        {
+            TopicPartition(topic.name, part.partition_index): part.partition_size
+            for topic in result.topics
+            for part in topic.partitions
+            if not part.is_future_key
+        },
+    )
+
+
+def sizes_on(
+    directories: Mapping[int, Sequence[LogDirectory]],
+) -> dict[int, dict[TopicPartition, int]]:
+    """Sizes of replicas by broker."""
+    return {
+        broker: {key: size for item in found for key, size in item.sizes_bytes.items()}
+        for broker, found in directories.items()
+    }
+
+
+# -- brokers and voters
+
+
+def unregister(admin: Admin, broker: int) -> None:
+    """Have the cluster forget a broker. Raises CliError."""
+    admin.decide(UnregisterBrokerRequest(broker_id=broker), f"node {broker}")
+
+
+def add_voter(
+    admin: Admin,
+    cluster_id: str,
+    voter_id: int,
+    directory_id: Uuid,
+    endpoints: Sequence[tuple[str, str, int]],
+) -> None:
+    """Make an observer a voter; `endpoints` are (listener, host, port). Raises CliError."""
+    request = AddRaftVoterRequest(
+        cluster_id=cluster_id,
+        timeout_ms=int(admin.timeout_s * 1000),
+        voter_id=voter_id,
+        voter_directory_id=directory_id,
+        listeners=[Listener(name=name, host=host, port=port) for name, host, port in endpoints],
+    )
+    admin.decide(request, f"voter {voter_id}")
+
+
+def remove_voter(admin: Admin, cluster_id: str, voter_id: int, directory_id: Uuid) -> None:
+    """Take a voter out of the quorum. Raises CliError."""
+    request = RemoveRaftVoterRequest(
+        cluster_id=cluster_id, voter_id=voter_id, voter_directory_id=directory_id
+    )
+    admin.decide(request, f"voter {voter_id}")

@@ -1,0 +1,170 @@
+"""Carries a plan out: a few partitions at a time, watched until their replicas are in sync.
+
+The cluster does the moving; this only asks, and looks. Whatever happens to this process, each
+partition is either where it was, where it shall be, or on its way there, and a later run sees
+which. A bounded number is under way at a time, so that an interrupted run leaves little behind.
+"""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from barnabas.base.ids import TopicPartition
+from barnabas.cli.admin import Admin
+from barnabas.cli.admin_calls import elect, log_directories, reassign, reassignments, sizes_on
+from barnabas.cli.balance.model import Move, moved_bytes
+from barnabas.cli.balance.throttles import clear_throttles, set_throttles
+from barnabas.cli.errors import CliError, ExitCode
+
+POLL_MIN_S, POLL_MAX_S = 0.1, 1.0
+UNREACHABLE_MAX = 30
+"""Failing looks at the cluster, one after another and a second apart, before giving up."""
+
+
+@dataclass(slots=True)
+class Progress:
+    """How far a run has come."""
+
+    partitions_total: int
+    bytes_total: int
+    partitions_done: int = 0
+    bytes_done: int = 0
+    running: int = 0
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What became of a plan."""
+
+    moved: list[Move] = field(default_factory=list)
+    refused: list[CliError] = field(default_factory=list)
+    leaders_elected: int = 0
+
+
+class Execution:
+    """One run over `moves`, and over `in_flight`, which are under way already."""
+
+    def __init__(
+        self,
+        admin: Admin,
+        moves: Sequence[Move],
+        in_flight: Sequence[Move],
+        *,
+        live: Sequence[int],
+        throttle_bytes_per_s: int | None,
+        concurrent_max: int,
+        on_progress: Callable[[Progress], None],
+    ) -> None:
+        self._admin = admin
+        self._in_flight = list(in_flight)
+        self._waiting = deque(moves)
+        self._running = {_key(move): move for move in in_flight}
+        self._live = list(live)
+        self._throttle = throttle_bytes_per_s
+        self._concurrent_max = concurrent_max
+        self._on_progress = on_progress
+        everything = [*in_flight, *moves]
+        self._everything = everything
+        self._progress = Progress(len(everything), moved_bytes(everything))
+        self.outcome = Outcome()
+
+    @property
+    def running(self) -> int:
+        """Partitions under way, as far as was seen."""
+        return len(self._running)
+
+    @property
+    def waiting(self) -> int:
+        """Partitions whose move was not asked for yet."""
+        return len(self._waiting)
+
+    def run(self) -> Outcome:
+        """Move everything and elect preferred leaders; throttles are gone at the end.
+
+        Raises CliError, and KeyboardInterrupt; throttles are gone then, too.
+        """
+        try:
+            if self._throttle is not None:
+                set_throttles(self._admin, self._everything, self._throttle, self._live)
+            self._move()
+        finally:
+            self._clear()
+        self._elect()
+        return self.outcome
+
+    def _clear(self) -> None:
+        topics = {move.topic for move in self._everything if move.adding}
+        if self._throttle is not None or self._in_flight:
+            clear_throttles(self._admin, topics, self._live)
+
+    def _move(self) -> None:
+        pause_s, failures = POLL_MIN_S, 0
+        while self._waiting or self._running:
+            try:
+                self._start()
+                advanced = self._look()
+                failures = 0
+            except CliError as error:
+                failures += 1
+                if error.code is not ExitCode.UNREACHABLE or failures > UNREACHABLE_MAX:
+                    raise
+                advanced = False
+            self._on_progress(self._progress)
+            if self._waiting or self._running:
+                pause_s = POLL_MIN_S if advanced else min(POLL_MAX_S, pause_s * 1.5)
+                self._admin.pause(pause_s)
+
+    def _start(self) -> None:
+        wave: list[Move] = []
+        while self._waiting and len(self._running) + len(wave) < self._concurrent_max:
+            wave.append(self._waiting.popleft())
+        if not wave:
+            return
+        try:
+            refused = reassign(self._admin, {_key(move): move.after for move in wave})
+        except CliError:
+            self._waiting.extendleft(reversed(wave))
+            raise
+        for move in wave:
+            error = refused.get(_key(move))
+            if error is None:
+                self._running[_key(move)] = move
+            else:
+                self.outcome.refused.append(error)
+                self._progress.partitions_done += 1
+                self._progress.bytes_total -= move.moved_bytes
+
+    def _look(self) -> bool:
+        """See what has ended and how far the rest is; True where something ended."""
+        ongoing = reassignments(self._admin)
+        ended = [key for key in self._running if key not in ongoing]
+        for key in ended:
+            self.outcome.moved.append(self._running.pop(key))
+        self._progress.partitions_done += len(ended)
+        self._progress.running = len(self._running)
+        self._progress.bytes_done = moved_bytes(self.outcome.moved) + self._copied_bytes()
+        return bool(ended)
+
+    def _copied_bytes(self) -> int:
+        """What the replicas under way hold already."""
+        adding = {broker for move in self._running.values() for broker in move.adding}
+        if not adding:
+            return 0
+        directories = log_directories(self._admin, sorted(adding), list(self._running))
+        held = sizes_on(directories)
+        return sum(
+            min(held.get(broker, {}).get(key, 0), move.size_bytes)
+            for key, move in self._running.items()
+            for broker in move.adding
+        )
+
+    def _elect(self) -> None:
+        """Let the first replicas lead; those that cannot (not in sync yet) will later."""
+        keys = [_key(move) for move in self.outcome.moved]
+        if keys:
+            outcome = elect(self._admin, keys)
+            self.outcome.leaders_elected = sum(error is None for error in outcome.values())
+
+
+def _key(move: Move) -> TopicPartition:
+    return TopicPartition(move.topic, move.index)

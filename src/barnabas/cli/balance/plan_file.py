@@ -1,0 +1,72 @@
+"""Plans as files, in the JSON that `kafka-reassign-partitions` reads and writes."""
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from barnabas.base.ids import TopicPartition
+from barnabas.cli.balance.model import Move
+from barnabas.cli.errors import CliError, ExitCode
+
+
+def to_document(moves: Iterable[Move]) -> dict[str, Any]:
+    """The content of a plan's file."""
+    return {
+        "version": 1,
+        "partitions": [
+            {"topic": move.topic, "partition": move.index, "replicas": list(move.after)}
+            for move in moves
+        ],
+    }
+
+
+def read_plan(path: str) -> dict[TopicPartition, tuple[int, ...]]:
+    """Wanted replicas by partition. Raises CliError for what is no plan."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            document = json.load(file)
+    except OSError as error:
+        code = ExitCode.NOT_FOUND if isinstance(error, FileNotFoundError) else ExitCode.REFUSED
+        raise CliError(f"{path}: {error.strerror}", code) from error
+    except ValueError as error:
+        raise CliError(f"{path}: is no JSON: {error}", ExitCode.USAGE) from error
+    try:
+        return parse_plan(document)
+    except ValueError as error:
+        raise CliError(f"{path}: {error}", ExitCode.USAGE) from error
+
+
+def parse_plan(document: Any) -> dict[TopicPartition, tuple[int, ...]]:
+    """Wanted replicas by partition. Raises ValueError."""
+    if not isinstance(document, Mapping) or not isinstance(document.get("partitions"), list):
+        raise ValueError('has no list "partitions"')
+    if document.get("version", 1) != 1:
+        raise ValueError(f"has version {document['version']!r}; 1 is what is known")
+    wanted: dict[TopicPartition, tuple[int, ...]] = {}
+    for position, entry in enumerate(document["partitions"]):
+        key, replicas = _parse_entry(entry, f"partitions[{position}]")
+        if key in wanted:
+            raise ValueError(f"names {key} twice")
+        wanted[key] = replicas
+    if not wanted:
+        raise ValueError("names no partition")
+    return wanted
+
+
+def _parse_entry(entry: Any, where: str) -> tuple[TopicPartition, tuple[int, ...]]:
+    if not isinstance(entry, Mapping):
+        raise ValueError(f"{where} is no object")
+    topic, index, replicas = (entry.get(name) for name in ("topic", "partition", "replicas"))
+    if not isinstance(topic, str) or not topic:
+        raise ValueError(f"{where} has no topic")
+    if not isinstance(index, int) or not _is_number(index):
+        raise ValueError(f"{where} has no partition number")
+    if not isinstance(replicas, list) or not replicas or not all(map(_is_number, replicas)):
+        raise ValueError(f"{where} has no list of replicas, which are broker ids")
+    if len(set(replicas)) < len(replicas):
+        raise ValueError(f"{topic}-{index} would have two replicas on one broker")
+    return TopicPartition(topic, index), tuple(replicas)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0

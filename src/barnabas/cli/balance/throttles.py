@@ -1,0 +1,130 @@
+"""Throttles of replication, set and removed as Kafka's reassignment tool does (KIP-73).
+
+Brokers get a rate for what leaders send and for what followers take in; topics say which replicas
+it is for: all that exist as leaders, those that are being made as followers.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from barnabas.cli.admin import Admin
+from barnabas.cli.balance.model import Move
+from barnabas.cli.errors import from_code
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+)
+from barnabas.protocol.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+
+RATES = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
+LEADER_REPLICAS = "leader.replication.throttled.replicas"
+FOLLOWER_REPLICAS = "follower.replication.throttled.replicas"
+TOPIC, BROKER = 2, 4
+SET, DELETE = 0, 1
+DYNAMIC_BROKER = 2
+"""config_source of a value that was set for one broker."""
+DYNAMIC_TOPIC = 1
+
+
+def set_throttles(
+    admin: Admin, moves: Sequence[Move], rate_bytes_per_s: int, live: Iterable[int]
+) -> None:
+    """Let the copying of `moves` take at most `rate_bytes_per_s` per broker. Raises CliError."""
+    topics = [
+        _resource(TOPIC, name, [(LEADER_REPLICAS, leaders), (FOLLOWER_REPLICAS, followers)])
+        for name, leaders, followers in _replicas_by_topic(moves)
+    ]
+    _alter(admin, topics)
+    involved = {broker for move in moves for broker in (*move.before, *move.after)}
+    for broker in sorted(involved & set(live)):
+        rates = [(name, str(rate_bytes_per_s)) for name in RATES]
+        _alter(admin, [_resource(BROKER, str(broker), rates)], broker)
+
+
+def clear_throttles(admin: Admin, topics: Iterable[str], brokers: Iterable[int]) -> None:
+    """Remove what `set_throttles` set. Raises CliError."""
+    names = sorted(set(topics))
+    both: list[tuple[str, str | None]] = [(LEADER_REPLICAS, None), (FOLLOWER_REPLICAS, None)]
+    _alter(admin, [_resource(TOPIC, name, both) for name in names])
+    for broker in sorted(set(brokers)):
+        _alter(admin, [_resource(BROKER, str(broker), [(name, None) for name in RATES])], broker)
+
+
+def throttled_brokers(admin: Admin, live: Iterable[int]) -> list[int]:
+    """Brokers that have a rate set, perhaps left behind. Raises CliError."""
+    found = []
+    for broker in live:
+        resource = DescribeConfigsResource(
+            resource_type=BROKER, resource_name=str(broker), configuration_keys=list(RATES)
+        )
+        if _values(admin, [resource], DYNAMIC_BROKER, broker):
+            found.append(broker)
+    return found
+
+
+def throttled_topics(admin: Admin, names: Iterable[str]) -> list[str]:
+    """Topics that name throttled replicas. Raises CliError."""
+    resources = [
+        DescribeConfigsResource(
+            resource_type=TOPIC,
+            resource_name=name,
+            configuration_keys=[LEADER_REPLICAS, FOLLOWER_REPLICAS],
+        )
+        for name in names
+    ]
+    return _values(admin, resources, DYNAMIC_TOPIC) if resources else []
+
+
+def _replicas_by_topic(moves: Sequence[Move]) -> list[tuple[str, str, str]]:
+    leaders: dict[str, list[str]] = {}
+    followers: dict[str, list[str]] = {}
+    for move in moves:
+        if move.adding:
+            leaders.setdefault(move.topic, []).extend(
+                f"{move.index}:{broker}" for broker in move.before
+            )
+            followers.setdefault(move.topic, []).extend(
+                f"{move.index}:{broker}" for broker in move.adding
+            )
+    return [(name, ",".join(leaders[name]), ",".join(followers[name])) for name in leaders]
+
+
+def _resource(
+    kind: int, name: str, values: Sequence[tuple[str, str | None]]
+) -> AlterConfigsResource:
+    configs = [
+        AlterableConfig(name=key, config_operation=DELETE if value is None else SET, value=value)
+        for key, value in values
+    ]
+    return AlterConfigsResource(resource_type=kind, resource_name=name, configs=configs)
+
+
+def _alter(
+    admin: Admin, resources: Sequence[AlterConfigsResource], broker: int | None = None
+) -> None:
+    if not resources:
+        return
+    response = admin.ask(IncrementalAlterConfigsRequest(resources=list(resources)), broker)
+    for result in response.responses:
+        if result.error_code not in (ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
+            what = f"throttle of {result.resource_name}"
+            raise from_code(result.error_code, result.error_message, what)
+
+
+def _values(
+    admin: Admin,
+    resources: Sequence[DescribeConfigsResource],
+    source: int,
+    broker: int | None = None,
+) -> list[str]:
+    """Names of the resources where one of the keys was set."""
+    response = admin.ask(DescribeConfigsRequest(resources=list(resources)), broker)
+    return [
+        result.resource_name
+        for result in response.results
+        if any(entry.config_source == source and entry.value for entry in result.configs)
+    ]

@@ -1,0 +1,242 @@
+"""`barnabas cluster`: the nodes of a cluster; how it grows and shrinks while it runs."""
+
+from typing import Any
+
+import click
+
+from barnabas.cli.balance.options import Wishes, move_options
+from barnabas.cli.confirming import confirm
+from barnabas.cli.connection import Connection, connection_options
+from barnabas.cli.errors import CliError, ExitCode
+from barnabas.cli.output import json_option, print_json
+
+WAIT_DEFAULT_S = 300.0
+
+
+@click.group()
+def command() -> None:
+    """Show the nodes of a cluster; add, drain and remove nodes."""
+
+
+@command.command("status", epilog="\b\nExample:\n  barnabas cluster status\n")
+@json_option
+@connection_options
+def status_command(connection: Connection, as_json: bool) -> int:
+    """Show nodes: racks, roles, state, partitions led and held, sizes; and feature levels.
+
+    Exit code 5 if a node is down, or a partition has no leader or too few replicas.
+    """
+    from barnabas.cli.admin import Admin
+    from barnabas.cli.cluster_status import print_status, read_status
+
+    with Admin(connection) as admin:
+        status = read_status(admin)
+    if as_json:
+        print_json(status.to_value())
+    else:
+        print_status(status)
+    return ExitCode.PROBLEMS if status.problems else ExitCode.DONE
+
+
+@command.command(
+    "add",
+    epilog="\b\nExamples:\n  barnabas cluster add --directory /srv/barnabas --rack b\n"
+    "  barnabas cluster add --directory node-4 --node-id 4 --voter --wait 60\n\n"
+    "Run it on the new machine. Start the node as it says, then run barnabas rebalance.\n",
+)
+@click.option(
+    "--directory",
+    "-d",
+    required=True,
+    type=click.Path(file_okay=False),
+    help="For server.properties and the node's data.",
+)
+@click.option("--node-id", type=click.IntRange(min=0), help="By default the first that is free.")
+@click.option("--host", help="Address to bind and tell; by default this machine's name.")
+@click.option("--port", type=click.IntRange(0, 65535), help="For clients; 9092, or a free one.")
+@click.option(
+    "--controller-port", type=click.IntRange(0, 65535), help="With --voter; 9093, or a free one."
+)
+@click.option("--rack", help="Where it stands: replicas of a partition avoid sharing a rack.")
+@click.option("--voter", is_flag=True, help="A controller too, that votes in the quorum.")
+@click.option("--replace", is_flag=True, help="It takes the place of a node that is down.")
+@click.option(
+    "--wait",
+    "wait_s",
+    type=click.FloatRange(min=0),
+    default=0.0,
+    metavar="SECONDS",
+    help="Wait so long for the node to be started, and then make it a voter with --voter.",
+)
+@json_option
+@connection_options
+def add_command(
+    connection: Connection,
+    directory: str,
+    node_id: int | None,
+    host: str | None,
+    port: int | None,
+    controller_port: int | None,
+    rack: str | None,
+    voter: bool,
+    replace: bool,
+    wait_s: float,
+    as_json: bool,
+) -> None:
+    """Prepare a new node: its server.properties, and its formatted directory.
+
+    Settings are those of the nodes there are. Nothing moves to it before barnabas rebalance.
+    """
+    from barnabas.cli.admin import Admin
+    from barnabas.cli.new_node import NodeWishes, prepare, wait_until_joined
+    from barnabas.cli.new_voter import add, voter_from_config
+
+    wishes = NodeWishes(directory, node_id, host, port, controller_port, rack, voter, replace)
+    with Admin(connection) as admin:
+        made = prepare(admin, wishes)
+        value: dict[str, Any] = {
+            "node": made.node_id,
+            "properties": made.path,
+            "start": f"barnabas start {made.path}",
+            "listener": made.listener,
+            "lines": made.lines,
+            "joined": False,
+            "votes": False,
+        }
+        if not as_json:
+            for line in made.lines:
+                click.echo(line)
+            click.echo(f"Node {made.node_id} is ready to be started:")
+            click.echo(f"  barnabas start {made.path}")
+        if wait_s:
+            wait_until_joined(admin, made.node_id, wait_s, as_observer=voter)
+            value["joined"] = True
+            if voter:
+                add(admin, voter_from_config(made.path))
+                value["votes"] = True
+    if as_json:
+        print_json(value)
+        return
+    if value["joined"]:
+        click.echo(f"Node {made.node_id} has joined{' and votes' if voter else ''}.")
+    elif voter:
+        click.echo("Once it runs, make it a voter:")
+        click.echo(f"  barnabas quorum add-voter --config {made.path}")
+    click.echo("To give it its share of what there is:")
+    click.echo("  barnabas rebalance")
+
+
+@command.command(
+    "drain",
+    epilog="\b\nExamples:\n  barnabas cluster drain 3 --dry-run\n"
+    "  barnabas cluster drain 3 --throttle 50MB\n",
+)
+@click.argument("node", type=int)
+@move_options
+@json_option
+@connection_options
+def drain_command(connection: Connection, node: int, wishes: Wishes, as_json: bool) -> None:
+    """Move all replicas away from a node, running or lost. Ctrl-C is safe; run it again later."""
+    from barnabas.cli.admin import Admin
+
+    with Admin(connection) as admin:
+        value = _drain(admin, node, wishes, as_json=as_json, go_on=f"barnabas cluster drain {node}")
+    if as_json:
+        print_json({"node": node, **value})
+
+
+@command.command(
+    "remove",
+    epilog="\b\nExamples:\n  barnabas cluster remove 3\n"
+    "  barnabas cluster remove 3 --throttle 50MB --yes --wait 600\n",
+)
+@click.argument("node", type=int)
+@click.option(
+    "--wait",
+    "wait_s",
+    type=click.FloatRange(min=0),
+    default=WAIT_DEFAULT_S,
+    show_default=True,
+    metavar="SECONDS",
+    help="Wait so long for the node to be stopped.",
+)
+@move_options
+@json_option
+@connection_options
+def remove_command(
+    connection: Connection, node: int, wait_s: float, wishes: Wishes, as_json: bool
+) -> None:
+    """Take a node out for good: drain it, take away its vote, wait for its end, forget it.
+
+    Refused where the quorum would lose its majority. Each step is left out where it is done
+    already, so that the command can be run again.
+    """
+    from barnabas.cli.admin import Admin
+    from barnabas.cli.quorum_state import check_removal, read_quorum, remove, require_dynamic
+
+    again = f"barnabas cluster remove {node}"
+    with Admin(connection) as admin:
+        quorum = read_quorum(admin)
+        is_voter = quorum.voter(node) is not None
+        if is_voter:
+            require_dynamic(admin)
+            check_removal(quorum, node)
+        is_broker = node in admin.cluster().brokers
+        if not is_broker and not is_voter:
+            raise CliError(f"there is no node {node} in this cluster", ExitCode.NOT_FOUND)
+        value: dict[str, Any] = {"node": node, "voter_removed": False, "unregistered": False}
+        if is_broker:
+            value.update(_drain(admin, node, wishes, as_json=as_json, go_on=again))
+        if wishes.is_dry_run:
+            if is_voter and not as_json:
+                click.echo(f"Node {node} would lose its vote.")
+        else:
+            confirm(f"Take node {node} out of the cluster for good?", wishes.is_agreed)
+            if is_voter:
+                remove(admin, read_quorum(admin), node)
+                value["voter_removed"] = True
+                _say(f"Node {node} does not vote any more.", as_json)
+            if is_broker:
+                _forget(admin, node, wait_s, as_json=as_json, again=again)
+                value["unregistered"] = True
+    if as_json:
+        print_json(value)
+
+
+def _drain(admin: Any, node: int, wishes: Wishes, *, as_json: bool, go_on: str) -> dict[str, Any]:
+    from barnabas.cli.balance.flow import carry_out
+    from barnabas.cli.balance.model import PlanError
+    from barnabas.cli.balance.planner import plan_drain
+    from barnabas.cli.balance.survey import check_known, survey
+
+    found = survey(admin)
+    check_known(found, node)
+    try:
+        moves = plan_drain(found.brokers(frozenset({node})), found.placement())
+    except PlanError as error:
+        raise CliError(str(error)) from error
+    return carry_out(admin, found, moves, wishes, as_json=as_json, go_on=go_on)
+
+
+def _forget(admin: Any, node: int, wait_s: float, *, as_json: bool, again: str) -> None:
+    from barnabas.cli.admin_calls import unregister
+    from barnabas.cli.new_node import wait_until
+
+    def is_down() -> bool:
+        broker = admin.cluster().brokers.get(node)
+        return broker is None or broker.is_fenced
+
+    if not is_down():
+        _say(
+            f"Node {node} holds nothing any more: stop it now (SIGTERM). Waiting for its end.",
+            as_json,
+        )
+        if not wait_until(admin, is_down, wait_s):
+            raise CliError(f"node {node} still runs", hint=f"stop it, then {again} goes on")
+    unregister(admin, node)
+    _say(f"Node {node} is out of the cluster.", as_json)
+
+
+def _say(text: str, as_json: bool) -> None:
+    if not as_json:
+        click.echo(text)

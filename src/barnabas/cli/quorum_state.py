@@ -1,0 +1,173 @@
+"""The metadata quorum as DescribeQuorum tells it, and what its voters allow."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from barnabas.base.ids import ZERO_UUID, Uuid, uuid_from_text, uuid_to_text
+from barnabas.cli.admin import Admin
+from barnabas.cli.admin_calls import read_features, remove_voter
+from barnabas.cli.errors import CliError, ExitCode, from_code
+from barnabas.metadata.features import KRAFT_VERSION
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.describe_quorum import (
+    DescribeQuorumRequest,
+    DescribeQuorumRequestPartitionData,
+    DescribeQuorumRequestTopicData,
+    ReplicaState,
+)
+
+METADATA_TOPIC = "__cluster_metadata"
+ALIVE_MAX_MS = 5_000
+"""A replica that last fetched longer ago, seen from the leader, counts as gone."""
+
+
+@dataclass(frozen=True, slots=True)
+class QuorumReplica:
+    """A voter or an observer of the metadata log."""
+
+    id: int
+    directory_id: Uuid
+    is_voter: bool
+    is_leader: bool
+    log_end_offset: int
+    lag: int
+    fetch_age_ms: int | None
+    """How long before the leader's own time it last fetched; None where that is not known."""
+    caught_up_age_ms: int | None
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether it follows the leader now."""
+        if self.is_leader:
+            return True
+        return self.fetch_age_ms is not None and self.fetch_age_ms < ALIVE_MAX_MS
+
+    @property
+    def directory_text(self) -> str | None:
+        """The id of its metadata directory as Kafka writes it; None where it is not known."""
+        return None if self.directory_id == ZERO_UUID else uuid_to_text(self.directory_id)
+
+
+@dataclass(frozen=True, slots=True)
+class Quorum:
+    """The quorum at one moment."""
+
+    leader_id: int
+    leader_epoch: int
+    high_watermark: int
+    voters: tuple[QuorumReplica, ...]
+    observers: tuple[QuorumReplica, ...]
+    endpoints: Mapping[int, tuple[tuple[str, str, int], ...]]
+    """(listener, host, port) of the controllers that are known, by id."""
+
+    def voter(self, node_id: int) -> QuorumReplica | None:
+        return next((item for item in self.voters if item.id == node_id), None)
+
+    def observer(self, node_id: int) -> QuorumReplica | None:
+        return next((item for item in self.observers if item.id == node_id), None)
+
+    @property
+    def majority(self) -> int:
+        """How many voters decide."""
+        return len(self.voters) // 2 + 1
+
+    @property
+    def alive(self) -> int:
+        """How many voters follow, the leader among them."""
+        return sum(voter.is_alive for voter in self.voters)
+
+
+def read_quorum(admin: Admin) -> Quorum:
+    """Ask for the quorum. Raises CliError."""
+    request = DescribeQuorumRequest(
+        topics=[
+            DescribeQuorumRequestTopicData(
+                topic_name=METADATA_TOPIC,
+                partitions=[DescribeQuorumRequestPartitionData(partition_index=0)],
+            )
+        ]
+    )
+    response = admin.decide(request, "the quorum")
+    partition = response.topics[0].partitions[0]
+    if partition.error_code != ErrorCode.NONE:
+        raise from_code(partition.error_code, partition.error_message, "the quorum")
+    leader = next(
+        (item for item in partition.current_voters if item.replica_id == partition.leader_id), None
+    )
+
+    def replica(state: ReplicaState, is_voter: bool) -> QuorumReplica:
+        return QuorumReplica(
+            id=state.replica_id,
+            directory_id=state.replica_directory_id,
+            is_voter=is_voter,
+            is_leader=is_voter and state.replica_id == partition.leader_id,
+            log_end_offset=state.log_end_offset,
+            lag=0 if leader is None else max(0, leader.log_end_offset - state.log_end_offset),
+            fetch_age_ms=_age_ms(leader, state.last_fetch_timestamp),
+            caught_up_age_ms=_age_ms(leader, state.last_caught_up_timestamp),
+        )
+
+    return Quorum(
+        leader_id=partition.leader_id,
+        leader_epoch=partition.leader_epoch,
+        high_watermark=partition.high_watermark,
+        voters=tuple(replica(state, True) for state in partition.current_voters),
+        observers=tuple(replica(state, False) for state in partition.observers),
+        endpoints={
+            node.node_id: tuple((end.name, end.host, end.port) for end in node.listeners)
+            for node in response.nodes
+        },
+    )
+
+
+def _age_ms(leader: ReplicaState | None, timestamp_ms: int) -> int | None:
+    if leader is None or leader.last_fetch_timestamp < 0 or timestamp_ms < 0:
+        return None
+    return max(0, leader.last_fetch_timestamp - timestamp_ms)
+
+
+def check_removal(quorum: Quorum, voter_id: int) -> None:
+    """Raise CliError where the quorum could not decide any more without this voter."""
+    rest = [voter for voter in quorum.voters if voter.id != voter_id]
+    if not rest:
+        raise CliError(
+            f"node {voter_id} is the only voter: without it the cluster could decide nothing",
+            hint="add another controller first (barnabas quorum add-voter)",
+        )
+    alive = sum(voter.is_alive for voter in rest)
+    needed = len(rest) // 2 + 1
+    if alive < needed:
+        gone = ", ".join(str(voter.id) for voter in rest if not voter.is_alive)
+        raise CliError(
+            f"without node {voter_id} the quorum would lose its majority: {alive} of {len(rest)} "
+            f"voters would be alive, {needed} must be (gone: {gone})",
+            hint=f"start node {gone}, or remove what is gone for good first",
+        )
+
+
+def is_dynamic(admin: Admin) -> bool:
+    """Whether voters can be added and removed (kraft.version 1). Raises CliError."""
+    return read_features(admin).get(KRAFT_VERSION, 0) > 0
+
+
+def require_dynamic(admin: Admin) -> None:
+    """Raise CliError where voters are fixed by configuration."""
+    if not is_dynamic(admin):
+        raise CliError(
+            "the voters of this quorum are fixed by controller.quorum.voters (kraft.version 0)",
+            hint="upgrade kraft.version to 1 first: kafka-features upgrade --feature "
+            "kraft.version=1",
+        )
+
+
+def remove(admin: Admin, quorum: Quorum, node_id: int, directory: str | None = None) -> None:
+    """Take a voter out; without `directory`, the one that it votes with. Raises CliError."""
+    voter = quorum.voter(node_id)
+    if directory is not None:
+        try:
+            directory_id = uuid_from_text(directory)
+        except ValueError as error:
+            raise CliError(f"--directory: {error}", ExitCode.USAGE) from error
+    else:
+        directory_id = ZERO_UUID if voter is None else voter.directory_id
+    remove_voter(admin, admin.info().cluster_id, node_id, directory_id)

@@ -1,0 +1,73 @@
+"""`barnabas rebalance`: replicas and leaders spread evenly over the nodes there are."""
+
+import json
+
+import click
+
+from barnabas.cli.balance.options import Wishes, move_options
+from barnabas.cli.connection import Connection, connection_options
+from barnabas.cli.errors import CliError
+from barnabas.cli.output import json_option, print_json
+
+EPILOG = """\b
+Examples:
+  barnabas rebalance --dry-run
+  barnabas rebalance --throttle 50MB
+  barnabas rebalance --dry-run --write-plan plan.json
+  barnabas rebalance --plan plan.json --yes
+
+The plan is shown first. Ctrl-C is safe at any time, and the same command goes on later. Replicas
+on nodes that are down stay there; `barnabas cluster drain NODE` moves them away for good.
+"""
+
+
+@click.command(epilog=EPILOG)
+@click.option(
+    "--plan",
+    "plan_path",
+    type=click.Path(dir_okay=False),
+    help="Carry out this plan (JSON as of kafka-reassign-partitions), not one of our own.",
+)
+@click.option(
+    "--write-plan", type=click.Path(dir_okay=False), help="Write the plan to this file too."
+)
+@move_options
+@json_option
+@connection_options
+def command(
+    connection: Connection,
+    wishes: Wishes,
+    plan_path: str | None,
+    write_plan: str | None,
+    as_json: bool,
+) -> None:
+    """Spread replicas and leaders over all nodes that live, moving as little as possible.
+
+    Racks are respected where every node has one. At the end the preferred leaders are elected.
+    """
+    from barnabas.cli.admin import Admin
+    from barnabas.cli.balance.flow import carry_out
+    from barnabas.cli.balance.model import PlanError
+    from barnabas.cli.balance.plan_file import read_plan, to_document
+    from barnabas.cli.balance.planner import plan_rebalance
+    from barnabas.cli.balance.survey import survey
+    from barnabas.cli.balance.wanted import moves_to
+
+    wanted = None if plan_path is None else read_plan(plan_path)
+    with Admin(connection) as admin:
+        found = survey(admin)
+        try:
+            if wanted is not None:
+                moves = moves_to(found, wanted)
+            else:
+                moves = plan_rebalance(found.brokers(), found.placement())
+        except PlanError as error:
+            raise CliError(str(error)) from error
+        if write_plan is not None:
+            with open(write_plan, "w", encoding="utf-8") as file:
+                json.dump(to_document(moves), file, indent=2)
+                file.write("\n")
+        again = "barnabas rebalance" + (f" --plan {plan_path}" if plan_path else "")
+        value = carry_out(admin, found, moves, wishes, as_json=as_json, go_on=again)
+    if as_json:
+        print_json(value)

@@ -1,0 +1,188 @@
+"""`barnabas topic reassign` and `elect-leaders`: replicas and leaders by hand."""
+
+from typing import Any
+
+import click
+
+from barnabas.base.ids import TopicPartition
+from barnabas.cli.balance.options import Wishes, move_options
+from barnabas.cli.connection import Connection, connection_options
+from barnabas.cli.errors import CliError, ExitCode
+from barnabas.cli.output import Output, Row, json_option, print_json
+
+PARTITIONS_NAMED_MAX = 3
+
+
+@click.command(
+    "reassign",
+    epilog="\b\nExamples:\n"
+    "  barnabas topic reassign --plan plan.json --throttle 50MB\n"
+    "  barnabas topic reassign --plan plan.json --verify\n"
+    "  barnabas topic reassign --cancel\n\n"
+    'A plan: {"version": 1, "partitions": [{"topic": "t", "partition": 0, "replicas": [1, 2]}]}\n',
+)
+@click.option(
+    "--plan",
+    "plan_path",
+    type=click.Path(dir_okay=False),
+    help="JSON as of kafka-reassign-partitions.",
+)
+@click.option("--verify", is_flag=True, help="Tell how far the plan is; move nothing.")
+@click.option(
+    "--cancel", is_flag=True, help="Take back what is under way: of the plan, or all without one."
+)
+@move_options
+@json_option
+@connection_options
+def reassign_command(
+    connection: Connection,
+    plan_path: str | None,
+    verify: bool,
+    cancel: bool,
+    wishes: Wishes,
+    as_json: bool,
+) -> int:
+    """Give partitions the replicas that a plan names. The first of them is to lead.
+
+    --verify ends with exit code 5 as long as the plan is not carried out.
+    """
+    from barnabas.cli.admin import Admin
+    from barnabas.cli.balance.flow import carry_out
+    from barnabas.cli.balance.model import PlanError
+    from barnabas.cli.balance.plan_file import read_plan
+    from barnabas.cli.balance.survey import survey
+    from barnabas.cli.balance.wanted import moves_to
+
+    if verify and cancel:
+        raise CliError("give --verify or --cancel, not both", ExitCode.USAGE)
+    if plan_path is None and not cancel:
+        raise CliError("give --plan FILE", ExitCode.USAGE)
+    wanted = None if plan_path is None else read_plan(plan_path)
+    with Admin(connection) as admin:
+        if cancel:
+            return _cancel(admin, wanted, wishes, as_json=as_json)
+        assert wanted is not None, "without --cancel there is a plan"
+        if verify:
+            return _verify(admin, wanted, as_json=as_json)
+        found = survey(admin)
+        try:
+            moves = moves_to(found, wanted)
+        except PlanError as error:
+            raise CliError(str(error)) from error
+        again = f"barnabas topic reassign --plan {plan_path}"
+        value = carry_out(admin, found, moves, wishes, as_json=as_json, go_on=again)
+    if as_json:
+        print_json(value)
+    return ExitCode.DONE
+
+
+def _verify(admin: Any, wanted: dict[TopicPartition, tuple[int, ...]], *, as_json: bool) -> int:
+    from barnabas.cli.admin_calls import partitions, reassignments
+
+    ongoing = reassignments(admin)
+    topics = sorted({key.topic for key in wanted})
+    states = {state.key: state for state in partitions(admin, topics)}
+    rows: list[Row] = []
+    for key, replicas in sorted(wanted.items()):
+        state = states.get(key)
+        if state is None:
+            said = "there is no such partition"
+        elif key in ongoing:
+            said = "under way"
+        elif state.replicas == replicas:
+            said = "done"
+        else:
+            said = "not begun"
+        current = None if state is None else list(state.replicas)
+        rows.append(
+            {"partition": str(key), "wanted": list(replicas), "replicas": current, "state": said}
+        )
+    Output(as_json).rows(rows, ("partition", "wanted", "replicas", "state"))
+    return ExitCode.DONE if all(row["state"] == "done" for row in rows) else ExitCode.PROBLEMS
+
+
+def _cancel(
+    admin: Any,
+    wanted: dict[TopicPartition, tuple[int, ...]] | None,
+    wishes: Wishes,
+    *,
+    as_json: bool,
+) -> int:
+    from barnabas.cli.admin_calls import reassign, reassignments
+    from barnabas.cli.balance.throttles import clear_throttles
+    from barnabas.cli.confirming import confirm
+
+    ongoing = reassignments(admin)
+    keys = [key for key in ongoing if wanted is None or key in wanted]
+    rows: list[Row] = [{"partition": str(key), "cancelled": not wishes.is_dry_run} for key in keys]
+    if keys and not wishes.is_dry_run:
+        named = ", ".join(map(str, keys[:PARTITIONS_NAMED_MAX]))
+        more = f" and {len(keys) - 3} more" if len(keys) > PARTITIONS_NAMED_MAX else ""
+        confirm(f"Take back the moves of {named}{more}?", wishes.is_agreed)
+        for key, error in reassign(admin, dict.fromkeys(keys)).items():
+            if "[NO_REASSIGNMENT_IN_PROGRESS]" not in error.message:
+                raise error
+            rows[keys.index(key)]["cancelled"] = False
+        clear_throttles(admin, {key.topic for key in keys}, admin.cluster().live)
+    Output(as_json).rows(rows, ("partition", "cancelled"), "Nothing is being moved.")
+    return ExitCode.DONE
+
+
+@click.command(
+    "elect-leaders",
+    epilog="\b\nExamples:\n  barnabas topic elect-leaders\n"
+    "  barnabas topic elect-leaders orders --partition 0\n"
+    "  barnabas topic elect-leaders orders --partition 0 --unclean --yes\n",
+)
+@click.argument("names", nargs=-1)
+@click.option("--partition", "-p", "chosen", type=int, multiple=True, help="Only this partition.")
+@click.option(
+    "--unclean",
+    is_flag=True,
+    help="Let a replica lead that is not in sync, where none other lives: records are lost.",
+)
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@json_option
+@connection_options
+def elect_leaders_command(
+    connection: Connection,
+    names: tuple[str, ...],
+    chosen: tuple[int, ...],
+    unclean: bool,
+    yes: bool,
+    as_json: bool,
+) -> int:
+    """Make preferred replicas leaders again: of NAMES, or of all topics.
+
+    Exit code 5 if some could not be elected.
+    """
+    from barnabas.cli.admin import Admin
+    from barnabas.cli.admin_calls import PREFERRED, UNCLEAN, elect, partitions
+    from barnabas.cli.confirming import confirm
+
+    if (chosen or unclean) and not names:
+        raise CliError("name the topic", ExitCode.USAGE)
+    with Admin(connection) as admin:
+        states = partitions(admin, list(names) or None)
+        keys = [state.key for state in states if not chosen or state.index in chosen]
+        if unclean:
+            leaderless = [state.key for state in states if state.leader < 0]
+            keys = [key for key in keys if key in leaderless]
+            confirm(f"Elect for {len(keys)} partitions a replica that may lack records?", yes)
+        outcome = elect(admin, keys, UNCLEAN if unclean else PREFERRED) if keys else {}
+        leaders = {state.key: state.leader for state in partitions(admin, list(names) or None)}
+    before = {state.key: state.leader for state in states}
+    rows: list[Row] = [
+        {
+            "partition": str(key),
+            "leader": leaders.get(key),
+            "was": before.get(key),
+            "error": None if error is None else error.message,
+        }
+        for key, error in sorted(outcome.items())
+        if error is not None or leaders.get(key) != before.get(key)
+    ]
+    Output(as_json).rows(
+        rows, ("partition", "leader", "was", "error"), "The right replicas lead already."
+    )
+    return ExitCode.PROBLEMS if any(row["error"] for row in rows) else ExitCode.DONE
