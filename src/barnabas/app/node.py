@@ -93,7 +93,7 @@ class Node:
         try:
             await self._serve()
         except BaseException:
-            self._close_servers()
+            await self._abandon()
             raise
 
     async def _serve(self) -> None:
@@ -106,10 +106,20 @@ class Node:
             self._server.start()
             self._schedule()
 
-    def _close_servers(self) -> None:
+    async def _abandon(self) -> None:
+        """Let go of everything: the node cannot start, or is stopped before it has."""
         for server in (self._server, self._controller_server):
             if server is not None:
                 server.close()
+        await self.metadata.stop()
+        if self._server is not None:
+            await self.replicas.close()
+            self._close_logs()
+
+    def _close_logs(self) -> None:
+        """Close the logs; a broker that was not registered leaves the epoch of its last end."""
+        epoch = self.metadata.broker_epoch
+        self.logs.shutdown(epoch if epoch >= 0 else self._clean_broker_epoch())
 
     def _load_logs(self) -> None:
         """Recover the logs, before anything waits for this node."""
@@ -354,6 +364,6 @@ class Node:
             self._controller_server.close()
             await self._controller_dispatcher.close()
         if self._server is not None:
-            self.logs.shutdown(self.metadata.broker_epoch)
+            self._close_logs()
         if isinstance(self._disk, LocalDisk):
             self._disk.close()

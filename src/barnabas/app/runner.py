@@ -42,7 +42,17 @@ async def _serve(config: NodeConfig, on_ready: Callable[[Node], None] | None) ->
     stopping = asyncio.Event()
     _watch_signals(stopping)
     node = Node(config)
-    await _start(node)
+    starting = asyncio.create_task(_start(node))
+    stop = asyncio.create_task(stopping.wait())
+    # A node of a cluster waits for its quorum, for as long as it takes.
+    await asyncio.wait((starting, stop), return_when=asyncio.FIRST_COMPLETED)
+    stop.cancel()
+    if not starting.done():
+        telemetry.info("node %d is stopped before it has started", config.node_id)
+        starting.cancel()
+        await asyncio.wait((starting,))
+        return 0
+    await starting
     # What was imported and loaded lives on: without this each full collection would walk it all,
     # and stand in the way of a request for tens of milliseconds.
     gc.collect()

@@ -21,6 +21,8 @@ from barnabas.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
 from barnabas.protocol.schema import Message
 
 RETRY_MS = 100
+ATTEMPT_TIMEOUT_MS = 5_000
+"""A broker that finds no controller says so as often."""
 SHUTDOWN_TIMEOUT_MS = 300_000
 """As long as Kafka waits for a controlled shutdown to end."""
 CONTROLLER_LOST_MS = 3_000
@@ -118,10 +120,13 @@ class BrokerLifecycle:
         started_ms = self._clock.monotonic_ms()
         limit_ms = self._config.int("initial.broker.registration.timeout.ms")
         while True:
-            response = await self._controller.handle(request, deadline_ms=limit_ms)
+            response = await self._controller.handle(request, deadline_ms=ATTEMPT_TIMEOUT_MS)
             code = ErrorCode.of(response.error_code)
             if code is ErrorCode.NONE:
                 break
+            if code is ErrorCode.REQUEST_TIMED_OUT:
+                telemetry.warning("waiting for the controllers: no active one answers yet")
+                continue
             waited_ms = self._clock.monotonic_ms() - started_ms
             if code in FINAL or (
                 code is ErrorCode.DUPLICATE_BROKER_REGISTRATION and waited_ms >= limit_ms
