@@ -6,6 +6,7 @@ a test's own claims against (`support.apache_kafka`).
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import socket
@@ -52,6 +53,10 @@ EAGER = {
     "replica.lag.time.max.ms": "3000",
 }
 """Time-outs for tests that wait for them, far below the defaults."""
+
+
+class NoAnswerError(AssertionError):
+    """None of the nodes that run answered in time."""
 
 
 class Program(Protocol):
@@ -353,7 +358,8 @@ class ClusterProcesses:
 
         def is_there() -> bool:
             nonlocal found
-            found = look()
+            with contextlib.suppress(NoAnswerError):
+                found = look()
             return found not in (-1, other_than)
 
         wait_until(is_there, what, HEALTHY_TIMEOUT_S)
@@ -401,7 +407,7 @@ class ClusterProcesses:
                 return question(node)
             except (OSError, AssertionError) as error:
                 errors.append(f"{node.node_id}: {error}")
-        raise AssertionError(f"no node answers: {errors}")
+        raise NoAnswerError(f"no node answers: {errors}")
 
 
 def _metadata_of(node: ClusterNode) -> MetadataResponse:
