@@ -1,0 +1,168 @@
+"""A simulated machine: power, disk, clock, and the node that runs there, again and again."""
+
+import asyncio
+from collections.abc import Mapping
+from random import Random
+
+from barnabas.app.node import Node
+from barnabas.base.config.node import NodeConfig
+from sim.clock import SimClock
+from sim.disk import SimDisk
+from sim.history import History
+from sim.loop import Process, SimLoop
+from sim.wire import SimNetwork, Wire
+
+CLIENT_PORT = 9092
+CONTROLLER_PORT = 9093
+RESTART_AFTER_FAILURE_S = 1.0
+"""A supervisor starts a node again that ended by itself."""
+
+
+class Machine:
+    """See the module. `node` is None while none runs."""
+
+    def __init__(
+        self,
+        node_id: int,
+        properties: Mapping[str, str],
+        wire: Wire,
+        seed: str,
+        history: History,
+        skew_ms: int = 0,
+    ) -> None:
+        self.node_id = node_id
+        self.name = host_name(node_id)
+        self.config = NodeConfig.from_properties(dict(properties))
+        self.loop: SimLoop = wire.loop
+        self.wire = wire
+        self.host = wire.host(self.name)
+        self.clock = SimClock(wire.loop, skew_ms)
+        self.random = Random(f"{seed}/{self.name}")
+        self.disk = SimDisk(wire.loop, self.clock, self.random)
+        self.history = history
+        self.process: Process | None = None
+        self.node: Node | None = None
+        self.is_serving = False
+        """Whether `start` of the node has returned."""
+        self.is_wanted = True
+        """Whether a supervisor is to start the node again when it ends by itself."""
+        self.may_fail = False
+        """Whether faults of its disk explain that its node ends."""
+        self._network: SimNetwork | None = None
+        self._incarnation = 0
+        self._seed = seed
+        self._stopping: asyncio.Task[None] | None = None
+
+    def __repr__(self) -> str:
+        return self.name
+
+    @property
+    def is_running(self) -> bool:
+        """Whether a process is there, serving or not."""
+        return self.process is not None
+
+    @property
+    def is_paused(self) -> bool:
+        return self.process is not None and self.process.stop_count > 0
+
+    # Life
+
+    def start(self) -> None:
+        """Start the node, if the machine has power and none runs."""
+        if self.process is not None or not self.host.is_powered:
+            return
+        self._incarnation += 1
+        process = Process(self.name, self._incarnation)
+        network = SimNetwork(self.wire, self.name, process)
+        self.process, self._network = process, network
+        self.disk.process = process
+        self.is_serving = False
+        self.loop.create_task(self._live(process, network), context=process.context)
+
+    async def _live(self, process: Process, network: SimNetwork) -> None:
+        """The process: it ends when the node failed."""
+        random = Random(f"{self._seed}/{self.name}/{self._incarnation}")
+        node = Node(self.config, self.disk, self.clock, network, random)
+        self.node = node
+        try:
+            await node.start()
+        except Exception as error:  # noqa: BLE001  # a supervisor would see it end, and so do we
+            if not self.may_fail:
+                self.history.saw("failed-start", f"{process} at {self._now()}: {error!r}")
+            self._ended(process)
+            return
+        self.is_serving = True
+        await node.failed.wait()
+        if not self.may_fail:
+            self.history.saw("failed-node", f"{process} at {self._now()}: its metadata log failed")
+        self._ended(process)
+
+    def _now(self) -> str:
+        return f"{self.loop.time():.3f} s"
+
+    def _ended(self, process: Process) -> None:
+        """The process ended by itself; it is started again as long as it is wanted."""
+        if self.process is process:
+            self.kill()
+            self.loop.call_later(RESTART_AFTER_FAILURE_S, self._restart, context=_OUTSIDE.context)
+
+    def _restart(self) -> None:
+        if self.is_wanted:
+            self.start()
+
+    def kill(self) -> None:
+        """SIGKILL. What was written stays."""
+        process = self.process
+        if process is None:
+            return
+        self.loop.kill(process)
+        assert self._network is not None
+        self._network.process_ended()
+        self._forget()
+
+    def cut_power(self) -> None:
+        """Take the power away: what was not forced to the disk may be lost."""
+        self.host.is_powered = False
+        self.kill()
+        self.disk.cut_power(self.random)
+
+    def give_power(self) -> None:
+        self.host.is_powered = True
+
+    def _forget(self) -> None:
+        self.process = self.node = self._network = None
+        self.is_serving = False
+        self.disk.process = None
+
+    def pause(self) -> None:
+        """SIGSTOP."""
+        if self.process is not None:
+            self.loop.stop_process(self.process)
+
+    def resume(self) -> None:
+        """SIGCONT."""
+        if self.process is not None and self.process.stop_count:
+            self.loop.continue_process(self.process)
+
+    async def stop(self, within_s: float = 30.0) -> None:
+        """SIGTERM: a controlled shutdown, and SIGKILL when it takes too long."""
+        process, node = self.process, self.node
+        if process is None or node is None or not self.is_serving:
+            self.kill()
+            return
+        stopping = self.loop.create_task(node.stop(), context=process.context)
+        await asyncio.wait([stopping], timeout=within_s)
+        if self.process is not process:
+            return  # it was killed meanwhile
+        if not stopping.done():
+            self.history.saw("slow-stop", f"{process} had not stopped by {self._now()}")
+        elif stopping.exception() is not None and not self.may_fail:
+            self.history.saw("failed-stop", f"{process}: {stopping.exception()!r}")
+        self.kill()
+
+
+def host_name(node_id: int) -> str:
+    return f"node{node_id}"
+
+
+_OUTSIDE = Process("supervisor", 0)
