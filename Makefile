@@ -14,7 +14,7 @@ ARGS ?=
 
 help:
 	@echo "make setup   install everything into $(VENV)"
-	@echo "make demo    broker, generators, Spark pipeline and dashboard (SECONDS=60 for a bounded run)"
+	@echo "make demo    broker, generators, Spark pipeline and dashboard (SECONDS=60 NODES=3)"
 	@echo "make test    linters, types and all tests"
 	@echo "make check   linters and types alone"
 	@echo "make format  format the code"
@@ -45,7 +45,7 @@ $(KAFKA_LIBS):
 	else echo "No mvn: tests that compare with Apache Kafka are skipped"; fi
 
 demo: setup
-	$(BIN)/barnabas demo $(if $(SECONDS),--seconds $(SECONDS)) $(ARGS)
+	$(BIN)/barnabas demo $(if $(SECONDS),--seconds $(SECONDS)) $(if $(NODES),--nodes $(NODES)) $(ARGS)
 
 check: setup
 	$(BIN)/ruff check

@@ -27,16 +27,17 @@ except MissingError as error:
 SECONDS = 20
 COMMAND = [sys.executable, "-m", "barnabas", "demo", "--json", "--seconds", str(SECONDS)]
 CHILDREN = ("broker", "dashboard", "pipeline", "generators")
+NODES = ("broker-1", "broker-2", "broker-3")
 
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(900)]
 
 
 @contextlib.contextmanager
-def demo(directory: Path) -> Iterator[subprocess.Popen[bytes]]:
+def demo(directory: Path, *options: str) -> Iterator[subprocess.Popen[bytes]]:
     """A run in a directory; it is gone when the block ends, and so is all that it started."""
     with (directory.parent / f"{directory.name}.log").open("ab") as log:
         process = subprocess.Popen(
-            [*COMMAND, "--directory", str(directory)], stdout=subprocess.PIPE, stderr=log
+            [*COMMAND, "--directory", str(directory), *options], stdout=subprocess.PIPE, stderr=log
         )
         try:
             yield process
@@ -144,12 +145,32 @@ def test_each_part_killed_in_its_turn(undisturbed: dict[str, Any], tmp_path: Pat
     assert ended["checks"] == undisturbed["checks"]
 
 
+def test_any_node_of_three_killed_changes_no_figure(
+    undisturbed: dict[str, Any], tmp_path: Path
+) -> None:
+    directory = tmp_path / "demo"
+    with demo(directory, "--nodes", "3") as process:
+        published = 300
+        for name in NODES:
+            await_that(lambda n=published: events_published(directory) > n, process)
+            published = events_published(directory) + 300
+            pid = pid_of(directory, name)
+            assert pid is not None
+            os.kill(pid, signal.SIGKILL)
+            await_that(lambda n=name, p=pid: pid_of(directory, n) != p, process)
+        ended = outcome(process)
+    assert ended["exit_code"] == 0
+    assert ended["restarts"] == dict.fromkeys(NODES, 1)
+    assert truth(directory)["figures"] == undisturbed["figures"]
+    assert ended["checks"] == undisturbed["checks"]
+
+
 def test_a_wrong_figure_is_told_by_the_exit_code(tmp_path: Path) -> None:
     directory = tmp_path / "demo"
     row = {"window_start_ms": 1, "window_end_ms": 2, "purchases": 0, "revenue_cents": 0}
     with demo(directory) as process:
         await_that(lambda: events_published(directory) > 0, process)
-        port = json.loads((directory / "demo.json").read_text())["broker_port"]
+        port = json.loads((directory / "demo.json").read_text())["broker_ports"][0]
         intruder = Producer({"bootstrap.servers": f"127.0.0.1:{port}"})
         intruder.produce("conversion", json.dumps({**row, "sessions": 1}), "1")
         assert intruder.flush(30) == 0

@@ -16,6 +16,7 @@ EPILOG = """\b
 Examples:
   barnabas demo                       until Ctrl-C, page on http://127.0.0.1:8088/
   barnabas demo --seconds 60          a bounded run; exit code 0 if every figure is right
+  barnabas demo --nodes 3 --fresh     three nodes: kill any one, no figure changes
   barnabas demo --bootstrap host:9092 on a Kafka cluster that runs already
 
 Ctrl-C stops the generators, lets the rest catch up and checks every figure; a second one ends at
@@ -42,6 +43,11 @@ Exit codes: 0 every figure is right, 5 some are not, 1 a part failed or somethin
     f"{SECONDS_WITHOUT_TERMINAL}, with one there is no end.",
 )
 @click.option("--bootstrap", help="Use this cluster, host:port, not a broker of our own.")
+@click.option(
+    "--nodes",
+    type=click.IntRange(1, 5),
+    help="Nodes of the cluster, each a process (a new directory only).  [default: 1]",
+)
 @click.option("--host", default="127.0.0.1", show_default=True, help="Where the page listens.")
 @click.option(
     "--port", type=click.IntRange(1, 65535), help="The page's port; by default from 8088 on."
@@ -61,6 +67,7 @@ def command(
     directory: str,
     seconds: int | None,
     bootstrap: str | None,
+    nodes: int | None,
     host: str,
     port: int | None,
     seed: int | None,
@@ -90,7 +97,9 @@ def command(
     console = Console(stderr=as_json)
     if seconds is None and not console.is_terminal:
         seconds = SECONDS_WITHOUT_TERMINAL
-    wishes = Wishes(directory, seconds, bootstrap, host, port, seed, rate, acceleration, fresh)
+    wishes = Wishes(
+        directory, seconds, bootstrap, host, port, seed, rate, acceleration, fresh, nodes
+    )
     try:
         outcome = launch(wishes, console)
     except SettingsConflictError as error:

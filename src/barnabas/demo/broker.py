@@ -1,4 +1,8 @@
-"""The demo's broker: a node of its own process, with its data in the demo's directory."""
+"""The demo's brokers: nodes, each a process of its own, with their data in the demo's directory.
+
+With several of them every topic has as many replicas, three at most, and an acknowledged record is
+on two at least: any one node can be killed, and no figure changes.
+"""
 
 from __future__ import annotations
 
@@ -13,20 +17,25 @@ from barnabas.demo.processes import ChildSpec
 from barnabas.demo.workspace import Settings, Workspace
 
 BARNABAS = [sys.executable, "-m", "barnabas"]
+COPIES_MAX = 3
 _FORMAT_SECONDS = 60
 
 PROPERTIES = """\
 # Written by `barnabas demo`; ports change where others took them.
 process.roles=broker,controller
-node.id=1
-controller.quorum.voters=1@127.0.0.1:{controller_port}
+node.id={node_id}
+controller.quorum.voters={voters}
 listeners=PLAINTEXT://127.0.0.1:{broker_port},CONTROLLER://127.0.0.1:{controller_port}
 advertised.listeners=PLAINTEXT://127.0.0.1:{broker_port}
 controller.listener.names=CONTROLLER
 listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
 log.dirs={log_directory}
 offsets.topic.num.partitions=4
-offsets.topic.replication.factor=1
+offsets.topic.replication.factor={copies}
+default.replication.factor={copies}
+min.insync.replicas={copies_min}
+transaction.state.log.replication.factor={copies}
+transaction.state.log.min.isr={copies_min}
 group.initial.rebalance.delay.ms=0
 # The figures are sums over everything ever published: nothing may age away.
 log.retention.ms=-1
@@ -38,19 +47,39 @@ class BrokerError(Exception):
     """The broker could not be set up; the message says why and what to do."""
 
 
-def prepare(workspace: Workspace, settings: Settings) -> str:
-    """Write server.properties, format the directory where it is new; returns the file's path.
+def prepare(workspace: Workspace, settings: Settings) -> list[ChildSpec]:
+    """Return how to start each node, in a directory that is ready for it.
 
     Raises BrokerError with the tool's own words where formatting fails.
     """
-    directory = workspace.path("broker")
+    return [
+        _broker_spec(_name(node_id, settings), _prepare(workspace, settings, node_id))
+        for node_id in range(1, settings.nodes + 1)
+    ]
+
+
+def _name(node_id: int, settings: Settings) -> str:
+    return "broker" if settings.nodes == 1 else f"broker-{node_id}"
+
+
+def _prepare(workspace: Workspace, settings: Settings, node_id: int) -> str:
+    """Write server.properties, format the directory where it is new; returns the file's path."""
+    directory = workspace.path(_name(node_id, settings))
+    copies = min(settings.nodes, COPIES_MAX)
+    voters = [
+        f"{voter}@127.0.0.1:{port}" for voter, port in enumerate(settings.controller_ports, start=1)
+    ]
     os.makedirs(directory, exist_ok=True)
     path = os.path.join(directory, "server.properties")
     with open(f"{path}.new", "w", encoding="utf-8") as out:
         out.write(
             PROPERTIES.format(
-                broker_port=settings.broker_port,
-                controller_port=settings.controller_port,
+                node_id=node_id,
+                voters=",".join(voters),
+                broker_port=settings.broker_ports[node_id - 1],
+                controller_port=settings.controller_ports[node_id - 1],
+                copies=copies,
+                copies_min=min(copies, 2),
                 log_directory=os.path.join(directory, "data"),
             )
         )
@@ -68,20 +97,19 @@ def prepare(workspace: Workspace, settings: Settings) -> str:
     return path
 
 
-def broker_spec(properties_path: str) -> ChildSpec:
-    """Return how to start the broker."""
+def _broker_spec(name: str, properties_path: str) -> ChildSpec:
     return ChildSpec(
-        "broker",
+        name,
         [*BARNABAS, "start", properties_path],
         grace_seconds=15.0,
         advice="See the log; a port that another program took is chosen anew at the next start.",
     )
 
 
-def answers(bootstrap: str) -> bool:
-    """Whether a broker answers at `bootstrap`, asked once with a short timeout."""
+def answers(bootstrap: str, nodes: int = 1) -> bool:
+    """Whether so many brokers are known at `bootstrap`, asked once with a short timeout."""
     admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
     try:
-        return bool(admin.list_topics(timeout=1.0).brokers)
+        return len(admin.list_topics(timeout=1.0).brokers) >= nodes
     except KafkaException:
         return False

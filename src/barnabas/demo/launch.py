@@ -38,13 +38,14 @@ class Wishes:
     rate: int | None = None
     acceleration: int | None = None
     fresh: bool = False
+    nodes: int | None = None
 
 
 def launch(wishes: Wishes, console: Console) -> Outcome:
     """Run the demo to its end; returns how it went.
 
     Raises WorkspaceBusyError where another demo runs in the directory, SettingsConflictError where
-    the directory's runs had another seed, rate or acceleration.
+    the directory's runs had other nodes, or another seed, rate or acceleration.
     """
     workspace = Workspace(wishes.directory)
     workspace.lock()
@@ -74,11 +75,11 @@ def find_settings(workspace: Workspace, wishes: Wishes) -> Settings:
             rate=wishes.rate or DEFAULT_RATE,
             acceleration=wishes.acceleration or DEFAULT_ACCELERATION,
             cluster_id=new_cluster_id(),
-            broker_port=FIRST_BROKER_PORT,
-            controller_port=FIRST_BROKER_PORT + 1,
+            broker_ports=[FIRST_BROKER_PORT + 2 * n for n in range(wishes.nodes or 1)],
+            controller_ports=[FIRST_BROKER_PORT + 2 * n + 1 for n in range(wishes.nodes or 1)],
             dashboard_port=FIRST_DASHBOARD_PORT,
         )
-    for name in ("seed", "rate", "acceleration"):
+    for name in ("nodes", "seed", "rate", "acceleration"):
         wish = getattr(wishes, name)
         if wish is not None and wish != getattr(settings, name):
             raise SettingsConflictError(
@@ -91,7 +92,7 @@ def find_settings(workspace: Workspace, wishes: Wishes) -> Settings:
     else:
         settings.dashboard_port = wishes.port
         taken.add(wishes.port)
-    settings.broker_port = choose_port(settings.broker_port, taken)
-    settings.controller_port = choose_port(settings.controller_port, taken)
+    settings.broker_ports = [choose_port(port, taken) for port in settings.broker_ports]
+    settings.controller_ports = [choose_port(port, taken) for port in settings.controller_ports]
     workspace.save_settings(settings)
     return settings

@@ -96,7 +96,7 @@ class DemoRun:
         self._options = options
         self._screen = screen
         self._children = children
-        self._bootstrap = options.bootstrap or f"127.0.0.1:{settings.broker_port}"
+        self._bootstrap = options.bootstrap or settings.bootstrap
         self._ready: set[str] = set()
         self._restarts: dict[str, int] = {}
         self._page: dict[str, Any] | None = None
@@ -149,12 +149,15 @@ class DemoRun:
     def _start_broker(self) -> None:
         self._screen.part("broker", "working", "starting")
         try:
-            properties = broker.prepare(self._workspace, self._settings)
+            specs = broker.prepare(self._workspace, self._settings)
         except broker.BrokerError as error:
             raise DemoFailedError(str(error)) from error
-        self._start(broker.broker_spec(properties))
-        self._wait(lambda: broker.answers(self._bootstrap), _READY_SECONDS_MAX, "broker")
-        self._ready.add("broker")
+        for spec in specs:
+            self._start(spec)
+        self._wait(
+            lambda: broker.answers(self._bootstrap, len(specs)), _READY_SECONDS_MAX, specs[0].name
+        )
+        self._ready.update(spec.name for spec in specs)
         self._screen.part("broker", "ready", self._bootstrap)
 
     def _create_topics(self) -> None:

@@ -1,6 +1,6 @@
 """The demo's directory: what is kept in it, and the lock that keeps a second run out.
 
-broker/            server.properties and the broker's log directory
+broker/            server.properties and the broker's log directory; broker-<n>/ with several
 warehouse/         Parquet tables
 checkpoints/       Spark's checkpoints
 generators/        the generators' state and truth
@@ -40,14 +40,29 @@ class Settings:
     rate: int
     acceleration: int
     cluster_id: str
-    broker_port: int
-    controller_port: int
+    broker_ports: list[int]
+    """One for each node; node n has the nth."""
+    controller_ports: list[int]
     dashboard_port: int
     bounded_from_seconds: int | None = None
     """Where the bounded run that is not finished yet began; None where there is none."""
 
+    @property
+    def nodes(self) -> int:
+        """How many nodes the cluster has."""
+        return len(self.broker_ports)
 
-DATA_NAMES = ("broker", "checkpoints", "generators", "logs", "pids", "pipeline", "warehouse")
+    @property
+    def bootstrap(self) -> str:
+        """Where clients find the cluster."""
+        return ",".join(f"127.0.0.1:{port}" for port in self.broker_ports)
+
+
+NODES_MAX = 5
+DATA_NAMES = (
+    *("broker", *(f"broker-{node_id}" for node_id in range(1, NODES_MAX + 1))),
+    *("checkpoints", "generators", "logs", "pids", "pipeline", "warehouse"),
+)
 
 
 class Workspace:
@@ -95,7 +110,11 @@ class Workspace:
         if not os.path.exists(path):
             return None
         with open(path, encoding="utf-8") as source:
-            return Settings(**json.load(source))
+            content = json.load(source)
+        for kind in ("broker", "controller"):  # of before there could be several
+            if f"{kind}_port" in content:
+                content[f"{kind}_ports"] = [content.pop(f"{kind}_port")]
+        return Settings(**content)
 
     def save_settings(self, settings: Settings) -> None:
         """Write the settings so that a kill leaves the old or the new ones."""

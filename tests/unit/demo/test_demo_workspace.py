@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import socket
@@ -57,7 +58,17 @@ def test_settings_stay_the_same(tmp_path: Path) -> None:
     assert again == first
 
 
-@pytest.mark.parametrize("name", ["seed", "rate", "acceleration"])
+def test_a_directory_of_before_there_were_several_nodes(tmp_path: Path) -> None:
+    workspace = Workspace(str(tmp_path))
+    settings = find_settings(workspace, Wishes(str(tmp_path)))
+    content = json.loads((tmp_path / "demo.json").read_text())
+    for kind in ("broker", "controller"):
+        (content[f"{kind}_port"],) = content.pop(f"{kind}_ports")
+    (tmp_path / "demo.json").write_text(json.dumps(content))
+    assert workspace.load_settings() == settings
+
+
+@pytest.mark.parametrize("name", ["nodes", "seed", "rate", "acceleration"])
 def test_other_wishes_for_an_old_directory_are_refused(tmp_path: Path, name: str) -> None:
     workspace = Workspace(str(tmp_path))
     find_settings(workspace, Wishes(str(tmp_path)))
@@ -65,16 +76,19 @@ def test_other_wishes_for_an_old_directory_are_refused(tmp_path: Path, name: str
         find_settings(workspace, Wishes(str(tmp_path), **{name: 12345}))  # type: ignore[arg-type]  # an int each
 
 
-def test_ports_are_different_and_avoid_those_in_use(tmp_path: Path) -> None:
+@pytest.mark.parametrize("nodes", [1, 3])
+def test_ports_are_different_and_avoid_those_in_use(tmp_path: Path, nodes: int) -> None:
     workspace = Workspace(str(tmp_path))
-    first = find_settings(workspace, Wishes(str(tmp_path)))
-    ports = {first.broker_port, first.controller_port, first.dashboard_port}
-    assert len(ports) == 3
+    first = find_settings(workspace, Wishes(str(tmp_path), nodes=nodes))
+    ports = {*first.broker_ports, *first.controller_ports, first.dashboard_port}
+    assert len(ports) == 2 * nodes + 1
     with socket.socket() as taken:
-        taken.bind(("127.0.0.1", first.broker_port))
+        taken.bind(("127.0.0.1", first.broker_ports[0]))
         taken.listen()
         second = find_settings(workspace, Wishes(str(tmp_path)))
-    assert second.broker_port not in {first.broker_port, second.controller_port}
+    assert second.nodes == nodes
+    assert first.broker_ports[0] not in second.broker_ports
+    assert not set(second.broker_ports) & set(second.controller_ports)
 
 
 def test_no_free_port_is_an_error() -> None:
@@ -83,7 +97,7 @@ def test_no_free_port_is_an_error() -> None:
 
 
 def test_clearing_spares_what_is_not_the_demos(tmp_path: Path) -> None:
-    for name in ("broker", "warehouse", "mine"):
+    for name in ("broker", "broker-3", "warehouse", "mine"):
         (tmp_path / name).mkdir()
     (tmp_path / "demo.json").write_text("{}")
     Workspace(str(tmp_path)).clear()

@@ -14,6 +14,7 @@ _TIMEOUT_SECONDS = 60.0
 def ensure_topics(bootstrap_servers: str) -> list[str]:
     """Create those of the demo's topics that do not exist and return their names.
 
+    The cluster's default decides how many replicas they have.
     Raises confluent_kafka.KafkaException where the cluster refuses or cannot be reached.
     """
     admin = AdminClient(
@@ -23,7 +24,6 @@ def ensure_topics(bootstrap_servers: str) -> list[str]:
         NewTopic(
             name,
             num_partitions=partitions,
-            replication_factor=1,
             config={"cleanup.policy": "compact"} if name == STATIONS else {},
         )
         for name, partitions in TOPIC_PARTITIONS.items()
