@@ -104,6 +104,17 @@ class ClientMatrix:
 
     client_class: type[ClientUnderTest]
 
+    @pytest.fixture(autouse=True)
+    def _settle(self, settle: Any) -> None:
+        self.settle = settle
+
+    def create_topic(
+        self, client: ClientUnderTest, topic: str, partitions: int, config: dict[str, str]
+    ) -> None:
+        """Create a topic that every node knows."""
+        client.create_topic(topic, partitions, config)
+        self.settle()
+
     @pytest.fixture
     def client(self, kafka: Any) -> Any:
         client = self.client_class(kafka.bootstrap_servers)
@@ -124,7 +135,7 @@ class ClientMatrix:
         self, client: ClientUnderTest, topic: str, codec: str
     ) -> None:
         self.needs(f"codec-{codec}")
-        client.create_topic(topic, 1, {})
+        self.create_topic(client, topic, 1, {})
         sent = numbered(50, size_bytes=200)
         client.produce(topic, sent, codec=codec)
         received = client.read(topic, 0, 0, 50)
@@ -136,7 +147,7 @@ class ClientMatrix:
         self, client: ClientUnderTest, topic: str, acks: str
     ) -> None:
         self.needs(f"acks-{acks}")
-        client.create_topic(topic, 1, {})
+        self.create_topic(client, topic, 1, {})
         sent = numbered(20)
         client.produce(topic, sent, acks=acks)
         assert client.read(topic, 0, 0, 20) == sent
@@ -145,7 +156,7 @@ class ClientMatrix:
         self, client: ClientUnderTest, topic: str
     ) -> None:
         self.needs("nulls")
-        client.create_topic(topic, 1, {})
+        self.create_topic(client, topic, 1, {})
         sent = [
             Message(value=b"", key=None, timestamp_ms=BASE_TIME_MS),
             Message(value=None, key=b"k", timestamp_ms=BASE_TIME_MS),
@@ -159,7 +170,7 @@ class ClientMatrix:
         self, client: ClientUnderTest, topic: str, codec: str
     ) -> None:
         self.needs(f"codec-{codec}")
-        client.create_topic(topic, 1, {})
+        self.create_topic(client, topic, 1, {})
         sent = numbered(100)
         client.produce(topic, sent, codec=codec)
         for offset in (1, 37, 99):
@@ -172,7 +183,7 @@ class ClientMatrix:
         self, client: ClientUnderTest, topic: str, codec: str
     ) -> None:
         self.needs("times", f"codec-{codec}")
-        client.create_topic(topic, 1, {})
+        self.create_topic(client, topic, 1, {})
         client.produce(topic, numbered(100), codec=codec)
         for timestamp_ms, offset in (
             (BASE_TIME_MS - 1, 0),
@@ -187,7 +198,7 @@ class ClientMatrix:
         self, client: ClientUnderTest, topic: str
     ) -> None:
         self.needs("watermarks")
-        client.create_topic(topic, 1, {})
+        self.create_topic(client, topic, 1, {})
         assert client.watermarks(topic, 0) == (0, 0)
         client.produce(topic, numbered(10))
         assert client.watermarks(topic, 0) == (0, 10)
@@ -198,7 +209,7 @@ class ClientMatrix:
 
     def test_a_group_goes_on_where_it_was(self, client: ClientUnderTest, topic: str) -> None:
         self.needs("groups")
-        client.create_topic(topic, 1, {})
+        self.create_topic(client, topic, 1, {})
         client.produce(topic, numbered(30))
         group = f"group-{topic}"
         assert client.read_in_group(topic, group, 30) == numbered(30)
@@ -207,14 +218,14 @@ class ClientMatrix:
 
     def test_commit_metadata_is_kept(self, client: ClientUnderTest, topic: str) -> None:
         self.needs("commit-metadata")
-        client.create_topic(topic, 1, {})
+        self.create_topic(client, topic, 1, {})
         client.produce(topic, numbered(5))
         client.commit(f"group-{topic}", topic, 3, "up to three")
         assert client.committed(f"group-{topic}", topic) == (3, "up to three")
 
     def test_an_idempotent_producer(self, client: ClientUnderTest, topic: str) -> None:
         self.needs("idempotence")
-        client.create_topic(topic, 1, {})
+        self.create_topic(client, topic, 1, {})
         client.produce(topic, numbered(200), idempotent=True)
         client.produce(topic, numbered(200, start=200), idempotent=True)
         assert client.read(topic, 0, 0, 400) == numbered(400)
@@ -223,22 +234,25 @@ class ClientMatrix:
         self, client: ClientUnderTest, topic: str
     ) -> None:
         self.needs("admin")
-        client.create_topic(topic, 2, {"retention.ms": "1234567"})
+        self.create_topic(client, topic, 2, {"retention.ms": "1234567"})
         assert topic in client.topics()
         assert client.partition_count(topic) == 2
         client.grow(topic, 5)
+        self.settle()
         assert client.partition_count(topic) == 5
         config = client.topic_config(topic)
         assert config["retention.ms"] == "1234567"
         assert config["cleanup.policy"] == "delete"
         client.set_topic_config(topic, "retention.ms", "7654321")
+        self.settle()
         assert client.topic_config(topic)["retention.ms"] == "7654321"
         client.delete_topic(topic)
+        self.settle()
         assert topic not in client.topics()
 
     def test_groups_are_listed_and_deleted(self, client: ClientUnderTest, topic: str) -> None:
         self.needs("group-admin", "groups")
-        client.create_topic(topic, 1, {})
+        self.create_topic(client, topic, 1, {})
         client.produce(topic, numbered(3))
         group = f"group-{topic}"
         client.read_in_group(topic, group, 3)
@@ -250,7 +264,7 @@ class ClientMatrix:
         self, client: ClientUnderTest, topic: str
     ) -> None:
         self.needs("errors")
-        client.create_topic(topic, 1, {"max.message.bytes": "2000"})
+        self.create_topic(client, topic, 1, {"max.message.bytes": "2000"})
         client.produce(topic, numbered(1))
         with pytest.raises(Exception, match=r"(?i)large|size"):
             client.produce(topic, [Message(value=b"x" * 5000, timestamp_ms=BASE_TIME_MS)])
@@ -261,7 +275,7 @@ class ClientMatrix:
         self, client: ClientUnderTest, topic: str
     ) -> None:
         self.needs("errors")
-        client.create_topic(topic, 1, {"cleanup.policy": "compact"})
+        self.create_topic(client, topic, 1, {"cleanup.policy": "compact"})
         # aiokafka has no name for error 87 and calls it unknown.
         with pytest.raises(Exception, match=r"(?i)invalid.?record|validat|broker|UnknownError"):
             client.produce(topic, [Message(value=b"no key", timestamp_ms=BASE_TIME_MS)])

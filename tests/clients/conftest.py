@@ -1,9 +1,23 @@
-"""What the modules of clients share."""
+"""What the modules of clients share, and the cluster that they run against.
 
-from collections.abc import Iterator
+`BARNABAS_TEST_NODES=3` (`make test-cluster`) runs every module against three nodes instead of
+one; without it `test_three_nodes.py` alone does, with a selection.
+"""
+
+import os
+from collections.abc import Callable, Iterator
 
 import java_host
 import pytest
+
+from barnabas.app.testing import Kafka
+from support.apache_kafka import ApacheKafka
+from support.cluster_processes import Barnabas, ClusterProcesses
+
+NODES = int(os.environ.get("BARNABAS_TEST_NODES", "1"))
+PROGRAM = os.environ.get("BARNABAS_TEST_PROGRAM", "barnabas")
+"""`kafka` holds the modules themselves against three nodes of Apache Kafka."""
+Settle = Callable[[], None]
 
 
 @pytest.fixture(scope="session")
@@ -13,3 +27,58 @@ def java() -> Iterator[java_host.JavaHost]:
         pytest.skip(java_host.MISSING)
     with java_host.JavaHost() as host:
         yield host
+
+
+@pytest.fixture(scope="session")
+def three_nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClusterProcesses]:
+    """A cluster of three processes; topics have three replicas unless asked otherwise."""
+    program = ApacheKafka() if PROGRAM == "kafka" else Barnabas()
+    directory = tmp_path_factory.mktemp("three-nodes")
+    with ClusterProcesses(directory, max(NODES, 3), program=program) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="session")
+def kafka_bootstrap_servers(request: pytest.FixtureRequest) -> str:
+    """The session's cluster: the plugin's single node, or the three."""
+    if NODES > 1:
+        cluster: ClusterProcesses = request.getfixturevalue("three_nodes")
+        return cluster.bootstrap_servers
+    single: str = request.getfixturevalue("kafka_bootstrap_servers")
+    return single
+
+
+@pytest.fixture
+def settle(request: pytest.FixtureRequest) -> Settle:
+    """Wait until every node knows what the controller has decided; nothing to wait for on one."""
+    if NODES > 1:
+        cluster: ClusterProcesses = request.getfixturevalue("three_nodes")
+        return cluster.wait_until_healthy
+    return lambda: None
+
+
+class SettledKafka(Kafka):
+    """Its topics are known to every node before anyone asks for them."""
+
+    settle: Settle
+
+    def topic(self, *arguments: object, **options: object) -> str:
+        name = super().topic(*arguments, **options)  # type: ignore[arg-type]
+        self.settle()
+        return name
+
+
+@pytest.fixture
+def kafka(
+    kafka_bootstrap_servers: str, settle: Settle, request: pytest.FixtureRequest
+) -> Iterator[Kafka]:
+    """As the plugin's."""
+    with SettledKafka(kafka_bootstrap_servers, request.node.name) as handle:
+        handle.settle = settle
+        yield handle
+
+
+@pytest.fixture
+def copies() -> int:
+    """How many replicas a topic has."""
+    return min(NODES, 3)

@@ -61,7 +61,8 @@ class AiokafkaClient:
         return self._run(run())
 
     def create_topic(self, name: str, partitions: int, config: dict[str, str]) -> None:
-        topic = NewTopic(name, partitions, 1, topic_configs=config)
+        copies = len(self.bootstrap_servers.split(","))  # it has no word for the default
+        topic = NewTopic(name, partitions, copies, topic_configs=config)
         response = self._admin(lambda admin: admin.create_topics([topic]))
         assert all(entry[1] == 0 for entry in response.topic_errors), response
 

@@ -17,12 +17,6 @@ from barnabas.protocol.codec import decode_at
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.frames import encode_request
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from barnabas.protocol.messages.create_topics import (
-    CreatableTopic,
-    CreatableTopicConfig,
-    CreateTopicsRequest,
-    CreateTopicsResponse,
-)
 from barnabas.protocol.messages.fetch import (
     FetchPartition,
     FetchRequest,
@@ -52,27 +46,8 @@ def raw(kafka: Any) -> Iterator[RawClient]:
 @pytest.fixture
 def topic(raw: RawClient) -> str:
     name = f"bad-{uuid.uuid4().hex[:10]}"
-    create(raw, name)
+    raw.create_topic(name)
     return name
-
-
-def create(raw: RawClient, name: str, **configs: str) -> None:
-    request = CreateTopicsRequest(
-        topics=[
-            CreatableTopic(
-                name=name,
-                num_partitions=1,
-                replication_factor=1,
-                configs=[
-                    CreatableTopicConfig(name=key.replace("_", "."), value=value)
-                    for key, value in configs.items()
-                ],
-            )
-        ],
-        timeout_ms=5000,
-    )
-    (result,) = raw.call(request, CreateTopicsResponse).topics
-    assert result.error_code == ErrorCode.NONE, result.error_message
 
 
 def end_offset(raw: RawClient, topic: str) -> int:
@@ -305,7 +280,7 @@ def test_timestamps_out_of_range_are_refused(raw: RawClient, topic: str) -> None
 
 def test_a_batch_above_max_message_bytes_is_refused(raw: RawClient) -> None:
     topic = f"small-{uuid.uuid4().hex[:8]}"
-    create(raw, topic, max_message_bytes="200")
+    raw.create_topic(topic, {"max.message.bytes": "200"})
     big = Record(offset=0, timestamp=int(time.time() * 1000), value=b"x" * 400)
     answer = raw.produce(topic, bytes(encode_batch([big])))
     assert answer.error_code == ErrorCode.MESSAGE_TOO_LARGE
@@ -314,7 +289,7 @@ def test_a_batch_above_max_message_bytes_is_refused(raw: RawClient) -> None:
 
 def test_a_record_without_key_is_refused_on_a_compacted_topic(raw: RawClient) -> None:
     topic = f"compacted-{uuid.uuid4().hex[:8]}"
-    create(raw, topic, cleanup_policy="compact")
+    raw.create_topic(topic, {"cleanup.policy": "compact"})
     now_ms = int(time.time() * 1000)
     records = [
         Record(offset=0, timestamp=now_ms, key=b"k", value=b"v"),

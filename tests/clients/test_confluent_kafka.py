@@ -62,7 +62,7 @@ class ConfluentClient:
         pass
 
     def create_topic(self, name: str, partitions: int, config: dict[str, str]) -> None:
-        self._settle(self.admin.create_topics([NewTopic(name, partitions, 1, config=config)]))
+        self._settle(self.admin.create_topics([NewTopic(name, partitions, config=config)]))
 
     def _settle(self, futures: dict[Any, Any]) -> list[Any]:
         return [future.result(TIMEOUT_S) for future in futures.values()]
@@ -223,7 +223,7 @@ class TestConfluentKafka(ClientMatrix):
     def test_two_members_share_a_topic_and_one_takes_over(
         self, client: ConfluentClient, topic: str
     ) -> None:
-        client.create_topic(topic, 4, {})
+        self.create_topic(client, topic, 4, {})
         strategy = {"partition.assignment.strategy": "cooperative-sticky"}
         first = client._consumer("pair-" + topic, **strategy)
         second = client._consumer("pair-" + topic, **strategy)

@@ -66,16 +66,21 @@ class Setting:
     def __init__(self, raw: RawClient) -> None:
         self.raw = raw
         self.topic = f"versions-{uuid.uuid4().hex[:8]}"
+        raw.create_topic(self.topic)
         self.topic_id = raw.topic_id(self.topic)
-        self.group = f"{GROUP}-{uuid.uuid4().hex[:8]}"
         answer = raw.produce(self.topic, bytes(self.batch()))
         assert answer.error_code == ErrorCode.NONE
-        find = find_coordinator.FindCoordinatorRequest(key_type=0, coordinator_keys=[self.group])
+        self.group = self._group_coordinated_here(raw)
+
+    def _group_coordinated_here(self, raw: RawClient) -> str:
+        here = raw.node_id()
         while True:
+            group = f"{GROUP}-{uuid.uuid4().hex[:8]}"
+            find = find_coordinator.FindCoordinatorRequest(key_type=0, coordinator_keys=[group])
             found = raw.call(find, find_coordinator.FindCoordinatorResponse).coordinators[0]
-            if found.error_code not in WAITABLE:
-                break
-        assert found.error_code == ErrorCode.NONE
+            assert found.error_code in {ErrorCode.NONE, *WAITABLE}
+            if found.node_id == here:
+                return group
 
     def batch(self) -> bytearray:
         now_ms = int(time.time() * 1000)

@@ -46,7 +46,7 @@ class KafkaPythonClient:
         self.admin.close()
 
     def create_topic(self, name: str, partitions: int, config: dict[str, str]) -> None:
-        options = {"num_partitions": partitions, "replication_factor": 1, "configs": config}
+        options = {"num_partitions": partitions, "replication_factor": -1, "configs": config}
         self.admin.create_topics({name: options}, wait_for_metadata=True)
 
     def produce(

@@ -55,6 +55,10 @@ EAGER = {
 """Time-outs for tests that wait for them, far below the defaults."""
 
 
+Sizes = dict[str | None, int]
+"""Topic → number of partitions."""
+
+
 class NoAnswerError(AssertionError):
     """None of the nodes that run answered in time."""
 
@@ -375,9 +379,17 @@ class ClusterProcesses:
 
     def ailments(self) -> list[str]:
         """What is not as it should be while all nodes run; empty for a healthy cluster."""
-        return [ailment for node in self.running for ailment in self._ailments(node)]
+        known: dict[int, Sizes] = {}
+        found = [ailment for node in self.running for ailment in self._ailments(node, known)]
+        for node_id, sizes in known.items():
+            first = next(iter(known.values()))
+            if sizes != first:
+                differing = sorted(name for name, _ in set(sizes.items()) ^ set(first.items()))
+                found.append(f"node {node_id} does not agree with others on {differing}")
+        return found
 
-    def _ailments(self, node: ClusterNode) -> Iterable[str]:
+    def _ailments(self, node: ClusterNode, known: dict[int, Sizes]) -> Iterable[str]:
+        """Those that one node shows; into `known` goes what topics it sees."""
         if not node.answers():
             return [f"node {node.node_id} does not answer"]
         try:
@@ -385,6 +397,7 @@ class ClusterProcesses:
             leader_id = _quorum_of(node).leader_id
         except (OSError, AssertionError) as error:
             return [f"node {node.node_id} does not answer: {error}"]
+        known[node.node_id] = {topic.name: len(topic.partitions) for topic in metadata.topics}
         ailments = [
             f"node {node.node_id} sees {described.name}-{entry.partition_index} led by "
             f"{entry.leader_id}, in sync {entry.isr_nodes}"

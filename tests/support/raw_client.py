@@ -9,7 +9,15 @@ from typing import Any, TypeVar
 
 from barnabas.protocol.apis import APIS
 from barnabas.protocol.codec import decode_at
+from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.frames import decode_response_header, encode_request
+from barnabas.protocol.messages.create_topics import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
 from barnabas.protocol.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
@@ -23,6 +31,7 @@ from barnabas.protocol.messages.produce import (
     TopicProduceData,
 )
 from barnabas.protocol.schema import Message
+from support.node_process import wait_until
 
 TIMEOUT_S = 10
 M = TypeVar("M", bound=Message)
@@ -91,6 +100,37 @@ class RawClient:
             version = api.max_version - (1 if api.latest_version_unstable else 0)
         self.send(api.key, version, request)
         return self.receive(api.key, version, response_class)
+
+    def node_id(self) -> int:
+        """The node at the other end."""
+        _, port = self.socket.getpeername()
+        return next(node_id for node_id, at in self._brokers().items() if at == port)
+
+    def _brokers(self) -> dict[int, int]:
+        answer = self.call(MetadataRequest(topics=[]), MetadataResponse)
+        return {broker.node_id: broker.port for broker in answer.brokers}
+
+    def create_topic(self, topic: str, configs: dict[str, str] | None = None) -> None:
+        """Create a topic of one partition that leads here and has replicas on the other nodes."""
+        here = self.node_id()
+        replicas = [here, *(node_id for node_id in self._brokers() if node_id != here)]
+        created = CreatableTopic(
+            name=topic,
+            num_partitions=-1,
+            replication_factor=-1,
+            assignments=[CreatableReplicaAssignment(partition_index=0, broker_ids=replicas)],
+            configs=[CreatableTopicConfig(name=k, value=v) for k, v in (configs or {}).items()],
+        )
+        request = CreateTopicsRequest(topics=[created], timeout_ms=5000)
+        (result,) = self.call(request, CreateTopicsResponse).topics
+        assert result.error_code == ErrorCode.NONE, result.error_message
+        asked = MetadataRequest(
+            topics=[MetadataRequestTopic(name=topic)], allow_auto_topic_creation=False
+        )
+        wait_until(
+            lambda: self.call(asked, MetadataResponse).topics[0].error_code == ErrorCode.NONE,
+            f"the creation of {topic}",
+        )
 
     def topic_id(self, topic: str) -> Any:
         """The id of a topic, which is created if there is none."""
