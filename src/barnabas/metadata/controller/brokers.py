@@ -210,8 +210,10 @@ def broker_heartbeat(
         else:
             decision.records += _controlled_shutdown_records(state, broker)
     elif broker.fenced and not request.want_fence and is_caught_up:
-        decision.records += _unfence_records(state, broker)
-        response.is_fenced = False
+        # An incarnation that asked for its end does not come back.
+        if not broker.in_controlled_shutdown:
+            decision.records += _unfence_records(state, broker)
+            response.is_fenced = False
     elif request.want_fence and not broker.fenced:
         decision.records += fence_records(state, broker)
         response.is_fenced = True
