@@ -1,36 +1,45 @@
-"""Fetch (key 1), versions 4-18: KIP-74, 98, 227, 320, 392, 516, 903, 951.
+"""Fetch (key 1), versions 4-18: KIP-74, 98, 227, 320, 392, 516, 595, 903, 951.
 
 A fetch that finds less than `min_bytes` waits on its partitions and looks again when one of them
 advances, until `max_wait_ms` is over. Records leave as the log gives them: slices of what was
 appended lately, or ranges of a file.
 
-Left out here: fetching by followers and from followers, which need a second replica.
+Left out here: the high watermark that a follower may send since v18 (KIP-1166), which serves the
+quorum. Other followers are told of a new one within NEWS_DELAY_MS, with records or without.
 """
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from barnabas.base.clock import Timer
 from barnabas.base.network import Part
 from barnabas.broker.context import RequestContext
-from barnabas.broker.fetch_codec import FLEXIBLE_FROM, TOPIC_ID_FROM, FetchAnswer, encode_fetch
+from barnabas.broker.fetch_codec import (
+    FLEXIBLE_FROM,
+    NO_REPLICA,
+    TOPIC_ID_FROM,
+    FetchAnswer,
+    encode_fetch,
+)
+from barnabas.broker.fetch_reading import Reader, replica_of
 from barnabas.broker.fetch_sessions import (
     FINAL_EPOCH,
     INITIAL_EPOCH,
+    NO_SESSION,
     FetchSession,
     FetchTarget,
     PartitionKey,
 )
+from barnabas.broker.leader_hints import addresses
 from barnabas.broker.responses import frame_response
 from barnabas.broker.services import BrokerServices
-from barnabas.log.errors import LogDirFailure
 from barnabas.net.connection import Reply
 from barnabas.protocol.codec import decode_at
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.fetch import FetchRequest
-from barnabas.replication.partition import Partition
 
-READ_COMMITTED = 1
+NEWS_DELAY_MS = 10
+"""A follower hears of a new high watermark with the next records, or after this long without."""
 
 telemetry = logging.getLogger(__name__)
 
@@ -41,35 +50,36 @@ def handle(
     """Read what is there, or wait for it; raises DecodeError for a malformed request."""
     version = context.api_version
     request, _ = decode_at(FetchRequest, version, frame, position)
-    by_id = version >= TOPIC_ID_FROM
-    session = _session(services, request, by_id)
+    session = _session(services, request, version)
     if isinstance(session, ErrorCode):
         parts = encode_fetch(version, session, 0, [])
         return frame_response(context.correlation_id, version >= FLEXIBLE_FROM, parts)
     is_full = request.session_epoch in (FINAL_EPOCH, INITIAL_EPOCH)
-    targets: Iterable[FetchTarget] = (
-        session.targets.values() if session is not None else _targets(request, by_id)
-    )
-    fetch = Fetch(services, context, request, session, list(targets), is_full)
-    answers = fetch.read()
-    if fetch.is_satisfied(answers):
-        return fetch.respond(answers)
+    fetch = Fetch(services, context, request, session, is_full)
+    fetch.look(is_first=True)
+    if fetch.is_satisfied():
+        return fetch.respond()
     return fetch.wait()
 
 
 def _session(
-    services: BrokerServices, request: FetchRequest, by_id: bool
-) -> FetchSession | ErrorCode | None:
-    """Open, resume or close the session that the request names; None: served without one."""
+    services: BrokerServices, request: FetchRequest, version: int
+) -> FetchSession | ErrorCode:
+    """Open or resume the session that the request names, or make one for it alone."""
     sessions = services.fetch_sessions
+    by_id = version >= TOPIC_ID_FROM
     now_ms = services.clock.monotonic_ms()
+    session: FetchSession | ErrorCode | None = None
     if request.session_epoch in (FINAL_EPOCH, INITIAL_EPOCH):
+        is_follower = replica_of(request, version)[0] >= 0
         if request.session_id:
             sessions.remove(request.session_id)
-        if request.session_epoch == FINAL_EPOCH:
-            return None
-        return sessions.create(_targets(request, by_id), by_id, now_ms)
-    session = sessions.resume(request.session_id, request.session_epoch, by_id, now_ms)
+        if request.session_epoch == INITIAL_EPOCH:
+            session = sessions.create(by_id, now_ms, is_follower=is_follower)
+        if session is None:
+            session = FetchSession(NO_SESSION, by_id, now_ms, is_follower=is_follower)
+    else:
+        session = sessions.resume(request.session_id, request.session_epoch, by_id, now_ms)
     if isinstance(session, FetchSession):
         forgotten: list[PartitionKey] = [
             (entry.topic_id if by_id else entry.topic, index)
@@ -89,6 +99,7 @@ def _targets(request: FetchRequest, by_id: bool) -> list[FetchTarget]:
             entry.partition_max_bytes,
             entry.current_leader_epoch,
             entry.last_fetched_epoch,
+            entry.log_start_offset,
         )
         for topic in request.topics
         for entry in topic.partitions
@@ -96,17 +107,18 @@ def _targets(request: FetchRequest, by_id: bool) -> list[FetchTarget]:
 
 
 class Fetch:
-    """One fetch request while it is served, perhaps more than once."""
+    """One fetch request while it is served, perhaps after several looks."""
 
     __slots__ = (
+        "_answers",
         "_context",
         "_is_full",
-        "_partitions",
+        "_is_hurried",
+        "_reader",
         "_reply",
         "_request",
         "_services",
         "_session",
-        "_targets",
         "_timer",
     )
 
@@ -115,101 +127,64 @@ class Fetch:
         services: BrokerServices,
         context: RequestContext,
         request: FetchRequest,
-        session: FetchSession | None,
-        targets: list[FetchTarget],
+        session: FetchSession,
         is_full: bool,
     ) -> None:
         self._services = services
         self._context = context
         self._request = request
         self._session = session
-        self._targets = targets
         self._is_full = is_full
-        self._partitions: list[Partition] = []
+        self._reader = Reader.of(services, context, request, session)
+        self._answers: dict[FetchTarget, FetchAnswer] = {}
         self._reply: Reply | None = None
         self._timer: Timer | None = None
+        self._is_hurried = False
 
-    def read(self) -> list[FetchAnswer]:
-        """Read every partition, in order, within the request's limits."""
+    def look(self, *, is_first: bool) -> None:
+        """Read every partition that is ready, in order, within the request's limits."""
+        session, answers = self._session, self._answers
         left_bytes = min(self._request.max_bytes, self._services.fetch_max_bytes)
-        committed_only = self._request.isolation_level == READ_COMMITTED
-        answers: list[FetchAnswer] = []
         any_data = False
-        for target in self._targets:
-            answer = self._read_one(target, left_bytes, committed_only, not any_data)
-            answers.append(answer)
+        for target in list(session.ready):
+            answer = self._reader.read(
+                target, left_bytes, min_one_batch=not any_data, is_first_look=is_first
+            )
             if answer.size_bytes:
                 any_data = True
                 left_bytes = max(0, left_bytes - answer.size_bytes)
-        return answers
+            elif not answer.error and not self._has_more(target, answer):
+                del session.ready[target]
+            answers[target] = answer
+        if is_first and session.is_follower:
+            session.source.last_fetch_ms = self._services.clock.monotonic_ms()
 
-    def _read_one(
-        self, target: FetchTarget, left_bytes: int, committed_only: bool, min_one_batch: bool
-    ) -> FetchAnswer:
-        topic, index = target.topic, target.index
-        replicas = self._services.replicas
-        found = (
-            replicas.find_by_id(topic, index)
-            if isinstance(topic, bytes)
-            else replicas.find(topic, index)
-        )
-        if not isinstance(found, Partition):
-            return _failure(target, found)
-        error = found.check_epoch(target.current_leader_epoch)
-        if not found.is_leader:
-            error = ErrorCode.NOT_LEADER_OR_FOLLOWER
-        if error:
-            return _failure(target, error)
-        if self._reply is None:
-            self._partitions.append(found)
-        log = found.log
-        high_watermark = found.high_watermark
-        stable = found.last_stable_offset
-        offset = target.fetch_offset
-        if not log.log_start_offset <= offset <= log.log_end_offset:
-            return _failure(target, ErrorCode.OFFSET_OUT_OF_RANGE)
-        max_offset = stable if committed_only else high_watermark
-        size_max_bytes = min(left_bytes, target.size_max_bytes)
-        parts: list[Part] = []
-        size_bytes = 0
-        aborted: list[tuple[int, int]] | None = [] if committed_only else None
-        if offset < max_offset and (size_max_bytes > 0 or min_one_batch):
-            try:
-                result = log.read(
-                    offset, size_max_bytes, max_offset=max_offset, min_one_batch=min_one_batch
-                )
-                if committed_only and result.size_bytes:
-                    aborted = [
-                        (entry.producer_id, entry.first_offset)
-                        for entry in log.aborted_transactions(offset, result.next_offset)
-                    ]
-            except LogDirFailure:
-                return _failure(target, ErrorCode.KAFKA_STORAGE_ERROR)
-            if result.error:
-                return _failure(target, result.error)
-            parts, size_bytes = result.parts, result.size_bytes
-        return FetchAnswer(
-            topic,
-            index,
-            ErrorCode.NONE,
-            high_watermark,
-            stable,
-            log.log_start_offset,
-            aborted,
-            parts,
-            size_bytes,
-        )
+    def _has_more(self, target: FetchTarget, answer: FetchAnswer) -> bool:
+        """Whether to look at a partition again that gave nothing, though it does not advance."""
+        if answer.diverging is not None or answer.preferred_replica != NO_REPLICA:
+            return True
+        partition = target.partition
+        assert partition is not None
+        if self._reader.to_log_end:
+            return target.fetch_offset < partition.log.log_end_offset
+        if self._reader.committed_only:
+            return target.fetch_offset < answer.last_stable_offset
+        return target.fetch_offset < answer.high_watermark
 
-    def is_satisfied(self, answers: list[FetchAnswer]) -> bool:
+    def is_satisfied(self) -> bool:
         """Whether to answer now: enough bytes, an error, nothing to wait for, or no time."""
-        if self._request.max_wait_ms <= 0 or not answers:
+        request = self._request
+        if request.max_wait_ms <= 0 or not self._session.targets:
             return True
         size_bytes = 0
-        for answer in answers:
-            if answer.error:
+        for answer in self._answers.values():
+            if (
+                answer.error
+                or answer.diverging is not None
+                or answer.preferred_replica != NO_REPLICA
+            ):
                 return True
             size_bytes += answer.size_bytes
-        request = self._request
         return size_bytes >= min(
             request.min_bytes, request.max_bytes, self._services.fetch_max_bytes
         )
@@ -218,13 +193,13 @@ class Fetch:
         """Look again whenever a partition advances, and at the latest when the time is up."""
         self._reply = Reply()
         self._reply.on_abandon = self._leave
-        for partition in self._partitions:
-            partition.read_waiters.add(self)
+        self._session.waiting = self
         self._timer = self._services.clock.call_later(self._request.max_wait_ms, self._finish)
+        self._maybe_hurry()
         return self._reply
 
-    def partition_advanced(self) -> None:
-        """Part of ReadWaiter."""
+    def look_again(self) -> None:
+        """Part of WaitingFetch."""
         self._look_again(is_last=False)
 
     def _finish(self) -> None:
@@ -235,10 +210,11 @@ class Fetch:
         if reply is None:
             return
         try:
-            answers = self.read()
-            if not (is_last or self.is_satisfied(answers)):
+            self.look(is_first=False)
+            if not (is_last or self.is_satisfied()):
+                self._maybe_hurry()
                 return
-            parts = self.respond(answers)
+            parts = self.respond()
         except Exception:  # noqa: BLE001  # our own fault: it is logged, and others are served
             telemetry.exception("closing %s: a fetch failed", self._context.client_host)
             self._leave()
@@ -247,40 +223,67 @@ class Fetch:
         self._leave()
         reply.complete(parts)
 
+    def _maybe_hurry(self) -> None:
+        """Let a follower not wait long that has no records to come, but news."""
+        if not self._session.is_follower or self._is_hurried:
+            return
+        if any(self._is_news(target, answer) for target, answer in self._answers.items()):
+            self._is_hurried = True
+            if self._request.max_wait_ms > NEWS_DELAY_MS:
+                assert self._timer is not None
+                self._timer.cancel()
+                self._timer = self._services.clock.call_later(NEWS_DELAY_MS, self._finish)
+
     def _leave(self) -> None:
         self._reply = None
         if self._timer is not None:
             self._timer.cancel()
-        for partition in self._partitions:
-            partition.read_waiters.discard(self)
+        if self._session.waiting is self:
+            self._session.waiting = None
+        if self._session.session_id == NO_SESSION:
+            self._session.close()
 
-    def respond(self, answers: list[FetchAnswer]) -> list[Part]:
+    def respond(self) -> list[Part]:
         """The response's parts; in a session only what changed is told."""
-        session_id = 0
-        if self._session is not None:
-            session_id = self._session.session_id
-            answers = self._changes(self._session, answers)
+        session = self._session
+        told: list[FetchAnswer] = []
+        sent: list[FetchTarget] = []
+        targets = session.targets.values() if self._is_full else self._answers
+        for target in targets:
+            answer = self._answers.get(target)
+            if answer is None or not (self._is_full or self._is_worth_telling(target, answer)):
+                continue
+            # After an error everything is to be told anew.
+            target.high_watermark_sent = -1 if answer.error else answer.high_watermark
+            target.log_start_offset_sent = -1 if answer.error else answer.log_start_offset
+            told.append(answer)
+            if answer.size_bytes:
+                sent.append(target)
+                self._reader.sent(target, answer.size_bytes)
+        session.served(sent)
+        if session.session_id == NO_SESSION:
+            session.close()
+        endpoints = addresses(
+            self._services,
+            [answer.current_leader[0] for answer in told if answer.current_leader is not None],
+            self._context.listener_name,
+        )
         version = self._context.api_version
-        parts = encode_fetch(version, ErrorCode.NONE, session_id, answers)
+        parts = encode_fetch(version, ErrorCode.NONE, session.session_id, told, endpoints)
         return frame_response(self._context.correlation_id, version >= FLEXIBLE_FROM, parts)
 
-    def _changes(self, session: FetchSession, answers: list[FetchAnswer]) -> list[FetchAnswer]:
-        told: list[FetchAnswer] = []
-        for target, answer in zip(self._targets, answers, strict=True):
-            if (
-                self._is_full
-                or answer.size_bytes
-                or answer.error
-                or answer.high_watermark != target.high_watermark_sent
-                or answer.log_start_offset != target.log_start_offset_sent
-            ):
-                # After an error everything is to be told anew.
-                target.high_watermark_sent = -1 if answer.error else answer.high_watermark
-                target.log_start_offset_sent = -1 if answer.error else answer.log_start_offset
-                told.append(answer)
-        session.served((answer.topic, answer.partition) for answer in answers if answer.size_bytes)
-        return told
+    def _is_worth_telling(self, target: FetchTarget, answer: FetchAnswer) -> bool:
+        return (
+            answer.size_bytes > 0
+            or answer.error != ErrorCode.NONE
+            or answer.diverging is not None
+            or answer.preferred_replica != NO_REPLICA
+            or self._is_news(target, answer)
+        )
 
-
-def _failure(target: FetchTarget, error: ErrorCode) -> FetchAnswer:
-    return FetchAnswer(target.topic, target.index, error, -1, -1, -1, None, [], 0)
+    def _is_news(self, target: FetchTarget, answer: FetchAnswer) -> bool:
+        """Whether a client in a session does not know what is said of the log."""
+        return not answer.error and (
+            answer.high_watermark != target.high_watermark_sent
+            or answer.log_start_offset != target.log_start_offset_sent
+        )

@@ -4,6 +4,7 @@ Batches are never copied: the response is a list of parts, some of them ranges o
 equal to the compiled codec, over every version.
 """
 
+from collections.abc import Sequence
 from struct import Struct
 from typing import NamedTuple
 
@@ -17,6 +18,7 @@ TOPIC_ID_FROM = 13
 LOG_START_FROM = 5
 SESSION_FROM = 7
 PREFERRED_REPLICA_FROM = 11
+ENDPOINTS_FROM = 16
 
 _INT16 = Struct(">h")
 _INT32 = Struct(">i")
@@ -25,6 +27,11 @@ _PARTITION_V4 = Struct(">ihqq")
 _PARTITION_V5 = Struct(">ihqqq")
 _ABORTED = Struct(">qq")
 _NO_ABORTED_NO_PREFERRED = b"\0" + _INT32.pack(-1)
+_DIVERGING = Struct(">BBiqB")
+"""Tag 0: size, epoch, end offset, no tags."""
+_CURRENT_LEADER = Struct(">BBiiB")
+"""Tag 1: size, leader, leader epoch, no tags."""
+NO_REPLICA = -1
 
 
 class FetchAnswer(NamedTuple):
@@ -40,10 +47,28 @@ class FetchAnswer(NamedTuple):
     """(producer id, first offset) of aborted transactions, for `read_committed` only."""
     parts: list[Part]
     size_bytes: int
+    preferred_replica: int = NO_REPLICA
+    diverging: tuple[int, int] | None = None
+    """(epoch, end offset) where a follower's log parts from this one."""
+    current_leader: tuple[int, int] | None = None
+    """(leader, leader epoch), told with an error since v16 (KIP-951)."""
+
+
+class NodeAddress(NamedTuple):
+    """A broker, as seen through one listener."""
+
+    node_id: int
+    host: str
+    port: int
+    rack: str | None
 
 
 def encode_fetch(
-    version: int, error: ErrorCode, session_id: int, answers: list[FetchAnswer]
+    version: int,
+    error: ErrorCode,
+    session_id: int,
+    answers: list[FetchAnswer],
+    endpoints: Sequence[NodeAddress] = (),
 ) -> list[Part]:
     """The response body as parts; answers of one topic must be neighbours or are repeated."""
     topics: list[tuple[str | Uuid, list[FetchAnswer]]] = []
@@ -52,7 +77,7 @@ def encode_fetch(
             topics.append((answer.topic, []))
         topics[-1][1].append(answer)
     if version >= FLEXIBLE_FROM:
-        return _encode_flexible(version, error, session_id, topics)
+        return _encode_flexible(version, error, session_id, topics, endpoints)
     return _encode_plain(version, error, session_id, topics)
 
 
@@ -61,6 +86,7 @@ def _encode_flexible(
     error: ErrorCode,
     session_id: int,
     topics: list[tuple[str | Uuid, list[FetchAnswer]]],
+    endpoints: Sequence[NodeAddress],
 ) -> list[Part]:
     parts: list[Part] = []
     out = bytearray(_TOP.pack(0, error, session_id))
@@ -77,24 +103,61 @@ def _encode_flexible(
         write_unsigned_varint(out, len(answers) + 1)
         for answer in answers:
             out += _PARTITION_V5.pack(*answer[1:6])
-            if answer.aborted is None:
+            if answer.aborted is None and answer.preferred_replica == NO_REPLICA:
                 out += _NO_ABORTED_NO_PREFERRED
             else:
-                write_unsigned_varint(out, len(answer.aborted) + 1)
-                for entry in answer.aborted:
+                write_unsigned_varint(out, 0 if answer.aborted is None else len(answer.aborted) + 1)
+                for entry in answer.aborted or ():
                     out += _ABORTED.pack(*entry)
                     out.append(0)
-                out += _INT32.pack(-1)
+                out += _INT32.pack(answer.preferred_replica)
             write_unsigned_varint(out, answer.size_bytes + 1)
             if answer.size_bytes:
                 parts.append(bytes(out))
                 parts += answer.parts
                 out = bytearray()
-            out.append(0)
+            if answer.diverging is None and answer.current_leader is None:
+                out.append(0)
+            else:
+                _write_tags(out, answer)
         out.append(0)
-    out.append(0)
+    if endpoints and version >= ENDPOINTS_FROM:
+        _write_endpoints(out, endpoints)
+    else:
+        out.append(0)
     parts.append(bytes(out))
     return parts
+
+
+def _write_tags(out: bytearray, answer: FetchAnswer) -> None:
+    out.append((answer.diverging is not None) + (answer.current_leader is not None))
+    if answer.diverging is not None:
+        out += _DIVERGING.pack(0, _DIVERGING.size - 2, *answer.diverging, 0)
+    if answer.current_leader is not None:
+        out += _CURRENT_LEADER.pack(1, _CURRENT_LEADER.size - 2, *answer.current_leader, 0)
+
+
+def _write_endpoints(out: bytearray, endpoints: Sequence[NodeAddress]) -> None:
+    field = bytearray()
+    write_unsigned_varint(field, len(endpoints) + 1)
+    for endpoint in endpoints:
+        field += _INT32.pack(endpoint.node_id)
+        _write_string(field, endpoint.host)
+        field += _INT32.pack(endpoint.port)
+        _write_string(field, endpoint.rack)
+        field.append(0)
+    out += b"\x01\x00"
+    write_unsigned_varint(out, len(field))
+    out += field
+
+
+def _write_string(out: bytearray, text: str | None) -> None:
+    if text is None:
+        out.append(0)
+        return
+    data = text.encode()
+    write_unsigned_varint(out, len(data) + 1)
+    out += data
 
 
 def _encode_plain(
@@ -124,7 +187,7 @@ def _encode_plain(
                 for entry in answer.aborted:
                     out += _ABORTED.pack(*entry)
             if version >= PREFERRED_REPLICA_FROM:
-                out += _INT32.pack(-1)
+                out += _INT32.pack(answer.preferred_replica)
             out += _INT32.pack(answer.size_bytes)
             if answer.size_bytes:
                 parts.append(bytes(out))

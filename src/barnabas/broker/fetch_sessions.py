@@ -1,19 +1,28 @@
-"""Fetch sessions (KIP-227): a consumer names its partitions once, then only what changes.
+"""Fetch sessions (KIP-227): a client names its partitions once, then only what changes.
+
+A session watches its partitions: those that have something to tell, or have just been asked for,
+are *ready*, and a fetch looks at no other. So thousands of idle partitions cost nothing. A fetch
+without a session works on one of its own, which ends with it.
 
 The cache holds a bounded number of sessions. A new one replaces the one that was used least
-recently, if that has rested long enough; otherwise the client is served without a session.
+recently, if that has rested long enough, or if it is a consumer's and the new one a follower's;
+otherwise the client is served without a session.
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol
 
 from barnabas.base.ids import Uuid
 from barnabas.protocol.errors import ErrorCode
+from barnabas.replication.followers import FetchSource
+from barnabas.replication.partition import Partition
 
 FINAL_EPOCH = -1
 INITIAL_EPOCH = 0
 EVICTION_REST_MS = 120_000
 INT32_MAX = 2**31 - 1
+NO_SESSION = 0
 
 PartitionKey = tuple[str | Uuid, int]
 
@@ -27,7 +36,9 @@ class FetchTarget:
         "high_watermark_sent",
         "index",
         "last_fetched_epoch",
+        "log_start_offset",
         "log_start_offset_sent",
+        "partition",
         "size_max_bytes",
         "topic",
     )
@@ -40,6 +51,7 @@ class FetchTarget:
         size_max_bytes: int,
         current_leader_epoch: int = -1,
         last_fetched_epoch: int = -1,
+        log_start_offset: int = -1,
     ) -> None:
         self.topic = topic
         self.index = index
@@ -47,8 +59,12 @@ class FetchTarget:
         self.size_max_bytes = size_max_bytes
         self.current_leader_epoch = current_leader_epoch
         self.last_fetched_epoch = last_fetched_epoch
+        self.log_start_offset = log_start_offset
+        """Where a follower's log starts."""
         self.high_watermark_sent = -1
         self.log_start_offset_sent = -1
+        self.partition: Partition | None = None
+        """What is watched."""
 
     def update(self, other: "FetchTarget") -> None:
         """Take over what the client asks now, keeping what it was told."""
@@ -56,44 +72,110 @@ class FetchTarget:
         self.size_max_bytes = other.size_max_bytes
         self.current_leader_epoch = other.current_leader_epoch
         self.last_fetched_epoch = other.last_fetched_epoch
+        self.log_start_offset = other.log_start_offset
+
+
+class WaitingFetch(Protocol):
+    """A fetch that looks again when its session has something ready."""
+
+    def look_again(self) -> None:
+        """Answer if there is enough now."""
 
 
 class FetchSession:
-    """The partitions of one client, in the order in which they are to be served."""
+    """The partitions of one client, and which of them are to be looked at."""
 
-    __slots__ = ("by_id", "epoch", "session_id", "targets", "used_ms")
+    __slots__ = (
+        "_by_partition",
+        "by_id",
+        "epoch",
+        "is_follower",
+        "ready",
+        "session_id",
+        "source",
+        "targets",
+        "used_ms",
+        "waiting",
+    )
 
-    def __init__(self, session_id: int, by_id: bool, now_ms: int) -> None:
+    def __init__(
+        self, session_id: int, by_id: bool, now_ms: int, *, is_follower: bool = False
+    ) -> None:
         self.session_id = session_id
         self.by_id = by_id
         self.epoch = INITIAL_EPOCH + 1
+        self.is_follower = is_follower
         self.targets: dict[PartitionKey, FetchTarget] = {}
+        self.ready: dict[FetchTarget, None] = {}
+        """In the order in which they are to be served."""
         self.used_ms = now_ms
+        self.source = FetchSource()
+        self.waiting: WaitingFetch | None = None
+        self._by_partition: dict[Partition, FetchTarget] = {}
 
     def update(self, targets: Iterable[FetchTarget], forgotten: Iterable[PartitionKey]) -> None:
-        """Apply an incremental request."""
+        """Apply a request: what it names is ready to be looked at."""
         for target in targets:
             key = (target.topic, target.index)
             known = self.targets.get(key)
             if known is None:
-                self.targets[key] = target
+                self.targets[key] = known = target
             else:
                 known.update(target)
+            self.ready[known] = None
         for key in forgotten:
-            self.targets.pop(key, None)
+            gone = self.targets.pop(key, None)
+            if gone is not None:
+                self.ready.pop(gone, None)
+                self._unwatch(gone)
 
-    def served(self, keys: Iterable[PartitionKey]) -> None:
+    def watch(self, target: FetchTarget, partition: Partition | None) -> None:
+        """Have `target` ready whenever there is more to tell of `partition` (None: of nothing)."""
+        if target.partition is partition:
+            return
+        self._unwatch(target)
+        if partition is not None:
+            target.partition = partition
+            self._by_partition[partition] = target
+            waiters = partition.follower_waiters if self.is_follower else partition.read_waiters
+            waiters[self] = None
+
+    def _unwatch(self, target: FetchTarget) -> None:
+        partition, target.partition = target.partition, None
+        if partition is not None:
+            self._by_partition.pop(partition, None)
+            partition.read_waiters.pop(self, None)
+            partition.follower_waiters.pop(self, None)
+
+    def partitions_advanced(self, partitions: Sequence[Partition]) -> None:
+        """Part of ReadWaiter."""
+        any_known = False
+        for partition in partitions:
+            target = self._by_partition.get(partition)
+            if target is not None:
+                any_known = True
+                self.ready[target] = None
+        if any_known and self.waiting is not None:
+            self.waiting.look_again()
+
+    def served(self, targets: Iterable[FetchTarget]) -> None:
         """Put partitions that sent data last, so that all get their turn."""
-        targets = self.targets
-        if len(targets) > 1:
-            for key in keys:
-                target = targets.pop(key, None)
-                if target is not None:
-                    targets[key] = target
+        ready = self.ready
+        if len(ready) > 1:
+            for target in targets:
+                if target in ready:
+                    del ready[target]
+                    ready[target] = None
 
     def next_epoch(self) -> None:
         """The epoch after this one wraps to 1: 0 and -1 have meanings."""
         self.epoch = 1 if self.epoch == INT32_MAX else self.epoch + 1
+
+    def close(self) -> None:
+        """Watch nothing any more."""
+        for target in self.targets.values():
+            self._unwatch(target)
+        self.ready.clear()
 
 
 class FetchSessionCache:
@@ -107,28 +189,32 @@ class FetchSessionCache:
     def __len__(self) -> int:
         return len(self._sessions)
 
-    def create(self, targets: list[FetchTarget], by_id: bool, now_ms: int) -> FetchSession | None:
-        """A new session with `targets`, or None when there is no room."""
-        if not self._make_room(now_ms):
+    def create(self, by_id: bool, now_ms: int, *, is_follower: bool = False) -> FetchSession | None:
+        """A new session, or None when there is no room."""
+        if not self._make_room(now_ms, is_follower):
             return None
         session_id = self._random_int32()
         while session_id <= 0 or session_id in self._sessions:
             session_id = self._random_int32()
-        session = FetchSession(session_id, by_id, now_ms)
-        session.update(targets, ())
+        session = FetchSession(session_id, by_id, now_ms, is_follower=is_follower)
         self._sessions[session_id] = session
         return session
 
-    def _make_room(self, now_ms: int) -> bool:
+    def _make_room(self, now_ms: int, is_follower: bool) -> bool:
         if self._slots <= 0:
             return False
         if len(self._sessions) < self._slots:
             return True
         oldest_id, oldest = next(iter(self._sessions.items()))
-        if now_ms - oldest.used_ms < EVICTION_REST_MS:
-            return False
-        del self._sessions[oldest_id]
-        return True
+        if now_ms - oldest.used_ms >= EVICTION_REST_MS:
+            self.remove(oldest_id)
+            return True
+        if is_follower:
+            for session_id, session in self._sessions.items():
+                if not session.is_follower:
+                    self.remove(session_id)
+                    return True
+        return False
 
     def resume(
         self, session_id: int, epoch: int, by_id: bool, now_ms: int
@@ -148,4 +234,6 @@ class FetchSessionCache:
 
     def remove(self, session_id: int) -> None:
         """Forget a session; harmless when there is none."""
-        self._sessions.pop(session_id, None)
+        session = self._sessions.pop(session_id, None)
+        if session is not None:
+            session.close()

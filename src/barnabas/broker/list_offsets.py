@@ -33,6 +33,8 @@ NEEDS_VERSION = {
 }
 READ_COMMITTED = 1
 LEADER_EPOCH_FROM = 4
+NOT_AVAILABLE_FROM = 5
+CONSUMER_ID = -1
 DEBUG_REPLICA_ID = -2
 
 
@@ -81,21 +83,29 @@ def _look_up(
     if not isinstance(partition, Partition):
         return _failure(entry, partition)
     error = partition.check_epoch(entry.current_leader_epoch)
-    if not partition.is_leader:
+    if not error and not partition.is_leader and request.replica_id != DEBUG_REPLICA_ID:
         error = ErrorCode.NOT_LEADER_OR_FOLLOWER
     if error:
         return _failure(entry, error)
     timestamp = entry.timestamp
     if timestamp < EARLIEST_PENDING_UPLOAD or context.api_version < NEEDS_VERSION.get(timestamp, 1):
         return _failure(entry, ErrorCode.UNSUPPORTED_VERSION)
-    if request.isolation_level == READ_COMMITTED:
-        end_offset = partition.last_stable_offset
-    elif request.replica_id == DEBUG_REPLICA_ID:
+    is_consumer = request.replica_id == CONSUMER_ID
+    if not is_consumer:
         end_offset = partition.log.log_end_offset
+    elif request.isolation_level == READ_COMMITTED:
+        end_offset = partition.last_stable_offset
     else:
         end_offset = partition.high_watermark
     try:
         found = _find(partition, timestamp, end_offset)
+        if is_consumer and partition.is_catching_up and _may_go_back(partition, timestamp, found):
+            return _failure(
+                entry,
+                ErrorCode.OFFSET_NOT_AVAILABLE
+                if context.api_version >= NOT_AVAILABLE_FROM
+                else ErrorCode.LEADER_NOT_AVAILABLE,
+            )
     except LogDirFailure:
         return _failure(entry, ErrorCode.KAFKA_STORAGE_ERROR)
     return ListOffsetsPartitionResponse(
@@ -104,6 +114,19 @@ def _look_up(
         offset=found.offset,
         leader_epoch=found.leader_epoch if context.api_version >= LEADER_EPOCH_FROM else -1,
     )
+
+
+def _may_go_back(partition: Partition, timestamp: int, found: Found) -> bool:
+    """Whether an answer would be less than what the leader before may have said (KIP-207).
+
+    A new leader's high watermark rises with its followers' first fetches; the records between
+    may have been seen.
+    """
+    if timestamp == LATEST:
+        return True
+    if timestamp in (EARLIEST, EARLIEST_LOCAL) or found.offset >= 0:
+        return False
+    return _find(partition, timestamp, partition.log.log_end_offset).offset >= 0
 
 
 def _find(partition: Partition, timestamp: int, end_offset: int) -> Found:

@@ -35,7 +35,7 @@ def _look_up(
     if not isinstance(partition, Partition):
         return EpochEndOffset(partition=entry.partition, error_code=partition)
     error = partition.check_epoch(entry.current_leader_epoch)
-    if not partition.is_leader:
+    if not error and not partition.is_leader:
         error = ErrorCode.NOT_LEADER_OR_FOLLOWER
     if error:
         return EpochEndOffset(partition=entry.partition, error_code=error)

@@ -1,12 +1,9 @@
 """Produce (key 0), versions 3-13: KIP-98, 226, 360, 467, 516, 951.
 
 Each batch is validated, gets its offsets in place and goes to the log as the slice of the frame
-that it is. `acks=0` is never answered (a failure closes the connection, as in Kafka), `acks=all`
-when the high watermark has passed, and so is `acks=1`: with one replica the watermark lags only
-where `flush.messages` asks for an fsync, for which Kafka's leader waits too.
-
-Left out here: the leader that a v10+ response may name after NOT_LEADER_OR_FOLLOWER (one node
-leads everything).
+that it is. `acks=0` is never answered (a failure closes the connection, as in Kafka), `acks=1`
+when this replica has stored the records (Kafka's leader waits for an fsync too where
+`flush.messages` asks for it), `acks=all` when the high watermark has passed them.
 """
 
 import logging
@@ -17,6 +14,7 @@ from barnabas.base.ids import Uuid
 from barnabas.base.network import Part
 from barnabas.broker.client_state import client_state
 from barnabas.broker.context import RequestContext
+from barnabas.broker.leader_hints import HINTED, addresses, current_leader
 from barnabas.broker.produce_again import ProduceShapes
 from barnabas.broker.produce_codec import (
     FLEXIBLE_FROM,
@@ -37,6 +35,8 @@ from barnabas.protocol.codec import encode_parts
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.produce import (
     BatchIndexAndErrorMessage,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
     PartitionProduceResponse,
     ProduceResponse,
     TopicProduceResponse,
@@ -47,6 +47,7 @@ from barnabas.replication.partition import Partition
 ACKS_ALL = -1
 INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 ADMIN_CLIENT_ID = "__admin_client"
+LEADER_HINTS_FROM = 10
 ATTRIBUTES_AT = 22
 """Where the byte of a batch's attributes is that has all that are defined."""
 _VERSION_AND_CORRELATION = Struct(">hi")
@@ -95,7 +96,11 @@ def handle_again(
     if (
         partition.leader_id != partition.node_id
         or log.is_offline
-        or (shape.acks == ACKS_ALL and partition.isr_size < log.config.min_insync_replicas)
+        or (
+            shape.acks == ACKS_ALL
+            and partition.isr_size < log.config.min_insync_replicas
+            and partition.is_under_min_isr
+        )
     ):
         return None
     records = memoryview(frame)[start:end]
@@ -106,7 +111,10 @@ def handle_again(
         result = partition.append(records, now_ms)
     except LogDirFailure:
         return None  # the general way finds the directory offline, and says so
-    if not result.error and partition.high_watermark > result.last_offset:
+    if not result.error and (
+        partition.high_watermark > result.last_offset
+        or (shape.acks != ACKS_ALL and partition.stored_offset > result.last_offset)
+    ):
         return (shape.respond(frame, result),)
     version, correlation_id = _VERSION_AND_CORRELATION.unpack_from(frame, 2)
     context = RequestContext(ApiKey.PRODUCE, version, correlation_id, None, connection)
@@ -173,10 +181,15 @@ class Outcome:
                 self._messages[self._topic, index] = result
             self.refuse(index, result.error)
             return
-        if self._acks and partition.high_watermark <= result.last_offset:
+        end_offset = result.last_offset + 1
+        if (
+            self._acks
+            and partition.high_watermark < end_offset
+            and (self._acks == ACKS_ALL or partition.stored_offset < end_offset)
+        ):
             if self._wait is None:
-                self._wait = ProduceWait(self._services, self._context)
-            self._wait.add(partition, result.last_offset + 1, self._topic_answers)
+                self._wait = ProduceWait(self._services, self._context, self._acks)
+            self._wait.add(partition, end_offset, self._topic_answers)
         self._topic_answers.append(
             PartitionAnswer(
                 index,
@@ -195,7 +208,7 @@ class Outcome:
             return ()
         if self._wait is not None:
             return self._wait.start(self._answers, self._messages, timeout_ms)
-        return _respond(self._context, self._answers, self._messages)
+        return _respond(self._services, self._context, self._answers, self._messages)
 
 
 def _find(
@@ -225,7 +238,7 @@ def _find(
         return ErrorCode.INVALID_RECORD
     if request.transactional_id is not None:
         return ErrorCode.INVALID_TXN_STATE
-    if request.acks == ACKS_ALL and found.isr_size < found.log.config.min_insync_replicas:
+    if request.acks == ACKS_ALL and found.is_under_min_isr:
         return ErrorCode.NOT_ENOUGH_REPLICAS
     return found
 
@@ -246,10 +259,20 @@ def _close_unanswered(context: RequestContext, answers: Answers) -> None:
                 return
 
 
-def _respond(context: RequestContext, answers: Answers, messages: Messages) -> list[Part]:
+def _respond(
+    services: BrokerServices, context: RequestContext, answers: Answers, messages: Messages
+) -> list[Part]:
     version = context.api_version
     flexible = version >= FLEXIBLE_FROM
-    if not messages:
+    leaders: dict[tuple[str | Uuid, int], tuple[int, int]] = {}
+    if version >= LEADER_HINTS_FROM:
+        leaders = {
+            (topic, answer.partition): current_leader(services, topic, answer.partition)
+            for topic, topic_answers in answers
+            for answer in topic_answers
+            if answer.error and answer.error in HINTED
+        }
+    if not messages and not leaders:
         body = encode_answers(version, answers)
         return frame_small_response(context.correlation_id, flexible, body)
     response = ProduceResponse(
@@ -257,17 +280,29 @@ def _respond(context: RequestContext, answers: Answers, messages: Messages) -> l
             TopicProduceResponse(
                 **({"topic_id": topic} if version >= TOPIC_ID_FROM else {"name": topic}),  # type: ignore[arg-type]  # one of two types by version
                 partition_responses=[
-                    _with_message(answer, messages.get((topic, answer.partition)))
+                    _in_full(
+                        answer,
+                        messages.get((topic, answer.partition)),
+                        leaders.get((topic, answer.partition)),
+                    )
                     for answer in topic_answers
                 ],
             )
             for topic, topic_answers in answers
-        ]
+        ],
+        node_endpoints=[
+            NodeEndpoint(**address._asdict())
+            for address in addresses(
+                services, [leader for leader, _ in leaders.values()], context.listener_name
+            )
+        ],
     )
     return frame_response(context.correlation_id, flexible, encode_parts(response, version))
 
 
-def _with_message(answer: PartitionAnswer, result: AppendResult | None) -> PartitionProduceResponse:
+def _in_full(
+    answer: PartitionAnswer, result: AppendResult | None, leader: tuple[int, int] | None
+) -> PartitionProduceResponse:
     response = PartitionProduceResponse(
         index=answer.partition,
         error_code=answer.error,
@@ -281,23 +316,35 @@ def _with_message(answer: PartitionAnswer, result: AppendResult | None) -> Parti
             BatchIndexAndErrorMessage(batch_index=index, batch_index_error_message=message)
             for index, message in result.record_errors
         ]
+    if leader is not None:
+        response.current_leader = LeaderIdAndEpoch(leader_id=leader[0], leader_epoch=leader[1])
     return response
 
 
 class ProduceWait:
     """A request to be answered whose records are appended but not yet committed."""
 
-    __slots__ = ("_answers", "_context", "_messages", "_pending", "_reply", "_services", "_timer")
+    __slots__ = (
+        "_acks",
+        "_answers",
+        "_context",
+        "_messages",
+        "_pending",
+        "_reply",
+        "_services",
+        "_timer",
+    )
 
-    def __init__(self, services: BrokerServices, context: RequestContext) -> None:
+    def __init__(self, services: BrokerServices, context: RequestContext, acks: int) -> None:
         self._services = services
         self._context = context
-        self._pending: list[PendingCommit] = []
+        self._acks = acks
+        self._pending: dict[PendingCommit, None] = {}
         self._reply = Reply()
 
     def add(self, partition: Partition, end_offset: int, answers: list[PartitionAnswer]) -> None:
         """Wait for `partition` to commit up to `end_offset`; its answer comes next in `answers`."""
-        self._pending.append(PendingCommit(self, partition, end_offset, answers))
+        self._pending[PendingCommit(self, partition, end_offset, answers)] = None
 
     def start(self, answers: Answers, messages: Messages, timeout_ms: int) -> Reply:
         """Begin to wait; the reply is completed by the last commit or by the time-out."""
@@ -305,15 +352,26 @@ class ProduceWait:
         self._messages = messages
         self._timer = self._services.clock.call_later(max(timeout_ms, 0), self._expire)
         for pending in list(self._pending):
-            pending.partition.when_committed(pending.end_offset, pending)
+            if self._acks == ACKS_ALL:
+                pending.partition.when_committed(pending.end_offset, pending)
+            else:
+                pending.partition.when_stored(pending.end_offset, pending)
         return self._reply
 
     def settled(self, pending: "PendingCommit") -> None:
         """One partition has its answer."""
-        self._pending.remove(pending)
+        del self._pending[pending]
         if not self._pending:
             self._timer.cancel()
-            self._reply.complete(_respond(self._context, self._answers, self._messages))
+            self._reply.complete(
+                _respond(self._services, self._context, self._answers, self._messages)
+            )
+
+    def verdict(self, partition: Partition, error: ErrorCode) -> ErrorCode:
+        """What to answer: committed by fewer replicas than asked for is a failure too."""
+        if not error and self._acks == ACKS_ALL and partition.has_too_few_replicas:
+            return ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+        return error
 
     def _expire(self) -> None:
         for pending in list(self._pending):
@@ -340,6 +398,7 @@ class PendingCommit:
         self._position = len(answers)
 
     def __call__(self, error: ErrorCode) -> None:
+        error = self._wait.verdict(self.partition, error)
         if error:
             index = self._answers[self._position].partition
             self._answers[self._position] = PartitionAnswer(index, error, -1, -1, -1)

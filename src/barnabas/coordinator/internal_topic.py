@@ -27,7 +27,7 @@ class InternalTopic:
     def append(self, partition: int, batch: bytearray) -> int:
         """Append one batch; returns the offset after it. Raises CoordinatorWriteError."""
         found = self._leader(partition)
-        if found.isr_size < found.log.config.min_insync_replicas:
+        if found.is_under_min_isr:
             raise CoordinatorWriteError(ErrorCode.NOT_ENOUGH_REPLICAS)
         try:
             result = found.append(batch, self._clock.now_ms(), AppendOrigin.COORDINATOR)

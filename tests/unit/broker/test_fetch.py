@@ -6,15 +6,21 @@ from typing import Any, cast
 import pytest
 
 from barnabas.broker.context import RequestContext
-from barnabas.broker.fetch import READ_COMMITTED, Fetch
-from barnabas.broker.fetch_sessions import FetchTarget
+from barnabas.broker.fetch import Fetch
+from barnabas.broker.fetch_reading import READ_COMMITTED
+from barnabas.broker.fetch_sessions import NO_SESSION, FetchSession, FetchTarget
+from barnabas.metadata.image import PartitionImage
 from barnabas.protocol.apis import ApiKey
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.fetch import FetchRequest
 from barnabas.replication.partition import Partition
+from barnabas.replication.shared import ReplicaContext
 from support.logs import LOG_DIR, TOPIC_ID, TOPIC_PARTITION, LogBench
 
 NODE_ID = 1
+ALONE = PartitionImage(
+    replicas=(NODE_ID,), isr=(NODE_ID,), leader=NODE_ID, leader_epoch=0, partition_epoch=0
+)
 
 
 class FakeConnection:
@@ -34,24 +40,29 @@ class FakeConnection:
 
 
 def make_fetch(bench: LogBench, request: FetchRequest, fetch_max_bytes: int = 1 << 20) -> Fetch:
-    partition = Partition(TOPIC_PARTITION, TOPIC_ID, bench.log, NODE_ID, lambda partition: None)
-    partition.become_leader(0, 0)
+    partition = Partition(
+        TOPIC_PARTITION, TOPIC_ID, bench.log, ReplicaContext(NODE_ID, bench.clock)
+    )
+    partition.become_leader(ALONE)
     replicas = SimpleNamespace(find=lambda topic, index: partition)
     services = SimpleNamespace(
         replicas=replicas, fetch_max_bytes=fetch_max_bytes, clock=bench.clock
     )
     connection = cast("Any", FakeConnection())
     context = RequestContext(ApiKey.FETCH, 12, 1, None, connection)
-    target = FetchTarget("topic", 0, 0, 1 << 20)
-    return Fetch(cast("Any", services), context, request, None, [target], True)
+    session = FetchSession(NO_SESSION, False, 0)
+    session.update([FetchTarget("topic", 0, 0, 1 << 20)], [])
+    fetch = Fetch(cast("Any", services), context, request, session, True)
+    fetch.look(is_first=True)
+    return fetch
 
 
 def test_an_index_of_aborted_transactions_that_cannot_be_read_is_a_storage_error() -> None:
     bench = LogBench()
     bench.fill("a")
-    fetch = make_fetch(bench, FetchRequest(isolation_level=READ_COMMITTED))
     bench.disk.fail("read", below=LOG_DIR)
-    (answer,) = fetch.read()
+    fetch = make_fetch(bench, FetchRequest(isolation_level=READ_COMMITTED))
+    (answer,) = fetch._answers.values()
     assert (answer.error, answer.size_bytes) == (ErrorCode.KAFKA_STORAGE_ERROR, 0)
     assert bench.offline == [LOG_DIR]
 
@@ -62,7 +73,7 @@ def test_no_fetch_waits_for_more_than_it_may_get(max_bytes: int, fetch_max_bytes
     bench.fill("a", "b")
     request = FetchRequest(max_wait_ms=500, min_bytes=1 << 20, max_bytes=max_bytes)
     fetch = make_fetch(bench, request, fetch_max_bytes)
-    assert fetch.is_satisfied(fetch.read())
+    assert fetch.is_satisfied()
 
 
 @pytest.mark.parametrize("is_woken", [True, False])
@@ -76,8 +87,9 @@ def test_a_waiting_fetch_that_fails_unforeseen_closes_its_connection_only(is_wok
     partition = fetch._services.replicas.find("topic", 0)
     assert isinstance(partition, Partition)
     partition._advance(1)
+    assert partition.read_waiters
     if is_woken:
-        fetch.partition_advanced()  # the others that are woken still get their turn
+        fetch._session.partitions_advanced([partition])  # others still get their turn
     else:
         bench.clock.advance(500)
     assert connection.is_closed

@@ -26,8 +26,9 @@ def targets(*indexes: int) -> list[FetchTarget]:
 
 
 def open_session(cache: FetchSessionCache, *indexes: int, now_ms: int = 0) -> FetchSession:
-    session = cache.create(targets(*indexes), False, now_ms)
+    session = cache.create(False, now_ms)
     assert session is not None
+    session.update(targets(*indexes), [])
     return session
 
 
@@ -67,15 +68,15 @@ def test_partitions_are_added_changed_and_forgotten() -> None:
 
 def test_partitions_that_were_served_come_last() -> None:
     session = open_session(FetchSessionCache(10, numbers()), 0, 1, 2)
-    session.served([("t", 0), ("t", 1)])
-    assert [index for _, index in session.targets] == [2, 0, 1]
+    session.served([session.targets["t", 0], session.targets["t", 1]])
+    assert [target.index for target in session.ready] == [2, 0, 1]
 
 
 def test_a_full_cache_gives_the_place_of_one_that_rested() -> None:
     cache = FetchSessionCache(2, numbers())
     first = open_session(cache, 0)
     second = open_session(cache, 0, now_ms=10)
-    assert cache.create(targets(0), False, EVICTION_REST_MS - 1) is None
+    assert cache.create(False, EVICTION_REST_MS - 1) is None
     cache.resume(first.session_id, 1, False, 20)
     third = open_session(cache, 0, now_ms=EVICTION_REST_MS + 10)
     assert len(cache) == 2
@@ -83,8 +84,21 @@ def test_a_full_cache_gives_the_place_of_one_that_rested() -> None:
     assert cache.resume(third.session_id, 1, False, 0) is third
 
 
+def test_a_follower_takes_a_consumers_place_and_not_another_followers() -> None:
+    cache = FetchSessionCache(2, numbers())
+    follower = cache.create(True, 0, is_follower=True)
+    consumer = cache.create(True, 0)
+    assert follower is not None
+    assert consumer is not None
+    another = cache.create(True, 0, is_follower=True)
+    assert another is not None
+    assert cache.resume(consumer.session_id, 1, True, 0) == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+    assert cache.resume(follower.session_id, 1, True, 0) is follower
+    assert cache.create(True, 0, is_follower=True) is None
+
+
 def test_no_slots_mean_no_sessions() -> None:
-    assert FetchSessionCache(0, numbers()).create(targets(0), False, 0) is None
+    assert FetchSessionCache(0, numbers()).create(False, 0) is None
 
 
 def test_the_epoch_wraps_past_the_reserved_ones() -> None:

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from barnabas.base.ids import Uuid
 from barnabas.broker.fetch_codec import TOPIC_ID_FROM as FETCH_TOPIC_ID_FROM
-from barnabas.broker.fetch_codec import FetchAnswer, encode_fetch
+from barnabas.broker.fetch_codec import FetchAnswer, NodeAddress, encode_fetch
 from barnabas.broker.produce_codec import (
     TOPIC_ID_FROM,
     PartitionAnswer,
@@ -151,6 +151,9 @@ def fetch_answers(draw: st.DrawFn) -> list[tuple[str, FetchAnswer]]:
             aborted,
             [records[:7], memoryview(records)[7:]] if records else [],
             len(records),
+            draw(int32s),
+            draw(st.one_of(st.none(), st.tuples(st.integers(0, 99), int64s))),
+            draw(st.one_of(st.none(), st.tuples(st.integers(0, 99), int32s))),
         )
         answers.append((f"topic-{number}" * draw(st.integers(1, 20)), answer))
     return answers
@@ -161,12 +164,34 @@ def fetch_answers(draw: st.DrawFn) -> list[tuple[str, FetchAnswer]]:
     error=st.sampled_from(ErrorCode),
     session_id=st.integers(0, 2**31 - 1),
     named=fetch_answers(),
+    addresses=st.lists(
+        st.builds(
+            NodeAddress,
+            int32s,
+            st.text(max_size=200),
+            int32s,
+            st.one_of(st.none(), st.text(max_size=200)),
+        ),
+        max_size=3,
+    ),
 )
 def test_fetch_responses_equal_the_compiled_codec(
-    version: int, error: ErrorCode, session_id: int, named: list[tuple[str, FetchAnswer]]
+    version: int,
+    error: ErrorCode,
+    session_id: int,
+    named: list[tuple[str, FetchAnswer]],
+    addresses: list[NodeAddress],
 ) -> None:
     if version < 7:
         error, session_id = ErrorCode.NONE, 0
+    if version < 11:
+        named = [(name, answer._replace(preferred_replica=-1)) for name, answer in named]
+    if version < 12:
+        named = [
+            (name, answer._replace(diverging=None, current_leader=None)) for name, answer in named
+        ]
+    if version < 16:
+        addresses = []
     response = fetch.FetchResponse(
         error_code=error,
         session_id=session_id,
@@ -187,14 +212,27 @@ def test_fetch_responses_equal_the_compiled_codec(
                             fetch.AbortedTransaction(producer_id=producer, first_offset=offset)
                             for producer, offset in answer.aborted
                         ],
+                        preferred_read_replica=answer.preferred_replica,
+                        diverging_epoch=fetch.EpochEndOffset()
+                        if answer.diverging is None
+                        else fetch.EpochEndOffset(
+                            epoch=answer.diverging[0], end_offset=answer.diverging[1]
+                        ),
+                        current_leader=fetch.LeaderIdAndEpoch()
+                        if answer.current_leader is None
+                        else fetch.LeaderIdAndEpoch(
+                            leader_id=answer.current_leader[0],
+                            leader_epoch=answer.current_leader[1],
+                        ),
                         records=b"".join(map(bytes, answer.parts)),  # type: ignore[arg-type]
                     )
                 ],
             )
             for name, answer in named
         ],
+        node_endpoints=[fetch.NodeEndpoint(**address._asdict()) for address in addresses],
     )
     by_id = version >= FETCH_TOPIC_ID_FROM
     answers = [answer if by_id else answer._replace(topic=name) for name, answer in named]
-    by_hand = encode_fetch(version, error, session_id, answers)
+    by_hand = encode_fetch(version, error, session_id, answers, addresses)
     assert b"".join(map(bytes, by_hand)) == b"".join(encode_parts(response, version))  # type: ignore[arg-type]

@@ -8,17 +8,19 @@ import pytest
 from barnabas.broker.context import RequestContext
 from barnabas.broker.produce import Outcome
 from barnabas.log.config import LogConfig
+from barnabas.metadata.image import PartitionImage
 from barnabas.net.connection import Reply
 from barnabas.protocol.apis import ApiKey
 from barnabas.replication.partition import Partition
+from barnabas.replication.shared import ReplicaContext
 from support.logs import NOW_MS, TOPIC_ID, TOPIC_PARTITION, LogBench, make_batch
 
 
 @pytest.mark.parametrize("acks", [1, -1])
 async def test_where_each_append_is_flushed_the_answer_waits_for_it(acks: int) -> None:
     bench = LogBench(config=LogConfig(flush_messages=1))
-    partition = Partition(TOPIC_PARTITION, TOPIC_ID, bench.log, 1, lambda partition: None)
-    partition.become_leader(0, 0)
+    partition = Partition(TOPIC_PARTITION, TOPIC_ID, bench.log, ReplicaContext(1, bench.clock))
+    partition.become_leader(PartitionImage((1,), (1,), 1, leader_epoch=0, partition_epoch=0))
     services = cast("Any", SimpleNamespace(clock=bench.clock))
     connection = cast("Any", SimpleNamespace(peer_host="client", listener_name="PLAINTEXT"))
     outcome = Outcome(services, RequestContext(ApiKey.PRODUCE, 12, 1, None, connection), acks)

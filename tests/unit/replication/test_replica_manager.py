@@ -1,21 +1,34 @@
 """Partitions in step with the metadata image; who is told when a disk fails."""
 
+from collections.abc import Iterator
+from random import Random
 from typing import Any, cast
 
+from barnabas.base.config.node import NodeConfig
 from barnabas.base.ids import TopicPartition, Uuid
 from barnabas.log.config import LogConfig
 from barnabas.log.errors import LogDirFailure
 from barnabas.log.loader import create_log
 from barnabas.log.log_directory import LogDirectory
 from barnabas.log.partition_log import PartitionLog
-from barnabas.metadata.image import MetadataImage, PartitionImage, TopicImage
+from barnabas.metadata.image import MetadataImage, PartitionImage, TopicImage, TopicsImage
+from barnabas.metadata.replay import ImageDelta
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.metadata_records import RemoveTopicRecord
 from barnabas.replication.replica_manager import ReplicaManager
 from sim.fake_disk import FakeDisk
 from sim.manual_clock import ManualClock
 from support.logs import NOW_MS, TOPIC_ID, make_batch
 
 NODE_ID = 1
+PROPERTIES = {
+    "process.roles": "broker,controller",
+    "node.id": str(NODE_ID),
+    "listeners": "PLAINTEXT://:9092,CONTROLLER://:9093",
+    "controller.listener.names": "CONTROLLER",
+    "controller.quorum.voters": "1@localhost:9093",
+    "log.dirs": "/data",
+}
 
 
 class TwoDirectories:
@@ -27,6 +40,9 @@ class TwoDirectories:
         for path in paths:
             disk.make_dirs(path)
         self.directories = [LogDirectory(path, disk, clock) for path in paths]
+
+    def __iter__(self) -> Iterator[PartitionLog]:
+        return iter(())
 
     def get(self, topic_partition: TopicPartition) -> None:
         return None
@@ -48,25 +64,38 @@ class TwoDirectories:
         pass
 
 
-def make_topic(partitions: int) -> TopicImage:
+def make_image(partitions: int) -> MetadataImage:
     placed = PartitionImage(
         replicas=(NODE_ID,), isr=(NODE_ID,), leader=NODE_ID, leader_epoch=0, partition_epoch=0
     )
-    return TopicImage(
+    topic = TopicImage(
         name="topic", id=TOPIC_ID, partitions=dict.fromkeys(range(partitions), placed)
     )
+    return MetadataImage(topics=TopicsImage({topic.name: topic}, {topic.id: topic}))
 
 
-def make_replicas(topic: TopicImage) -> ReplicaManager:
+async def no_controller(request: object) -> object:
+    raise ConnectionRefusedError(request)
+
+
+def make_replicas(image: MetadataImage) -> ReplicaManager:
     replicas = ReplicaManager(
-        NODE_ID, cast("Any", TwoDirectories()), lambda image, name: LogConfig(flush_messages=1)
+        NODE_ID,
+        cast("Any", TwoDirectories()),
+        lambda image, name: LogConfig(flush_messages=1),
+        clock=ManualClock(),
+        random=Random(1),
+        config=NodeConfig.from_properties(PROPERTIES),
+        network=cast("Any", None),
+        ask_controller=no_controller,
+        broker_epoch=lambda: 1,
     )
-    replicas._apply_topic(topic, cast("MetadataImage", None), is_new=True)
+    replicas.load(image)
     return replicas
 
 
 async def test_a_failed_directory_is_not_taken_for_one_whose_name_begins_alike() -> None:
-    replicas = make_replicas(make_topic(2))
+    replicas = make_replicas(make_image(2))
     told: list[tuple[str, ErrorCode]] = []
     for partition in replicas:
         assert not partition.append(make_batch("a"), NOW_MS).error
@@ -79,10 +108,12 @@ async def test_a_failed_directory_is_not_taken_for_one_whose_name_begins_alike()
 
 
 def test_a_deleted_topic_that_had_no_disk_is_unknown() -> None:
-    topic = make_topic(3)
-    replicas = make_replicas(topic)
+    image = make_image(3)
+    replicas = make_replicas(image)
     assert replicas.find("topic", 2) == ErrorCode.KAFKA_STORAGE_ERROR
     assert replicas.find_by_id(TOPIC_ID, 2) == ErrorCode.KAFKA_STORAGE_ERROR
-    replicas._remove_topic(topic)
+    delta = ImageDelta(image)
+    delta.replay(RemoveTopicRecord(topic_id=TOPIC_ID))
+    replicas.apply(delta, delta.image(1, 1, NOW_MS))
     assert replicas.find("topic", 2) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert replicas.find_by_id(TOPIC_ID, 2) == ErrorCode.UNKNOWN_TOPIC_ID

@@ -1,0 +1,125 @@
+"""A follower's side of a fetch session (KIP-227): only what changed is asked again.
+
+The leader remembers each partition's position, so a request names those whose position has moved,
+are new or are to be forgotten: what a fetch costs depends on what happens, not on how many
+partitions there are. Source: Kafka's FetchSessionHandler.
+"""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from barnabas.base.ids import Uuid
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.fetch import (
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    ForgottenTopic,
+)
+
+NO_SESSION = 0
+INITIAL_EPOCH = 0
+EPOCH_MAX = 2**31 - 1
+
+PartitionKey = tuple[Uuid, int]
+
+
+class FetchPosition(NamedTuple):
+    """What a follower asks of one partition."""
+
+    topic: str
+    fetch_offset: int
+    last_fetched_epoch: int
+    current_leader_epoch: int
+    log_start_offset: int
+
+
+class FollowerSession:
+    """What one leader knows of this follower's positions."""
+
+    def __init__(self) -> None:
+        self.session_id = NO_SESSION
+        self.epoch = INITIAL_EPOCH
+        self.known: dict[PartitionKey, FetchPosition] = {}
+        """What the leader has been told, the request under way included."""
+        self._forgotten: dict[PartitionKey, str] = {}
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the next request must name every partition."""
+        return self.epoch == INITIAL_EPOCH
+
+    def forget(self, key: PartitionKey) -> None:
+        """Have the leader leave a partition out from the next request on."""
+        position = self.known.pop(key, None)
+        if position is not None:
+            self._forgotten[key] = position.topic
+
+    def has_news(self, changed: Iterable[PartitionKey]) -> bool:
+        """Whether the next request would name anything."""
+        return self.is_full or bool(self._forgotten) or any(True for _ in changed)
+
+    def fill(
+        self,
+        request: FetchRequest,
+        positions: dict[PartitionKey, FetchPosition],
+        partition_max_bytes: int,
+    ) -> None:
+        """Put session and positions into `request`.
+
+        `positions` has every partition if the session `is_full`, else those that changed.
+        """
+        request.session_id = self.session_id
+        request.session_epoch = self.epoch
+        if self.is_full:
+            self.known.clear()
+            self._forgotten.clear()
+        topics: dict[Uuid, FetchTopic] = {}
+        for key, position in positions.items():
+            topic_id, index = key
+            self.known[key] = position
+            self._forgotten.pop(key, None)
+            topic = topics.get(topic_id)
+            if topic is None:
+                topic = topics[topic_id] = FetchTopic(topic=position.topic, topic_id=topic_id)
+                request.topics.append(topic)
+            topic.partitions.append(
+                FetchPartition(
+                    partition=index,
+                    current_leader_epoch=position.current_leader_epoch,
+                    fetch_offset=position.fetch_offset,
+                    last_fetched_epoch=position.last_fetched_epoch,
+                    log_start_offset=position.log_start_offset,
+                    partition_max_bytes=partition_max_bytes,
+                )
+            )
+        gone: dict[Uuid, ForgottenTopic] = {}
+        for (topic_id, index), name in self._forgotten.items():
+            entry = gone.get(topic_id)
+            if entry is None:
+                entry = gone[topic_id] = ForgottenTopic(topic=name, topic_id=topic_id)
+                request.forgotten_topics_data.append(entry)
+            entry.partitions.append(index)
+        self._forgotten.clear()
+
+    def answered(self, response: FetchResponse) -> bool:
+        """Take note of a response; False if it has no data and all is to be asked anew."""
+        error = response.error_code
+        if error:
+            if error == ErrorCode.FETCH_SESSION_ID_NOT_FOUND:
+                self.session_id = NO_SESSION
+            self.epoch = INITIAL_EPOCH
+            return False
+        self.session_id = response.session_id
+        if response.session_id == NO_SESSION:
+            self.epoch = INITIAL_EPOCH
+        elif self.epoch == EPOCH_MAX:
+            self.epoch = 1
+        else:
+            self.epoch += 1
+        return True
+
+    def lost(self) -> None:
+        """The connection is gone, and what the leader has been told is not known."""
+        self.epoch = INITIAL_EPOCH
