@@ -40,6 +40,7 @@ from barnabas.protocol.records.compression import (
     compress,
     decompress,
 )
+from barnabas.protocol.records.uniform import is_uniform
 from barnabas.protocol.records.walk import (
     NULL,
     VARINT_BYTES_MAX,
@@ -92,7 +93,8 @@ def validate_records(
         return ErrorCode.INVALID_RECORD
     try:
         data = _records_of(buffer, position, header)
-        walk_records(data, count, keys_required=keys_required)
+        if not is_uniform(data, count, keys_required=keys_required):
+            walk_records(data, count, keys_required=keys_required)
     except CorruptBatchError as error:
         return error.error
     except BadRecordError:
