@@ -48,6 +48,10 @@ class SimDisk(FakeDisk):
         """Be healthy, fast and large again."""
         self.fault = None
         self.capacity_bytes = None
+        self.make_fast()
+
+    def make_fast(self) -> None:
+        """Be as fast as ever."""
         self.fsync_ms = FSYNC_MS
         self.write_stall_ms = 0.0
 

@@ -5,193 +5,340 @@ from collections.abc import Callable
 from random import Random
 
 from sim.disk import io_error
+from sim.loop import SimLoop
 from sim.machine import Machine
-from sim.plan import Fault
+from sim.plan import Fault, Plan
 from sim.wire import Wire
 
 Mend = Callable[[], None]
+DOWN_S = 0.3
+"""How long a machine of a rolling restart stays down."""
 
 
 class Nemesis:
-    """Does harm. Every harm returns how it is undone."""
+    """Does harm. Every harm returns how it is undone, or None if it could not be done."""
 
-    def __init__(self, machines: list[Machine], wire: Wire, random: Random) -> None:
-        self._machines = machines
-        self._wire = wire
-        self._random = random
+    def __init__(self, machines: list[Machine], wire: Wire, plan: Plan, random: Random) -> None:
+        self.machines = machines
+        self.wire = wire
+        self.plan = plan
+        self.random = random
         self.injected: Counter[str] = Counter()
         self.log: list[str] = []
-        self._mends: dict[int, Mend] = {}
+        self.damaged: set[str] = set()
+        """Machines with flipped bits in their files."""
+        self._mends: dict[int, tuple[str, Mend]] = {}
         self._number = 0
+        self._is_over = False
+
+    @property
+    def loop(self) -> SimLoop:
+        return self.wire.loop
 
     def begin(self, faults: list[Fault]) -> None:
         """Let every fault happen at its time, counted from now."""
-        loop = self._wire.loop
         for fault in faults:
-            loop.call_later(fault.at_s, self._inject, fault)
+            self.loop.call_later(fault.at_s, self._inject, fault)
 
     def _inject(self, fault: Fault) -> None:
-        machine = self._random.choice(self._machines)
+        if self._is_over:
+            return
+        machine = self._choose(fault.kind)
         mend = HARMS[fault.kind](self, machine)
         if mend is None:
             return
         self.injected[fault.kind] += 1
-        self.log.append(f"{self._wire.loop.time():.3f} s {fault.kind} {machine}")
+        self.note(f"{fault.kind} ({machine})")
         self._number += 1
         number = self._number
-        self._mends[number] = mend
-        self._wire.loop.call_later(fault.lasts_s, self._mend, number)
+        self._mends[number] = (f"{fault.kind} ({machine})", mend)
+        self.loop.call_later(fault.lasts_s, self._mend, number)
+
+    def note(self, text: str) -> None:
+        """Remember what happened, for who reads about the run."""
+        self.log.append(f"{self.loop.time():.3f} s {text}")
+
+    def _choose(self, kind: str) -> Machine:
+        """Whom it hits: the leader of the quorum or of partitions more often than others."""
+        random, machines = self.random, self.machines
+        if kind in ("bit-flip", "cut-file") or (kind == "power-loss" and not self.plan.flushes):
+            return next(machine for machine in machines if machine.node_id == self.plan.unlucky)
+        pick = random.random()
+        if pick < 0.35:
+            for machine in machines:
+                if machine.leads_quorum:
+                    return machine
+        if pick < 0.7:
+            leaders = [machine for machine in machines if machine.leads_partitions]
+            if leaders:
+                return random.choice(leaders)
+        return random.choice(machines)
 
     def _mend(self, number: int) -> None:
-        mend = self._mends.pop(number, None)
-        if mend is not None:
-            self.log.append(f"{self._wire.loop.time():.3f} s mended {number}")
-            mend()
+        found = self._mends.pop(number, None)
+        if found is not None:
+            self.note(f"mended {found[0]}")
+            found[1]()
 
     def mend_all(self) -> None:
         """Undo what is still broken, and start what does not run."""
+        self._is_over = True
         for number in list(self._mends):
             self._mend(number)
-        self._wire.heal()
-        for machine in self._machines:
+        self.wire.heal()
+        for machine in self.machines:
             machine.give_power()
             machine.disk.heal()
-            machine.start()
-
-    # Harms
-
-    def kill(self, machine: Machine) -> Mend | None:
-        if not machine.is_running:
-            return None
-        machine.kill()
-        return machine.start
-
-    def power_loss(self, machine: Machine) -> Mend | None:
-        if not machine.host.is_powered:
-            return None
-        machine.cut_power()
-
-        def mend() -> None:
-            machine.give_power()
-            machine.start()
-
-        return mend
-
-    def restart(self, machine: Machine) -> Mend | None:
-        """A controlled shutdown, and a start some time later."""
-        if not machine.is_serving or machine.is_paused:
-            return None
-        loop = self._wire.loop
-        machine.is_wanted = False
-        loop.create_task(machine.stop())
-
-        def mend() -> None:
             machine.is_wanted = True
-            if machine.is_running:
-                loop.call_later(1.0, mend)  # it is still stopping
-            else:
-                machine.start()
+            machine.start()
 
-        return mend
 
-    def pause(self, machine: Machine) -> Mend | None:
-        process = machine.process
-        if process is None:
-            return None
-        machine.pause()
+def _kill(nemesis: Nemesis, machine: Machine) -> Mend | None:
+    if not machine.is_running:
+        return None
+    machine.kill()
+    return machine.start
 
-        def mend() -> None:
-            if machine.process is process:
-                machine.resume()
 
-        return mend
+def _kill_all(nemesis: Nemesis, machine: Machine) -> Mend | None:
+    for each in nemesis.machines:
+        each.kill()
 
-    def slow_disk(self, machine: Machine) -> Mend | None:
-        machine.disk.make_slow(self._random.choice((50, 500)), self._random.choice((0, 5, 50)))
-        return machine.disk.heal
+    def mend() -> None:
+        for each in nemesis.machines:
+            each.start()
 
-    def full_disk(self, machine: Machine) -> Mend | None:
-        return self._disk_fault(
-            machine, lambda: machine.disk.fill_up(self._random.choice((0, 1000, 20_000)))
-        )
+    return mend
 
-    def broken_disk(self, machine: Machine) -> Mend | None:
-        below = self._random.choice(machine.config.log_dirs)
 
-        def fault(operation: str, path: str) -> None:
-            if path.startswith(below):
-                raise io_error(path)
+def _power_loss(nemesis: Nemesis, machine: Machine) -> Mend | None:
+    if not machine.host.is_powered:
+        return None
+    machine.cut_power()
 
-        def break_it() -> None:
-            machine.disk.fault = fault
+    def mend() -> None:
+        machine.give_power()
+        machine.start()
 
-        return self._disk_fault(machine, break_it)
+    return mend
 
-    def _disk_fault(self, machine: Machine, begin: Callable[[], None]) -> Mend | None:
-        """A fault after which the node has to be started again (its directory is offline)."""
-        machine.may_fail = True
-        begin()
 
-        def mend() -> None:
-            machine.disk.heal()
-            machine.may_fail = False
-            if machine.is_wanted:
-                machine.kill()
-                machine.start()
+def _power_loss_all(nemesis: Nemesis, machine: Machine) -> Mend | None:
+    mends = [_power_loss(nemesis, each) for each in nemesis.machines]
 
-        return mend
+    def mend() -> None:
+        for each in mends:
+            if each is not None:
+                each()
 
-    def clock_step(self, machine: Machine) -> Mend | None:
-        step_ms = self._random.choice((-1, 1)) * self._random.choice((50, 1000, 60_000))
-        machine.clock.skew_ms += step_ms
+    return mend
 
-        def mend() -> None:
-            machine.clock.skew_ms -= step_ms
 
-        return mend
+def _restart(nemesis: Nemesis, machine: Machine) -> Mend | None:
+    """A controlled shutdown, and a start some time later."""
+    if not machine.is_serving or machine.is_paused:
+        return None
+    machine.is_wanted = False
+    nemesis.loop.create_task(machine.stop())
 
-    def slow_links(self, machine: Machine) -> Mend | None:
-        names = [name for name in self._wire.hosts if name != machine.name]
-        links = [self._wire.link(machine.name, name) for name in names]
-        links += [self._wire.link(name, machine.name) for name in names]
-        delay_ms = self._random.choice((5.0, 50.0, 300.0))
+    def mend() -> None:
+        if machine.is_running and not machine.is_wanted:
+            nemesis.loop.call_later(1.0, mend)  # it is still stopping
+        else:
+            machine.is_wanted = True
+            machine.start()
+
+    return mend
+
+
+def _rolling_restart(nemesis: Nemesis, machine: Machine) -> Mend | None:
+    left = list(nemesis.machines)
+
+    def next_one() -> None:
+        if left:
+            mend = _restart(nemesis, left.pop(0))
+            if mend is not None:
+                nemesis.loop.call_later(DOWN_S, mend)
+            nemesis.loop.call_later(4.0, next_one)
+
+    next_one()
+    return left.clear
+
+
+def _pause(nemesis: Nemesis, machine: Machine) -> Mend | None:
+    process = machine.process
+    if process is None:
+        return None
+    machine.pause()
+
+    def mend() -> None:
+        if machine.process is process:
+            machine.resume()
+
+    return mend
+
+
+def _slow_disk(nemesis: Nemesis, machine: Machine) -> Mend | None:
+    machine.disk.make_slow(nemesis.random.choice((50, 500)), nemesis.random.choice((0, 5, 50)))
+    return machine.disk.make_fast
+
+
+def _full_disk(nemesis: Nemesis, machine: Machine) -> Mend | None:
+    machine.disk.fill_up(nemesis.random.choice((0, 1000, 20_000)))
+    return _mend_disk(machine)
+
+
+def _broken_disk(nemesis: Nemesis, machine: Machine) -> Mend | None:
+    config = machine.config
+    below = nemesis.random.choice([*config.log_dirs, config.metadata_log_dir])
+
+    def fault(operation: str, path: str) -> None:
+        if path.startswith(below):
+            raise io_error(path)
+
+    machine.disk.fault = fault
+    return _mend_disk(machine)
+
+
+def _mend_disk(machine: Machine) -> Mend:
+    """The disk is good again, and the node is started anew: its directories are offline."""
+    machine.excuses += 1
+
+    def mend() -> None:
+        machine.disk.heal()
+        machine.excuses -= 1
+        if machine.is_wanted:
+            machine.kill()
+            machine.start()
+
+    return mend
+
+
+def _bit_flip(nemesis: Nemesis, machine: Machine) -> Mend | None:
+    flipped = machine.disk.flip_bit(_is_partition_log)
+    if flipped is None:
+        return None
+    nemesis.note(f"flipped a bit of {machine}: {flipped}")
+    nemesis.damaged.add(machine.name)
+    return _nothing
+
+
+def _cut_file(nemesis: Nemesis, machine: Machine) -> Mend | None:
+    """A file is shorter when the node comes back from a controlled shutdown."""
+    mend = _restart(nemesis, machine)
+    if mend is None:
+        return None
+
+    def cut_and_mend() -> None:
+        if machine.is_running and not machine.is_wanted:
+            nemesis.loop.call_later(0.5, cut_and_mend)  # it is still stopping
+            return
+        if not machine.is_running:
+            nemesis.note(f"cut a file of {machine}: {machine.disk.cut_file(_is_partition_log)}")
+        mend()
+
+    return cut_and_mend
+
+
+def _is_partition_log(path: str) -> bool:
+    return path.endswith(".log") and "__cluster_metadata" not in path
+
+
+def _clock_step(nemesis: Nemesis, machine: Machine) -> Mend | None:
+    step_ms = nemesis.random.choice((-1, 1)) * nemesis.random.choice((50, 1000, 60_000))
+    machine.clock.skew_ms += step_ms
+
+    def mend() -> None:
+        machine.clock.skew_ms -= step_ms
+
+    return mend
+
+
+def _slow_links(nemesis: Nemesis, machine: Machine) -> Mend | None:
+    wire = nemesis.wire
+    names = [name for name in wire.hosts if name != machine.name]
+    links = [wire.link(machine.name, name) for name in names]
+    links += [wire.link(name, machine.name) for name in names]
+    delay_ms = nemesis.random.choice((5.0, 50.0, 300.0))
+    for link in links:
+        link.delay_ms, link.jitter_ms = delay_ms, delay_ms
+
+    def mend() -> None:
         for link in links:
-            link.delay_ms, link.jitter_ms = delay_ms, delay_ms
+            link.delay_ms, link.jitter_ms = wire.default_delay_ms
 
-        def mend() -> None:
-            for link in links:
-                link.delay_ms, link.jitter_ms = self._wire.default_delay_ms
+    return mend
 
-        return mend
 
-    def client_partition(self, machine: Machine) -> Mend | None:
-        """Cut a node off from clients, in one direction or both."""
-        names = {other.name for other in self._machines}
-        clients = [name for name in self._wire.hosts if name not in names]
-        links = []
-        if self._random.random() < 0.7:
-            links += [self._wire.link(machine.name, client) for client in clients]
-        if not links or self._random.random() < 0.5:
-            links += [self._wire.link(client, machine.name) for client in clients]
-        for link in links:
-            link.is_cut = True
+def _client_partition(nemesis: Nemesis, machine: Machine) -> Mend | None:
+    """Cut a node off from clients, in one direction or both."""
+    nodes = {other.name for other in nemesis.machines}
+    clients = [name for name in nemesis.wire.hosts if name not in nodes]
+    return _cut(nemesis, [machine.name], clients, both=nemesis.random.random() < 0.5)
 
-        def mend() -> None:
-            for link in links:
-                link.is_cut = False
 
-        return mend
+def _partition(nemesis: Nemesis, machine: Machine) -> Mend | None:
+    return _split(nemesis, machine, both=True)
+
+
+def _one_way_partition(nemesis: Nemesis, machine: Machine) -> Mend | None:
+    return _split(nemesis, machine, both=False)
+
+
+def _split(nemesis: Nemesis, machine: Machine, *, both: bool) -> Mend:
+    """Cut off a machine, alone or with others, from the rest or from some of it."""
+    random = nemesis.random
+    others = [each for each in nemesis.machines if each is not machine]
+    random.shuffle(others)
+    count = random.choice((0, 0, 1, len(others) // 2)) if len(others) > 1 else 0
+    side = [machine.name, *(each.name for each in others[:count])]
+    rest = [each.name for each in others[count:]]
+    if random.random() < 0.3:
+        rest = rest[: random.randint(1, len(rest))]
+    if random.random() < 0.3:
+        nodes = {each.name for each in nemesis.machines}
+        rest += [name for name in nemesis.wire.hosts if name not in nodes]
+    return _cut(nemesis, side, rest, both=both)
+
+
+def _cut(nemesis: Nemesis, side: list[str], rest: list[str], *, both: bool) -> Mend:
+    pairs = [(one, other) for one in side for other in rest]
+    backwards = [(other, one) for one, other in pairs]
+    if both:
+        pairs += backwards
+    elif nemesis.random.random() < 0.5:
+        pairs = backwards
+    for source, target in pairs:
+        nemesis.wire.cut(source, target)
+    nemesis.note(f"cut {'both ways' if both else pairs[0]}: {side} from {rest}")
+
+    def mend() -> None:
+        for source, target in pairs:
+            nemesis.wire.mend(source, target)
+
+    return mend
+
+
+def _nothing() -> None:
+    """There is no mending it."""
 
 
 HARMS: dict[str, Callable[[Nemesis, Machine], Mend | None]] = {
-    "kill": Nemesis.kill,
-    "power-loss": Nemesis.power_loss,
-    "restart": Nemesis.restart,
-    "pause": Nemesis.pause,
-    "slow-disk": Nemesis.slow_disk,
-    "full-disk": Nemesis.full_disk,
-    "broken-disk": Nemesis.broken_disk,
-    "clock-step": Nemesis.clock_step,
-    "slow-links": Nemesis.slow_links,
-    "client-partition": Nemesis.client_partition,
+    "kill": _kill,
+    "kill-all": _kill_all,
+    "power-loss": _power_loss,
+    "power-loss-all": _power_loss_all,
+    "restart": _restart,
+    "rolling-restart": _rolling_restart,
+    "pause": _pause,
+    "partition": _partition,
+    "one-way-partition": _one_way_partition,
+    "slow-disk": _slow_disk,
+    "full-disk": _full_disk,
+    "broken-disk": _broken_disk,
+    "clock-step": _clock_step,
+    "slow-links": _slow_links,
+    "client-partition": _client_partition,
+    "bit-flip": _bit_flip,
+    "cut-file": _cut_file,
 }

@@ -46,15 +46,18 @@ class Machine:
         """Whether `start` of the node has returned."""
         self.is_wanted = True
         """Whether a supervisor is to start the node again when it ends by itself."""
-        self.may_fail = False
-        """Whether faults of its disk explain that its node ends."""
+        self.excuses = 0
+        """Faults at present that explain that its node ends."""
         self._network: SimNetwork | None = None
         self._incarnation = 0
         self._seed = seed
-        self._stopping: asyncio.Task[None] | None = None
 
     def __repr__(self) -> str:
         return self.name
+
+    @property
+    def roles(self) -> frozenset[str]:
+        return self.config.process_roles
 
     @property
     def is_running(self) -> bool:
@@ -64,6 +67,19 @@ class Machine:
     @property
     def is_paused(self) -> bool:
         return self.process is not None and self.process.stop_count > 0
+
+    @property
+    def leads_quorum(self) -> bool:
+        """Whether the node believes that it leads the metadata quorum."""
+        metadata = getattr(self.node, "metadata", None)
+        raft = getattr(metadata, "_raft", None)
+        return raft is not None and raft.is_leader
+
+    @property
+    def leads_partitions(self) -> bool:
+        """Whether the node believes that it leads some partition."""
+        replicas = getattr(self.node, "replicas", None)
+        return replicas is not None and any(partition.is_leader for partition in replicas)
 
     # Life
 
@@ -87,13 +103,13 @@ class Machine:
         try:
             await node.start()
         except Exception as error:  # noqa: BLE001  # a supervisor would see it end, and so do we
-            if not self.may_fail:
+            if not self.excuses:
                 self.history.saw("failed-start", f"{process} at {self._now()}: {error!r}")
             self._ended(process)
             return
         self.is_serving = True
         await node.failed.wait()
-        if not self.may_fail:
+        if not self.excuses:
             self.history.saw("failed-node", f"{process} at {self._now()}: its metadata log failed")
         self._ended(process)
 
@@ -156,7 +172,7 @@ class Machine:
             return  # it was killed meanwhile
         if not stopping.done():
             self.history.saw("slow-stop", f"{process} had not stopped by {self._now()}")
-        elif stopping.exception() is not None and not self.may_fail:
+        elif stopping.exception() is not None and not self.excuses:
             self.history.saw("failed-stop", f"{process}: {stopping.exception()!r}")
         self.kill()
 

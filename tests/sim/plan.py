@@ -4,7 +4,7 @@ A plan is plain data, drawn before anything runs, so that it can be printed, and
 to make a failure smaller.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from random import Random
 
 from sim.machine import CLIENT_PORT, CONTROLLER_PORT, host_name
@@ -38,7 +38,8 @@ class Plan:
     """Everything that is drawn from a seed beforehand."""
 
     seed: int
-    node_count: int
+    roles: dict[int, str]
+    """`process.roles` by node id."""
     duration_s: float
     properties: dict[str, str]
     """What all nodes have in common."""
@@ -48,20 +49,61 @@ class Plan:
     consumers: int
     idempotent_share: float
     acks_one_share: float
-    skews_ms: list[int]
-    log_dirs_per_node: int
+    skews_ms: dict[int, int]
+    is_dynamic: bool
+    """Whether the quorum's voters are in its log (KIP-853)."""
     flushes: bool
     """Whether every append is forced to the medium before it is acknowledged."""
-    skipped_checks: set[str] = field(default_factory=set)
+    unlucky: int
+    """The one node whose disk may lose data, unless every append is forced to it."""
+
+    @property
+    def is_durable(self) -> bool:
+        """Whether what `acks=all` acknowledged must survive the faults.
+
+        Kills, pauses and partitions may never lose it, nor may what one node's disk loses as
+        long as two replicas had to have it. A lone replica is safe from a power cut only if it
+        forces each append to its disk; so are all from a power cut that hits them together.
+        """
+        if self.flushes:
+            return True
+        kinds = {fault.kind for fault in self.faults}
+        if "power-loss-all" in kinds:
+            return False
+        return len(self.brokers) > 1 or "power-loss" not in kinds
+
+    @property
+    def voters(self) -> list[int]:
+        return [node_id for node_id, roles in self.roles.items() if "controller" in roles]
+
+    @property
+    def brokers(self) -> list[int]:
+        return [node_id for node_id, roles in self.roles.items() if "broker" in roles]
 
     def __str__(self) -> str:
         faults = "; ".join(map(str, self.faults)) or "none"
+        nodes = ", ".join(f"{node_id} {roles}" for node_id, roles in self.roles.items())
         return (
-            f"seed {self.seed}: {self.node_count} nodes, {self.duration_s:.0f} s, "
-            f"{len(self.topics)} topics, {self.producers} producers, {self.consumers} consumers, "
-            f"flushes={self.flushes}, {self.properties}; faults: {faults}"
+            f"seed {self.seed}: nodes {nodes}; {self.duration_s:.0f} s, topics "
+            f"{[(topic.name, topic.partitions, topic.configs) for topic in self.topics]}, "
+            f"{self.producers} producers, {self.consumers} consumers, dynamic={self.is_dynamic}, "
+            f"unlucky={self.unlucky}, {self.properties}; faults: {faults}"
         )
 
+
+COMBINED = "broker,controller"
+ONE_NODE = {1: COMBINED}
+CLUSTERS: dict[str, dict[int, str]] = {
+    "three": dict.fromkeys((1, 2, 3), COMBINED),
+    "five": dict.fromkeys((1, 2, 3, 4, 5), COMBINED),
+    "dedicated": {
+        **dict.fromkeys((1, 2, 3), "broker"),
+        **dict.fromkeys((11, 12, 13), "controller"),
+    },
+    "one controller": {**dict.fromkeys((1, 2, 3), "broker"), 11: "controller"},
+    "mixed": {1: COMBINED, 2: COMBINED, 3: COMBINED, 4: "broker"},
+}
+CLUSTER_WEIGHTS = {"three": 12, "five": 4, "dedicated": 2, "one controller": 1, "mixed": 2}
 
 FAULTS_OF_ONE = {
     "kill": 4,
@@ -76,63 +118,112 @@ FAULTS_OF_ONE = {
     "client-partition": 1,
 }
 """What can happen to a single node, and how often relative to each other."""
+FAULTS_OF_MANY = {
+    "kill": 6,
+    "kill-all": 1,
+    "power-loss": 3,
+    "power-loss-all": 1,
+    "restart": 2,
+    "rolling-restart": 1,
+    "pause": 3,
+    "partition": 3,
+    "one-way-partition": 3,
+    "slow-links": 2,
+    "slow-disk": 2,
+    "full-disk": 1,
+    "broken-disk": 1,
+    "clock-step": 2,
+    "client-partition": 1,
+    "bit-flip": 1,
+    "cut-file": 1,
+}
+NEEDS_FLUSHES = {"power-loss-all"}
 
 
-def draw_plan(seed: int, node_count: int) -> Plan:
-    """The plan of `seed` for a cluster of `node_count` nodes."""
-    random = Random(f"{seed}/plan/{node_count}")
-    flushes = random.random() < 0.5
-    duration_s = random.choice((8.0, 15.0, 25.0))
-    log_dirs = random.choice((1, 1, 2))
-    properties = {
-        "process.roles": "broker,controller",
-        "controller.listener.names": "CONTROLLER",
-        "controller.quorum.voters": ",".join(
-            f"{node_id}@{host_name(node_id)}:{CONTROLLER_PORT}"
-            for node_id in range(1, node_count + 1)
-        ),
-        "metadata.log.dir": "/data/metadata",
-        "log.dirs": ",".join(f"/data/{index}" for index in range(log_dirs)),
-        "offsets.topic.replication.factor": str(min(3, node_count)),
-        "offsets.topic.num.partitions": "3",
-        "log.index.interval.bytes": str(random.choice((4096, 500))),
-        "log.flush.offset.checkpoint.interval.ms": str(random.choice((60_000, 2_000))),
-        "log.roll.ms": str(random.choice((604_800_000, 5_000, 700))),
+def draw_plan(seed: int, topology: str = "") -> Plan:
+    """The plan of `seed`: of one node if `topology` is "one", of a cluster otherwise."""
+    random = Random(f"{seed}/plan/{topology}")
+    if topology == "one":
+        roles = ONE_NODE
+    else:
+        name = topology or random.choices(list(CLUSTER_WEIGHTS), list(CLUSTER_WEIGHTS.values()))[0]
+        roles = CLUSTERS[name]
+    brokers = [node_id for node_id, kinds in roles.items() if "broker" in kinds]
+    factor = min(3, len(brokers))
+    flushes = random.random() < 0.4
+    duration_s = random.choice((8.0, 15.0, 25.0) if topology == "one" else (15.0, 25.0, 40.0))
+    is_dynamic = random.random() < 0.5
+    weights = FAULTS_OF_ONE if topology == "one" else FAULTS_OF_MANY
+    if not flushes:
+        weights = {kind: weight for kind, weight in weights.items() if kind not in NEEDS_FLUSHES}
+    topic_configs = {
+        "min.insync.replicas": str((factor + 1) // 2),
+        "segment.ms": str(random.choice((604_800_000, 5_000, 700))),
+        "segment.index.bytes": str(random.choice((10_485_760, 80))),
+        "index.interval.bytes": str(random.choice((4096, 300))),
     }
-    if random.random() < 0.3:
-        properties["metadata.log.max.record.bytes.between.snapshots"] = "2000"
-    topic_configs = {"min.insync.replicas": str((min(3, node_count) + 1) // 2)}
     if flushes:
         topic_configs["flush.messages"] = "1"
-    topics = [
-        TopicPlan(f"topic{index}", random.randint(1, 3), min(3, node_count), topic_configs)
-        for index in range(random.randint(1, 2))
-    ]
     return Plan(
         seed=seed,
-        node_count=node_count,
+        roles=roles,
         duration_s=duration_s,
-        properties=properties,
-        topics=topics,
-        faults=draw_faults(random, duration_s, FAULTS_OF_ONE),
+        properties=_draw_properties(random, roles, factor, is_dynamic=is_dynamic),
+        topics=[
+            TopicPlan(f"topic{index}", random.randint(1, 3), factor, topic_configs)
+            for index in range(random.randint(1, 2))
+        ],
+        faults=draw_faults(random, duration_s, weights),
         producers=random.randint(1, 3),
         consumers=random.randint(1, 2),
         idempotent_share=random.choice((1.0, 0.5)),
         acks_one_share=random.choice((0.0, 0.2)),
-        skews_ms=[random.randint(-2000, 2000) for _ in range(node_count)],
-        log_dirs_per_node=log_dirs,
+        skews_ms={node_id: random.randint(-2000, 2000) for node_id in roles},
+        is_dynamic=is_dynamic,
         flushes=flushes,
+        unlucky=random.choice(brokers),
     )
+
+
+def _draw_properties(
+    random: Random, roles: dict[int, str], factor: int, *, is_dynamic: bool
+) -> dict[str, str]:
+    voters = [node_id for node_id, kinds in roles.items() if "controller" in kinds]
+    log_dirs = random.choice((1, 1, 2))
+    properties = {
+        "controller.listener.names": "CONTROLLER",
+        "metadata.log.dir": "/data/metadata",
+        "log.dirs": ",".join(f"/data/{index}" for index in range(log_dirs)),
+        "offsets.topic.replication.factor": str(factor),
+        "offsets.topic.num.partitions": "3",
+        "log.flush.offset.checkpoint.interval.ms": str(random.choice((60_000, 2_000))),
+    }
+    if is_dynamic:
+        properties["controller.quorum.bootstrap.servers"] = ",".join(
+            f"{host_name(node_id)}:{CONTROLLER_PORT}" for node_id in voters
+        )
+    else:
+        properties["controller.quorum.voters"] = ",".join(
+            f"{node_id}@{host_name(node_id)}:{CONTROLLER_PORT}" for node_id in voters
+        )
+    if random.random() < 0.3:
+        properties["metadata.log.max.record.bytes.between.snapshots"] = "2000"
+    if len(roles) > 1 and random.random() < 0.7:
+        properties["broker.session.timeout.ms"] = str(random.choice((1_500, 3_000)))
+        properties["broker.heartbeat.interval.ms"] = "500"
+    if len(roles) > 1 and random.random() < 0.7:
+        properties["replica.lag.time.max.ms"] = str(random.choice((1_000, 4_000)))
+    return properties
 
 
 def draw_faults(random: Random, duration_s: float, weights: dict[str, int]) -> list[Fault]:
     """Faults over the whole of the run, mended before its end or by it."""
-    count = random.randint(0, 1 + int(duration_s / 4))
+    count = random.randint(0, 2 + int(duration_s / 4))
     faults = [
         Fault(
             at_s=random.uniform(0.5, duration_s * 0.9),
             kind=random.choices(list(weights), list(weights.values()))[0],
-            lasts_s=random.choice((0.05, 0.5, 2.0, 5.0)) * random.uniform(0.5, 1.5),
+            lasts_s=random.choice((0.05, 0.5, 2.0, 5.0, 10.0)) * random.uniform(0.5, 1.5),
         )
         for _ in range(count)
     ]
@@ -141,9 +232,15 @@ def draw_faults(random: Random, duration_s: float, weights: dict[str, int]) -> l
 
 def node_properties(plan: Plan, node_id: int) -> dict[str, str]:
     """server.properties of one node."""
-    host = host_name(node_id)
+    host, roles = host_name(node_id), plan.roles[node_id]
+    listeners = []
+    if "broker" in roles:
+        listeners.append(f"PLAINTEXT://{host}:{CLIENT_PORT}")
+    if "controller" in roles:
+        listeners.append(f"CONTROLLER://{host}:{CONTROLLER_PORT}")
     return {
         **plan.properties,
+        "process.roles": roles,
         "node.id": str(node_id),
-        "listeners": f"PLAINTEXT://{host}:{CLIENT_PORT},CONTROLLER://{host}:{CONTROLLER_PORT}",
+        "listeners": ",".join(listeners),
     }

@@ -15,7 +15,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seed", type=int)
     parser.add_argument("--seeds", help="first..last")
-    parser.add_argument("--nodes", type=int, default=1)
+    parser.add_argument("--topology", default="", help="one, three, five, dedicated …")
     parser.add_argument("--verbose", action="store_true")
     options = parser.parse_args()
     if options.seeds:
@@ -29,19 +29,13 @@ def main() -> int:
     virtual_s = 0.0
     began_s = time.monotonic()
     for seed in seeds:
-        outcome = run(seed, options.nodes, verbose=options.verbose)
+        outcome = run(seed, options.topology, verbose=options.verbose)
         injected += outcome.injected
         operations += outcome.operations
         virtual_s += outcome.virtual_s
         if options.verbose or not outcome.is_good:
-            print(outcome.plan)
-            for line in outcome.fault_log:
-                print("   ", line)
-        if not outcome.is_good:
-            bad += 1
-            print(f"seed {seed}: {len(outcome.anomalies)} anomalies")
-            for anomaly in outcome.anomalies[:10]:
-                print("   ", anomaly)
+            print(outcome)
+        bad += not outcome.is_good
     took_s = time.monotonic() - began_s
     print(
         f"{len(seeds)} seeds, {bad} bad, {operations} operations, {virtual_s / 3600:.2f} virtual "

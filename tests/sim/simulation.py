@@ -5,26 +5,30 @@ import gc
 import hashlib
 import logging
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from random import Random
+from typing import Any
 
-from barnabas.base.ids import TopicPartition
+from barnabas.base.ids import TopicPartition, Uuid, uuid_to_text
 from barnabas.metadata.storage_format import FormatOptions, format_directories, random_cluster_id
 from sim.checkers import check
 from sim.clients import Client, ClientError
 from sim.consumers import Consumer
+from sim.convergence import wait_converged
 from sim.faults import Nemesis
 from sim.history import Anomaly, History
-from sim.loop import PROCESS, SimLoop
-from sim.machine import CLIENT_PORT, Machine
+from sim.invariants import SAMPLE_EVERY_S, Watch
+from sim.loop import PROCESS, LivelockError, SimLoop
+from sim.machine import CLIENT_PORT, CONTROLLER_PORT, Machine
 from sim.plan import Plan, draw_plan, node_properties
 from sim.producers import Producer, ProducerOptions
 from sim.wire import Wire
 
 START_WITHIN_S = 60.0
 FINISH_WITHIN_S = 120.0
+CONVERGE_WITHIN_S = 120.0
 READ_WITHIN_S = 60.0
 
 
@@ -46,10 +50,16 @@ class Outcome:
     def is_good(self) -> bool:
         return not self.anomalies
 
+    def __str__(self) -> str:
+        lines = [str(self.plan), *(f"    {line}" for line in self.fault_log)]
+        lines.append(f"seed {self.plan.seed}: {len(self.anomalies)} anomalies")
+        lines += [f"    {anomaly}" for anomaly in self.anomalies[:12]]
+        return "\n".join(lines)
 
-def run(seed: int, node_count: int = 1, *, verbose: bool = False) -> Outcome:
-    """Run one seed to its end."""
-    return run_plan(draw_plan(seed, node_count), verbose=verbose)
+
+def run(seed: int, topology: str = "", *, verbose: bool = False) -> Outcome:
+    """Run one seed to its end; `topology` as in `draw_plan`."""
+    return run_plan(draw_plan(seed, topology), verbose=verbose)
 
 
 def run_plan(plan: Plan, *, verbose: bool = False) -> Outcome:
@@ -59,7 +69,10 @@ def run_plan(plan: Plan, *, verbose: bool = False) -> Outcome:
     gc.disable()  # dead nodes are kept until the end anyway
     try:
         with simulation.listening(verbose=verbose):
-            simulation.loop.run_until_complete(simulation.main())
+            try:
+                simulation.loop.run_until_complete(simulation.main())
+            except LivelockError as error:
+                simulation.history.saw("livelock", str(error))
         return simulation.verdict()
     finally:
         simulation.loop.close()
@@ -86,12 +99,19 @@ class Simulation:
                 self.wire,
                 str(plan.seed),
                 self.history,
-                plan.skews_ms[node_id - 1],
+                plan.skews_ms[node_id],
             )
-            for node_id in range(1, plan.node_count + 1)
+            for node_id in plan.roles
         ]
-        self.nemesis = Nemesis(self.machines, self.wire, Random(f"{plan.seed}/nemesis"))
-        self._bootstrap = [(machine.name, CLIENT_PORT) for machine in self.machines]
+        self.nemesis = Nemesis(self.machines, self.wire, plan, Random(f"{plan.seed}/nemesis"))
+        self.watch = Watch(self.machines, self.history, is_durable=plan.is_durable)
+        self.nemesis.damaged = self.watch.distrusted
+        self._bootstrap = [
+            (machine.name, CLIENT_PORT)
+            for machine in self.machines
+            if "broker" in plan.roles[machine.node_id]
+        ]
+        self._clients: list[Client] = []
         self.partitions = [
             TopicPartition(topic.name, index)
             for topic in plan.topics
@@ -102,41 +122,88 @@ class Simulation:
 
     async def main(self) -> None:
         """Start, work under faults, mend, let it settle, read everything."""
-        plan = self.plan
         self._format()
         for machine in self.machines:
             machine.start()
+        self._sample()
+        if not await self._create_topics():
+            return
+        working = self._start_clients()
+        self.nemesis.begin(self.plan.faults)
+        await asyncio.sleep(self.plan.duration_s)
+        self.nemesis.mend_all()
+        await self._finish(working)
+        left = [machine for machine in self.machines if machine.name not in self.watch.distrusted]
+        for machine in self.machines:
+            if machine not in left:
+                machine.is_wanted = False
+                machine.kill()  # somebody gives it a new disk, some time
+        await wait_converged(left, self.partitions, self.history, CONVERGE_WITHIN_S)
+        self.watch.look_at_all_again()
+        self.watch.sample()
+        reader = self._client("reader")
+        consumer = Consumer(
+            reader, self.partitions, is_durable=self.plan.is_durable, restarts=False
+        )
+        await self._in(reader, consumer.run_final(READ_WITHIN_S))
+
+    def _format(self) -> None:
+        plan = self.plan
+        cluster_id = random_cluster_id(self.random)
+        voters = None
+        if plan.is_dynamic:
+            voters = ",".join(
+                f"{machine.node_id}@{machine.name}:{CONTROLLER_PORT}:"
+                f"{uuid_to_text(Uuid(self.random.randbytes(16)))}"
+                for machine in self.machines
+                if machine.node_id in plan.voters
+            )
+        for machine in self.machines:
+            machine.disk.make_dirs("/data")  # where somebody mounted the volume
+            machine.disk.sync_dir("/")
+            format_directories(
+                machine.disk,
+                machine.config,
+                FormatOptions(cluster_id=cluster_id, initial_controllers=voters),
+                random=self.random,
+                now_ms=machine.clock.now_ms(),
+            )
+
+    def _sample(self) -> None:
+        self.watch.sample()
+        self.loop.call_later(SAMPLE_EVERY_S, self._sample)
+
+    async def _create_topics(self) -> bool:
         admin = self._client("admin")
         try:
-            for topic in plan.topics:
-                await self._in(
-                    admin,
-                    admin.create_topic(
-                        topic.name,
-                        topic.partitions,
-                        topic.replication_factor,
-                        topic.configs,
-                        within_s=START_WITHIN_S,
-                    ),
+            for topic in self.plan.topics:
+                work = admin.create_topic(
+                    topic.name,
+                    topic.partitions,
+                    topic.replication_factor,
+                    topic.configs,
+                    within_s=START_WITHIN_S,
                 )
+                await self._in(admin, work)
         except ClientError as error:
             self.history.saw("unavailable", str(error))
-            return
-        clients = [admin]
+            return False
+        return True
+
+    def _start_clients(self) -> list["asyncio.Task[None]"]:
         working = []
-        for index in range(plan.producers):
+        for index in range(self.plan.producers):
             client = self._client(f"producer{index}")
-            clients.append(client)
             working.append(client.start(self._producer(client).run))
-        for index in range(plan.consumers):
+        for index in range(self.plan.consumers):
             client = self._client(f"consumer{index}")
-            clients.append(client)
-            consumer = Consumer(client, self.partitions, is_durable=self._is_durable(-1))
+            consumer = Consumer(client, self.partitions, is_durable=self.plan.is_durable)
             working.append(client.start(consumer.run))
-        self.nemesis.begin(plan.faults)
-        await asyncio.sleep(plan.duration_s)
-        self.nemesis.mend_all()
-        for client in clients:
+        return working
+
+    async def _finish(self, working: list["asyncio.Task[None]"]) -> None:
+        """Let the clients end what they are about."""
+        for client in self._clients:
             client.is_stopping = True
         _, late = await asyncio.wait(working, timeout=FINISH_WITHIN_S)
         for task in working:
@@ -144,30 +211,14 @@ class Simulation:
                 self.history.saw("unfinished", f"{task.get_name()} did not end")
             elif task.exception() is not None:
                 raise RuntimeError("a simulated client failed") from task.exception()
-        reader = self._client("reader")
-        consumer = Consumer(
-            reader, self.partitions, is_durable=self._is_durable(-1), restarts=False
-        )
-        await self._in(reader, consumer.run_final(READ_WITHIN_S))
-
-    def _format(self) -> None:
-        cluster_id = random_cluster_id(self.random)
-        for machine in self.machines:
-            machine.disk.make_dirs("/data")  # where somebody mounted the volume
-            machine.disk.sync_dir("/")
-            format_directories(
-                machine.disk,
-                machine.config,
-                FormatOptions(cluster_id=cluster_id),
-                random=self.random,
-                now_ms=machine.clock.now_ms(),
-            )
 
     def _client(self, name: str) -> Client:
         random = Random(f"{self.plan.seed}/{name}")
-        return Client(name, self.wire, self._bootstrap, random, self.history)
+        client = Client(name, self.wire, self._bootstrap, random, self.history)
+        self._clients.append(client)
+        return client
 
-    async def _in(self, client: Client, work) -> None:  # type: ignore[no-untyped-def]
+    async def _in(self, client: Client, work: Coroutine[Any, Any, None]) -> None:
         await self.loop.create_task(work, context=client.process.context)
 
     def _producer(self, client: Client) -> Producer:
@@ -178,20 +229,11 @@ class Simulation:
             acks=acks,
             is_idempotent=is_idempotent,
             in_flight_max=random.choice((1, 5)) if is_idempotent else 1,
-            is_durable=self._is_durable(acks),
+            is_durable=plan.is_durable and (acks == -1 or len(plan.brokers) == 1),
             pause_s=(0.0, random.choice((0.1, 0.5, 1.5))),
         )
         count = random.randint(1, len(self.partitions))
         return Producer(client, random.sample(self.partitions, count), options)
-
-    def _is_durable(self, acks: int) -> bool:
-        """Whether what is acknowledged must survive the faults of the plan.
-
-        One replica is safe from everything if it forces each append to its disk, else from
-        all but power loss.
-        """
-        kinds = {fault.kind for fault in self.plan.faults}
-        return self.plan.flushes or "power-loss" not in kinds
 
     # Watching
 
@@ -247,7 +289,7 @@ class _Telemetry(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         where = f"{self._simulation.loop.time():.3f} s {PROCESS.get()}"
         if self._verbose:
-            print(f"{where} {record.levelname} {record.name}: {record.getMessage()}")  # noqa: T201
+            print(f"{where} {record.levelname} {record.name}: {record.getMessage()}")
         if record.exc_info and record.exc_info[1] is not None:
             self._simulation.history.saw(
                 "own-fault", f"{where}: {record.getMessage()}: {record.exc_info[1]!r}"

@@ -40,7 +40,8 @@ class Link:
 
     delay_ms: float = 0.5
     jitter_ms: float = 0.5
-    is_cut: bool = False
+    cut_count: int = 0
+    """How many faults cut it at present."""
 
 
 @dataclass(slots=True)
@@ -85,19 +86,24 @@ class Wire:
 
     def cut(self, source: str, target: str) -> None:
         """Let nothing more arrive that goes from `source` to `target`."""
-        self.link(source, target).is_cut = True
+        self.link(source, target).cut_count += 1
+
+    def mend(self, source: str, target: str) -> None:
+        """Undo one `cut`."""
+        link = self.link(source, target)
+        link.cut_count = max(0, link.cut_count - 1)
 
     def heal(self) -> None:
         """Mend every link and take away added delays."""
         for link in self._links.values():
-            link.is_cut = False
+            link.cut_count = 0
             link.delay_ms, link.jitter_ms = self.default_delay_ms
 
     def passes(self, source: str, target: str) -> bool:
         """Whether anything gets from `source` to `target` now."""
         if not (self.host(source).is_powered and self.host(target).is_powered):
             return False
-        return source == target or not self.link(source, target).is_cut
+        return source == target or not self.link(source, target).cut_count
 
     def delay_s(self, source: str, target: str) -> float:
         if source == target:
