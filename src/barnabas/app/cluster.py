@@ -1,45 +1,56 @@
 """A cluster inside a Python program: for tests, notebooks and tools.
 
-    with barnabas.Cluster() as cluster:
+    with barnabas.Cluster(nodes=3) as cluster:
         producer = confluent_kafka.Producer({"bootstrap.servers": cluster.bootstrap_servers})
+        cluster.stop_node(2)  # nothing is lost
 
-`with` runs the node on an event loop of its own, in a background thread; `async with` on the
-running loop. Either way the node is ready when the block begins and gone when it ends.
+`with` runs the nodes on an event loop of their own, in a background thread; `async with` on the
+running loop. Either way they are ready when the block begins and gone when it ends.
 """
 
 import asyncio
 import logging
 import os
-import random
 import shutil
 import tempfile
 import threading
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping, Sequence
+from dataclasses import dataclass
 from types import TracebackType
+from typing import Any, TypeVar
 
 from barnabas.app.event_loop import new_event_loop
-from barnabas.app.node import Node
-from barnabas.app.standalone import CLIENT_LISTENER, format_standalone, standalone_properties
-from barnabas.base.clock import SystemClock
-from barnabas.base.config.node import NodeConfig
-from barnabas.base.local_disk import LocalDisk
+from barnabas.app.node_set import NodeSet
 
 logging.getLogger("barnabas").addHandler(logging.NullHandler())  # the program decides on handlers
 
-HOST = "127.0.0.1"
 EMBEDDED_CONFIG = {
     "offsets.topic.num.partitions": "4",
     "log.segment.delete.delay.ms": "1000",
 }
 """Beside the standalone node's: what makes small clusters quick. `config` wins over it."""
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterNode:
+    """One node of a cluster, as it is at one moment."""
+
+    node_id: int
+    bootstrap_servers: str
+    directory: str
+    rack: str | None
+    is_running: bool
 
 
 class Cluster:
     """A cluster that lives as long as a `with` block.
 
-    Ports are free ones of this machine's loopback. Data is in a temporary directory that is
-    removed at the end, or in `directory`, which is kept and used again. `config` holds
-    Kafka's broker properties.
+    Every node is broker and voter. Topics have up to three replicas, and with three nodes or more
+    `min.insync.replicas` is 2. Ports are free ones of this machine's loopback, and a node that is
+    stopped keeps its own. Data is in a temporary directory that is removed at the end, or in
+    `directory`, which is kept and used again. `config` holds Kafka's broker properties, `racks`
+    is dealt out to the nodes in turn.
     """
 
     def __init__(
@@ -47,14 +58,17 @@ class Cluster:
         nodes: int = 1,
         config: Mapping[str, str] | None = None,
         directory: str | os.PathLike[str] | None = None,
+        *,
+        racks: Sequence[str] = (),
     ) -> None:
-        """Raises ValueError unless `nodes` is 1, all that a cluster can have so far."""
-        if nodes != 1:
-            raise ValueError(f"a cluster has one node so far, not {nodes}")
+        """Raises ValueError unless there is at least one node."""
+        if nodes < 1:
+            raise ValueError(f"a cluster has at least one node, not {nodes}")
+        self._count = nodes
+        self._racks = tuple(racks)
         self._overrides = {**EMBEDDED_CONFIG, **(config or {})}
         self._kept_directory = None if directory is None else os.path.abspath(directory)
-        self._directory: str | None = None
-        self._node: Node | None = None
+        self._nodes: NodeSet | None = None
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stopping: asyncio.Event | None = None
@@ -63,27 +77,74 @@ class Cluster:
 
     @property
     def bootstrap_servers(self) -> str:
-        """host:port to give to clients. Raises RuntimeError while the cluster does not run."""
-        return f"{HOST}:{self._running_node().bound_port(CLIENT_LISTENER)}"
+        """host:port of every node, for clients. Raises RuntimeError while it does not run."""
+        nodes = self._running()
+        return ",".join(nodes.address(node_id) for node_id in nodes.known)
 
     @property
     def directory(self) -> str:
         """Where the data is. Raises RuntimeError before the cluster runs."""
-        if self._directory is None:
-            raise RuntimeError("the cluster does not run")
-        return self._directory
+        return self._running().directory
 
-    def _running_node(self) -> Node:
-        if self._node is None:
+    @property
+    def nodes(self) -> dict[int, ClusterNode]:
+        """The nodes by id, running or not. Raises RuntimeError while the cluster does not run."""
+        nodes = self._running()
+        return {
+            node_id: ClusterNode(
+                node_id,
+                nodes.address(node_id),
+                node.directory,
+                node.rack,
+                nodes.is_running(node_id),
+            )
+            for node_id, node in nodes.known.items()
+        }
+
+    def _running(self) -> NodeSet:
+        if self._nodes is None:
             raise RuntimeError("the cluster does not run")
-        return self._node
+        return self._nodes
+
+    # -- one node
+
+    def stop_node(self, node_id: int) -> None:
+        """Shut one node down cleanly; the others go on. Raises KeyError."""
+        self._call(self._running().stop_node(node_id))
+
+    def start_node(self, node_id: int) -> None:
+        """Start a node that was stopped. Raises KeyError, RuntimeError for one that runs."""
+        self._call(self._running().start_node(node_id))
+
+    def add_node(self, *, rack: str | None = None) -> int:
+        """Add a broker and return its id; `barnabas rebalance` gives it its share."""
+        return self._call(self._running().add_node(rack))
+
+    async def stop_node_async(self, node_id: int) -> None:
+        """`stop_node` in an `async with` block."""
+        await self._running().stop_node(node_id)
+
+    async def start_node_async(self, node_id: int) -> None:
+        """`start_node` in an `async with` block."""
+        await self._running().start_node(node_id)
+
+    async def add_node_async(self, *, rack: str | None = None) -> int:
+        """`add_node` in an `async with` block."""
+        return await self._running().add_node(rack)
+
+    def _call(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run `work` on the loop of the background thread."""
+        if self._loop is None:
+            work.close()
+            raise RuntimeError("in an async with block, await the method whose name ends in _async")
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
     # -- on an event loop of its own, in a thread
 
     def start(self) -> "Cluster":
         """Start in a background thread and wait until clients are served.
 
-        Raises what keeps the node from starting: ConfigError, OSError and others.
+        Raises what keeps the nodes from starting: ConfigError, OSError and others.
         """
         if self._thread is not None:
             raise RuntimeError("the cluster runs already")
@@ -131,13 +192,13 @@ class Cluster:
         self._loop = asyncio.get_running_loop()
         self._stopping = asyncio.Event()
         try:
-            await self._start_node()
+            await self._start_nodes()
             self._started.set()
             await self._stopping.wait()
         finally:
             self._loop = None
             self._stopping = None
-            await self._stop_node()
+            await self._stop_nodes()
 
     def __enter__(self) -> "Cluster":
         return self.start()
@@ -154,9 +215,9 @@ class Cluster:
 
     async def __aenter__(self) -> "Cluster":
         try:
-            await self._start_node()
+            await self._start_nodes()
         except BaseException:
-            await self._stop_node()
+            await self._stop_nodes()
             raise
         return self
 
@@ -166,32 +227,21 @@ class Cluster:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        await self._stop_node()
+        await self._stop_nodes()
 
-    # -- the node and its directory
+    # -- the nodes and their directory
 
-    async def _start_node(self) -> None:
-        self._directory = self._kept_directory or tempfile.mkdtemp(prefix="barnabas-")
-        config = NodeConfig.from_properties(
-            standalone_properties(self._directory, host=HOST, overrides=self._overrides)
-        )
-        clock = SystemClock()
-        disk = LocalDisk()
+    async def _start_nodes(self) -> None:
+        directory = self._kept_directory or tempfile.mkdtemp(prefix="barnabas-")
+        self._nodes = NodeSet(directory, self._count, self._overrides, self._racks)
+        await self._nodes.start()
+
+    async def _stop_nodes(self) -> None:
+        nodes, self._nodes = self._nodes, None
+        if nodes is None:
+            return
         try:
-            format_standalone(disk, config, random=random.SystemRandom(), clock=clock)
-            node = Node(config, disk, clock)
-            await node.start()
-        except BaseException:
-            disk.close()
-            raise
-        self._node = node
-
-    async def _stop_node(self) -> None:
-        node, self._node = self._node, None
-        try:
-            if node is not None:
-                await node.stop()
+            await nodes.stop()
         finally:
-            if self._directory is not None and self._kept_directory is None:
-                await asyncio.to_thread(shutil.rmtree, self._directory, ignore_errors=True)
-            self._directory = None
+            if self._kept_directory is None:
+                await asyncio.to_thread(shutil.rmtree, nodes.directory, ignore_errors=True)

@@ -123,9 +123,9 @@ def test_what_runs_cannot_be_started_and_what_does_not_has_no_address() -> None:
         _ = cluster.bootstrap_servers
 
 
-def test_only_one_node_so_far() -> None:
-    with pytest.raises(ValueError, match="one node"):
-        barnabas.Cluster(nodes=3)
+def test_there_is_at_least_one_node() -> None:
+    with pytest.raises(ValueError, match="at least one node"):
+        barnabas.Cluster(nodes=0)
 
 
 def test_a_program_may_end_without_stopping_it() -> None:

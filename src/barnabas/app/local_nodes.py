@@ -1,0 +1,207 @@
+"""The nodes of a cluster on this machine: ids, ports, directories, configuration, formatting.
+
+For `barnabas.Cluster`, in one process, and `barnabas dev --nodes`, a process per node. Every node
+has a directory of its own with `server.properties` and its data, so that each can also be started
+alone. The first nodes are brokers and voters of a dynamic quorum (KIP-853); nodes that are added
+later are brokers. The voters know each other's addresses from the metadata log, so a directory
+that is used again keeps its ports.
+"""
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from barnabas.app.standalone import CLIENT_LISTENER, CONTROLLER_LISTENER
+from barnabas.base.clock import Clock
+from barnabas.base.config.node import NodeConfig
+from barnabas.base.config.properties import format_properties, parse_properties
+from barnabas.base.disk import Disk
+from barnabas.base.ids import uuid_to_text
+from barnabas.metadata.ids import RandomSource, random_uuid
+from barnabas.metadata.meta_properties import read_meta_properties
+from barnabas.metadata.storage_format import (
+    FormatOptions,
+    format_directories,
+    metadata_directory,
+    random_cluster_id,
+)
+
+REPLICAS_MAX = 3
+"""Of the internal topics, and of topics made without saying how many."""
+NODE_DIRECTORY = re.compile(r"node-([0-9]+)")
+FILE_NAME = "server.properties"
+SAFE_VALUE = re.compile(r"[!-~]*")
+
+
+@dataclass(frozen=True, slots=True)
+class LocalNode:
+    """One node: where it is and how it is configured."""
+
+    node_id: int
+    directory: str
+    properties: Mapping[str, str]
+
+    @property
+    def path(self) -> str:
+        """Its server.properties."""
+        return os.path.join(self.directory, FILE_NAME)
+
+    @property
+    def rack(self) -> str | None:
+        return self.properties.get("broker.rack")
+
+    def address(self, listener: str) -> str | None:
+        """host:port of a listener, or None where it has none of that name."""
+        for entry in self.properties["listeners"].split(","):
+            name, _, address = entry.partition("://")
+            if name.strip() == listener:
+                return address.strip()
+        return None
+
+    @property
+    def client_address(self) -> str:
+        address = self.address(CLIENT_LISTENER)
+        assert address is not None, "every local node is a broker"
+        return address
+
+
+def new_nodes(
+    directory: str,
+    ports: Sequence[int],
+    controller_ports: Sequence[int],
+    *,
+    host: str = "127.0.0.1",
+    racks: Sequence[str] = (),
+    overrides: Mapping[str, str] | None = None,
+) -> list[LocalNode]:
+    """The first nodes of a cluster: as many as there are ports, all brokers and voters."""
+    count = len(ports)
+    quorum = ",".join(f"127.0.0.1:{port}" for port in controller_ports)
+    nodes = []
+    for index, (port, controller_port) in enumerate(zip(ports, controller_ports, strict=True)):
+        listeners = [
+            _listener(CLIENT_LISTENER, host, port),
+            _listener(CONTROLLER_LISTENER, "127.0.0.1", controller_port),
+        ]
+        properties = {
+            "process.roles": "broker,controller",
+            "listeners": ",".join(listeners),
+            **_common(quorum, count),
+            **(overrides or {}),
+        }
+        nodes.append(_node(directory, index + 1, properties, racks))
+    return nodes
+
+
+def joining_node(
+    directory: str, nodes: Sequence[LocalNode], port: int, *, rack: str | None = None
+) -> LocalNode:
+    """One more node, a broker configured like the first of `nodes`."""
+    first = nodes[0]
+    host = first.client_address.rpartition(":")[0].strip("[]")
+    properties = {
+        key: value
+        for key, value in first.properties.items()
+        if key not in ("node.id", "log.dirs", "broker.rack")
+    }
+    properties["process.roles"] = "broker"
+    properties["listeners"] = _listener(CLIENT_LISTENER, host, port)
+    node_id = max(node.node_id for node in nodes) + 1
+    return _node(directory, node_id, properties, (), rack)
+
+
+def _common(quorum: str, count: int) -> dict[str, str]:
+    replicas = min(REPLICAS_MAX, count)
+    return {
+        "controller.listener.names": CONTROLLER_LISTENER,
+        "controller.quorum.bootstrap.servers": quorum,
+        "default.replication.factor": str(replicas),
+        "min.insync.replicas": "2" if replicas > 2 else "1",
+        "offsets.topic.replication.factor": str(replicas),
+        "group.initial.rebalance.delay.ms": "0",
+    }
+
+
+def _node(
+    directory: str,
+    node_id: int,
+    properties: Mapping[str, str],
+    racks: Sequence[str],
+    rack: str | None = None,
+) -> LocalNode:
+    place = os.path.join(os.path.abspath(directory), f"node-{node_id}")
+    values = {"node.id": str(node_id), "log.dirs": os.path.join(place, "data"), **properties}
+    if racks:
+        rack = racks[(node_id - 1) % len(racks)]
+    if rack is not None:
+        values["broker.rack"] = rack
+    return LocalNode(node_id, place, values)
+
+
+def _listener(name: str, host: str, port: int) -> str:
+    return f"{name}://[{host}]:{port}" if ":" in host else f"{name}://{host}:{port}"
+
+
+# -- directories
+
+
+def found_nodes(directory: str, overrides: Mapping[str, str] | None = None) -> list[LocalNode]:
+    """The nodes that an earlier run left in `directory`, by id. Raises OSError, ValueError."""
+    nodes = []
+    for name in os.listdir(directory) if os.path.isdir(directory) else ():
+        match = NODE_DIRECTORY.fullmatch(name)
+        path = os.path.join(os.path.abspath(directory), name, FILE_NAME)
+        if match is not None and os.path.exists(path):
+            with open(path, encoding="utf-8") as file:
+                properties = {**parse_properties(file.read()), **(overrides or {})}
+            nodes.append(LocalNode(int(match[1]), os.path.dirname(path), properties))
+    return sorted(nodes, key=lambda node: node.node_id)
+
+
+def write_properties(node: LocalNode) -> None:
+    """Write its server.properties. Raises OSError."""
+    os.makedirs(node.directory, exist_ok=True)
+    with open(node.path, "w", encoding="utf-8") as file:
+        file.write(properties_text(node.properties))
+
+
+def properties_text(values: Mapping[str, str]) -> str:
+    """A properties file for people: escaped only where that is needed."""
+    lines = []
+    for key, value in values.items():
+        if SAFE_VALUE.fullmatch(value) and "\\" not in value:
+            lines.append(f"{key}={value}\n")
+        else:
+            lines.append(format_properties({key: value}))
+    return "".join(lines)
+
+
+def format_nodes(
+    disk: Disk, nodes: Sequence[LocalNode], *, random: RandomSource, clock: Clock
+) -> None:
+    """Format what is not formatted yet; all of it belongs to one cluster.
+
+    Raises FormatError, MetaPropertiesError and OSError.
+    """
+    configs = [NodeConfig.from_properties(dict(node.properties)) for node in nodes]
+    known = [read_meta_properties(disk, metadata_directory(config)) for config in configs]
+    cluster_id = next(
+        (found.cluster_id for found in known if found is not None and found.cluster_id), None
+    )
+    is_new = cluster_id is None
+    is_static = bool(configs[0].list("controller.quorum.voters"))
+    cluster_id = cluster_id or random_cluster_id(random)
+    voters = ",".join(
+        f"{node.node_id}@{node.address(CONTROLLER_LISTENER)}:{uuid_to_text(random_uuid(random))}"
+        for node in nodes
+        if node.address(CONTROLLER_LISTENER) is not None
+    )
+    for config, found in zip(configs, known, strict=True):
+        if found is None:
+            options = FormatOptions(
+                cluster_id=cluster_id,
+                initial_controllers=voters if is_new else None,
+                no_initial_controllers=not is_new and not is_static,
+            )
+            format_directories(disk, config, options, random=random, now_ms=clock.now_ms())

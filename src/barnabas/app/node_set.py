@@ -1,0 +1,195 @@
+"""Nodes that share one event loop: started, stopped and added one by one."""
+
+import asyncio
+import os
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from barnabas.app.local_nodes import (
+    LocalNode,
+    format_nodes,
+    found_nodes,
+    joining_node,
+    new_nodes,
+    write_properties,
+)
+from barnabas.app.node import Node
+from barnabas.app.ports import PortReservation
+from barnabas.app.standalone import (
+    CLIENT_LISTENER,
+    NODE_ID,
+    format_standalone,
+    standalone_properties,
+)
+from barnabas.base.clock import SystemClock
+from barnabas.base.config.node import NodeConfig
+from barnabas.base.local_disk import LocalDisk
+
+HOST = "127.0.0.1"
+
+
+class NodeSet:
+    """The nodes of one cluster below one directory. All methods belong to one event loop."""
+
+    def __init__(
+        self, directory: str, count: int, overrides: Mapping[str, str], racks: Sequence[str] = ()
+    ) -> None:
+        self.directory = directory
+        self._count = count
+        self._overrides = overrides
+        self._racks = racks
+        self._reservation = PortReservation(HOST)
+        self._known: dict[int, LocalNode] = {}
+        self._running: dict[int, Node] = {}
+
+    @property
+    def known(self) -> Mapping[int, LocalNode]:
+        """Every node, running or not, by id."""
+        return self._known
+
+    def is_running(self, node_id: int) -> bool:
+        return node_id in self._running
+
+    def address(self, node_id: int) -> str:
+        """host:port for clients, which a node keeps while it is stopped."""
+        node = self._running.get(node_id)
+        if node is not None:
+            return f"{HOST}:{node.bound_port(CLIENT_LISTENER)}"
+        return self._known[node_id].client_address
+
+    # -- all nodes
+
+    async def start(self) -> None:
+        """Prepare the directory and start every node in it. Raises what keeps one from starting.
+
+        Nothing runs any more when it raises.
+        """
+        try:
+            self._prepare()
+            async with asyncio.TaskGroup() as group:
+                for node_id in self._known:
+                    group.create_task(self.start_node(node_id))
+        except BaseExceptionGroup as failures:
+            await self.stop()
+            raise failures.exceptions[0] from None
+        except BaseException:
+            await self.stop()
+            raise
+
+    def _prepare(self) -> None:
+        """Find or make the nodes, and format their directories."""
+        found = found_nodes(self.directory, self._overrides)
+        for node in found:
+            for port in _ports(node):
+                self._reservation.hold(port)
+        data = os.path.join(self.directory, "data")
+        if os.path.exists(data) or (self._count == 1 and not found):
+            found = [self._single(), *found]
+            found[1:] = [self._beside_single(found[0], node) for node in found[1:]]
+        if found and len(found) < self._count:
+            raise ValueError(
+                f"{self.directory} holds a cluster of {len(found)} nodes, not {self._count}: "
+                "start it as it is, and add nodes then"
+            )
+        if not found:
+            ports = self._reservation.take(2 * self._count)
+            found = new_nodes(
+                self.directory,
+                ports[: self._count],
+                ports[self._count :],
+                host=HOST,
+                racks=self._racks,
+                overrides=self._overrides,
+            )
+            for node in found:
+                write_properties(node)
+        self._known = {node.node_id: node for node in found}
+        self._format()
+
+    def _single(self) -> LocalNode:
+        """A cluster's only voter: its address is configuration, so its ports may change."""
+        port, controller_port = self._reservation.take(2)
+        properties = standalone_properties(
+            self.directory,
+            host=HOST,
+            port=port,
+            controller_port=controller_port,
+            overrides={**self._rack_of_first(), **self._overrides},
+        )
+        config = NodeConfig.from_properties(properties)
+        disk = LocalDisk()
+        try:
+            format_standalone(disk, config, random=random.SystemRandom(), clock=SystemClock())
+        finally:
+            disk.close()
+        return LocalNode(NODE_ID, self.directory, properties)
+
+    def _beside_single(self, first: LocalNode, node: LocalNode) -> LocalNode:
+        """A node that was added to a single one, told where that is now."""
+        voters = first.properties["controller.quorum.voters"]
+        moved = replace(node, properties={**node.properties, "controller.quorum.voters": voters})
+        write_properties(moved)
+        return moved
+
+    def _rack_of_first(self) -> dict[str, str]:
+        return {"broker.rack": self._racks[0]} if self._racks else {}
+
+    def _format(self) -> None:
+        disk = LocalDisk()
+        try:
+            nodes = list(self._known.values())
+            format_nodes(disk, nodes, random=random.SystemRandom(), clock=SystemClock())
+        finally:
+            disk.close()
+
+    async def stop(self) -> None:
+        """Stop every node that runs and let go of the ports."""
+        try:
+            outcomes = await asyncio.gather(
+                *(self.stop_node(node_id) for node_id in list(self._running)),
+                return_exceptions=True,
+            )
+        finally:
+            self._reservation.close()
+        for outcome in outcomes:
+            if isinstance(outcome, BaseException):
+                raise outcome
+
+    # -- one node
+
+    async def start_node(self, node_id: int) -> None:
+        """Start a node that does not run. Raises KeyError, RuntimeError, what keeps it from it."""
+        if node_id in self._running:
+            raise RuntimeError(f"node {node_id} runs already")
+        config = NodeConfig.from_properties(dict(self._known[node_id].properties))
+        disk = LocalDisk()
+        node = Node(config, disk, SystemClock())
+        try:
+            await node.start()
+        except BaseException:
+            disk.close()
+            raise
+        self._running[node_id] = node
+
+    async def stop_node(self, node_id: int) -> None:
+        """Shut a node down cleanly. Raises KeyError for one that does not exist."""
+        if node_id not in self._known:
+            raise KeyError(node_id)
+        node = self._running.pop(node_id, None)
+        if node is not None:
+            await node.stop()
+
+    async def add_node(self, rack: str | None = None) -> int:
+        """Add a broker, start it, and return its id. It holds nothing before a rebalance."""
+        (port,) = self._reservation.take(1)
+        node = joining_node(self.directory, list(self._known.values()), port, rack=rack)
+        write_properties(node)
+        self._known[node.node_id] = node
+        self._format()
+        await self.start_node(node.node_id)
+        return node.node_id
+
+
+def _ports(node: LocalNode) -> list[int]:
+    return [int(entry.rpartition(":")[2]) for entry in node.properties["listeners"].split(",")]
