@@ -1,47 +1,48 @@
-"""One replica of the metadata log at work: disk, time and tasks around the pure machine.
+"""One replica of the metadata log at work: disk, time, tasks and requests around the pure machine.
 
 The log is forced to the medium before anything of it counts: appends return at once, and one
 fsync serves all that were made while the one before was under way. What a majority has on the
-medium is committed, and whoever waits for it is woken.
-
-This release runs quorums of one voter; a directory or configuration that names more is refused
-at start.
+medium is committed, and whoever waits for it is woken. A failure of the disk, or a quorum that
+broke its promises, ends the replica: nothing is decided on what may be wrong.
 """
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from barnabas.base.clock import Clock
+from barnabas.base.clock import Clock, Timer
 from barnabas.base.disk import Disk
-from barnabas.log.errors import LogDirFailure
-from barnabas.log.partition_log import AppendOrigin, PartitionLog
-from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.raft_records import (
-    KRaftVersionRecord,
-    LeaderChangeMessage,
-    LeaderChangeMessageVoter,
-)
-from barnabas.protocol.records.control import ControlMessage, encode_control_batch
-from barnabas.protocol.records.records import Record, encode_batch
+from barnabas.log.partition_log import PartitionLog
+from barnabas.protocol.messages.describe_quorum import DescribeQuorumRequest
 from barnabas.protocol.schema import Message
-from barnabas.raft.core.machine import (
-    AdvanceHighWatermark,
-    AnnounceLeader,
-    AppendEpochStart,
-    Effect,
-    ElectionTimedOut,
-    EpochStartAppended,
+from barnabas.raft import wire
+from barnabas.raft.applier import Applier
+from barnabas.raft.core.events import (
     Event,
-    FlushLog,
-    PersistElection,
-    RaftState,
-    RecordsAppended,
-    ReplicaFlushed,
-    Role,
-    step,
+    LogAppended,
+    RequestReceived,
+    ResignRequested,
+    Started,
+    StopRequested,
+    TimePassed,
 )
+from barnabas.raft.core.machine import step
+from barnabas.raft.core.messages import Fetch, FetchReply, FetchSnapshot, FetchSnapshotReply
+from barnabas.raft.core.state import (
+    NEVER,
+    Leader,
+    Progress,
+    RaftState,
+    Resigned,
+    Role,
+    pick_endpoint,
+)
+from barnabas.raft.core.voter_history import EMPTY
+from barnabas.raft.describe_quorum import describe_quorum
+from barnabas.raft.effects import EffectRunner
+from barnabas.raft.exchange import Exchange
 from barnabas.raft.interfaces import (
     Appended,
     NotLeaderError,
@@ -49,72 +50,78 @@ from barnabas.raft.interfaces import (
     RaftTransport,
     RandomSource,
 )
-from barnabas.raft.quorum_state import (
-    ElectionState,
-    read_quorum_state,
-    write_quorum_state,
-)
-from barnabas.raft.recovery import NEVER_LOGGED, MetadataLogError, Recovered, recover
+from barnabas.raft.quorum_state import NO_NODE, ElectionState, read_quorum_state
+from barnabas.raft.recovery import MetadataLogError, recover
+from barnabas.raft.replica_log import ReplicaLog
 from barnabas.raft.settings import RaftSettings
-from barnabas.raft.snapshot_files import (
-    SnapshotId,
-    SnapshotWriter,
-    delete_snapshot,
-    encode_snapshot,
-    list_snapshots,
-)
-from barnabas.raft.voters import Voter, VoterSet
+from barnabas.raft.snapshot_files import SnapshotId, SnapshotWriter, encode_snapshot
+from barnabas.raft.voters import ReplicaKey, Voter, VoterSet
 
 telemetry = logging.getLogger(__name__)
 
+STOP_TIMEOUT_MS = 1_000
+"""How long a leader that stops waits until the others know."""
+
+__all__ = ["Appended", "NotLeaderError", "RaftListener", "RaftNode"]
+
 
 class RaftNode:
-    """A replica. `start` returns when it leads and everything in its log is committed."""
+    """A replica. `start` before anything else, `stop` at last."""
 
     def __init__(
         self,
         *,
         disk: Disk,
         clock: Clock,
+        random: RandomSource,
         log: PartitionLog,
         directory: str,
+        cluster_id: str,
         local: Voter,
+        is_controller: bool,
         static_voters: VoterSet | None,
+        bootstrap: Sequence[tuple[str, int]],
+        settings: RaftSettings,
+        transport: RaftTransport,
         listener: RaftListener,
         on_failure: Callable[[Exception], None],
-        random: RandomSource | None = None,
-        cluster_id: str = "",
-        is_controller: bool = True,
-        bootstrap: Sequence[tuple[str, int]] = (),
-        settings: RaftSettings | None = None,
-        transport: RaftTransport | None = None,
     ) -> None:
+        """`on_failure` is called once, with what ended the replica: the node must then end."""
         self._disk = disk
         self._clock = clock
-        self._log = log
+        self._random = random
         self._directory = directory
+        self._cluster_id = cluster_id
         self._local = local
+        self._is_controller = is_controller
         self._static_voters = static_voters
-        self._listener = listener
+        self._bootstrap = tuple(bootstrap)
+        self._settings = settings
         self._on_failure = on_failure
-        self._waiters: list[tuple[int, asyncio.Future[None]]] = []
-        self._flusher: asyncio.Task[None] | None = None
+        self._log = ReplicaLog(disk, clock, directory, log)
+        self._applier = Applier(self._log, listener, local.key.id)
+        self._exchange = Exchange(transport, cluster_id, settings.request_timeout_ms, self._handle)
+        self._events: deque[Event] = deque()
+        self._is_handling = False
+        self._timer: Timer | None = None
+        self._timer_at_ms = NEVER
         self._failure: Exception | None = None
-        self._state = RaftState(local.key, VoterSet({}), ElectionState(), 0)
-        self._voters_offset = NEVER_LOGGED
-        self.kraft_version = 0
-        self.snapshot_id: SnapshotId | None = None
-        """The newest snapshot on disk."""
+        self._settled: asyncio.Future[None] | None = None
+        """Done when a leader that stops has told the others."""
+        self._state: RaftState
+        self._effects: EffectRunner
+
+    # -- what it knows
 
     @property
     def epoch(self) -> int:
         """The epoch this replica is in."""
-        return self._state.election.epoch
+        return self._state.epoch
 
     @property
     def leader_id(self) -> int:
         """The leader of the epoch, or -1."""
-        return self._state.election.leader_id
+        return self._state.leader_id
 
     @property
     def is_leader(self) -> bool:
@@ -122,77 +129,145 @@ class RaftNode:
         return self._state.role is Role.LEADER
 
     @property
+    def role(self) -> Role:
+        """What this replica is in its epoch."""
+        return self._state.role
+
+    @property
+    def leader_endpoint(self) -> tuple[str, int] | None:
+        """Where the leader's controller listener answers, or None while none is known."""
+        if self.leader_id == NO_NODE:
+            return None
+        return pick_endpoint(self._state, self._state.standing.endpoints)
+
+    @property
     def voters(self) -> VoterSet:
         """The voters that hold now."""
         return self._state.voters
 
     @property
+    def is_voter(self) -> bool:
+        """Whether this replica is one of them."""
+        return self._state.is_voter
+
+    @property
+    def kraft_version(self) -> int:
+        """The kraft.version that holds now."""
+        return self._state.history.kraft_version
+
+    @property
     def high_watermark(self) -> int:
-        """The offset after the last committed record."""
+        """The offset after the last record known to be committed."""
         return self._state.high_watermark
 
     @property
     def log_end_offset(self) -> int:
         """The offset after the last record."""
-        return self._state.log_end_offset
+        return self._log.end_offset
+
+    @property
+    def snapshot_id(self) -> SnapshotId | None:
+        """The newest snapshot on disk."""
+        return self._log.snapshot_id
+
+    @property
+    def progress(self) -> dict[ReplicaKey, Progress]:
+        """As leader, who has what; times are the monotonic clock's. Empty for others."""
+        role_state = self._state.role_state
+        return role_state.progress if isinstance(role_state, Leader) else {}
+
+    # -- life
 
     async def start(self) -> None:
-        """Recover, become leader, and hand everything committed to the listener.
+        """Recover and take part.
 
-        Raises MetadataLogError where the replica cannot lead alone, and OSError.
+        A voter that is alone leads when this returns, and everything in its log is committed and
+        applied; otherwise nothing is waited for. Raises MetadataLogError where the directory
+        belongs to no quorum, and OSError.
         """
-        recovered = recover(self._disk, self._directory, self._log)
-        voters = self._check_voters(recovered)
-        self.kraft_version = recovered.kraft_version
-        self.snapshot_id = recovered.snapshot_id
-        self._voters_offset = recovered.voters_offset
-        election = read_quorum_state(self._disk, self._directory) or ElectionState()
-        # A log copied without its quorum-state must not fall back to epochs it has seen.
-        election_epoch = max(election.epoch, self._log.epochs.latest_epoch)
+        recovered = recover(self._disk, self._directory, self._log.log)
+        self._log.recovered()
+        history = recovered.history
+        history.static = self._static_voters or EMPTY
+        self._check(history.latest)
         self._state = RaftState(
-            local=self._local.key,
-            voters=voters,
-            election=ElectionState(election_epoch),
-            log_end_offset=self._log.log_end_offset,
+            local=self._local,
+            settings=self._settings,
+            log=self._log,
+            election=read_quorum_state(self._disk, self._directory) or ElectionState(),
+            history=history,
+            bootstrap=self._bootstrap,
+            is_controller=self._is_controller,
+            seed=self._random.randrange(1 << 62),
         )
-        self._handle(ElectionTimedOut())
-        await self.wait_committed(self.log_end_offset - 1)
-        if recovered.snapshot_id is not None and recovered.snapshot is not None:
-            self._listener.load_snapshot(recovered.snapshot_id, recovered.snapshot)
-        self._listener.apply(recovered.batches)
+        self._applier.recovered(
+            recovered.snapshot_id, recovered.snapshot, recovered.batches, self._log.end_offset
+        )
+        self._state.high_watermark = self._applier.high_watermark
+        self._effects = EffectRunner(
+            disk=self._disk,
+            directory=self._directory,
+            log=self._log,
+            applier=self._applier,
+            exchange=self._exchange,
+            history=history,
+            local_id=self._local.key.id,
+            happened=self._handle,
+            failed=self.fail,
+        )
+        self._handle(Started())
+        if self._state.is_voter and len(self.voters.by_id) == 1:
+            await self.wait_committed(self.log_end_offset - 1)
+        if self._failure is not None:
+            raise self._failure
 
-    def _check_voters(self, recovered: Recovered) -> VoterSet:
-        """The quorum this replica belongs to. Raises MetadataLogError unless it is all of it."""
+    def _check(self, voters: VoterSet) -> None:
+        """Raises MetadataLogError where nothing says with whom to make a quorum."""
         local = self._local.key
-        voters = recovered.voters if recovered.kraft_version >= 1 else self._static_voters
-        if voters is None or not voters.by_id:
+        if not voters.by_id and not self._bootstrap:
             raise MetadataLogError(
                 f"{self._directory} names no voters: set controller.quorum.voters, or format it "
-                "with --standalone"
+                "with --standalone, or set controller.quorum.bootstrap.servers to join a quorum"
             )
-        if not voters.is_voter(local):
+        if self._is_controller and not voters.is_voter(local) and not self._bootstrap:
             raise MetadataLogError(
                 f"node {local.id} with this metadata directory is not among the voters "
                 f"{sorted(voters.by_id)} of the quorum"
             )
-        if len(voters.by_id) > 1:
-            raise MetadataLogError(
-                f"the quorum has voters {sorted(voters.by_id)}; this release runs a single voter"
-            )
-        return voters
 
-    @property
-    def leader_endpoint(self) -> tuple[str, int] | None:
-        """Where the leader's controller listener answers, or None while none is known."""
-        raise NotImplementedError
+    async def stop(self) -> None:
+        """Resign if leading, finish the fsync under way and close the log.
 
-    async def handle(self, request: Message, version: int) -> Any:
-        """Answer a request of the quorum's RPCs."""
-        raise NotImplementedError
+        Who still waits is told that the replica stopped. Raises LogDirFailure.
+        """
+        if self._failure is None:
+            self._handle(StopRequested())
+            await self._wait_until_told()
+        await self._effects.finish()
+        if self._failure is None:
+            self._failure = NotLeaderError("the replica stopped")
+        self._set_timer(NEVER)
+        self._applier.fail_waiters(self._failure)
+        await self._exchange.close(self._failure)
+        self._log.log.close(clean=True)
+
+    async def _wait_until_told(self) -> None:
+        """A leader that resigned gives the others a moment to learn of it."""
+        role_state = self._state.role_state
+        if not isinstance(role_state, Resigned) or not role_state.unacked:
+            return
+        self._settled = asyncio.get_running_loop().create_future()
+        timer = self._clock.call_later(STOP_TIMEOUT_MS, self._settle)
+        await self._settled
+        timer.cancel()
+
+    def _settle(self) -> None:
+        if self._settled is not None and not self._settled.done():
+            self._settled.set_result(None)
 
     def resign(self) -> None:
         """Lead no more: the others elect someone else."""
-        raise NotImplementedError
+        self._handle(ResignRequested())
 
     # -- appending
 
@@ -205,124 +280,120 @@ class RaftNode:
             raise self._failure
         if not self.is_leader:
             raise NotLeaderError
-        now_ms = self._clock.now_ms()
-        batch = encode_batch([Record(timestamp=now_ms, value=value) for value in values])
         try:
-            appended = self._write(batch, now_ms)
-        except LogDirFailure as error:
-            self._fail(error)
+            appended = self._log.append_values(values, self.epoch)
+        except Exception as error:
+            self.fail(error)
             raise
-        self._handle(RecordsAppended(appended.last_offset + 1))
+        self._handle(LogAppended())
         return appended
 
     async def wait_committed(self, offset: int) -> None:
-        """Return once the record at `offset` is committed. Raises the failure of the log."""
+        """Return once the record at `offset` is committed.
+
+        Raises NotLeaderError when leadership is lost before, and the failure of the log.
+        """
         if self._failure is not None:
             raise self._failure
-        if offset < self.high_watermark:
+        if offset < self._applier.high_watermark:
             return
-        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiters.append((offset, waiter))
-        await waiter
+        if not self.is_leader:
+            raise NotLeaderError
+        await self._applier.wait(offset)
 
-    def _write(self, batch: bytearray, now_ms: int) -> Appended:
-        result = self._log.append_as_leader(
-            batch, leader_epoch=self.epoch, now_ms=now_ms, origin=AppendOrigin.RAFT
-        )
-        assert result.error == ErrorCode.NONE, f"the metadata log refused a batch: {result}"
-        return Appended(result.first_offset, result.last_offset)
+    # -- requests
 
-    # -- the machine's effects
+    async def handle(self, request: Message, version: int) -> Any:
+        """Answer one of the quorum's requests: votes, epochs, fetches, changes of the voters.
+
+        Raises NotLeaderError, or the failure of the log, once the replica has stopped.
+        """
+        if self._failure is not None:
+            raise self._failure
+        if isinstance(request, DescribeQuorumRequest):
+            return describe_quorum(
+                self._state,
+                request,
+                now_ms=self._clock.now_ms(),
+                monotonic_ms=self._clock.monotonic_ms(),
+            )
+        try:
+            asked = wire.decode_request(request, self._cluster_id)
+        except wire.RefusedRequestError as refused:
+            return refused.response
+        token, answer = self._exchange.expect()
+        self._handle(RequestReceived(token, asked))
+        reply = await answer
+        if isinstance(reply, FetchReply):
+            assert isinstance(asked, Fetch)
+            reply = self._effects.with_records(reply, asked)
+        elif isinstance(reply, FetchSnapshotReply):
+            assert isinstance(asked, FetchSnapshot)
+            reply = self._effects.with_snapshot(reply, asked)
+        return wire.encode_reply(reply, version)
+
+    # -- the machine
 
     def _handle(self, event: Event) -> None:
+        """Step the machine, and do what it says before it is stepped again."""
+        self._events.append(event)
+        if self._is_handling:
+            return
+        self._is_handling = True
         try:
-            for effect in step(self._state, event):
-                self._do(effect)
-        except Exception as error:
-            self._fail(error)
-            raise
-
-    def _do(self, effect: Effect) -> None:
-        match effect:
-            case PersistElection(election):
-                write_quorum_state(
-                    self._disk,
-                    self._directory,
-                    election,
-                    kraft_version=self.kraft_version,
-                    voters=sorted(self.voters.by_id),
-                )
-            case AppendEpochStart(epoch, granted_by):
-                self._append_epoch_start(epoch, granted_by)
-            case FlushLog():
-                self._flush_soon()
-            case AdvanceHighWatermark(offset):
-                self._log.high_watermark = offset
-                self._listener.committed(offset)
-                self._wake(offset)
-            case AnnounceLeader(epoch):
-                telemetry.info(
-                    "node %d leads the metadata quorum in epoch %d", self._local.key.id, epoch
-                )
-
-    def _append_epoch_start(self, epoch: int, granted_by: tuple[int, ...]) -> None:
-        records: list[ControlMessage] = [
-            LeaderChangeMessage(
-                version=0,
-                leader_id=self._local.key.id,
-                voters=[LeaderChangeMessageVoter(voter_id=voter) for voter in self.voters.by_id],
-                granting_voters=[LeaderChangeMessageVoter(voter_id=voter) for voter in granted_by],
-            )
-        ]
-        if self.kraft_version >= 1 and self._must_write_voters():
-            self._state.voters = self.voters.with_voter(self._local)
-            records.append(KRaftVersionRecord(version=0, k_raft_version=self.kraft_version))
-            records.append(self.voters.to_record())
-        now_ms = self._clock.now_ms()
-        batch = encode_control_batch(records, timestamp_ms=now_ms, partition_leader_epoch=epoch)
-        appended = self._write(batch, now_ms)
-        if len(records) > 1:
-            self._voters_offset = appended.last_offset
-        self._handle(EpochStartAppended(appended.base_offset, appended.last_offset + 1))
-
-    def _must_write_voters(self) -> bool:
-        """Whether the log lacks the voters, or has this one's endpoints wrong."""
-        known = self.voters.by_id[self._local.key.id]
-        return self._voters_offset == NEVER_LOGGED or known != self._local
-
-    def _flush_soon(self) -> None:
-        if self._flusher is None:
-            self._flusher = asyncio.get_running_loop().create_task(self._flush())
-
-    async def _flush(self) -> None:
-        """fsync until nothing is left to do; appends made meanwhile share the next one."""
-        try:
-            while self._state.flushed[self._local.key.id] < self.log_end_offset:
-                await self._log.flush()
-                self._handle(ReplicaFlushed(self._local.key.id, self._log.flushed_offset))
+            while self._events and self._failure is None:
+                self._step(self._events.popleft())
         except Exception as error:  # noqa: BLE001  it goes to everyone who waits, and to the node
-            self._fail(error)
+            self.fail(error)
         finally:
-            self._flusher = None
+            self._is_handling = False
+            self._events.clear()
+        if self._failure is None:
+            self._set_timer(self._state.wake_at_ms)
 
-    def _wake(self, high_watermark: int) -> None:
-        waiting = []
-        for offset, waiter in self._waiters:
-            if offset >= high_watermark:
-                waiting.append((offset, waiter))
-            elif not waiter.done():
-                waiter.set_result(None)
-        self._waiters = waiting
+    def _step(self, event: Event) -> None:
+        state = self._state
+        role = state.role
+        effects = step(state, event, self._clock.monotonic_ms())
+        if state.role is not role:
+            telemetry.info(
+                "node %d is %s in epoch %d, was %s",
+                self._local.key.id,
+                state.role.name,
+                state.epoch,
+                role.name,
+            )
+        # What came of an effect is news before anything else is.
+        results = [self._effects.run(effect) for effect in effects]
+        self._events.extendleft(result for result in reversed(results) if result is not None)
+        role_state = state.role_state
+        if not isinstance(role_state, Resigned) or not role_state.unacked:
+            self._settle()
 
-    def _fail(self, error: Exception) -> None:
+    def _set_timer(self, time_ms: int) -> None:
+        if time_ms == self._timer_at_ms:
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._timer_at_ms = time_ms
+        if time_ms < NEVER:
+            delay_ms = max(0, time_ms - self._clock.monotonic_ms())
+            self._timer = self._clock.call_later(delay_ms, self._wake)
+
+    def _wake(self) -> None:
+        self._timer, self._timer_at_ms = None, NEVER
+        self._handle(TimePassed())
+
+    def fail(self, error: Exception) -> None:
         """Nothing can be appended or committed any more; the node must not go on."""
         if self._failure is not None:
             return
         self._failure = error
-        for _, waiter in self._waiters:
-            if not waiter.done():
-                waiter.set_exception(error)
-        self._waiters.clear()
+        self._set_timer(NEVER)
+        self._settle()
+        self._applier.fail_waiters(error)
+        self._exchange.fail_answers(error)
         self._on_failure(error)
 
     # -- snapshots
@@ -332,6 +403,8 @@ class RaftNode:
     ) -> int:
         """Write a snapshot of committed state and return its size in bytes. Raises OSError."""
         assert snapshot_id.end_offset <= self.high_watermark, "a snapshot of uncommitted records"
+        history = self._state.history
+        kraft_version, voters = history.before(snapshot_id.end_offset)
         writer = SnapshotWriter(self._disk, self._directory, snapshot_id)
         try:
             for batch in encode_snapshot(
@@ -339,8 +412,8 @@ class RaftNode:
                 now_ms=self._clock.now_ms(),
                 epoch=snapshot_id.epoch,
                 last_timestamp_ms=last_timestamp_ms,
-                kraft_version=self.kraft_version,
-                voters=self.voters if self.kraft_version >= 1 else None,
+                kraft_version=kraft_version,
+                voters=voters,
             ):
                 writer.append(batch)
                 await asyncio.sleep(0)
@@ -348,7 +421,8 @@ class RaftNode:
         except BaseException:
             writer.abandon()
             raise
-        self.snapshot_id = snapshot_id
+        self._log.written(snapshot_id)
+        history.forget_before(snapshot_id.end_offset)
         return size_bytes
 
     def clean(self, *, retention_bytes: int, retention_ms: int) -> list[SnapshotId]:
@@ -356,42 +430,5 @@ class RaftNode:
 
         A snapshot goes while log and snapshots together exceed `retention_bytes`, or when its
         data is older than `retention_ms` (-1: no limit); the newest always stays. Raises OSError.
-        Source: Kafka's KafkaMetadataLog.maybeClean.
         """
-        kept = list_snapshots(self._disk, self._directory)
-        dropped = []
-        now_ms = self._clock.now_ms()
-        while len(kept) > 1:
-            path = f"{self._directory}/{kept[0].file_name}"
-            total = self._log.size_bytes + sum(self._size_bytes(snapshot) for snapshot in kept)
-            too_large = 0 <= retention_bytes < total
-            too_old = 0 <= retention_ms < now_ms - self._disk.modified_ms(path)
-            if not (too_large or too_old):
-                break
-            self._log.delete_records_before(kept[1].end_offset)
-            self._log.apply_retention(now_ms)
-            delete_snapshot(self._disk, self._directory, kept[0])
-            dropped.append(kept.pop(0))
-        return dropped
-
-    def _size_bytes(self, snapshot_id: SnapshotId) -> int:
-        file = self._disk.open(f"{self._directory}/{snapshot_id.file_name}")
-        try:
-            return file.size()
-        finally:
-            file.close()
-
-    async def stop(self) -> None:
-        """Finish the fsync under way and close the log.
-
-        Who still waits is told that the replica stopped. Raises LogDirFailure.
-        """
-        if self._flusher is not None:
-            await self._flusher
-        if self._failure is None:
-            self._failure = NotLeaderError("the replica stopped")
-        for _, waiter in self._waiters:
-            if not waiter.done():
-                waiter.set_exception(self._failure)
-        self._waiters.clear()
-        self._log.close(clean=True)
+        return self._log.clean(retention_bytes=retention_bytes, retention_ms=retention_ms)

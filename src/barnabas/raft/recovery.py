@@ -8,6 +8,7 @@ committed or not (KIP-853). Source: Kafka's KRaftControlRecordStateMachine.
 import logging
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from barnabas.base.disk import Buffer, Disk, FileRange
 from barnabas.log.partition_log import PartitionLog
@@ -15,6 +16,7 @@ from barnabas.protocol.messages.raft_records import KRaftVersionRecord, VotersRe
 from barnabas.protocol.records.batch import iterate_headers
 from barnabas.protocol.records.control import decode_control
 from barnabas.protocol.records.records import Record, decode_records
+from barnabas.raft.core.voter_history import NEVER_LOGGED, VoterHistory
 from barnabas.raft.snapshot_files import (
     BOOTSTRAP_SNAPSHOT,
     Snapshot,
@@ -29,7 +31,6 @@ from barnabas.raft.voters import VoterSet, voter_set_from_record
 telemetry = logging.getLogger(__name__)
 
 READ_SIZE_BYTES = 1 << 20
-NEVER_LOGGED = -1
 
 
 class MetadataLogError(ValueError):
@@ -47,6 +48,24 @@ class LogBatch:
 
 
 @dataclass(slots=True)
+class Controls:
+    """What control records say of the quorum, with their offsets."""
+
+    voters: list[tuple[int, VoterSet]] = field(default_factory=list)
+    kraft_versions: list[tuple[int, int]] = field(default_factory=list)
+
+    def note(self, record: Record) -> None:
+        """Follow a control record."""
+        match decode_control(record):
+            case KRaftVersionRecord(k_raft_version=version):
+                self.kraft_versions.append((record.offset, version))
+            case VotersRecord() as voters:
+                self.voters.append((record.offset, voter_set_from_record(voters)))
+            case _:
+                pass
+
+
+@dataclass(slots=True)
 class Recovered:
     """The replica's state on disk."""
 
@@ -54,21 +73,14 @@ class Recovered:
     snapshot: Snapshot | None = None
     batches: list[LogBatch] = field(default_factory=list)
     """After the snapshot, control batches left out."""
-    kraft_version: int = 0
-    voters: VoterSet | None = None
-    voters_offset: int = NEVER_LOGGED
-    """Where the voters were last written; -1 if only `storage format` wrote them."""
+    history: VoterHistory = field(default_factory=VoterHistory)
 
-    def note_control(self, record: Record) -> None:
-        """Follow what a control record says of the quorum."""
-        match decode_control(record):
-            case KRaftVersionRecord(k_raft_version=version):
-                self.kraft_version = version
-            case VotersRecord() as voters:
-                self.voters = voter_set_from_record(voters)
-                self.voters_offset = record.offset
-            case _:
-                pass
+
+class ControlSink(Protocol):
+    """Who wants to hear of control records."""
+
+    def note(self, record: Record) -> None:
+        """Follow a control record."""
 
 
 def recover(disk: Disk, directory: str, log: PartitionLog) -> Recovered:
@@ -79,23 +91,37 @@ def recover(disk: Disk, directory: str, log: PartitionLog) -> Recovered:
     remove_leftovers(disk, directory)
     recovered = Recovered()
     _load_snapshot(recovered, disk, directory, log.log_start_offset)
-    start = 0 if recovered.snapshot_id is None else recovered.snapshot_id.end_offset
+    snapshot_id = recovered.snapshot_id
+    start = 0 if snapshot_id is None else snapshot_id.end_offset
     if start < log.log_start_offset:
         raise MetadataLogError(
             f"{directory}: the log begins at offset {log.log_start_offset}, and no snapshot covers "
             "what came before; restore the directory from another replica or a backup"
         )
-    if start > log.log_end_offset:
+    if snapshot_id is not None and start and _is_beyond(snapshot_id, log):
         telemetry.warning(
-            "%s: the log ends at %d, before snapshot %s; it goes on from the snapshot",
+            "%s: the log ends at %d in epoch %d, before snapshot %s; it goes on from the snapshot",
             directory,
             log.log_end_offset,
-            recovered.snapshot_id,
+            log.epochs.latest_epoch,
+            snapshot_id,
         )
         log.truncate_fully_and_start_at(start)
-    for batch in read_batches(log, start, log.log_end_offset, recovered):
-        recovered.batches.append(batch)
+    controls = Controls()
+    recovered.batches.extend(read_batches(log, start, log.log_end_offset, controls))
+    recovered.history.append(controls.voters, controls.kraft_versions)
     return recovered
+
+
+def _is_beyond(snapshot_id: SnapshotId, log: PartitionLog) -> bool:
+    """Whether a snapshot was fetched because the log parts from the leader's, or ends before it.
+
+    Source: Kafka's KafkaMetadataLog.truncateToLatestSnapshot.
+    """
+    if snapshot_id.end_offset > log.log_end_offset:
+        return True
+    is_empty = log.log_start_offset == log.log_end_offset
+    return not is_empty and snapshot_id.epoch > log.epochs.latest_epoch
 
 
 def _load_snapshot(recovered: Recovered, disk: Disk, directory: str, log_start_offset: int) -> None:
@@ -109,16 +135,14 @@ def _load_snapshot(recovered: Recovered, disk: Disk, directory: str, log_start_o
         if snapshot_id.end_offset < log_start_offset:
             return
         recovered.snapshot_id, recovered.snapshot = snapshot_id, snapshot
-        recovered.kraft_version = snapshot.kraft_version
-        recovered.voters = snapshot.voters
-        recovered.voters_offset = (
-            NEVER_LOGGED if snapshot_id == BOOTSTRAP_SNAPSHOT else snapshot_id.end_offset - 1
-        )
+        # What `storage format` wrote into the first is in no log yet.
+        assert snapshot_id != BOOTSTRAP_SNAPSHOT or snapshot_id.end_offset - 1 == NEVER_LOGGED
+        recovered.history.restart(snapshot_id.end_offset, snapshot.voters, snapshot.kraft_version)
         return
 
 
 def read_batches(
-    log: PartitionLog, start: int, end: int, controls: Recovered | None = None
+    log: PartitionLog, start: int, end: int, controls: ControlSink | None = None
 ) -> Iterator[LogBatch]:
     """The data batches of [start, end), in order; control records go to `controls`.
 
@@ -136,7 +160,7 @@ def read_batches(
             if header.is_control:
                 for record in records if controls is not None else ():
                     assert controls is not None
-                    controls.note_control(record)
+                    controls.note(record)
             elif records:
                 yield LogBatch(
                     records[0].offset,

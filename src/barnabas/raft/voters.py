@@ -64,6 +64,10 @@ class VoterSet:
         """The same set with `voter` in the place of its namesake."""
         return VoterSet({**self.by_id, voter.key.id: voter})
 
+    def without_voter(self, voter_id: int) -> "VoterSet":
+        """The same set without `voter_id`."""
+        return VoterSet({key: voter for key, voter in self.by_id.items() if key != voter_id})
+
     def to_record(self) -> raft_records.VotersRecord:
         """The control record that a dynamic quorum stores."""
         return raft_records.VotersRecord(

@@ -62,7 +62,8 @@ def test_the_log_is_read_from_the_snapshot_on(disk: LocalDisk, tmp_path: Path) -
         (2, 1, [b"c"]),
         (3, 2, [b"d"]),
     ]
-    assert (recovered.voters, recovered.kraft_version, recovered.voters_offset) == (VOTERS, 1, 1)
+    history = recovered.history
+    assert (history.latest, history.kraft_version, history.latest_offset) == (VOTERS, 1, 1)
 
 
 def test_control_records_of_the_log_count(disk: LocalDisk, tmp_path: Path) -> None:
@@ -73,14 +74,14 @@ def test_control_records_of_the_log_count(disk: LocalDisk, tmp_path: Path) -> No
     log.append_as_leader(batch, leader_epoch=1, now_ms=1, origin=AppendOrigin.RAFT)
     append(log, b"a")
     recovered = recover(disk, log.directory, log)
-    assert (recovered.voters, recovered.voters_offset) == (VOTERS, 1)
+    assert (recovered.history.latest, recovered.history.latest_offset) == (VOTERS, 1)
     assert [b.values for b in recovered.batches] == [[b"a"]]
 
 
 def test_an_empty_log_is_fine(disk: LocalDisk, tmp_path: Path) -> None:
     log = new_log(disk, tmp_path)
     recovered = recover(disk, log.directory, log)
-    assert (recovered.batches, recovered.snapshot, recovered.voters) == ([], None, None)
+    assert (recovered.batches, recovered.snapshot, recovered.history.voters) == ([], None, [])
 
 
 def test_a_log_without_its_beginning_is_refused(disk: LocalDisk, tmp_path: Path) -> None:

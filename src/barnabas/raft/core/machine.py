@@ -1,214 +1,369 @@
-"""The election and commitment rules of one replica of the metadata log, as a pure machine.
+"""The quorum's state machine: one replica of the metadata log, without disk, clock or network.
 
-    UNATTACHED ──ElectionTimedOut──▶ CANDIDATE ──VoteGranted by a majority──▶ LEADER
+               ┌──────── a later epoch, from any role ────────┐
+               ▼                                               │
+          UNATTACHED ──▶ PROSPECTIVE ──▶ CANDIDATE ──▶ LEADER ──▶ RESIGNED
+            ▲  │          │      ▲           │
+            │  └──────────┼──────┼───────────┴──▶ FOLLOWER ◀── whoever hears of a leader
+            └─ not won ───┘      └── no answer from the leader ──┘
 
-`step(state, event)` changes the state and returns what must be done, in order. The driver
-(raft/node.py) does it: a vote or an epoch is persisted before anything that rests on it, and
-what was done comes back as an event. A candidate votes for itself; where it is the whole
-electorate that is a majority, and the same step makes it leader.
+`step(state, event, now_ms)` changes the state and returns what must be done, in order. The
+driver (raft/node.py) does it before the next event: a vote or an epoch is persisted before
+anything that rests on it, and what was done to the log comes back as an event. After each event
+the role is polled: it sends what may be sent now, takes another role when its time is over, and
+leaves in `state.wake_at_ms` when it wants to be stepped at the latest.
 
-A leader's epoch begins with a LeaderChange control record (and, in a dynamic quorum that does
-not have them in its log yet, the kraft.version and the voters). The high watermark is the
-greatest offset that a majority has on its medium, and it moves only once it passes the start of
-the leader's own epoch: until then an entry of an earlier epoch that a majority holds may still
-be overwritten (the Raft paper, section 5.4.2).
-Source: KIP-595, KIP-853; Kafka's QuorumState and LeaderState.
+A replica without a leader first asks whether it would be elected (PROSPECTIVE), and only with a
+majority's yes begins an epoch and stands (CANDIDATE); so one that is cut off, or late, disturbs
+nobody. Observers are UNATTACHED or FOLLOWER and never anything else.
+Source: KIP-595, KIP-630, KIP-853, KIP-996; Kafka's KafkaRaftClient and QuorumState.
 """
 
-from dataclasses import dataclass, field
-from enum import Enum, auto
-
+from barnabas.protocol.errors import ErrorCode
+from barnabas.raft.core.election import (
+    on_begin_epoch,
+    on_end_epoch,
+    on_vote,
+    on_vote_reply,
+    poll_candidate,
+    poll_prospective,
+    poll_resigned,
+    poll_unattached,
+)
+from barnabas.raft.core.events import (
+    AnnounceLeader,
+    AppendRejected,
+    Effect,
+    Event,
+    Failure,
+    LogAppended,
+    LogFlushed,
+    LogTruncated,
+    ReplyReceived,
+    RequestFailed,
+    RequestReceived,
+    ResignRequested,
+    SnapshotInstalled,
+    SnapshotRejected,
+    SnapshotStored,
+    Started,
+    StopRequested,
+    TimePassed,
+)
+from barnabas.raft.core.following import (
+    QuorumError,
+    advance,
+    note_evidence,
+    on_append_rejected,
+    on_fetch_reply,
+    on_fetch_snapshot_reply,
+    on_leader_failed,
+    on_snapshot_rejected,
+    on_snapshot_stored,
+    poll_follower,
+    poll_seeker,
+)
+from barnabas.raft.core.leading import (
+    check_leader,
+    leader_log_changed,
+    on_fetch,
+    on_fetch_snapshot,
+    poll_leader,
+)
+from barnabas.raft.core.membership import (
+    on_add_voter,
+    on_remove_voter,
+    on_update_voter,
+    on_versions_failed,
+    on_versions_reply,
+)
+from barnabas.raft.core.messages import (
+    AddVoter,
+    AddVoterReply,
+    AskVersions,
+    BeginEpoch,
+    BeginEpochReply,
+    EndEpoch,
+    EndEpochReply,
+    Fetch,
+    FetchReply,
+    FetchSnapshot,
+    FetchSnapshotReply,
+    RemoveVoter,
+    RemoveVoterReply,
+    Reply,
+    Request,
+    UpdateVoter,
+    VersionsReply,
+    Vote,
+    VoteReply,
+)
+from barnabas.raft.core.state import (
+    ELECTION_BACKOFF_BASE_MS,
+    NEVER,
+    Candidate,
+    Follower,
+    Leader,
+    Prospective,
+    RaftState,
+    Resigned,
+    Unattached,
+    answered,
+    back_off,
+    draw,
+)
+from barnabas.raft.core.transitions import learn
 from barnabas.raft.quorum_state import NO_NODE, ElectionState
-from barnabas.raft.voters import ReplicaKey, VoterSet
+
+__all__ = ["QuorumError", "step"]
 
 
-class Role(Enum):
-    """What a replica is in its epoch."""
-
-    UNATTACHED = auto()
-    CANDIDATE = auto()
-    LEADER = auto()
-
-
-# -- events
-
-
-@dataclass(frozen=True, slots=True)
-class ElectionTimedOut:
-    """No leader was heard of for long enough to look for one."""
-
-
-@dataclass(frozen=True, slots=True)
-class VoteGranted:
-    """A voter gave this candidate its vote in `epoch`."""
-
-    voter_id: int
-    epoch: int
-
-
-@dataclass(frozen=True, slots=True)
-class EpochStartAppended:
-    """The control records that begin the leader's epoch are in the log, from `offset`."""
-
-    offset: int
-    end_offset: int
-
-
-@dataclass(frozen=True, slots=True)
-class RecordsAppended:
-    """The log now ends at `end_offset`."""
-
-    end_offset: int
-
-
-@dataclass(frozen=True, slots=True)
-class ReplicaFlushed:
-    """A voter has everything before `end_offset` on its medium."""
-
-    voter_id: int
-    end_offset: int
-
-
-Event = ElectionTimedOut | VoteGranted | EpochStartAppended | RecordsAppended | ReplicaFlushed
-
-# -- effects
-
-
-@dataclass(frozen=True, slots=True)
-class PersistElection:
-    """Write the quorum-state file and force it to the medium before the next effect."""
-
-    election: ElectionState
-
-
-@dataclass(frozen=True, slots=True)
-class AppendEpochStart:
-    """Append the control records that begin the epoch."""
-
-    epoch: int
-    granted_by: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class FlushLog:
-    """Force the log to the medium; a ReplicaFlushed of this replica follows."""
-
-
-@dataclass(frozen=True, slots=True)
-class AdvanceHighWatermark:
-    """Everything before `offset` is committed."""
-
-    offset: int
-
-
-@dataclass(frozen=True, slots=True)
-class AnnounceLeader:
-    """This replica leads `epoch`: it may append from now on."""
-
-    epoch: int
-
-
-Effect = PersistElection | AppendEpochStart | FlushLog | AdvanceHighWatermark | AnnounceLeader
-
-
-@dataclass(slots=True)
-class RaftState:
-    """One replica. Offsets are those after the last record."""
-
-    local: ReplicaKey
-    voters: VoterSet
-    election: ElectionState
-    log_end_offset: int
-    role: Role = Role.UNATTACHED
-    votes: set[int] = field(default_factory=set)
-    flushed: dict[int, int] = field(default_factory=dict)
-    """By voter: how far its log is on its medium, as this leader knows."""
-    epoch_start_offset: int | None = None
-    high_watermark: int = 0
-
-
-class TransitionError(AssertionError):
-    """An event that this role cannot get: a bug in the driver."""
-
-
-TRANSITIONS: dict[tuple[Role, type[Event]], frozenset[Role]] = {
-    (Role.UNATTACHED, ElectionTimedOut): frozenset({Role.CANDIDATE, Role.LEADER}),
-    (Role.CANDIDATE, ElectionTimedOut): frozenset({Role.CANDIDATE}),
-    (Role.CANDIDATE, VoteGranted): frozenset({Role.CANDIDATE, Role.LEADER}),
-    (Role.LEADER, VoteGranted): frozenset({Role.LEADER}),
-    (Role.LEADER, EpochStartAppended): frozenset({Role.LEADER}),
-    (Role.LEADER, RecordsAppended): frozenset({Role.LEADER}),
-    (Role.LEADER, ReplicaFlushed): frozenset({Role.LEADER}),
-}
-"""The roles that may follow a role and an event; a pair not listed raises TransitionError."""
-
-
-def step(state: RaftState, event: Event) -> list[Effect]:
+def step(state: RaftState, event: Event, now_ms: int) -> list[Effect]:
     """Change `state` for `event`; returns what is to be done, in order.
 
-    Raises TransitionError for an event that TRANSITIONS does not list for the role.
+    Raises TransitionError for a step that no rule allows, and QuorumError where the quorum broke
+    its promises.
     """
-    allowed = TRANSITIONS.get((state.role, type(event)))
-    if allowed is None:
-        raise TransitionError(f"{type(event).__name__} reached a replica that is {state.role.name}")
-    effects = _decide(state, event)
-    assert state.role in allowed, f"{type(event).__name__} led to {state.role.name}"
-    return effects
+    out: list[Effect] = []
+    _handle(state, event, now_ms, out)
+    _poll(state, now_ms, out)
+    announced = (state.leader_id, state.epoch)
+    if announced != state.announced:
+        state.announced = announced
+        out.append(AnnounceLeader(*announced))
+    return out
 
 
-def _decide(state: RaftState, event: Event) -> list[Effect]:
+def _handle(state: RaftState, event: Event, now_ms: int, out: list[Effect]) -> None:
     match event:
-        case ElectionTimedOut():
-            return _stand(state)
-        case VoteGranted(voter_id, epoch):
-            return _count_vote(state, voter_id, epoch)
-        case EpochStartAppended(offset, end_offset):
-            state.epoch_start_offset = offset
-            state.log_end_offset = end_offset
-            return [FlushLog()]
-        case RecordsAppended(end_offset):
-            assert end_offset >= state.log_end_offset, "a leader's log never shrinks"
-            state.log_end_offset = end_offset
-            return [FlushLog()]
-        case ReplicaFlushed(voter_id, end_offset):
-            return _note_flushed(state, voter_id, end_offset)
+        case Started():
+            _start(state, now_ms, out)
+        case TimePassed():
+            pass
+        case RequestReceived(token, request):
+            _on_request(state, token, request, now_ms, out)
+        case ReplyReceived(peer_id, number, reply):
+            _on_reply(state, peer_id, number, reply, now_ms, out)
+        case RequestFailed(peer_id, number, failure):
+            _on_failure(state, peer_id, number, failure, now_ms, out)
+        case ResignRequested():
+            if isinstance(state.role_state, Leader):
+                state.role_state.must_resign = True
+        case StopRequested():
+            state.is_stopping = True
+        case _:
+            _on_storage(state, event, now_ms, out)
 
 
-def _stand(state: RaftState) -> list[Effect]:
-    """Begin an epoch as candidate, with one's own vote."""
-    assert state.voters.is_voter(state.local), "only a voter stands for election"
-    epoch = state.election.epoch + 1
-    state.role = Role.CANDIDATE
-    state.election = ElectionState(epoch, NO_NODE, state.local)
-    state.votes = set()
-    return [PersistElection(state.election), *_count_vote(state, state.local.id, epoch)]
+def _start(state: RaftState, now_ms: int, out: list[Effect]) -> None:
+    """Begin as what one was, except that nobody goes on as leader or candidate.
+
+    A leader may have lost what it appended and had not flushed, so it gives up its epoch.
+    Source: Kafka's QuorumState.initialize.
+    """
+    election = state.election
+    if election.epoch < state.log.last_epoch:
+        # A log copied without its quorum-state must not fall back to epochs it has seen.
+        election = state.election = ElectionState(state.log.last_epoch)
+    # Asking whether one would be elected disturbs nobody: there is no need to wait long.
+    soon_ms = now_ms + draw(state, 2 * ELECTION_BACKOFF_BASE_MS)
+    voters = state.voters
+    if state.is_voter and len(voters.by_id) == 1:
+        state.role_state = Unattached(now_ms)
+    elif election.leader_id == state.key.id:
+        others = {voter: None for voter in voters.by_id if voter != state.key.id}
+        state.role_state = Resigned(soon_ms, others)
+    elif election.leader_id != NO_NODE and election.leader_id in voters.by_id:
+        state.leader_endpoints = voters.by_id[election.leader_id].endpoints
+        fetch_timeout_ms = state.settings.fetch_timeout_ms
+        state.role_state = Follower(
+            now_ms + fetch_timeout_ms, update_at_ms=now_ms + fetch_timeout_ms
+        )
+    else:
+        state.role_state = Unattached(soon_ms)
 
 
-def _count_vote(state: RaftState, voter_id: int, epoch: int) -> list[Effect]:
-    if epoch != state.election.epoch or voter_id not in state.voters.by_id:
-        return []
-    state.votes.add(voter_id)
-    if state.role is Role.LEADER or len(state.votes) < state.voters.majority:
-        return []
-    state.role = Role.LEADER
-    state.election = ElectionState(epoch, state.local.id)
-    state.flushed = dict.fromkeys(state.voters.by_id, 0)
-    state.epoch_start_offset = None
-    return [
-        PersistElection(state.election),
-        AppendEpochStart(epoch, tuple(sorted(state.votes))),
-        AnnounceLeader(epoch),
-    ]
+# -- requests and answers
 
 
-def _note_flushed(state: RaftState, voter_id: int, end_offset: int) -> list[Effect]:
-    if voter_id not in state.flushed or end_offset <= state.flushed[voter_id]:
-        return []
-    state.flushed[voter_id] = end_offset
-    ranked = sorted(state.flushed.values(), reverse=True)
-    agreed = ranked[state.voters.majority - 1]
-    start = state.epoch_start_offset
-    if start is None or agreed <= start or agreed <= state.high_watermark:
-        return []
-    state.high_watermark = agreed
-    return [AdvanceHighWatermark(agreed)]
+def _on_request(
+    state: RaftState, token: int, request: Request, now_ms: int, out: list[Effect]
+) -> None:
+    match request:
+        case Vote():
+            on_vote(state, token, request, now_ms, out)
+        case BeginEpoch():
+            on_begin_epoch(state, token, request, now_ms, out)
+        case EndEpoch():
+            on_end_epoch(state, token, request, now_ms, out)
+        case Fetch():
+            on_fetch(state, token, request, now_ms, out)
+        case FetchSnapshot():
+            on_fetch_snapshot(state, token, request, now_ms, out)
+        case AddVoter():
+            on_add_voter(state, token, request, now_ms, out)
+        case RemoveVoter():
+            on_remove_voter(state, token, request, now_ms, out)
+        case UpdateVoter():
+            error = check_leader(state, request.epoch)
+            on_update_voter(state, token, request, error, out)
+        case AskVersions():
+            raise AssertionError("ApiVersions is answered elsewhere")
+
+
+def _on_reply(
+    state: RaftState, peer_id: int, number: int, reply: Reply, now_ms: int, out: list[Effect]
+) -> None:
+    """Take an answer to heart: where its sender stands always, the rest if it is waited for."""
+    request = answered(state, peer_id, number)
+    epoch = state.epoch
+    if not isinstance(reply, AddVoterReply | RemoveVoterReply | VersionsReply):
+        learn(state, reply.standing, now_ms, out)
+    if request is None or state.epoch != epoch:
+        return
+    role_state = state.role_state
+    error = reply.error
+    if isinstance(reply, VersionsReply):
+        on_versions_reply(state, peer_id, reply, now_ms, out)
+    elif isinstance(reply, VoteReply) and isinstance(request, Vote):
+        if error == ErrorCode.NONE:
+            on_vote_reply(state, peer_id, request, reply, out)
+        else:
+            _retry_later(state, peer_id, now_ms)
+    elif isinstance(reply, BeginEpochReply):
+        if isinstance(role_state, Leader):
+            if error == ErrorCode.NONE:
+                role_state.to_begin.pop(peer_id, None)
+            else:
+                _retry_later(state, peer_id, now_ms)
+    elif isinstance(reply, EndEpochReply):
+        if isinstance(role_state, Resigned):
+            role_state.unacked.pop(peer_id, None)
+    elif isinstance(role_state, Follower) and peer_id == state.election.leader_id:
+        _on_leader_reply(state, role_state, request, reply, now_ms, out)
+    elif error != ErrorCode.NONE or isinstance(reply, FetchReply):
+        _retry_later(state, peer_id, now_ms)
+
+
+def _on_leader_reply(
+    state: RaftState,
+    follower: Follower,
+    request: Request,
+    reply: Reply,
+    now_ms: int,
+    out: list[Effect],
+) -> None:
+    leader_id = state.election.leader_id
+    if reply.error == ErrorCode.NOT_LEADER_OR_FOLLOWER:
+        # It resigned, or it was started anew.
+        note_evidence(state, follower, now_ms)
+        _retry_later(state, leader_id, now_ms)
+    elif isinstance(reply, FetchReply) and isinstance(request, Fetch):
+        if reply.error == ErrorCode.NONE:
+            on_fetch_reply(state, follower, request, reply, now_ms, out)
+        else:
+            _retry_later(state, leader_id, now_ms)
+    elif isinstance(reply, FetchSnapshotReply):
+        on_fetch_snapshot_reply(state, follower, reply, now_ms, out)
+
+
+def _retry_later(state: RaftState, peer_id: int, now_ms: int) -> None:
+    """The node is there and cannot do as asked now."""
+    if peer_id in state.peers:
+        back_off(state, peer_id, now_ms)
+
+
+def _on_failure(
+    state: RaftState,
+    peer_id: int,
+    number: int,
+    failure: Failure,
+    now_ms: int,
+    out: list[Effect],
+) -> None:
+    peer = state.peers.get(peer_id)
+    if peer is None or peer.number != number:
+        return
+    request = peer.request
+    back_off(state, peer_id, now_ms, at_once=failure is Failure.LOST)
+    role_state = state.role_state
+    if isinstance(request, AskVersions):
+        on_versions_failed(state, peer_id, out)
+    elif isinstance(role_state, Follower) and peer_id == state.election.leader_id:
+        on_leader_failed(state, role_state, failure, now_ms)
+    elif isinstance(role_state, Resigned) and failure is Failure.REFUSED:
+        role_state.unacked.pop(peer_id, None)  # who is not there need not be told
+
+
+# -- the log
+
+
+def _on_storage(state: RaftState, event: Event, now_ms: int, out: list[Effect]) -> None:
+    match event:
+        case LogAppended() | LogTruncated():
+            _on_log_changed(state, event, now_ms, out)
+        case LogFlushed():
+            state.is_flushing = False
+            if isinstance(state.role_state, Leader):
+                leader_log_changed(state, state.role_state, now_ms, out)
+        case AppendRejected():
+            on_append_rejected(state, now_ms)
+        case SnapshotStored(snapshot_id):
+            on_snapshot_stored(state, snapshot_id, out)
+        case SnapshotInstalled():
+            _on_installed(state, event)
+        case SnapshotRejected():
+            on_snapshot_rejected(state, now_ms)
+        case _:
+            raise AssertionError(f"nobody handles {event}")
+
+
+def _on_log_changed(
+    state: RaftState, event: LogAppended | LogTruncated, now_ms: int, out: list[Effect]
+) -> None:
+    history = state.history
+    if isinstance(event, LogAppended):
+        history.append(event.voters, event.kraft_versions)
+    else:
+        history.truncate_to(state.log.end_offset)
+    role_state = state.role_state
+    if isinstance(role_state, Follower):
+        role_state.is_busy = False
+        advance(state, role_state, out)
+    elif isinstance(role_state, Leader):
+        leader_log_changed(state, role_state, now_ms, out)
+
+
+def _on_installed(state: RaftState, event: SnapshotInstalled) -> None:
+    end_offset = event.snapshot_id.end_offset
+    state.history.restart(end_offset, event.voters, event.kraft_version)
+    state.high_watermark = max(state.high_watermark, end_offset)
+    if isinstance(state.role_state, Follower):
+        state.role_state.download = None
+        state.role_state.is_busy = False
+
+
+# -- roles
+
+
+def _poll(state: RaftState, now_ms: int, out: list[Effect]) -> None:
+    """Have the role do what it does now, and the next role if that leads to one."""
+    role_state = None
+    while state.role_state is not role_state:
+        role_state = state.role_state
+        state.wake_at_ms = NEVER
+        match role_state:
+            case Unattached():
+                poll_unattached(state, now_ms, out)
+                if state.role_state is role_state and (state.bootstrap or not state.is_voter):
+                    poll_seeker(state, now_ms, out)
+            case Prospective():
+                poll_prospective(state, now_ms, out)
+            case Candidate():
+                poll_candidate(state, now_ms, out)
+            case Leader():
+                poll_leader(state, now_ms, out)
+            case Follower():
+                poll_follower(state, now_ms, out)
+            case Resigned():
+                poll_resigned(state, now_ms, out)
