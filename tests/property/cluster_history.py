@@ -321,8 +321,12 @@ class ClusterHistory(RuleBasedStateMachine):
         if self.reassignment(topic.name, number, replicas):
             assert replicas
             # The same replicas in another order are no move: that is done at once.
-            is_move = set(replicas) != set(partition.replicas) or bool(partition.adding)
+            original = set(partition.replicas) - set(partition.adding)
+            is_move = set(replicas) != original
             self.targets[(topic.id, number)] = Target(tuple(replicas), is_move)
+        # Who waits for a leader may now have another that lives: left to the next round.
+        decision = elect_unclean_leaders(self.state())
+        self.append(decision.records if decision else [])
 
     @precondition(lambda self: self.image.topics.index.reassigning)
     @rule(which=PARTITIONS)

@@ -150,7 +150,7 @@ def lets_the_leaver_lead(patch: Patch) -> None:
 DEFECTS: dict[Callable[[Patch], None], str] = {
     never_completes: "reassignments_end_with_exactly_their_target",
     completes_before_in_sync: "reassignments_end_with_exactly_their_target",
-    keeps_those_that_a_newer_target_keeps: "reassignments_end_with_exactly_their_target",
+    keeps_those_that_a_newer_target_keeps: "partitions_make_sense",
     cancels_to_the_target: "reassignments_end_with_exactly_their_target",
     fencing_leaves_the_isr: "partitions_make_sense",
     accepts_any_isr: "partitions_make_sense",

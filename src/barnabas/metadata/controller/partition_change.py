@@ -98,6 +98,9 @@ class _Builder:
         if self.change.elr_enabled:
             self._find_eligible_replicas()
         self._elect()
+        if self.removing or self.adding:
+            # A leader from outside the ISR may be all that is to stay.
+            self._complete_reassignment()
         self._write_isr()
         self._keep_epoch_rules()
         self._write_last_known_leader()
@@ -152,6 +155,7 @@ class _Builder:
             self.elr = tuple(replica for replica in self.elr if replica != leader)
         self.record.leader = leader
         if self.is_unclean:
+            self.isr = (leader,)
             self.record.isr = [leader]
             if self.partition.leader_recovery_state != LeaderRecoveryState.RECOVERING:
                 self.record.leader_recovery_state = LeaderRecoveryState.RECOVERING
@@ -176,7 +180,8 @@ class _Builder:
         if self._may_take_last_known_leader():
             unclean.append(self.partition.last_known_elr[0])
         if self.change.election is Election.UNCLEAN:
-            unclean += self.replicas
+            # Those that are only being added may have nothing yet.
+            unclean += sorted(self.replicas, key=self.adding.__contains__)
         for replica in unclean:
             if acceptable(replica):
                 self.is_unclean = True

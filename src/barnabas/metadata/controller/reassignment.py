@@ -124,13 +124,19 @@ class _Reassigner:
         )
         if failure is not None:
             return failure
-        original = _original_replicas(partition)
-        removing = sorted(set(partition.replicas) - set(target))
+        # Replicas that another reassignment was about to add are of no use any more, unless
+        # nobody else is in sync.
+        abandoned = set(partition.adding) - set(target)
+        isr = tuple(member for member in partition.isr if member not in abandoned)
+        if not isr:
+            isr, abandoned = partition.isr, set()
+        removing = sorted(set(partition.replicas) - set(target) - abandoned)
         change = self._rules.change(located)
         change.election = Election.ONLINE
+        change.isr = isr
         change.replicas = (*target, *removing)
         change.removing = tuple(removing)
-        change.adding = tuple(sorted(set(target) - set(original)))
+        change.adding = tuple(sorted(set(target) - set(_original_replicas(partition))))
         return change
 
     def _check_live(self, partition: PartitionImage, target: list[int]) -> Failure | None:
