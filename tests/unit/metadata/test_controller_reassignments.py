@@ -284,8 +284,10 @@ REFUSED: dict[str, tuple[Callable[[Harness], Any], dict[str, Any], ErrorCode, st
         lambda c: c.heartbeat(3, want_fence=True),
         {"replicas": [0, 3]},
         ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-        "The manual partition assignment includes broker 3, which is fenced and could not copy "
-        "the partition. Start it first, or name another broker.",
+        (
+            "The manual partition assignment includes broker 3, which is fenced and could not "
+            "copy the partition. Start it first, or name another broker."
+        ),
     ),
     "another replication factor": (
         lambda c: None,
