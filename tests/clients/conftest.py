@@ -79,6 +79,12 @@ def kafka(
 
 
 @pytest.fixture
-def copies() -> int:
-    """How many replicas a topic has."""
-    return min(NODES, 3)
+def node_ids() -> list[int]:
+    """Of the nodes that there are; the first is the first of the bootstrap servers."""
+    return list(range(1, NODES + 1))
+
+
+@pytest.fixture
+def copies(node_ids: list[int]) -> int:
+    """How many replicas a topic has unless asked otherwise."""
+    return min(len(node_ids), 3)

@@ -12,6 +12,7 @@ import java.util.Optional;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.TreeSet;
+import java.util.concurrent.Callable;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Future;
 import java.util.regex.Pattern;
@@ -70,6 +71,7 @@ import org.apache.kafka.common.serialization.StringSerializer;
 public final class ClientSteps {
     private static final ObjectMapper JSON = new ObjectMapper();
     private static final Duration POLL = Duration.ofMillis(200);
+    private static final Duration PATIENCE = Duration.ofSeconds(5);
     private static final long DEADLINE_MS = 30_000;
 
     private final String bootstrap;
@@ -302,6 +304,7 @@ public final class ClientSteps {
             NewTopic gap = new NewTopic(prefix + "-gap", Map.of(0, List.of(1), 2, List.of(1)));
             var several = admin.createTopics(List.of(defaults, placed, gap, topic)).values();
             seen.put("several", named(several, prefix));
+            eventually(2, () -> partitions(admin, prefix + "-placed"));
 
             TopicDescription description = admin.describeTopics(List.of(name)).allTopicNames().get().get(name);
             seen.put("id", description.topicId().equals(id));
@@ -326,7 +329,7 @@ public final class ClientSteps {
             seen.put("grow dry", of(admin.createPartitions(seven, grow).all()));
             seen.put("partitions dry", partitions(admin, name));
             seen.put("grow", of(admin.createPartitions(seven).all()));
-            seen.put("partitions", partitions(admin, name));
+            seen.put("partitions", eventually(7, () -> partitions(admin, name)));
             seen.put("grow again", of(admin.createPartitions(seven).all()));
             seen.put("shrink", of(admin.createPartitions(Map.of(name, NewPartitions.increaseTo(2))).all()));
             var wrong = Map.of(name, NewPartitions.increaseTo(8, List.of(List.of(9))));
@@ -337,7 +340,8 @@ public final class ClientSteps {
             seen.put("delete again", of(admin.deleteTopics(ids).all()));
             seen.put("delete by name", of(admin.deleteTopics(all.subList(1, 3)).all()));
             seen.put("delete names again", of(admin.deleteTopics(all).all()));
-            seen.put("left", admin.listTopics().names().get().stream().filter(n -> n.startsWith(prefix)).toList());
+            seen.put("left", eventually(List.of(),
+                () -> admin.listTopics().names().get().stream().filter(n -> n.startsWith(prefix)).toList()));
             // Made anew, a topic is another.
             seen.put("another id", !admin.createTopics(List.of(topic)).topicId(name).get().equals(id));
             admin.deleteTopics(List.of(name)).all().get();
@@ -350,13 +354,13 @@ public final class ClientSteps {
         try (Admin admin = admin()) {
             seen.put("set", alter(admin, resource, false, op("segment.ms", "100000", OpType.SET), op("cleanup.policy", "compact", OpType.SET)));
             seen.put("append", alter(admin, resource, false, op("cleanup.policy", "delete", OpType.APPEND)));
-            seen.put("appended", value(admin, resource, "cleanup.policy"));
+            seen.put("appended", eventually("compact,delete", () -> value(admin, resource, "cleanup.policy")));
             seen.put("subtract", alter(admin, resource, false, op("cleanup.policy", "compact", OpType.SUBTRACT)));
-            seen.put("subtracted", value(admin, resource, "cleanup.policy"));
+            seen.put("subtracted", eventually("delete", () -> value(admin, resource, "cleanup.policy")));
             seen.put("dry", alter(admin, resource, true, op("segment.ms", "200000", OpType.SET)));
             seen.put("unchanged", value(admin, resource, "segment.ms"));
             seen.put("delete", alter(admin, resource, false, op("segment.ms", null, OpType.DELETE)));
-            seen.put("default", value(admin, resource, "segment.ms"));
+            seen.put("default", eventually("604800000", () -> value(admin, resource, "segment.ms")));
             seen.put("append to a number", alter(admin, resource, false, op("segment.ms", "1", OpType.APPEND)));
             seen.put("unknown key", alter(admin, resource, false, op("no.such.key", "1", OpType.SET)));
             seen.put("wrong value", alter(admin, resource, false, op("segment.ms", "-5", OpType.SET)));
@@ -597,6 +601,21 @@ public final class ClientSteps {
 
     private static int partitions(Admin admin, String topic) throws Exception {
         return admin.describeTopics(List.of(topic)).allTopicNames().get().get(topic).partitions().size();
+    }
+
+    /** What is seen at last; of several nodes one may be a moment behind. */
+    private static <T> T eventually(T expected, Callable<T> look) throws Exception {
+        long deadline = System.nanoTime() + PATIENCE.toNanos();
+        while (true) {
+            T seen;
+            try {
+                seen = look.call();
+            } catch (ExecutionException e) {
+                if (System.nanoTime() > deadline) throw e;
+                continue;
+            }
+            if (seen.equals(expected) || System.nanoTime() > deadline) return seen;
+        }
     }
 
     private static AlterConfigOp op(String name, String value, OpType type) {
