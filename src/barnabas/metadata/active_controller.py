@@ -90,9 +90,12 @@ class ActiveController:
         records = activation_records(
             self._state(), self._bootstrap(), self._publisher.transaction_offset
         )
-        if records:
-            self._append(records)
         self.is_active = True
+        if records:
+            try:
+                self._append(records)
+            except NotLeaderError:
+                return  # that was noticed only now
         telemetry.info("node %d is the active controller", self._config.node_id)
         brokers = list(self._publisher.latest.brokers.values())
         self._sessions.start(brokers, self._clock.monotonic_ms())
@@ -184,9 +187,12 @@ class ActiveController:
         last_offset = -1
         while batch := list(islice(iterator, size)):
             values = [encode_record(record) for record in batch]
+            epoch = self._raft.epoch
             appended = self._raft.append(values)
+            if not self._raft.is_leader or self._raft.epoch != epoch:
+                raise NotLeaderError  # lost in the act: whether it holds, the next leader says
             self._publisher.appended(
-                RecordBatch(appended.base_offset, self._raft.epoch, self._clock.now_ms(), batch)
+                RecordBatch(appended.base_offset, epoch, self._clock.now_ms(), batch)
             )
             last_offset = appended.last_offset
             self._on_appended(sum(map(len, values)))
