@@ -149,6 +149,7 @@ def encode_request(request: core.Request, cluster_id: str, timeout_ms: int) -> M
 def _encode_fetch(request: core.Fetch, cluster_id: str) -> Message:
     return fetch.FetchRequest(
         cluster_id=cluster_id,
+        replica_state=fetch.ReplicaState(replica_id=request.replica.id),
         max_wait_ms=request.max_wait_ms,
         max_bytes=request.max_bytes,
         topics=[
