@@ -274,18 +274,24 @@ class RaftNode:
     def append(self, values: Sequence[bytes]) -> Appended:
         """Append records as one batch, atomically; `wait_committed` says when they hold.
 
-        Raises NotLeaderError, and the failure that stopped the log.
+        Raises NotLeaderError, also when leadership is lost in the act (the records may come to
+        hold nevertheless), and the failure that stopped the log.
         """
         if self._failure is not None:
             raise self._failure
         if not self.is_leader:
             raise NotLeaderError
+        epoch = self.epoch
         try:
-            appended = self._log.append_values(values, self.epoch)
+            appended = self._log.append_values(values, epoch)
         except Exception as error:
             self.fail(error)
             raise
         self._handle(LogAppended())
+        if self._failure is not None:
+            raise self._failure
+        if not self.is_leader or self.epoch != epoch:
+            raise NotLeaderError
         return appended
 
     async def wait_committed(self, offset: int) -> None:
