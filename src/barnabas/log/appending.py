@@ -5,19 +5,19 @@ one write puts it into the active segment, and only then is anything else change
 write leaves the log as it was, and takes the log directory offline. Source: Kafka's UnifiedLog.
 """
 
+from collections.abc import Sequence
 from zlib import crc32
 
 from barnabas.base.disk import Buffer
 from barnabas.log.config import LogConfig
 from barnabas.log.errors import LogDirFailure
 from barnabas.log.index.txn_index import AbortedTransaction
-from barnabas.log.log_state import LogState
+from barnabas.log.plain_append import PlainAppendLog, PlainLimits
 from barnabas.log.producers.replay import check_coordinator_batch, record_batch
 from barnabas.log.producers.state import CompletedTransaction
 from barnabas.log.retention import raise_log_start, truncate_fully_and_start_at
 from barnabas.log.validator import (
     AppendOrigin,
-    RecordErrors,
     Rejection,
     prepare_client_batch,
 )
@@ -62,7 +62,7 @@ class AppendResult:
         log_append_time_ms: int = NO_TIMESTAMP,
         is_duplicate: bool = False,
         message: str | None = None,
-        record_errors: RecordErrors | None = None,
+        record_errors: Sequence[tuple[int, str | None]] = (),
     ) -> None:
         self.error = error
         self.first_offset = first_offset
@@ -70,10 +70,10 @@ class AppendResult:
         self.log_append_time_ms = log_append_time_ms
         self.is_duplicate = is_duplicate
         self.message = message
-        self.record_errors: RecordErrors = record_errors if record_errors is not None else []
+        self.record_errors = record_errors
 
 
-class AppendableLog(LogState):
+class AppendableLog(PlainAppendLog):
     """The writing side of a log."""
 
     __slots__ = ()
@@ -85,7 +85,6 @@ class AppendableLog(LogState):
         leader_epoch: int,
         now_ms: int,
         origin: AppendOrigin = _CLIENT,
-        verify_crc: bool = True,
     ) -> AppendResult:
         """Validate and append; offsets and epoch are patched into `data` in place.
 
@@ -98,6 +97,19 @@ class AppendableLog(LogState):
             data = bytearray(data)
         if origin is not _CLIENT:
             return self._append_trusted(data, leader_epoch, now_ms, origin)
+        limits = self.active.plain_limits
+        if limits is None or limits.config is not self.config:
+            limits = self._make_limits()
+        view = data if type(data) is memoryview else memoryview(data)
+        plain_offset = self.append_plain(view, limits, leader_epoch, now_ms)
+        if plain_offset >= 0:
+            return AppendResult(ErrorCode.NONE, plain_offset, self.log_end_offset - 1)
+        return self._append_client(data, leader_epoch, now_ms)
+
+    def _append_client(
+        self, data: bytearray | memoryview, leader_epoch: int, now_ms: int
+    ) -> AppendResult:
+        """Append any batch of a client, or say why not."""
         config = self.config
         try:
             header = read_header(data)
@@ -106,7 +118,7 @@ class AppendableLog(LogState):
                 return _rejected(ErrorCode.INVALID_RECORD, "the data is not exactly one batch")
             if size > config.max_message_bytes or size > config.segment_bytes:
                 return _too_large(size, config)
-            prepared = prepare_client_batch(data, header, config, now_ms, verify_crc=verify_crc)
+            prepared = prepare_client_batch(data, header, config, now_ms)
         except CorruptBatchError as error:
             return _rejected(error.error, str(error))
         if isinstance(prepared, Rejection):
@@ -279,7 +291,7 @@ class AppendableLog(LogState):
                 max_timestamp,
                 now_ms,
                 config.segment_bytes,
-                config.segment_ms if not config.segment_jitter_ms else self._jittered_segment_ms(),
+                self._segment_ms(),
                 config.index_entries_max,
                 config.index_interval_bytes,
             ):
@@ -296,11 +308,18 @@ class AppendableLog(LogState):
             raise self.fail(error) from error
         self.log_end_offset = last_offset + 1
 
-    def _jittered_segment_ms(self) -> int:
+    def _segment_ms(self) -> int:
         """segment.ms less a part of segment.jitter.ms, so that logs do not all roll at once."""
         config = self.config
+        if not config.segment_jitter_ms:
+            return config.segment_ms
         seed = crc32(f"{self.topic_partition} {self.active.base_offset}".encode())
         return config.segment_ms - seed % min(config.segment_jitter_ms, config.segment_ms)
+
+    def _make_limits(self) -> PlainLimits:
+        limits = PlainLimits(self.config, self.active, self._segment_ms())
+        self.active.plain_limits = limits
+        return limits
 
     def _index_aborted(self, completed: CompletedTransaction) -> None:
         try:
@@ -320,7 +339,7 @@ class AppendableLog(LogState):
 
 
 def _rejected(
-    error: ErrorCode, message: str, record_errors: RecordErrors | None = None
+    error: ErrorCode, message: str, record_errors: Sequence[tuple[int, str | None]] = ()
 ) -> AppendResult:
     return AppendResult(error, message=message, record_errors=record_errors)
 

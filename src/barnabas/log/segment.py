@@ -8,6 +8,7 @@ opening a thousand logs should not read a thousand indexes. Source: Kafka's LogS
 """
 
 import logging
+from typing import TYPE_CHECKING
 
 from barnabas.base.disk import Buffer, DiskFile
 from barnabas.log.batch_walk import walk_headers
@@ -30,9 +31,22 @@ from barnabas.protocol.records.batch import (
     CorruptBatchError,
 )
 
+if TYPE_CHECKING:
+    from barnabas.log.plain_append import PlainLimits
+
 RELATIVE_OFFSET_MAX = 2**31 - 1
 
 telemetry = logging.getLogger(__name__)
+
+
+def size_without_full_indexes(index_entries_max: int, index_interval_bytes: int) -> int:
+    """Up to here no index can be full: it has an entry per interval, and per batch, at most."""
+    interval_bytes = max(index_interval_bytes, HEADER_SIZE_BYTES)
+    return _time_entries_max(index_entries_max) * interval_bytes
+
+
+def _time_entries_max(index_entries_max: int) -> int:
+    return index_entries_max * 8 // 12 - 1
 
 
 class Segment:
@@ -50,6 +64,7 @@ class Segment:
         "max_timestamp",
         "max_timestamp_offset",
         "offset_index",
+        "plain_limits",
         "size_bytes",
         "time_index",
     )
@@ -81,6 +96,8 @@ class Segment:
         """Last offset of the batch with the greatest timestamp."""
         self.first_timestamp: int | None = None
         """Greatest timestamp of the first batch: the age that rolls a segment counts from it."""
+        self.plain_limits: PlainLimits | None = None
+        """Made at the first append that asks for them (`plain_append`)."""
 
     @classmethod
     def create(
@@ -128,7 +145,10 @@ class Segment:
             self.max_timestamp_offset = max_timestamp_offset
         if not position:
             self.first_timestamp = max_timestamp
-        self.note_batch(position, size_bytes, last_offset, index_interval_bytes)
+        if self._bytes_since_entry > index_interval_bytes:
+            self.note_batch(position, size_bytes, last_offset, index_interval_bytes)
+        else:
+            self._bytes_since_entry += size_bytes
         return position
 
     def note_batch(
@@ -171,12 +191,11 @@ class Segment:
         age = max_timestamp - first if first >= 0 else now_ms - self.created_ms
         if age > segment_ms:
             return True
-        time_entries_max = index_entries_max * 8 // 12 - 1
-        if size < time_entries_max * max(index_interval_bytes, HEADER_SIZE_BYTES):
-            return False  # at most one entry per interval, and per batch
+        if size < size_without_full_indexes(index_entries_max, index_interval_bytes):
+            return False
         return (
             self.offset_index.count >= index_entries_max
-            or self.time_index.count >= time_entries_max
+            or self.time_index.count >= _time_entries_max(index_entries_max)
         )
 
     def locate(self, offset: int) -> tuple[int, BatchHeader] | None:

@@ -157,15 +157,13 @@ def prepare_client_batch(
     header: BatchHeader,
     config: LogConfig,
     now_ms: int,
-    *,
-    verify_crc: bool,
 ) -> Rejection | tuple[bytearray | memoryview, BatchHeader]:
     """Check a client's one batch and bring it into the topic's form.
 
     Returns the batch to append (`data` itself unless it is recompressed) and its header. Raises
     CorruptBatchError for records that do not unfold.
     """
-    if verify_crc and not check_crc(data, 0, header):
+    if not check_crc(data, 0, header):
         return Rejection(ErrorCode.CORRUPT_MESSAGE, "the batch fails its CRC")
     rejection = check_header(header, config) or check_records(data, header, config)
     if rejection is not None:

@@ -202,7 +202,7 @@ def test_trusted_origins_append_several_batches_by_one_write() -> None:
     data = make_batch("a", "b") + make_batch("c")
     before = bench.disk.append_count
     result = bench.log.append_as_leader(
-        data, leader_epoch=2, now_ms=NOW_MS, origin=AppendOrigin.RAFT, verify_crc=False
+        data, leader_epoch=2, now_ms=NOW_MS, origin=AppendOrigin.RAFT
     )
     assert summary(result) == (0, 2, -1)
     assert bench.disk.append_count == before + 1

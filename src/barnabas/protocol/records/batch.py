@@ -120,12 +120,7 @@ class BatchHeader(NamedTuple):
     @property
     def codec(self) -> Codec:
         """Raises CorruptBatchError for the numbers that name no codec."""
-        number = self.attributes & CODEC_MASK
-        if number >= len(CODECS):
-            raise CorruptBatchError(
-                f"compression codec {number} is unknown", ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
-            )
-        return CODECS[number]
+        return codec_of(self.attributes)
 
     @property
     def is_compressed(self) -> bool:
@@ -160,6 +155,16 @@ class BatchHeader(NamedTuple):
     def delete_horizon_ms(self) -> int | None:
         """When the tombstones inside may go (KIP-534); kept in the base timestamp's place."""
         return self.base_timestamp if self.attributes & DELETE_HORIZON_MASK else None
+
+
+def codec_of(attributes: int) -> Codec:
+    """Raises CorruptBatchError for the numbers that name no codec."""
+    number = attributes & CODEC_MASK
+    if number >= len(CODECS):
+        raise CorruptBatchError(
+            f"compression codec {number} is unknown", ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
+        )
+    return CODECS[number]
 
 
 def read_header(buffer: Buffer, position: int = 0, *, header_only: bool = False) -> BatchHeader:

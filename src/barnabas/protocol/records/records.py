@@ -33,6 +33,7 @@ from barnabas.protocol.records.batch import (
     Codec,
     CorruptBatchError,
     TimestampType,
+    codec_of,
     read_header,
 )
 from barnabas.protocol.records.compression import (
@@ -92,14 +93,25 @@ def validate_records(
     if not 0 < count <= RECORDS_PER_BATCH_MAX or header.last_offset_delta != count - 1:
         return ErrorCode.INVALID_RECORD
     try:
-        data = _records_of(buffer, position, header)
-        if not is_uniform(data, count, keys_required=keys_required):
-            walk_records(data, count, keys_required=keys_required)
+        end = position + header.batch_length + LOG_OVERHEAD_BYTES
+        batch = memoryview(buffer)[position:end]
+        check_structure(batch, header.attributes, count, keys_required=keys_required)
     except CorruptBatchError as error:
         return error.error
     except BadRecordError:
         return ErrorCode.INVALID_RECORD
     return ErrorCode.NONE
+
+
+def check_structure(batch: memoryview, attributes: int, count: int, *, keys_required: bool) -> None:
+    """Hold the records of one whole batch against what its header states of them.
+
+    The header itself is the caller's to check. Raises BadRecordError, or CorruptBatchError for
+    what does not decompress.
+    """
+    data = _unfold(batch[HEADER_SIZE_BYTES:], attributes)
+    if not is_uniform(data, count, keys_required=keys_required):
+        walk_records(data, count, keys_required=keys_required)
 
 
 def find_invalid_record(
@@ -228,12 +240,15 @@ def encode_batch(
 
 
 def _records_of(buffer: Buffer, position: int, header: BatchHeader) -> bytes:
-    """The bytes after the header, uncompressed, in one `bytes`: indexing a view is slower."""
     end = position + header.batch_length + LOG_OVERHEAD_BYTES
-    view = memoryview(buffer)[position + HEADER_SIZE_BYTES : end]
-    if header.attributes & CODEC_MASK and len(view):
-        return decompress(header.codec, view, size_max=DECOMPRESSED_SIZE_BYTES_MAX)
-    return bytes(view)
+    return _unfold(memoryview(buffer)[position + HEADER_SIZE_BYTES : end], header.attributes)
+
+
+def _unfold(data: memoryview, attributes: int) -> bytes:
+    """The bytes after the header, uncompressed, in one `bytes`: indexing a view is slower."""
+    if attributes & CODEC_MASK and len(data):
+        return decompress(codec_of(attributes), data, size_max=DECOMPRESSED_SIZE_BYTES_MAX)
+    return bytes(data)
 
 
 def _decode_record(data: bytes, position: int, index: int) -> tuple[Record, int]:

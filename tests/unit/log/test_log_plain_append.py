@@ -1,0 +1,174 @@
+"""The short way of an append comes to what the general way comes to, or leaves it to that one."""
+
+import random
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from barnabas.log.appending import AppendResult
+from barnabas.log.config import LogConfig
+from barnabas.log.partition_log import PartitionLog
+from barnabas.log.plain_append import REFUSED, PlainLimits
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.records.batch import Codec, set_crc
+from support.logs import NOW_MS, LogBench, make_batch, read_records
+
+DAY_MS = 86_400_000
+
+
+def _append_generally(log: PartitionLog, data: bytearray, epoch: int, now_ms: int) -> AppendResult:
+    return log._append_client(data, epoch, now_ms)
+
+
+def _what_is_told(result: AppendResult) -> tuple[object, ...]:
+    return tuple(getattr(result, name) for name in AppendResult.__slots__)
+
+
+def _what_is_kept(bench: LogBench) -> tuple[object, ...]:
+    """All that an append may change."""
+    log, segment = bench.log, bench.log.active
+    return (
+        log.log_end_offset,
+        [each.base_offset for each in log.segments],
+        [bench.disk.read(each.log_path) for each in log.segments],
+        segment.size_bytes,
+        segment.first_timestamp,
+        segment.max_timestamp,
+        segment.max_timestamp_offset,
+        segment.offset_index.count,
+        segment.offset_index.last(),
+        segment.time_index.count,
+        segment.time_index.last(),
+        log.epochs.entries,
+        log.tail.start_offset,
+        log.tail.size_bytes,
+        dict(log.producers.ongoing),
+        [
+            (entry.producer_id, entry.epoch, entry.last_timestamp, entry.txn_first_offset)
+            for entry in log.producers.producers.values()
+        ],
+        [entry.batches for entry in log.producers.producers.values()],
+    )
+
+
+def _some_batch(chance: random.Random, sequences: dict[int, int]) -> bytearray:
+    """Mostly what a well-behaved producer sends next."""
+    producer_id = chance.choice((-1, 1, 2))
+    count = chance.choice((1, 1, 2, 5, 9))
+    sequence = sequences.get(producer_id, 0) if producer_id >= 0 else -1
+    transactional = producer_id == 2 and chance.random() < 0.5
+    base = NOW_MS + chance.choice((0, 0, 0, 5, -DAY_MS, DAY_MS))
+    varied = chance.random() < 0.5
+    data = make_batch(
+        *("x" * (chance.randrange(80) if varied else 20) for _ in range(count)),
+        timestamps=[base + chance.choice((0, 1, 70)) for _ in range(count)],
+        key=chance.choice((None, None, "key")),
+        codec=chance.choice((Codec.NONE, Codec.NONE, Codec.LZ4, Codec.ZSTD)),
+        producer=(producer_id, 0 if producer_id >= 0 else -1, sequence),
+        transactional=transactional,
+    )
+    if chance.random() < 0.9:
+        sequences[producer_id] = sequence + count
+    return data
+
+
+def _spoil(chance: random.Random, data: bytearray) -> bytearray:
+    """Change any byte, the CRC being right or wrong."""
+    place = chance.choice((chance.randrange(len(data)), chance.randrange(61)))
+    data[place] = chance.choice((data[place] ^ 1 << chance.randrange(8), 0, 1, 0xFF))
+    if chance.random() < 0.8 and len(data) == int.from_bytes(data[8:12], "big") + 12:
+        set_crc(data, 0)
+    return data[: -chance.randrange(1, 5)] if chance.random() < 0.05 else data
+
+
+CONFIGS = {
+    "defaults": LogConfig(),
+    "small segments": LogConfig(segment_bytes=1500, index_interval_bytes=200),
+    "jitter": LogConfig(segment_ms=DAY_MS, segment_jitter_ms=DAY_MS - 1),
+    "small indexes": LogConfig(segment_index_bytes=64, index_interval_bytes=1),
+    "compacted": LogConfig(cleanup_policy=frozenset({"compact"})),
+    "append time": LogConfig(message_timestamp_type="LogAppendTime"),
+    "recompressed": LogConfig(compression_type="lz4"),
+    "old is refused": LogConfig(message_timestamp_before_max_ms=DAY_MS // 2),
+    "small batches": LogConfig(max_message_bytes=150),
+}
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+@pytest.mark.parametrize("seed", range(4))
+def test_both_ways_come_to_the_same(name: str, seed: int) -> None:
+    chance = random.Random(seed)
+    plain, general = LogBench(config=CONFIGS[name]), LogBench(config=CONFIGS[name])
+    sequences: dict[int, int] = {}
+    epoch = 0
+    for number in range(250):
+        data = _some_batch(chance, sequences)
+        if chance.random() < 0.3:
+            data = _spoil(chance, data)
+        now_ms = NOW_MS + number * 10
+        if chance.random() < 0.02:
+            epoch += 1
+        if chance.random() < 0.02:
+            end = chance.randrange(plain.log.log_end_offset + 1)
+            for bench in (plain, general):
+                bench.log.truncate_to(end)
+        took = plain.log.append_as_leader(bytearray(data), leader_epoch=epoch, now_ms=now_ms)
+        expected = _append_generally(general.log, bytearray(data), epoch, now_ms)
+        assert _what_is_told(took) == _what_is_told(expected)
+        assert _what_is_kept(plain) == _what_is_kept(general)
+    assert read_records(plain.log) == read_records(general.log)
+
+
+def _count_plain(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Whether each append from now on was plain."""
+    plain: list[bool] = []
+    way: Callable[..., int] = PartitionLog.append_plain
+
+    def noted(log: PartitionLog, *arguments: object) -> int:
+        offset = way(log, *arguments)
+        plain.append(offset != REFUSED)
+        return offset
+
+    monkeypatch.setattr(PartitionLog, "append_plain", noted)
+    return plain
+
+
+def _producing(sequence: int, epoch: int = 0) -> bytearray:
+    return make_batch("a", "b", producer=(7, epoch, sequence))
+
+
+@pytest.mark.parametrize(
+    ("what", "batches", "expected"),
+    [
+        ("without ids", [make_batch("a"), make_batch("b"), make_batch("c")], [False, True, True]),
+        ("ids, then as before", [_producing(0), _producing(2), _producing(4)], [False, True, True]),
+        ("a duplicate", [_producing(0), _producing(2), _producing(2)], [False, True, False]),
+        ("a gap", [_producing(0), _producing(3), _producing(2)], [False, False, True]),
+        ("an epoch", [_producing(0), _producing(0, 1), _producing(2, 1)], [False, False, True]),
+        ("compressed", [make_batch("a"), make_batch("b" * 50, codec=Codec.ZSTD)], [False, True]),
+        ("long ago", [make_batch("a"), make_batch("a", timestamp=NOW_MS - DAY_MS)], [False, True]),
+        ("to come", [make_batch("a"), make_batch("a", timestamp=NOW_MS + DAY_MS)], [False, False]),
+    ],
+    ids=lambda case: case if isinstance(case, str) else "",
+)  # fmt: skip
+def test_what_is_plain(
+    monkeypatch: pytest.MonkeyPatch, what: str, batches: list[bytearray], expected: list[bool]
+) -> None:
+    bench = LogBench()
+    plain = _count_plain(monkeypatch)
+    for data in batches:
+        bench.append(bytearray(data))
+    assert plain == expected, what
+
+
+def test_limits_follow_the_configuration() -> None:
+    bench = LogBench()
+    bench.fill("a", "b")
+    limits = bench.log.active.plain_limits
+    assert limits is not None
+    bench.log.config = replace(bench.log.config, max_message_bytes=100)
+    assert bench.append(make_batch("c" * 100)).error == ErrorCode.MESSAGE_TOO_LARGE
+    renewed: PlainLimits | None = bench.log.active.plain_limits
+    assert renewed is not None
+    assert renewed.batch_size_max_bytes == 100
