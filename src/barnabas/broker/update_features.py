@@ -1,6 +1,6 @@
 """UpdateFeatures (key 57), versions 0-2: KIP-584, 778, 1022. Decided by the controller.
 
-Left out: raising `kraft.version`, which the quorum would change together with its voters.
+Left out: raising `kraft.version`, for which a quorum of static voters would have to change.
 """
 
 from barnabas.broker.context import RequestContext

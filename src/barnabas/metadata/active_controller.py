@@ -178,6 +178,7 @@ class ActiveController:
             node_id=self._config.node_id,
             random=self._random,
             next_offset=self._raft.log_end_offset,
+            kraft_version=self._raft.kraft_version,
         )
 
     def _append(self, records: list[MetadataRecord], *, is_atomic: bool = True) -> int:

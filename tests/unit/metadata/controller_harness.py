@@ -52,6 +52,7 @@ class Harness:
         self.random = random.Random(seed)
         self.loader = ImageLoader(MetadataImage(cluster_id=CLUSTER_ID))
         self.next_offset = 0
+        self.kraft_version = 0
         self.records: list[MetadataRecord] = []
         levels = {name: feature.default_level(level) for name, feature in FEATURES.items()}
         levels[METADATA_VERSION] = level
@@ -68,6 +69,7 @@ class Harness:
             node_id=0,
             random=self.random,
             next_offset=self.next_offset,
+            kraft_version=self.kraft_version,
         )
 
     def append(self, records: list[MetadataRecord]) -> None:

@@ -6,6 +6,7 @@ import pytest
 from controller_harness import CLUSTER_ID, Harness, directory, incarnation
 
 from barnabas.base.ids import ZERO_UUID
+from barnabas.metadata.controller import brokers
 from barnabas.metadata.controller.handlers import DECIDE
 from barnabas.metadata.controller.refusals import refuse
 from barnabas.metadata.features import SUPPORTED_FEATURES
@@ -26,6 +27,7 @@ from barnabas.protocol.messages.assign_replicas_to_dirs import (
     AssignReplicasToDirsRequestTopicData,
 )
 from barnabas.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
+from barnabas.protocol.messages.broker_registration import Feature
 from barnabas.protocol.messages.create_topics import (
     CreatableReplicaAssignment,
     CreatableTopic,
@@ -117,6 +119,71 @@ def test_refused_registrations(case: str) -> None:
     response = controller.do(registration(**changes))
     assert ErrorCode(response.error_code) is code
     assert 5 not in controller.image.brokers
+
+
+@pytest.mark.parametrize(
+    ("ranges", "says"),
+    [
+        ({}, "between 0 and 0"),
+        ({"metadata.version": (7, 29)}, "between 7 and 29"),
+        ({"metadata.version": (31, 40)}, "between 31 and 40"),
+        ({**SUPPORTED_FEATURES, "group.version": (0, 0)}, "finalized version 1 of group.version"),
+    ],
+)
+def test_a_broker_must_run_every_finalized_level(
+    ranges: dict[str, tuple[int, int]], says: str
+) -> None:
+    controller = Harness()
+    features = [
+        Feature(name=name, min_supported_version=least, max_supported_version=greatest)
+        for name, (least, greatest) in ranges.items()
+    ]
+    state, request = controller.state(), registration(features=features)
+    failure = brokers._check_registration(state, request, has_session=False)
+    assert failure is not None
+    assert failure.code is ErrorCode.UNSUPPORTED_VERSION
+    assert says in (failure.message or "")
+
+
+def test_features_that_the_controller_does_not_know_are_kept() -> None:
+    controller = Harness()
+    features = [
+        *registration().features,
+        Feature(name="shoe.version", min_supported_version=1, max_supported_version=2),
+    ]
+    assert controller.do(registration(features=features)).error_code == 0
+    assert controller.image.brokers[5].features["shoe.version"] == (1, 2)
+
+
+def test_who_was_unregistered_and_crashed_is_eligible_no_longer() -> None:
+    controller = Harness()
+    controller.add_brokers(1)
+    create(controller, 0)
+    controller.heartbeat(0, want_fence=True)
+    controller.do(UnregisterBrokerRequest(broker_id=0))
+    assert partition(controller).elr == (0,)
+    controller.register(0, incarnation_number=4)
+    lost = partition(controller)
+    assert (lost.isr, lost.elr, lost.last_known_elr) == ((), (), (0,))
+
+
+def test_an_incarnation_that_asked_for_its_end_does_not_come_back() -> None:
+    controller = Harness()
+    controller.add_brokers(2)
+    create(controller, 0, 1)
+    controller.heartbeat(0, want_shut_down=True)
+    assert controller.heartbeat(0, want_shut_down=True).should_shut_down
+    assert controller.heartbeat(0).is_fenced
+    controller.register(0, incarnation_number=4)
+    assert not controller.heartbeat(0).is_fenced
+
+
+def test_what_a_broker_cordoned_outlives_a_changed_registration() -> None:
+    controller = Harness()
+    controller.add_brokers(1)
+    controller.heartbeat(0, cordoned_log_dirs=[directory(0)])
+    controller.register(0, rack="moved")
+    assert controller.image.brokers[0].cordoned_log_dirs == (directory(0),)
 
 
 def test_a_live_brokers_id_cannot_be_taken() -> None:

@@ -289,3 +289,46 @@ def test_dynamic_broker_values_hold_for_topics(controller: Harness) -> None:
     alter(controller, TOPIC, "t", ("retention.ms", SET, "3000"))
     configs = controller.image.configs
     assert controller.effective.topic(configs, "t")["retention.ms"] == 3000
+
+
+# -- throttles, as kafka-reassign-partitions sets them
+
+THROTTLES: dict[str, tuple[int, str, Change, ErrorCode]] = {
+    "a broker's leaders": (
+        BROKER, "0", ("leader.replication.throttled.rate", SET, "1000000"), ErrorCode.NONE
+    ),
+    "a broker's followers": (
+        BROKER, "1", ("follower.replication.throttled.rate", SET, "5"), ErrorCode.NONE
+    ),
+    "all brokers": (BROKER, "", ("follower.replication.throttled.rate", SET, "5"), ErrorCode.NONE),
+    "a negative rate": (
+        BROKER, "0", ("leader.replication.throttled.rate", SET, "-1"), ErrorCode.INVALID_REQUEST
+    ),
+    "replicas of leaders": (
+        TOPIC, "t", ("leader.replication.throttled.replicas", SET, "0:0,1:1"), ErrorCode.NONE
+    ),
+    "all replicas": (
+        TOPIC, "t", ("follower.replication.throttled.replicas", SET, "*"), ErrorCode.NONE
+    ),
+    "no replicas": (
+        TOPIC, "t", ("follower.replication.throttled.replicas", SET, "zero:0"),
+        ErrorCode.INVALID_CONFIG,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", THROTTLES)
+def test_throttles_are_kept(controller: Harness, case: str) -> None:
+    kind, name, change, code = THROTTLES[case]
+    assert alter(controller, kind, name, change)[0] is code
+    key, _, value = change
+    assert held(controller, kind, name) == ({key: value} if code is ErrorCode.NONE else {})
+
+
+def test_throttled_replicas_are_added_and_taken_away(controller: Harness) -> None:
+    key = "leader.replication.throttled.replicas"
+    alter(controller, TOPIC, "t", (key, APPEND, "0:0"))
+    alter(controller, TOPIC, "t", (key, APPEND, "0:1"))
+    assert held(controller, TOPIC, "t") == {key: "0:0,0:1"}
+    alter(controller, TOPIC, "t", (key, SUBTRACT, "0:0"))
+    assert held(controller, TOPIC, "t") == {key: "0:1"}

@@ -139,7 +139,7 @@ REFUSED = {
     "down without saying so": (GROUP_VERSION, 0, UPGRADE, "Can't downgrade"),
     "up by a downgrade": (TRANSACTION_VERSION, 2, SAFE, ""),
     "unknown upgrade type": (GROUP_VERSION, 1, 7, "upgrade type"),
-    "kraft.version": (KRAFT_VERSION, 1, UPGRADE, "quorum"),
+    "kraft.version": (KRAFT_VERSION, 1, UPGRADE, "static voters"),
     "records would be lost": (METADATA_VERSION, 29, SAFE, "might delete metadata"),
     "records would be lost unsafely": (METADATA_VERSION, 29, UNSAFE, "not supported"),
     "others depend on it": (METADATA_VERSION, 22, SAFE, ELR_VERSION),
@@ -157,6 +157,38 @@ def test_refused_updates(case: str) -> None:
         assert code is ErrorCode.INVALID_UPDATE_VERSION
     assert words in message
     assert controller.image.features == before
+
+
+@pytest.mark.parametrize(
+    ("level", "kind", "words"),
+    [(1, UPGRADE, ""), (1, SAFE, ""), (0, SAFE, "Can't downgrade"), (2, UPGRADE, "only supports")],
+)
+def test_the_quorum_keeps_its_own_level(level: int, kind: int, words: str) -> None:
+    """A release names it beside the others, and is fine with what it is already."""
+    controller = Harness()
+    controller.kraft_version = 1
+    code, message = update(controller, KRAFT_VERSION, level, kind)
+    assert (code is ErrorCode.NONE) is (words == "")
+    assert words in message
+    assert controller.records == []
+
+
+def test_a_release_names_all_levels_at_once() -> None:
+    controller = Harness(MetadataVersion.IBP_3_9_IV0)
+    controller.kraft_version = 1
+    levels = {METADATA_VERSION: 30, KRAFT_VERSION: 1, GROUP_VERSION: 1, ELR_VERSION: 1}
+    response = controller.do(
+        UpdateFeaturesRequest(
+            feature_updates=[
+                FeatureUpdateKey(feature=name, max_version_level=level, upgrade_type=UPGRADE)
+                for name, level in levels.items()
+            ]
+        )
+    )
+    assert response.error_code == ErrorCode.NONE
+    del levels[KRAFT_VERSION]
+    assert levels.items() <= controller.image.features.items()
+    assert KRAFT_VERSION not in controller.image.features
 
 
 def test_empty_and_repeated_updates_are_refused() -> None:

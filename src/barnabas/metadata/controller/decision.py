@@ -53,6 +53,8 @@ class ControllerState:
     random: RandomSource
     next_offset: int
     """The offset that the first record of the decision will have; it is a new broker's epoch."""
+    kraft_version: int = 0
+    """The quorum's own feature level, which no metadata record sets."""
 
     @property
     def config(self) -> NodeConfig:

@@ -1,7 +1,9 @@
 """UpdateFeatures (API 57, versions 0-2; KIP-584, KIP-778, KIP-1022).
 
 A level is finalized only if every registered broker and controller can run it. `kraft.version`
-belongs to the quorum itself, which upgrades it with its voters (KIP-853); here it is refused.
+belongs to the quorum and to no metadata record: where it is as wanted already, as when a release
+names the levels, all is well. To raise it, the quorum would have to know the directories of all
+its voters, which a quorum with `controller.quorum.voters` does not; so that is refused.
 """
 
 from collections.abc import Mapping
@@ -62,7 +64,7 @@ def update_features(
                 f"{update.feature}. {reason}"
             )
             return _answer(request, Failure(ErrorCode.INVALID_UPDATE_VERSION, message))
-        if update.max_version_level != state.image.features.get(update.feature, 0):
+        if update.max_version_level != _current_level(state, update.feature):
             if update.feature == ELR_VERSION and update.max_version_level >= 1:
                 records += elr_safety_records(state)
             records.append(
@@ -109,13 +111,11 @@ def _refusal(
 ) -> str | None:
     name, level = update.feature, update.max_version_level
     upgrade_type = _upgrade_type(update)
-    current = state.image.features.get(name, 0)
+    current = _current_level(state, name)
     if upgrade_type is UpgradeType.UNKNOWN:
         return "The controller does not support the given upgrade type."
     if level < 0:
         return "A feature version cannot be less than 0."
-    if name == KRAFT_VERSION:
-        return "The quorum changes this feature together with its voters."
     reason = _unsupported(state, name, level)
     if reason is not None:
         return reason
@@ -126,9 +126,27 @@ def _refusal(
         )
     if level > current and upgrade_type is not UpgradeType.UPGRADE:
         return "Can't downgrade to a newer version."
+    if name == KRAFT_VERSION:
+        return _kraft_version_refusal(level, current)
     if name == METADATA_VERSION:
         return _metadata_version_refusal(state, level, upgrade_type)
     return unmet_requirement(name, level, levels)
+
+
+def _current_level(state: ControllerState, name: str) -> int:
+    return state.kraft_version if name == KRAFT_VERSION else state.image.features.get(name, 0)
+
+
+def _kraft_version_refusal(level: int, current: int) -> str | None:
+    if level < current:
+        return "Can't downgrade the version of this feature."
+    if level > current:
+        return (
+            f"The quorum has static voters (controller.quorum.voters) and stays at {current}; "
+            "a cluster that is formatted with --standalone or --initial-controllers runs "
+            f"{level} from the start."
+        )
+    return None
 
 
 def _metadata_version_refusal(
