@@ -19,5 +19,6 @@ async def ask_controller(
         request,
         principal=context.principal,
         client_address=context.client_host,
+        api_version=context.api_version,
         deadline_ms=deadline_ms,
     )

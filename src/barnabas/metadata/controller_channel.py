@@ -90,7 +90,12 @@ class ControllerChannel:
             timer.cancel()
 
     async def ask(
-        self, request: Message, principal: str, client_address: str, timeout_ms: int
+        self,
+        request: Message,
+        api_version: int | None,
+        principal: str,
+        client_address: str,
+        timeout_ms: int,
     ) -> Any:
         """The active controller's response; None if there is none or it could not be asked."""
         endpoint = self._raft.leader_endpoint
@@ -99,13 +104,15 @@ class ControllerChannel:
         host, port = endpoint
         timeout_ms = min(timeout_ms, REQUEST_TIMEOUT_MAX_MS)
         is_own = type(request) in OWN_REQUESTS
-        sent = request if is_own else seal(request, principal, client_address, self._client_id)
+        sent = request
+        if not is_own:
+            sent = seal(request, api_version, principal, client_address, self._client_id)
         try:
             answer = await self._peers.send(host, port, sent, timeout_ms)
             if is_own:
                 return None if answer.error_code in WRONG_CONTROLLER else answer
             if answer.error_code == ErrorCode.NONE:
-                response = unseal_response(request, answer)
+                response = unseal_response(request, api_version, answer)
                 if getattr(response, "error_code", 0) in WRONG_CONTROLLER:
                     return None
                 return response

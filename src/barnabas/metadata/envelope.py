@@ -28,12 +28,17 @@ _VERSION = struct.Struct(">h")
 _API_OF = {api.request: api for api in APIS.values()}
 
 
-def seal(request: Message, principal: str, client_address: str, client_id: str) -> EnvelopeRequest:
-    """Put a request into an envelope, in its highest stable version."""
+def seal(
+    request: Message, version: int | None, principal: str, client_address: str, client_id: str
+) -> EnvelopeRequest:
+    """Put a request into an envelope, in the version that the client chose.
+
+    Another one may lack fields that the client filled. None is the highest stable version.
+    """
     api = _API_OF[type(request)]
     kind, _, name = principal.partition(":")
     return EnvelopeRequest(
-        request_data=encode_request(api.key, api.max_stable_version, 0, client_id, request),
+        request_data=encode_request(api.key, _version(api, version), 0, client_id, request),
         request_principal=_VERSION.pack(PRINCIPAL_VERSION)
         + encode(DefaultPrincipalData(type=kind, name=name), PRINCIPAL_VERSION),
         client_host_address=_packed(client_address),
@@ -70,13 +75,18 @@ def seal_response(api: Api, header: RequestHeader, response: Message) -> Envelop
     return EnvelopeResponse(response_data=head + encode(response, version))
 
 
-def unseal_response(request: Message, envelope: EnvelopeResponse) -> Any:
-    """The answer to `request`. Raises DecodeError."""
+def unseal_response(request: Message, version: int | None, envelope: EnvelopeResponse) -> Any:
+    """The answer to `request`, which was sealed in `version`. Raises DecodeError."""
     api = _API_OF[type(request)]
+    chosen = _version(api, version)
     data = envelope.response_data or b""
-    _, position = decode_response_header(api, api.max_stable_version, data)
-    response, _ = decode_at(api.response, api.max_stable_version, data, position)
+    _, position = decode_response_header(api, chosen, data)
+    response, _ = decode_at(api.response, chosen, data, position)
     return response
+
+
+def _version(api: Api, version: int | None) -> int:
+    return api.max_stable_version if version is None else version
 
 
 def _packed(address: str) -> bytes:

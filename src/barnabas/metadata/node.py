@@ -383,9 +383,12 @@ class MetadataNode:
         *,
         principal: str = ANONYMOUS,
         client_address: str = "",
+        api_version: int | None = None,
         deadline_ms: int | None = None,
     ) -> Any:
         """The active controller's response to a request, once its records are committed.
+
+        `api_version` is the one that `request` came in, where it came from a client.
 
         Without a controller it waits for one, for `deadline_ms` or a minute, and then answers
         REQUEST_TIMED_OUT; so it does when the commit takes longer, and the change may still
@@ -404,7 +407,9 @@ class MetadataNode:
                 except TimeoutError:
                     return refuse(request, ErrorCode.REQUEST_TIMED_OUT)
             else:
-                response = await self._channel.ask(request, principal, client_address, left_ms)
+                response = await self._channel.ask(
+                    request, api_version, principal, client_address, left_ms
+                )
                 if response is not None:
                     return response
             left_ms = end_ms - self._clock.monotonic_ms()

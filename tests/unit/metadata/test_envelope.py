@@ -10,6 +10,11 @@ from barnabas.protocol.messages.create_topics import (
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
+from barnabas.protocol.messages.delete_topics import (
+    DeletableTopicResult,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+)
 from barnabas.protocol.messages.envelope import EnvelopeRequest
 
 REQUEST = CreateTopicsRequest(topics=[CreatableTopic(name="clicks", num_partitions=3)])
@@ -17,16 +22,18 @@ REQUEST = CreateTopicsRequest(topics=[CreatableTopic(name="clicks", num_partitio
 
 @pytest.mark.parametrize("address", ["10.0.0.7", "::1", "fe80::1%eth0", "a-pipe"])
 def test_what_is_sealed_is_found_again(address: str) -> None:
-    envelope = seal(REQUEST, "User:alice:of:x", address, "node-1")
+    envelope = seal(REQUEST, None, "User:alice:of:x", address, "node-1")
     api, header, request, principal = unseal(envelope)
     assert (api.key.name, header.client_id) == ("CREATE_TOPICS", "node-1")
     assert (request, principal) == (REQUEST, "User:alice:of:x")
     response = CreateTopicsResponse(topics=[CreatableTopicResult(name="clicks", num_partitions=3)])
-    assert unseal_response(REQUEST, seal_response(api, header, response)) == response
+    assert unseal_response(REQUEST, None, seal_response(api, header, response)) == response
 
 
 def test_an_address_travels_as_bytes() -> None:
-    assert seal(REQUEST, "User:x", "10.0.0.7", "c").client_host_address == bytes([10, 0, 0, 7])
+    assert seal(REQUEST, None, "User:x", "10.0.0.7", "c").client_host_address == bytes(
+        [10, 0, 0, 7]
+    )
 
 
 @pytest.mark.parametrize(
@@ -35,9 +42,9 @@ def test_an_address_travels_as_bytes() -> None:
         (b"", b"\0\0\2a\2b\0\0"),
         (b"\0\x13\0\7", b"\0\0\2a\2b\0\0"),
         (b"\0\x13\0\x7f\0\0\0\0\0\0\0", b"\0\0\2a\2b\0\0"),
-        (seal(REQUEST, "User:x", "", "c").request_data, None),
-        (seal(REQUEST, "User:x", "", "c").request_data, b"\0\7\2a\2b\0\0"),
-        (seal(REQUEST, "User:x", "", "c").request_data, b"\0\0\2a"),
+        (seal(REQUEST, None, "User:x", "", "c").request_data, None),
+        (seal(REQUEST, None, "User:x", "", "c").request_data, b"\0\7\2a\2b\0\0"),
+        (seal(REQUEST, None, "User:x", "", "c").request_data, b"\0\0\2a"),
     ],
 )
 def test_what_is_no_envelope_is_refused(data: bytes, principal: bytes | None) -> None:
@@ -47,3 +54,12 @@ def test_what_is_no_envelope_is_refused(data: bytes, principal: bytes | None) ->
                 request_data=data, request_principal=principal, client_host_address=b"\0" * 4
             )
         )
+
+
+def test_a_request_keeps_the_version_that_the_client_chose() -> None:
+    """Topics are named in another field since version 6: in that one these would be lost."""
+    asked = DeleteTopicsRequest(topic_names=["orders"])
+    api, header, request, _ = unseal(seal(asked, 4, "User:x", "10.0.0.7", "c"))
+    assert (header.request_api_version, request) == (4, asked)
+    answer = DeleteTopicsResponse(responses=[DeletableTopicResult(name="orders")])
+    assert unseal_response(asked, 4, seal_response(api, header, answer)) == answer
