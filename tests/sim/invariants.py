@@ -71,11 +71,11 @@ class Watch:
                 continue
             metadata = getattr(node, "metadata", None)
             raft = getattr(metadata, "_raft", None)
-            if raft is not None:
+            if raft is not None and hasattr(raft, "_state"):
                 self._look_at_quorum(machine, raft)
             if machine.is_serving:
                 self._look_at_image(machine, node)
-                for partition in node.replicas:
+                for partition in getattr(node, "replicas", ()):
                     self._look_at_partition(machine, partition)
 
     # The quorum
@@ -104,7 +104,7 @@ class Watch:
                 "high-watermark-past-end", f"raft {machine}", f"{machine.process}: metadata"
             )
         if machine.is_serving:
-            self._compare(machine, METADATA, raft._log, raft.high_watermark)
+            self._compare(machine, METADATA, raft._log.log, raft.high_watermark)
 
     # Partitions
 

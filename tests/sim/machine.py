@@ -73,7 +73,7 @@ class Machine:
         """Whether the node believes that it leads the metadata quorum."""
         metadata = getattr(self.node, "metadata", None)
         raft = getattr(metadata, "_raft", None)
-        return raft is not None and raft.is_leader
+        return raft is not None and hasattr(raft, "_state") and raft.is_leader
 
     @property
     def leads_partitions(self) -> bool:
@@ -100,18 +100,21 @@ class Machine:
         random = Random(f"{self._seed}/{self.name}/{self._incarnation}")
         node = Node(self.config, self.disk, self.clock, network, random)
         self.node = node
-        try:
-            await node.start()
-        except Exception as error:  # noqa: BLE001  # a supervisor would see it end, and so do we
-            if not self.excuses:
-                self.history.saw("failed-start", f"{process} at {self._now()}: {error!r}")
-            self._ended(process)
-            return
-        self.is_serving = True
-        await node.failed.wait()
-        if not self.excuses:
-            self.history.saw("failed-node", f"{process} at {self._now()}: its metadata log failed")
+        starting = asyncio.ensure_future(node.start())
+        failing = asyncio.ensure_future(node.failed.wait())
+        await asyncio.wait((starting, failing), return_when=asyncio.FIRST_COMPLETED)
+        if starting.done() and starting.exception() is not None:
+            # A supervisor would see it end, and so do we.
+            self._complain("failed-start", f"{process}: {starting.exception()!r}")
+        else:
+            self.is_serving = starting.done()
+            await failing
+            self._complain("failed-node", f"{process}: its metadata log failed")
         self._ended(process)
+
+    def _complain(self, name: str, text: str) -> None:
+        if not self.excuses:
+            self.history.saw(name, f"{self._now()}: {text}")
 
     def _now(self) -> str:
         return f"{self.loop.time():.3f} s"

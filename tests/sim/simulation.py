@@ -12,6 +12,7 @@ from random import Random
 from typing import Any
 
 from barnabas.base.ids import TopicPartition, Uuid, uuid_to_text
+from barnabas.log.errors import LogDirFailure
 from barnabas.metadata.storage_format import FormatOptions, format_directories, random_cluster_id
 from sim.checkers import check
 from sim.clients import Client, ClientError
@@ -290,7 +291,14 @@ class _Telemetry(logging.Handler):
         where = f"{self._simulation.loop.time():.3f} s {PROCESS.get()}"
         if self._verbose:
             print(f"{where} {record.levelname} {record.name}: {record.getMessage()}")
-        if record.exc_info and record.exc_info[1] is not None:
-            self._simulation.history.saw(
-                "own-fault", f"{where}: {record.getMessage()}: {record.exc_info[1]!r}"
-            )
+        error = record.exc_info[1] if record.exc_info else None
+        if error is None or (isinstance(error, OSError | LogDirFailure) and self._has_excuse()):
+            return
+        self._simulation.history.saw("own-fault", f"{where}: {record.getMessage()}: {error!r}")
+
+    def _has_excuse(self) -> bool:
+        """Whether the disk of the machine whose node speaks is made to fail."""
+        process = PROCESS.get()
+        return any(
+            machine.process is process and machine.excuses for machine in self._simulation.machines
+        )

@@ -44,14 +44,16 @@ async def _serve(config: NodeConfig, on_ready: Callable[[Node], None] | None) ->
     node = Node(config)
     starting = asyncio.create_task(_start(node))
     stop = asyncio.create_task(stopping.wait())
+    fail = asyncio.create_task(node.failed.wait())
     # A node of a cluster waits for its quorum, for as long as it takes.
-    await asyncio.wait((starting, stop), return_when=asyncio.FIRST_COMPLETED)
+    await asyncio.wait((starting, stop, fail), return_when=asyncio.FIRST_COMPLETED)
     stop.cancel()
+    fail.cancel()
     if not starting.done():
         telemetry.info("node %d is stopped before it has started", config.node_id)
         starting.cancel()
         await asyncio.wait((starting,))
-        return 0
+        return EXIT_FAILED if node.failed.is_set() else 0
     await starting
     # What was imported and loaded lives on: without this each full collection would walk it all,
     # and stand in the way of a request for tens of milliseconds.

@@ -110,7 +110,15 @@ class Peer:
         if self._connecting is None:
             self._connecting = asyncio.ensure_future(self._open())
             self._connecting.add_done_callback(self._connected)
-        return await asyncio.shield(self._connecting)
+        connecting = self._connecting
+        try:
+            return await asyncio.shield(connecting)
+        except asyncio.CancelledError:
+            caller = asyncio.current_task()
+            if connecting.cancelled() and (caller is None or not caller.cancelling()):
+                # It is the client that was closed; nobody cancelled who asks.
+                raise ConnectionAbortedError(f"the client of {self} was closed") from None
+            raise
 
     async def _open(self) -> "_PeerConnection":
         connection = _PeerConnection(self, self._clock, self._client_id)

@@ -101,6 +101,20 @@ async def test_what_goes_wrong_reaches_who_asked(answer: Answer, error: type[Exc
     await server.wait_closed()
 
 
+async def test_who_waits_for_a_connection_is_told_that_the_client_was_closed() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        peer = peer_of(f"127.0.0.1:{server.getsockname()[1]}")
+        asked = asyncio.ensure_future(peer.send(DescribeClusterRequest()))
+        left = asyncio.ensure_future(peer.send(DescribeClusterRequest()))
+        await asyncio.sleep(0)
+        left.cancel()
+        peer.close()
+        with pytest.raises(ConnectionAbortedError):
+            await asked
+        with pytest.raises(asyncio.CancelledError):
+            await left
+
+
 async def test_the_loss_of_a_connection_is_told_and_mended() -> None:
     lost = asyncio.Event()
     async with Cluster() as cluster:
