@@ -145,7 +145,12 @@ class NodeSet:
 
     async def stop(self) -> None:
         """Stop every node that runs and let go of the ports."""
+        running = list(self._running.values())
         try:
+            # All brokers leave while the quorum is complete: the last would find no majority.
+            await asyncio.gather(
+                *(node.metadata.controlled_shutdown() for node in running), return_exceptions=True
+            )
             outcomes = await asyncio.gather(
                 *(self.stop_node(node_id) for node_id in list(self._running)),
                 return_exceptions=True,

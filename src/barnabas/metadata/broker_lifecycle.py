@@ -97,6 +97,7 @@ class BrokerLifecycle:
         self._interval_ms = config.int("broker.heartbeat.interval.ms")
         self._offline: dict[Uuid, None] = {}
         self._wants_to_serve = False
+        self._has_left = False
         self._timer: Timer | None = None
         self._beating: asyncio.Task[Any] | None = None
         self.epoch = -1
@@ -190,10 +191,10 @@ class BrokerLifecycle:
         """Give leaderships away and be fenced; returns when the controller agrees.
 
         Gives up when no controller is heard for a while: when a whole cluster ends, the last
-        nodes have nobody to ask. Harmless when the broker was never registered.
+        nodes have nobody to ask. Harmless when the broker was never registered, or has left.
         """
         self._stop_beating()
-        if self.epoch < 0:
+        if self.epoch < 0 or self._has_left:
             return
         heard_ms = started_ms = self._clock.monotonic_ms()
         while True:
@@ -204,6 +205,7 @@ class BrokerLifecycle:
             if response.error_code == ErrorCode.NONE:
                 heard_ms = now_ms
                 if response.should_shut_down:
+                    self._has_left = True
                     return
             elif response.error_code != ErrorCode.REQUEST_TIMED_OUT:
                 name = ErrorCode.of(response.error_code).name
