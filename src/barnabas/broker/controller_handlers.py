@@ -43,8 +43,11 @@ class ControllerServices:
 
 
 async def quorum(services: ControllerServices, context: RequestContext, request: Message) -> Any:
-    """The quorum's own requests."""
-    return await services.metadata.raft.handle(request, context.api_version)
+    """The quorum's own requests; the connection is closed once the replica has stopped."""
+    try:
+        return await services.metadata.raft.handle(request, context.api_version)
+    except NotLeaderError as error:
+        raise ConnectionAbortedError("the node ends") from error
 
 
 async def decide(services: ControllerServices, context: RequestContext, request: Message) -> Any:

@@ -148,6 +148,9 @@ async def _complete(
 ) -> None:
     try:
         parts = _frame(await response, context, route)
+    except ConnectionAbortedError:
+        reply.fail()
+        return
     except Exception:  # noqa: BLE001  # our own fault: it is logged, and the node serves on
         telemetry.exception("%s failed; closing %s", route.api.key.name, context.client_host)
         reply.fail()
