@@ -219,7 +219,7 @@ def poll_unattached(state: RaftState, now_ms: int, out: list[Effect]) -> None:
     """A voter without a leader asks for one to be elected."""
     role_state = state.role_state
     assert isinstance(role_state, Unattached)
-    if state.is_stopping or not state.is_voter:
+    if state.is_stopping or not state.may_stand:
         return
     if now_ms >= role_state.deadline_ms:
         become_prospective(state, now_ms, out)
@@ -232,7 +232,7 @@ def poll_prospective(state: RaftState, now_ms: int, out: list[Effect]) -> None:
     role_state = state.role_state
     assert isinstance(role_state, Prospective)
     tally = role_state.tally
-    if not state.is_voter or state.is_stopping or tally.is_lost(state.voters):
+    if not state.may_stand or state.is_stopping or tally.is_lost(state.voters):
         give_up(state, now_ms, out)
     elif tally.is_won(state.voters):
         # A voter counts on what a candidate says it has; one that is alone asks nobody.
@@ -264,7 +264,7 @@ def poll_candidate(state: RaftState, now_ms: int, out: list[Effect]) -> None:
         role_state.backoff_until_ms = now_ms + election_backoff_ms(state)
     if now_ms < role_state.backoff_until_ms:
         wake_at(state, role_state.backoff_until_ms)
-    elif state.is_voter and not state.is_stopping:
+    elif state.may_stand and not state.is_stopping:
         become_prospective(state, now_ms, out)
 
 

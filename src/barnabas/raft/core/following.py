@@ -34,6 +34,7 @@ from barnabas.raft.core.messages import (
 )
 from barnabas.raft.core.state import (
     NEVER,
+    RETRY_BACKOFF_MAX_MS,
     Download,
     Follower,
     RaftState,
@@ -234,7 +235,7 @@ def poll_follower(state: RaftState, now_ms: int, out: list[Effect]) -> None:
         return
     deadline_ms = min(follower.fetch_deadline_ms, follower.stand_at_ms)
     if now_ms >= deadline_ms and not state.is_stopping:
-        if state.is_voter:
+        if state.may_stand:
             become_prospective(state, now_ms, out)
         else:
             _lose_leader(state, now_ms, out)
@@ -306,16 +307,23 @@ def _voter_change(state: RaftState, follower: Follower, now_ms: int) -> Request 
 
 def poll_seeker(state: RaftState, now_ms: int, out: list[Effect]) -> None:
     """Without a leader, ask a bootstrap server or a voter, one after another, who leads."""
-    if state.is_stopping:
+    seeker = state.role_state
+    assert isinstance(seeker, Unattached)
+    if state.is_stopping or any(isinstance(peer.request, Fetch) for peer in state.peers.values()):
         return
-    candidates = [NO_NODE - 1 - index for index in range(len(state.bootstrap))]
+    if now_ms < seeker.seek_at_ms:
+        wake_at(state, seeker.seek_at_ms)
+        return
+    local = [(end.host, end.port) for end in state.local.endpoints]
+    candidates = [
+        NO_NODE - 1 - index for index, address in enumerate(state.bootstrap) if address not in local
+    ]
     candidates += [voter for voter in state.voters.by_id if voter != state.key.id]
-    if not candidates or any(
-        peer.number is not None and isinstance(peer.request, Fetch) for peer in state.peers.values()
-    ):
-        return
     for step in range(len(candidates)):
         index = (state.next_bootstrap + step) % len(candidates)
         if send_when_ready(state, candidates[index], lambda: _fetch(state), now_ms, out):
             state.next_bootstrap = index + 1
+            seeker.seek_count += 1
+            pause_ms = state.settings.retry_backoff_ms * (seeker.seek_count // len(candidates) + 1)
+            seeker.seek_at_ms = now_ms + min(pause_ms, RETRY_BACKOFF_MAX_MS)
             return

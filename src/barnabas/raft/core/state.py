@@ -111,6 +111,9 @@ class Unattached:
     """It knows no leader; it may have given its vote."""
 
     deadline_ms: int
+    seek_at_ms: int = 0
+    """When to ask the next one who leads."""
+    seek_count: int = 0
 
 
 @dataclass(slots=True)
@@ -324,6 +327,15 @@ class RaftState:
     def is_voter(self) -> bool:
         """Whether this replica votes."""
         return self.is_controller and self.voters.is_voter(self.key)
+
+    @property
+    def may_stand(self) -> bool:
+        """Whether it stands for election: a voter, or one whose removal may not be committed.
+
+        The latter may be the only one that has all of the log, so that nobody else is elected
+        (Ongaro's dissertation, section 4.2.2). Its own vote does not count.
+        """
+        return self.is_controller and self.history.is_needed(self.key, self.high_watermark)
 
     @property
     def leader_id(self) -> int:

@@ -124,7 +124,7 @@ def become_follower(
 
 def become_prospective(state: RaftState, now_ms: int, out: list[Effect]) -> None:
     """Ask whether an election would be won."""
-    assert state.is_voter, "only a voter stands for election"
+    assert state.may_stand, "only a voter stands for election"
     role_state = state.role_state
     returns_to = role_state if isinstance(role_state, Follower) else None
     leave_role(state, out)
@@ -181,9 +181,13 @@ def become_leader(state: RaftState, now_ms: int, out: list[Effect]) -> None:
     state.failed_elections = 0
     set_election(state, ElectionState(state.epoch, state.key.id), out)
     history = state.history
-    known = history.latest.by_id[state.key.id]
-    must_write = history.kraft_version >= 1 and (
-        history.latest_offset == NEVER_LOGGED or known != state.local
+    must_write = (
+        history.kraft_version >= 1
+        and state.is_voter
+        and (
+            history.latest_offset == NEVER_LOGGED
+            or history.latest.by_id[state.key.id] != state.local
+        )
     )
     out.append(
         AppendEpochStart(

@@ -7,7 +7,7 @@ off it (KIP-853). Source: Kafka's KRaftControlRecordStateMachine and VoterSetHis
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from barnabas.raft.voters import VoterSet
+from barnabas.raft.voters import ReplicaKey, VoterSet
 
 NEVER_LOGGED = -1
 """The offset of voters that stand in no log yet: configured, or written by `storage format`."""
@@ -39,6 +39,14 @@ class VoterHistory:
     def latest_offset(self) -> int:
         """Where the voters that hold now were logged, or NEVER_LOGGED."""
         return self.voters[-1][0] if self.voters else NEVER_LOGGED
+
+    def is_needed(self, replica: ReplicaKey, high_watermark: int) -> bool:
+        """Whether `replica` votes, or did until a change that may not be committed."""
+        if self.latest.is_voter(replica):
+            return True
+        if self.kraft_version < 1 or not self.voters or self.latest_offset < high_watermark:
+            return False
+        return len(self.voters) > 1 and self.voters[-2][1].is_voter(replica)
 
     def before(self, end_offset: int) -> tuple[int, VoterSet | None]:
         """(kraft.version, voters) as the records before `end_offset` have them."""
