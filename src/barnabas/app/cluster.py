@@ -41,6 +41,8 @@ class ClusterNode:
     directory: str
     rack: str | None
     is_running: bool
+    properties: Mapping[str, str]
+    """Its server.properties."""
 
 
 class Cluster:
@@ -97,6 +99,7 @@ class Cluster:
                 node.directory,
                 node.rack,
                 nodes.is_running(node_id),
+                node.properties,
             )
             for node_id, node in nodes.known.items()
         }

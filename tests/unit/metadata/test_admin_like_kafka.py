@@ -56,7 +56,7 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]
     """Bootstrap servers of a node of ours and of Kafka, configured alike."""
     directory = tmp_path_factory.mktemp("kafka")
     with Cluster(config={"auto.create.topics.enable": "false"}) as cluster:
-        ours = cluster._running_node().config.originals
+        ours = cluster.nodes[1].properties
         properties = {**ours, **node_properties(directory / "data")}
         controller = properties.pop("controller.quorum.bootstrap.servers")
         properties["controller.quorum.voters"] = f"1@{controller}"
