@@ -6,6 +6,7 @@ Each works on however many nodes there are; with one there is little to move, bu
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -95,6 +96,39 @@ def test_replicas_move_and_the_move_can_be_verified(
     assert f"Replicas: {','.join(map(str, node_ids[::-1]))}\t" in described
     assert "throttled" not in described
     assert kafka.consume(name, 3)
+
+
+def test_records_travel_with_their_replica(
+    kafka: Kafka, tool: Tool, settle: Settle, node_ids: list[int], tmp_path: Path
+) -> None:
+    """From the first node to the last, and the first forgets them; alone, a node keeps them."""
+    name = kafka.topic("travels")
+    verify = ("kafka-reassign-partitions", "--verify", "--reassignment-json-file")
+    for stop in (node_ids[0], node_ids[-1]):
+        target = plan(tmp_path / f"to-{stop}.json", name, [stop])
+        kafka.produce(name, [b"a", b"b", b"c"])
+        begin = ("kafka-reassign-partitions", "--execute", "--reassignment-json-file")
+        tool(*begin, target)
+        until(lambda target=target: "is completed" in tool(*verify, target).out)
+        settle()
+        described = tool("kafka-topics", "--describe", "--topic", name).out
+        assert f"Leader: {stop}\tReplicas: {stop}\tIsr: {stop}\t" in described
+    assert len(kafka.consume(name, 6)) == 6
+    dirs = tool("kafka-log-dirs", "--describe", "--topic-list", name).out
+    brokers = json.loads(dirs[dirs.index("{") :].splitlines()[0])["brokers"]
+    holders = [
+        broker["broker"]
+        for broker in brokers
+        if any(log_dir["partitions"] for log_dir in broker["logDirs"])
+    ]
+    assert holders == [node_ids[-1]]
+
+
+def until(condition: Callable[[], bool], timeout_s: float = 30.0) -> None:
+    """Ask again until it holds; each question takes a tool its time."""
+    deadline = time.monotonic() + timeout_s
+    while not condition():
+        assert time.monotonic() < deadline
 
 
 REFUSED = {
