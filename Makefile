@@ -10,12 +10,13 @@ MINUTES ?= 10
 # Further arguments of pytest, the benchmark or the demo: make test ARGS="-k config -x".
 ARGS ?=
 
-.PHONY: help setup demo test check format bench soak clean
+.PHONY: help setup demo test test-cluster check format bench soak clean
 
 help:
 	@echo "make setup   install everything into $(VENV)"
 	@echo "make demo    broker, generators, Spark pipeline and dashboard (SECONDS=60 NODES=3)"
 	@echo "make test    linters, types and all tests"
+	@echo "make test-cluster  every module of clients against three nodes"
 	@echo "make check   linters and types alone"
 	@echo "make format  format the code"
 	@echo "make bench   measure beside Apache Kafka"
@@ -55,6 +56,9 @@ check: setup
 
 test: check | $(KAFKA_LIBS)
 	$(BIN)/pytest $(ARGS)
+
+test-cluster: setup | $(KAFKA_LIBS)
+	BARNABAS_TEST_NODES=3 $(BIN)/pytest tests/clients $(ARGS)
 
 format: setup
 	$(BIN)/ruff check --fix --quiet
