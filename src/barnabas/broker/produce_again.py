@@ -31,9 +31,20 @@ _correlation = Struct(">i").unpack_from
 class Shape:
     """What all requests with the same beginning have in common."""
 
-    __slots__ = ("acks", "index", "partition", "response", "timeout_ms", "topic", "topic_prefix")
+    __slots__ = (
+        "acks",
+        "index",
+        "partition",
+        "prefix",
+        "response",
+        "timeout_ms",
+        "topic",
+        "topic_prefix",
+    )
 
-    def __init__(self, request: ParsedProduce, partition: Partition) -> None:
+    def __init__(self, request_prefix: bytes, request: ParsedProduce, partition: Partition) -> None:
+        self.prefix = request_prefix
+        """The request between correlation id and records."""
         (produced,) = request.topics
         self.topic: str | Uuid = produced.topic
         self.index = produced.partitions[0].partition
@@ -74,10 +85,11 @@ class Shape:
 class ProduceShapes:
     """The beginnings of one connection's latest requests."""
 
-    __slots__ = ("_by_prefix", "_head", "_records_at")
+    __slots__ = ("_by_prefix", "_head", "_last", "_records_at")
 
     def __init__(self) -> None:
         self._by_prefix: dict[bytes, Shape] = {}
+        self._last: Shape | None = None
         self._head = b""
         self._records_at = 0
 
@@ -103,24 +115,28 @@ class ProduceShapes:
             or len(self._by_prefix) >= SHAPES_MAX
         ):
             self._by_prefix.clear()
+            self._last = None
             self._head = head
             self._records_at = records_at
         prefix = bytes(frame[CORRELATION_END:records_at])
-        self._by_prefix[prefix] = Shape(request, partition)
+        self._by_prefix[prefix] = self._last = Shape(prefix, request, partition)
 
     def find(self, frame: bytearray) -> tuple[Shape, int, int] | None:
         """The shape of `frame`, and where its records begin and end; None: parse it.
 
         Raises DecodeError for a records length that is malformed.
         """
-        if frame[:4] != self._head:
+        if not frame.startswith(self._head):
             return None
         at = self._records_at
-        shape = self._by_prefix.get(bytes(frame[CORRELATION_END:at]))
-        if shape is None:
-            return None
+        shape = self._last
+        if shape is None or not frame.startswith(shape.prefix, CORRELATION_END):
+            shape = self._by_prefix.get(bytes(frame[CORRELATION_END:at]))
+            if shape is None:
+                return None
+            self._last = shape
         length, start = read_unsigned_varint(frame, at)
         end = start + length - 1
-        if length <= 1 or frame[end:] != NO_TAGS:
+        if length <= 1 or end + 3 != len(frame) or not frame.endswith(NO_TAGS):
             return None
         return shape, start, end

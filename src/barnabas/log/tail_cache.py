@@ -67,9 +67,9 @@ class TailCache:
         self.size_bytes += cost
         budget.used_bytes += cost
         tails = budget.tails
-        if self in tails:
+        try:
             tails.move_to_end(self)
-        else:
+        except KeyError:
             tails[self] = None
         while self.size_bytes > budget.log_bytes_max:
             self._drop_first()

@@ -185,9 +185,11 @@ class Connection:
         out: list[Part] = []
         out_bytes = 0
         try:
-            self._collect(out)
-            while self._frames and self._may_start(self._frames[0]):
-                frame = self._frames.popleft()
+            if self._replies:
+                self._collect(out)
+            frames = self._frames
+            while frames and self._may_start(frames[0]):
+                frame = frames.popleft()
                 answer = self._service(self, frame)
                 if isinstance(answer, Reply):
                     self._await_reply(answer, frame)
@@ -199,7 +201,7 @@ class Connection:
                     self._collect(out)  # handling it may have completed those before
                 else:
                     out += answer
-                    if self._frames:
+                    if frames:
                         out_bytes += sum(map(len, answer))
                         if out_bytes > UNSENT_MAX_BYTES:
                             self._transport.send(out)
@@ -216,7 +218,8 @@ class Connection:
             self._busy = False
         if out:
             self._transport.send(out)
-        self._regulate()
+        if frames or self._paused:
+            self._regulate()
 
     def _close_after(self, out: list[Part]) -> None:
         """Close, but not without the answers to the requests before."""

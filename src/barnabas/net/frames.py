@@ -15,7 +15,7 @@ SCRATCH_SIZE_BYTES = 256 * 1024
 GROWTH_STEP_MAX_BYTES = 4 << 20
 """A frame under way is extended by its own length, but by no more than this at a time."""
 
-_LENGTH = Struct(">i")
+_read_length = Struct(">i").unpack_from
 _scratch = memoryview(bytearray(SCRATCH_SIZE_BYTES))
 """Shared: it holds bytes only between `get_buffer` and the end of `received`."""
 
@@ -63,13 +63,17 @@ class FrameReader:
             _scratch[: len(held)] = held
             size_bytes += len(held)
             self._held = b""
+        elif size_bytes > 4:  # nearly always it is exactly one frame
+            (size,) = _read_length(_scratch)
+            if size + 4 == size_bytes and size <= self.frame_size_max_bytes:
+                return [bytearray(_scratch[4:size_bytes])]
         return self._cut(size_bytes)
 
     def _cut(self, end: int) -> list[bytearray]:
         frames: list[bytearray] = []
         position = 0
         while end - position >= 4:
-            (size,) = _LENGTH.unpack_from(_scratch, position)
+            (size,) = _read_length(_scratch, position)
             if not 0 <= size <= self.frame_size_max_bytes:
                 raise DecodeError(
                     f"a frame of {size} bytes is outside 0..{self.frame_size_max_bytes}"
@@ -86,7 +90,7 @@ class FrameReader:
     def _keep(self, position: int, end: int) -> None:
         """Hold the beginning of a frame: in a buffer of its own if the scratch is too small."""
         if end - position >= 4:
-            (size,) = _LENGTH.unpack_from(_scratch, position)
+            (size,) = _read_length(_scratch, position)
             if size + 4 > SCRATCH_SIZE_BYTES:
                 self._frame = bytearray(_scratch[position + 4 : end])
                 self._filled = len(self._frame)
