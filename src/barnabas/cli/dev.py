@@ -1,13 +1,16 @@
-"""`barnabas dev`: a broker for development, with nothing to set up."""
+"""`barnabas dev`: a broker or a small cluster for development, with nothing to set up."""
 
 import os
 import random
 import shutil
 import sys
 import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 import click
 
+from barnabas.base.config.overrides import from_environment, from_flags
 from barnabas.cli.node_options import log_level_option, override_option
 from barnabas.cli.output import json_option, print_json
 
@@ -15,17 +18,50 @@ EPILOG = """\b
 Examples:
   barnabas dev
   barnabas dev --directory ./data --port 9092
+  barnabas dev --nodes 3
+  barnabas dev --nodes 3 --racks a,b,c --directory ./cluster
   barnabas dev --override num.partitions=3 --override log.retention.hours=1
 """
 
 
+@dataclass(frozen=True, slots=True)
+class DevWishes:
+    """What was asked for."""
+
+    count: int
+    directory: str
+    is_temporary: bool
+    host: str
+    port: int
+    controller_port: int | None
+    racks: tuple[str, ...]
+    overrides: Mapping[str, str]
+    log_level: str
+    as_json: bool
+
+
 @click.command(epilog=EPILOG)
-@click.option("--port", default=9092, show_default=True, help="Port for clients; 0 takes any.")
+@click.option(
+    "--nodes",
+    "-n",
+    "count",
+    type=click.IntRange(1, 20),
+    default=1,
+    show_default=True,
+    help="How many nodes, each a process of its own.",
+)
+@click.option("--racks", help="Racks to deal out to the nodes in turn, such as a,b,c.")
+@click.option(
+    "--port",
+    default=9092,
+    show_default=True,
+    help="Port for clients, of the first node; 0 takes any.",
+)
 @click.option(
     "--controller-port",
     default=None,
     type=int,
-    help="Port of the controller; by default the one after --port.",
+    help="Port of the first controller; by default the one after those for clients.",
 )
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to bind and tell.")
 @click.option(
@@ -38,6 +74,8 @@ Examples:
 @log_level_option
 @json_option
 def command(
+    count: int,
+    racks: str | None,
     port: int,
     controller_port: int | None,
     host: str,
@@ -46,27 +84,57 @@ def command(
     log_level: str,
     as_json: bool,
 ) -> int:
-    """Run a broker that needs no file, no formatting and no cluster.
+    """Run a broker, or a cluster of some, that needs no file and no formatting.
 
-    Prints the address to give to clients, and runs until Ctrl-C.
+    Prints the addresses to give to clients, and runs until Ctrl-C. Of several nodes any one may
+    be killed: the others go on, and its end is reported.
     """
+    level = log_level if log_level != "info" else "warning"
+    wishes = DevWishes(
+        count,
+        os.path.abspath(directory) if directory else tempfile.mkdtemp(prefix="barnabas-"),
+        directory is None,
+        host,
+        port,
+        controller_port,
+        tuple(name.strip() for name in (racks or "").split(",") if name.strip()),
+        {**from_environment(os.environ), **from_flags(overrides)},
+        level,
+        as_json,
+    )
+    try:
+        if count == 1 and not racks and not _has_nodes(wishes.directory):
+            return _run_one(wishes)
+        from barnabas.cli.dev_nodes import run_nodes
+
+        return run_nodes(wishes)
+    finally:
+        if wishes.is_temporary:
+            shutil.rmtree(wishes.directory, ignore_errors=True)
+
+
+def _has_nodes(directory: str) -> bool:
+    """Whether an earlier run left several nodes there."""
+    return os.path.isdir(os.path.join(directory, "node-1"))
+
+
+def _run_one(wishes: DevWishes) -> int:
     from barnabas.app.node import Node
     from barnabas.app.runner import advertised_listeners, run_node
     from barnabas.app.standalone import format_standalone, standalone_properties
     from barnabas.base import telemetry
     from barnabas.base.clock import SystemClock
     from barnabas.base.config.node import NodeConfig
-    from barnabas.base.config.overrides import from_environment, from_flags
     from barnabas.base.local_disk import LocalDisk
 
-    telemetry.configure(log_level if log_level != "info" else "warning")
-    data = directory or tempfile.mkdtemp(prefix="barnabas-")
+    telemetry.configure(wishes.log_level)
+    controller_port = wishes.controller_port
     if controller_port is None:
-        controller_port = port + 1 if port else 0
+        controller_port = wishes.port + 1 if wishes.port else 0
     properties = standalone_properties(
-        data, host=host, port=port, controller_port=controller_port
-    ) | {**from_environment(os.environ), **from_flags(overrides)}
-    config = NodeConfig.from_properties(properties)
+        wishes.directory, host=wishes.host, port=wishes.port, controller_port=controller_port
+    )
+    config = NodeConfig.from_properties({**properties, **wishes.overrides})
     disk = LocalDisk()
     try:
         format_standalone(disk, config, random=random.SystemRandom(), clock=SystemClock())
@@ -76,17 +144,14 @@ def command(
     def ready(node: Node) -> None:
         address = advertised_listeners(node)[0]
         bootstrap = f"{address.host}:{address.port}"
-        if as_json:
-            print_json({"ready": True, "bootstrap_servers": bootstrap, "directory": data})
+        if wishes.as_json:
+            value = {"ready": True, "bootstrap_servers": bootstrap}
+            print_json({**value, "directory": wishes.directory})
         else:
-            _greet(bootstrap, None if directory is None else os.path.abspath(directory))
+            _greet(bootstrap, None if wishes.is_temporary else wishes.directory)
         sys.stdout.flush()
 
-    try:
-        return run_node(config, ready)
-    finally:
-        if directory is None:
-            shutil.rmtree(data, ignore_errors=True)
+    return run_node(config, ready)
 
 
 def _greet(bootstrap: str, directory: str | None) -> None:

@@ -18,7 +18,7 @@ from barnabas.cli.errors import CliError, ExitCode, from_exception
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "demo": ("Run the whole platform on generated data, with a dashboard.", "demo"),
-    "dev": ("Run a broker for development; nothing to set up.", "dev"),
+    "dev": ("Run a broker or a small cluster for development; nothing to set up.", "dev"),
     "start": ("Run a node from a server.properties file.", "start"),
     "storage": ("Format and inspect a node's data directories.", "storage"),
     "topic": ("List, create, describe, alter, delete and move topics.", "topic"),
