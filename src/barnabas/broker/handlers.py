@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from barnabas.broker import (
+    add_raft_voter,
     alter_configs,
     alter_partition_reassignments,
     api_versions,
@@ -35,6 +36,7 @@ from barnabas.broker import (
     offset_fetch,
     offset_for_leader_epoch,
     produce,
+    remove_raft_voter,
     sync_group,
     unregister_broker,
     update_features,
@@ -51,6 +53,7 @@ RAW_HANDLERS: "dict[ApiKey, RawHandler]" = {
 """Handlers that read the frame themselves."""
 
 HANDLERS: "dict[ApiKey, Handler]" = {
+    ApiKey.ADD_RAFT_VOTER: add_raft_voter.handle,
     ApiKey.ALTER_CONFIGS: alter_configs.handle,
     ApiKey.ALTER_PARTITION_REASSIGNMENTS: alter_partition_reassignments.handle,
     ApiKey.API_VERSIONS: api_versions.handle,
@@ -81,6 +84,7 @@ HANDLERS: "dict[ApiKey, Handler]" = {
     ApiKey.OFFSET_DELETE: offset_delete.handle,
     ApiKey.OFFSET_FETCH: offset_fetch.handle,
     ApiKey.OFFSET_FOR_LEADER_EPOCH: offset_for_leader_epoch.handle,
+    ApiKey.REMOVE_RAFT_VOTER: remove_raft_voter.handle,
     ApiKey.SYNC_GROUP: sync_group.handle,
     ApiKey.UNREGISTER_BROKER: unregister_broker.handle,
     ApiKey.UPDATE_FEATURES: update_features.handle,
