@@ -15,7 +15,9 @@ import heapq
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, cast
+
+from machine_disk import Disk, Entry, ModelLog
 
 from barnabas.base.ids import Uuid
 from barnabas.protocol.errors import ErrorCode
@@ -43,7 +45,6 @@ from barnabas.raft.core.events import (
     ReportViolation,
     RequestFailed,
     RequestReceived,
-    ResignRequested,
     Send,
     SnapshotInstalled,
     SnapshotStored,
@@ -57,19 +58,15 @@ from barnabas.raft.core.messages import (
     AddVoter,
     AskVersions,
     FetchReply,
-    FetchSnapshot,
     FetchSnapshotReply,
-    LogPosition,
     RemoveVoter,
     Reply,
     Request,
     VersionsReply,
-    Vote,
     VoteReply,
 )
 from barnabas.raft.core.state import NEVER, RaftState, Role
 from barnabas.raft.core.voter_history import VoterHistory
-from barnabas.raft.quorum_state import ElectionState
 from barnabas.raft.settings import RaftSettings
 from barnabas.raft.snapshot_files import SnapshotId
 from barnabas.raft.voters import ReplicaKey, Voter, VoterEndpoint, VoterSet
@@ -79,16 +76,8 @@ CHUNK_SIZE_BYTES = 4
 FETCH_ENTRIES_MAX = 5
 
 
-class Violation(AssertionError):
+class RuleBrokenError(AssertionError):
     """A rule of Raft was broken."""
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One record: data, or voters, or a kraft.version, or the start of an epoch."""
-
-    epoch: int
-    payload: Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,93 +93,6 @@ def member(node_id: int) -> Voter:
         ReplicaKey(node_id, Uuid(bytes([node_id] * 16))),
         (VoterEndpoint("CONTROLLER", f"node{node_id}", 1),),
     )
-
-
-class Disk:
-    """What outlives a crash: entries after a start, snapshots, and the election."""
-
-    def __init__(self) -> None:
-        self.start_offset = 0
-        self.entries: list[Entry] = []
-        self.durable_start_offset = 0
-        self.durable: list[Entry] = []
-        self.election = ElectionState()
-        self.snapshot_id: SnapshotId | None = None
-
-
-class ModelLog:
-    """A LogView over a Disk."""
-
-    def __init__(self, disk: Disk) -> None:
-        self.disk = disk
-        self._flushed_offset = disk.durable_start_offset + len(disk.durable)
-        self.truncations = 0
-
-    @property
-    def start_offset(self) -> int:
-        return self.disk.start_offset
-
-    @property
-    def end_offset(self) -> int:
-        return self.disk.start_offset + len(self.disk.entries)
-
-    @property
-    def flushed_offset(self) -> int:
-        return self._flushed_offset
-
-    @property
-    def last_epoch(self) -> int:
-        return self.disk.entries[-1].epoch if self.disk.entries else self.start_epoch
-
-    @property
-    def start_epoch(self) -> int:
-        snapshot_id = self.disk.snapshot_id
-        return 0 if snapshot_id is None or self.start_offset == 0 else snapshot_id.epoch
-
-    @property
-    def snapshot_id(self) -> SnapshotId | None:
-        return self.disk.snapshot_id
-
-    def end_of_epoch(self, epoch: int) -> LogPosition:
-        for index in range(len(self.disk.entries) - 1, -1, -1):
-            if self.disk.entries[index].epoch <= epoch:
-                return LogPosition(
-                    self.disk.entries[index].epoch, self.start_offset + index + 1
-                )
-        return LogPosition(self.start_epoch, self.start_offset)
-
-    def epoch_before(self, offset: int) -> int:
-        if offset == self.start_offset:
-            return self.start_epoch
-        return self.disk.entries[offset - 1 - self.start_offset].epoch
-
-    def truncate_to(self, offset: int) -> None:
-        self.truncations += 1
-        del self.disk.entries[offset - self.start_offset :]
-        self._flushed_offset = min(self._flushed_offset, offset)
-
-    def flushed(self, end_offset: int, truncations: int) -> None:
-        """What was there when the flush began is on the medium, unless it was cut since."""
-        if truncations != self.truncations:
-            return
-        disk = self.disk
-        disk.durable_start_offset = disk.start_offset
-        disk.durable = disk.entries[: end_offset - disk.start_offset]
-        self._flushed_offset = max(self._flushed_offset, end_offset)
-
-    def lose_unsynced(self, chance: random.Random) -> None:
-        """A power cut: what was appended is there up to some point; what was cut, as it may be."""
-        disk = self.disk
-        is_longer = (
-            disk.start_offset == disk.durable_start_offset
-            and disk.entries[: len(disk.durable)] == disk.durable
-        )
-        if is_longer:
-            del disk.entries[chance.randint(len(disk.durable), len(disk.entries)) :]
-        elif disk.start_offset == disk.durable_start_offset and chance.random() < 0.5:
-            disk.entries = list(disk.durable)
-        disk.durable_start_offset = disk.start_offset
-        disk.durable = list(disk.entries)
 
 
 @dataclass
@@ -218,10 +120,12 @@ class World:
         *,
         drop: float = 0.0,
         kraft_version: int = 1,
+        fetch_entries_max: int = FETCH_ENTRIES_MAX,
     ) -> None:
         self.random = random.Random(seed)
         self.now_ms = 0
         self.drop = drop
+        self.fetch_entries_max = fetch_entries_max
         self.cut: set[tuple[int, int]] = set()
         self.settings = RaftSettings()
         initial = VoterSet({i: member(i) for i in range(1, voters + 1)})
@@ -339,9 +243,6 @@ class World:
     # -- effects
 
     def _do(self, node: Node, effect: Effect) -> Event | None:
-        log, state = node.log, node.state
-        assert log is not None
-        assert state is not None
         match effect:
             case PersistElection(election):
                 if self.persists:
@@ -359,13 +260,23 @@ class World:
                 return self._append(node, epoch, [voters])
             case AppendRecords(_, records):
                 return self._append_fetched(node, records)
+            case AdvanceHighWatermark(offset):
+                self._committed(node, offset)
+            case ReportViolation(text):
+                raise RuleBrokenError(f"node {node.local.key.id}: {text}")
+            case _:
+                return self._do_to_disk(node, effect)
+        return None
+
+    def _do_to_disk(self, node: Node, effect: Effect) -> Event | None:
+        log = node.log
+        assert log is not None
+        match effect:
             case TruncateLog(offset):
                 log.truncate_to(offset)
                 return LogTruncated()
             case FlushLog():
                 self._flush(node, log)
-            case AdvanceHighWatermark(offset):
-                self._committed(node, offset)
             case BeginSnapshot(snapshot_id):
                 node.downloading = snapshot_id
             case StoreSnapshot(snapshot_id):
@@ -374,8 +285,6 @@ class World:
                 return self._install(node, snapshot_id)
             case AbandonSnapshot():
                 node.downloading = None
-            case ReportViolation(text):
-                raise Violation(f"node {node.local.key.id}: {text}")
             case AppendSnapshot() | AnnounceLeader():
                 pass
         return None
@@ -421,7 +330,7 @@ class World:
             known = (entry.payload, log.last_epoch)
             first = self.records.setdefault((offset, entry.epoch), known)
             if first != known:
-                raise Violation(
+                raise RuleBrokenError(
                     f"offset {offset} of epoch {entry.epoch} is {known} on node "
                     f"{node.local.key.id} and was {first}"
                 )
@@ -501,8 +410,10 @@ class World:
 
     def _delay_ms(self) -> int:
         # Now and then so late that everything has changed meanwhile.
-        return self.random.randint(1, 5) if self.random.random() < 0.95 else (
-            self.random.randint(5, 1500)
+        return (
+            self.random.randint(1, 5)
+            if self.random.random() < 0.95
+            else (self.random.randint(5, 1500))
         )
 
     def _answer(self, node: Node, token: int, reply: Reply) -> None:
@@ -520,9 +431,9 @@ class World:
             )
             if has_records:
                 first = reply.offset - disk.start_offset
-                count = self.random.randint(1, FETCH_ENTRIES_MAX)
+                count = self.random.randint(1, self.fetch_entries_max)
                 entries = tuple(disk.entries[first : first + count])
-                reply = replace(reply, records=Chunk(reply.offset, entries))
+                reply = replace(reply, records=cast(Any, Chunk(reply.offset, entries)))
         elif isinstance(reply, FetchSnapshotReply) and reply.error == ErrorCode.NONE:
             if reply.snapshot_id == disk.snapshot_id:
                 size = min(CHUNK_SIZE_BYTES, SNAPSHOT_SIZE_BYTES - reply.position)
@@ -579,11 +490,11 @@ class World:
         node_id = node.local.key.id
         other = self.leaders.setdefault(state.epoch, node_id)
         if other != node_id:
-            raise Violation(f"epoch {state.epoch} has leaders {other} and {node_id}")
+            raise RuleBrokenError(f"epoch {state.epoch} has leaders {other} and {node_id}")
         log = node.log
         assert log is not None
         if log.end_offset < len(self.committed):
-            raise Violation(
+            raise RuleBrokenError(
                 f"node {node_id} leads epoch {state.epoch} with {log.end_offset} records, "
                 f"and {len(self.committed)} are committed"
             )
@@ -596,16 +507,18 @@ class World:
             key = (node.local.key.id, node.state.epoch)
             first = self.votes.setdefault(key, voted.id)
             if first != voted.id:
-                raise Violation(f"node {key[0]} votes for {first} and {voted.id} in epoch {key[1]}")
+                raise RuleBrokenError(
+                    f"node {key[0]} votes for {first} and {voted.id} in epoch {key[1]}"
+                )
 
     def _committed(self, node: Node, offset: int) -> None:
         log = node.log
         assert log is not None
         if offset < node.high_watermark:
-            raise Violation(f"the high watermark of node {node.local.key.id} went back")
+            raise RuleBrokenError(f"the high watermark of node {node.local.key.id} went back")
         node.high_watermark = offset
         if offset > log.end_offset:
-            raise Violation(f"node {node.local.key.id} commits what it does not have")
+            raise RuleBrokenError(f"node {node.local.key.id} commits what it does not have")
         known = len(self.committed)
         self._compare(node, min(known, offset), "commits other than")
         self.committed += node.disk.entries[max(0, known - log.start_offset) :][
@@ -619,7 +532,7 @@ class World:
         start = log.start_offset
         mine = node.disk.entries[: max(0, end_offset - start)]
         if mine != self.committed[start:end_offset]:
-            raise Violation(f"node {node.local.key.id} {what} what is committed")
+            raise RuleBrokenError(f"node {node.local.key.id} {what} what is committed")
 
 
 def _controls(offset: int, entries: list[Entry]) -> LogAppended:
@@ -634,94 +547,3 @@ def _controls(offset: int, entries: list[Entry]) -> LogAppended:
         if isinstance(entry.payload, int)
     ]
     return LogAppended(tuple(voters), tuple(versions))
-
-
-class Chaos:
-    """Draws what happens to a world from its seed; `run` ends with everything healed."""
-
-    def __init__(self, world: World, *, membership: bool = False, snapshots: bool = False) -> None:
-        self.world = world
-        self.membership = membership
-        self.snapshots = snapshots
-        self.faults = 0
-
-    def run(self, duration_ms: int) -> None:
-        world = self.world
-        for node_id in world.nodes:
-            world.start(node_id)
-        end_ms = world.now_ms + duration_ms
-        while world.now_ms < end_ms:
-            world.run(world.random.randint(1, 200))
-            self._act()
-        self.heal()
-
-    def _act(self) -> None:
-        world, chance = self.world, self.world.random
-        leader = world.leader()
-        draw = chance.random()
-        up = [i for i, node in world.nodes.items() if node.state is not None]
-        down = [i for i in world.nodes if i not in up]
-        if leader is not None and draw < 0.5:
-            for _ in range(chance.randint(1, 4)):
-                if leader.state is not None and leader.state.role is Role.LEADER:
-                    world.append(leader)
-            return
-        self.faults += 1
-        if draw < 0.58 and up:
-            victim = chance.choice(up)
-            if leader is not None and chance.random() < 0.5:
-                victim = leader.local.key.id
-            world.crash(victim, power=chance.random() < 0.8)
-        elif draw < 0.74 and down:
-            world.start(chance.choice(down))
-        elif draw < 0.80:
-            a, b = chance.sample(sorted(world.nodes), 2)
-            world.cut.add((a, b))
-            if chance.random() < 0.5:
-                world.cut.add((b, a))
-        elif draw < 0.87:
-            world.cut.clear()
-        elif draw < 0.89 and leader is not None:
-            world.step(leader, ResignRequested())
-        elif draw < 0.90:
-            for node_id in up:
-                world.crash(node_id)
-        elif draw < 0.95 and self.membership and leader is not None:
-            self._change_voters(leader)
-        elif self.snapshots and up:
-            world.snapshot(world.nodes[chance.choice(up)])
-
-    def _change_voters(self, leader: Node) -> None:
-        world, chance = self.world, self.world.random
-        assert leader.state is not None
-        voters = leader.state.voters.by_id
-        node = world.nodes[chance.choice(sorted(world.nodes))]
-        if node.local.key.id in voters:
-            world.ask(leader, RemoveVoter(node.local.key))
-        else:
-            world.ask(leader, AddVoter(node.local))
-
-    def heal(self) -> None:
-        """Let everything work, and see that it does: all agree, and can still commit."""
-        world = self.world
-        world.cut.clear()
-        world.drop = 0.0
-        for node_id, node in world.nodes.items():
-            if node.state is None:
-                world.start(node_id)
-        world.run(20_000)
-        leader = world.leader()
-        if leader is None:
-            raise Violation("no leader is elected though everything works")
-        before = len(world.committed)
-        world.append(leader)
-        world.run(3_000)
-        if len(world.committed) <= before:
-            raise Violation("nothing is committed though everything works")
-        for node in world.nodes.values():
-            assert node.state is not None
-            if node.high_watermark != len(world.committed):
-                raise Violation(f"node {node.local.key.id} does not catch up")
-
-
-__all__ = ["Chaos", "FetchSnapshot", "Violation", "Vote", "World"]
