@@ -8,6 +8,8 @@ write leaves the log as it was, and takes the log directory offline. Source: Kaf
 from collections.abc import Sequence
 from zlib import crc32
 
+from crc32c import crc32c
+
 from barnabas.base.disk import Buffer
 from barnabas.log.config import LogConfig
 from barnabas.log.errors import LogDirFailure
@@ -23,11 +25,12 @@ from barnabas.log.validator import (
 )
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.records.batch import (
+    ATTRIBUTES_POSITION,
+    LOG_OVERHEAD_BYTES,
     NO_TIMESTAMP,
     BatchHeader,
     CorruptBatchError,
     TimestampType,
-    check_crc,
     iterate_headers,
     patch,
     read_header,
@@ -194,35 +197,39 @@ class AppendableLog(PlainAppendLog):
         self.check_online()
         next_offset = self.log_end_offset
         headers: list[tuple[int, BatchHeader]] = []
+        view = memoryview(data)
         try:
-            for position, header in iterate_headers(data, allow_partial_tail=True):
-                if not check_crc(data, position, header):
+            for position, header in iterate_headers(view, allow_partial_tail=True):
+                base_offset, batch_length, _, _, crc, _, last_offset_delta = header[:7]
+                crc_start = position + ATTRIBUTES_POSITION
+                if crc32c(view[crc_start : position + batch_length + LOG_OVERHEAD_BYTES]) != crc:
                     return _rejected(ErrorCode.CORRUPT_MESSAGE, "a batch fails its CRC")
                 # The first batch may start earlier if this log is empty: the leader's log start
                 # can lie in the middle of a batch.
-                is_first = not headers and self.log_end_offset == self.log_start_offset
-                if header.base_offset < next_offset and not (
-                    is_first and header.last_offset >= next_offset
+                if base_offset < next_offset and not (
+                    not headers
+                    and self.log_end_offset == self.log_start_offset
+                    and base_offset + last_offset_delta >= next_offset
                 ):
                     return _rejected(
                         ErrorCode.OFFSET_OUT_OF_RANGE,
-                        f"offset {header.base_offset} comes after {next_offset - 1}",
+                        f"offset {base_offset} comes after {next_offset - 1}",
                     )
-                next_offset = header.next_offset
+                next_offset = base_offset + last_offset_delta + 1
                 headers.append((position, header))
         except CorruptBatchError as error:
             return _rejected(error.error, str(error))
         if not headers:
             return AppendResult(ErrorCode.NONE, self.log_end_offset, self.log_end_offset - 1)
         position, header = headers[-1]
-        data = memoryview(data)[: position + header.size_bytes]
+        view = view[: position + header.size_bytes]
         now_ms = self.log_directory.clock.now_ms()
         start_offset = self.log_start_offset
         if headers[0][1].base_offset >= start_offset:
-            return self._append_patched(data, headers, now_ms, keep_tail=False)
+            return self._append_patched(view, headers, now_ms, keep_tail=False)
         # No batch may lie before the segment that holds it.
         self._start_anew_at(headers[0][1].base_offset)
-        result = self._append_patched(data, headers, now_ms, keep_tail=False)
+        result = self._append_patched(view, headers, now_ms, keep_tail=False)
         raise_log_start(self, start_offset)
         self.high_watermark = max(self.high_watermark, start_offset)
         return result
@@ -248,18 +255,20 @@ class AppendableLog(PlainAppendLog):
         first_offset, last_offset = headers[0][1].base_offset, headers[-1][1].last_offset
         max_timestamp, max_timestamp_offset = NO_TIMESTAMP, first_offset
         for _, header in headers:
-            if header.max_timestamp > max_timestamp:
+            if header[8] > max_timestamp:
                 max_timestamp, max_timestamp_offset = header.max_timestamp, header.last_offset
         size = len(data)
         self._write(
             data, size, first_offset, last_offset, max_timestamp, max_timestamp_offset, now_ms
         )
         view = memoryview(data)
+        latest_epoch = self.epochs.latest_epoch
         for position, header in headers:
-            epoch = header.partition_leader_epoch
-            if epoch != self.epochs.latest_epoch and epoch >= 0:
+            epoch = header[2]
+            if epoch != latest_epoch and epoch >= 0:
                 self.epochs.assign(epoch, header.base_offset)
-            if header.producer_id >= 0:
+                latest_epoch = self.epochs.latest_epoch
+            if header[9] >= 0:
                 completed = record_batch(self.producers, header, data, position)
                 if completed is not None and completed.is_aborted:
                     self._index_aborted(completed)

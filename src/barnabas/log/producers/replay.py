@@ -3,7 +3,7 @@
 from barnabas.base.disk import Buffer
 from barnabas.log.producers.state import CompletedTransaction, ProducerState
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.records.batch import BatchHeader
+from barnabas.protocol.records.batch import CONTROL_MASK, BatchHeader
 from barnabas.protocol.records.control import EndTxn, decode_control
 from barnabas.protocol.records.records import decode_records
 
@@ -26,13 +26,13 @@ def record_batch(
 
     Returns the transaction that it ends, if it does.
     """
-    if header.is_control:
-        found = read_marker(buffer, position)
-        if found is None:
-            return None
-        return state.record_marker(header, found[0], header.base_offset, found[1])
-    state.record_data(header, header.base_offset, header.max_timestamp)
-    return None
+    if not header[5] & CONTROL_MASK:
+        state.record_data(header, header[0], header[8])
+        return None
+    found = read_marker(buffer, position)
+    if found is None:
+        return None
+    return state.record_marker(header, found[0], header.base_offset, found[1])
 
 
 def check_coordinator_batch(

@@ -16,10 +16,14 @@ from barnabas.log.producers.entry import NO_OFFSET, ProducedBatch, ProducerEntry
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.records.batch import (
     NO_PRODUCER_EPOCH,
+    NO_SEQUENCE,
     SEQUENCE_MAX,
+    TRANSACTIONAL_MASK,
     BatchHeader,
 )
 from barnabas.protocol.records.control import EndTxn
+
+_new_tuple = tuple.__new__  # what a NamedTuple's own constructor does, at a third of its cost
 
 
 class CompletedTransaction(NamedTuple):
@@ -100,9 +104,13 @@ class ProducerState:
             entry = self.producers[producer_id] = ProducerEntry(producer_id)
         if header.producer_epoch != entry.epoch:
             entry.set_epoch(header.producer_epoch)
-        delta = header.last_offset_delta
-        entry.add_batch(ProducedBatch(header.last_sequence, first_offset + delta, delta, timestamp))
-        if header.is_transactional and entry.txn_first_offset < 0:
+        _, _, _, _, _, attributes, delta, _, _, _, _, sequence, _ = header
+        last_sequence = NO_SEQUENCE if sequence < 0 else (sequence + delta) & SEQUENCE_MAX
+        batch: ProducedBatch = _new_tuple(
+            ProducedBatch, (last_sequence, first_offset + delta, delta, timestamp)
+        )
+        entry.add_batch(batch)
+        if attributes & TRANSACTIONAL_MASK and entry.txn_first_offset < 0:
             entry.txn_first_offset = first_offset
             self.ongoing[first_offset] = producer_id
 

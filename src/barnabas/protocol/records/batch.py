@@ -202,9 +202,16 @@ def iterate_headers(
     position = 0
     end = len(buffer)
     while position < end:
+        if end - position >= HEADER_SIZE_BYTES:
+            header: BatchHeader = _new_tuple(BatchHeader, _unpack_header(buffer, position))
+            next_position = position + header[1] + LOG_OVERHEAD_BYTES
+            if header[3] == MAGIC and header[1] >= BATCH_LENGTH_MIN and next_position <= end:
+                yield position, header
+                position = next_position
+                continue
         if allow_partial_tail and _is_cut_off(buffer, position, end):
             return
-        header = read_header(buffer, position)
+        header = read_header(buffer, position)  # says what is wrong with it
         yield position, header
         position += header[1] + LOG_OVERHEAD_BYTES
 
