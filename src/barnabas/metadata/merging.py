@@ -27,6 +27,8 @@ def merge_partition_change(
         leader, leader_epoch = record.leader, leader_epoch + 1
     if record.directories is not None:
         directories = tuple(record.directories)
+    elif record.replicas is None and len(partition.directories) == len(replicas):
+        directories = partition.directories
     else:
         held = dict(zip(partition.replicas, partition.directories, strict=False))
         directories = tuple(held.get(replica, ZERO_UUID) for replica in replicas)

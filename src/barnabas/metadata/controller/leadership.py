@@ -76,11 +76,14 @@ class ChangeRules:
         return self._topic(topic)[0]
 
     def _topic(self, name: str) -> tuple[bool, int]:
-        known = self._by_topic.get(name)
+        configs = self._state.image.configs
+        # Most topics set nothing, and are alike.
+        key = name if configs.for_resource(ConfigResourceType.TOPIC, name) else ""
+        known = self._by_topic.get(key)
         if known is None:
-            known = self._by_topic[name] = (
-                _topic_value(self._state, name, UNCLEAN_ELECTION),
-                _topic_value(self._state, name, MIN_ISR),
+            known = self._by_topic[key] = (
+                _topic_value(self._state, key, UNCLEAN_ELECTION),
+                _topic_value(self._state, key, MIN_ISR),
             )
         return known
 
