@@ -6,8 +6,9 @@
         assert kafka.consume(topic, 2) == [b"a", b"b"]
 
 pytest imports this module at every start, so it imports nothing but pytest; a cluster starts
-when a test first asks for one. `--barnabas-bootstrap host:port` runs the same tests against a
-Kafka cluster that runs already.
+when a test first asks for one. `--barnabas-nodes 3`, or `barnabas_nodes = 3` in the ini file,
+gives it several nodes, and `--barnabas-bootstrap host:port` runs the same tests against a Kafka
+cluster that runs already. `barnabas_cluster` is for tests that stop and start nodes.
 """
 
 from collections.abc import Iterator
@@ -16,17 +17,22 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
+    from barnabas.app.cluster import Cluster
     from barnabas.app.testing import Kafka
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the plugin's option and ini value."""
+    """Add the plugin's options and ini values."""
     group = parser.getgroup("barnabas")
     group.addoption(
         "--barnabas-bootstrap",
         metavar="HOST:PORT",
         help="run tests that use the kafka fixture against this cluster, not an embedded one",
     )
+    group.addoption(
+        "--barnabas-nodes", metavar="COUNT", type=int, help="nodes of the embedded cluster"
+    )
+    parser.addini("barnabas_nodes", help="nodes of the embedded cluster; 1 by default")
     parser.addini(
         "barnabas_config",
         help="broker properties of the embedded cluster, one key=value per line",
@@ -35,17 +41,34 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 @pytest.fixture(scope="session")
-def kafka_bootstrap_servers(request: pytest.FixtureRequest) -> Iterator[str]:
-    """Address of the session's cluster, which starts with the first test that asks."""
-    given = request.config.getoption("--barnabas-bootstrap")
-    if given:
-        yield given
-        return
+def barnabas_cluster(request: pytest.FixtureRequest) -> Iterator["Cluster"]:
+    """The session's embedded cluster. A test that stops a node must start it again."""
+    if request.config.getoption("--barnabas-bootstrap"):
+        pytest.skip("a given cluster's nodes are not ours to handle")
     from barnabas.app.cluster import Cluster
     from barnabas.base.config.overrides import from_flags
 
-    with Cluster(config=from_flags(request.config.getini("barnabas_config"))) as cluster:
-        yield cluster.bootstrap_servers
+    config = from_flags(request.config.getini("barnabas_config"))
+    with Cluster(nodes=_node_count(request.config), config=config) as cluster:
+        yield cluster
+
+
+def _node_count(config: pytest.Config) -> int:
+    given = config.getoption("--barnabas-nodes") or config.getini("barnabas_nodes") or 1
+    try:
+        return int(given)
+    except ValueError:
+        raise pytest.UsageError(f"barnabas_nodes: {given!r} is no number") from None
+
+
+@pytest.fixture(scope="session")
+def kafka_bootstrap_servers(request: pytest.FixtureRequest) -> str:
+    """Address of the session's cluster, which starts with the first test that asks."""
+    given: str | None = request.config.getoption("--barnabas-bootstrap")
+    if given:
+        return given
+    cluster: Cluster = request.getfixturevalue("barnabas_cluster")
+    return cluster.bootstrap_servers
 
 
 @pytest.fixture

@@ -79,6 +79,30 @@ def test_a_cluster_that_runs_already_can_be_used(tmp_path: Path) -> None:
             assert "automatic" in kafka.admin.list_topics(timeout=10).topics
 
 
+SEVERAL = """
+def test_nodes_can_be_stopped(kafka, barnabas_cluster):
+    topic = kafka.topic("orders", partitions=3)
+    kafka.produce(topic, [b"a"])
+    assert len(kafka.admin.list_topics(timeout=10).brokers) == 3
+    assert kafka.consume(topic, 1) == [b"a"]
+    barnabas_cluster.stop_node(2)
+    try:
+        kafka.produce(topic, [b"b"])
+        assert sorted(kafka.consume(topic, 2)) == [b"a", b"b"]
+    finally:
+        barnabas_cluster.start_node(2)
+    assert sorted(kafka.consume(topic, 2)) == [b"a", b"b"]
+"""
+
+
+def test_several_nodes(tmp_path: Path) -> None:
+    (tmp_path / "test_it.py").write_text(SEVERAL)
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    run_pytest(tmp_path, "--barnabas-nodes", "3")
+    (tmp_path / "pytest.ini").write_text("[pytest]\nbarnabas_nodes = 3\n")
+    run_pytest(tmp_path)
+
+
 def test_it_costs_nothing_where_it_is_not_used(tmp_path: Path) -> None:
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
     (tmp_path / "test_it.py").write_text(UNUSED)
