@@ -13,6 +13,7 @@ are held against what is known of the whole world:
 
 import heapq
 import random
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
@@ -146,6 +147,8 @@ class World:
         self.votes: dict[tuple[int, int], int] = {}
         self.records: dict[tuple[int, int], tuple[Any, int]] = {}
         self.committed: list[Entry] = []
+        self.commit_epochs: list[int] = []
+        """In which leader's epoch each became committed."""
         self.values = 0
         self.transcript: list[str] = []
         self.trace = False
@@ -493,12 +496,14 @@ class World:
             raise RuleBrokenError(f"epoch {state.epoch} has leaders {other} and {node_id}")
         log = node.log
         assert log is not None
-        if log.end_offset < len(self.committed):
+        # What is committed in a later epoch, a leader that is elected late need not have.
+        required = bisect_left(self.commit_epochs, state.epoch)
+        if log.end_offset < required:
             raise RuleBrokenError(
                 f"node {node_id} leads epoch {state.epoch} with {log.end_offset} records, "
-                f"and {len(self.committed)} are committed"
+                f"and {required} are committed"
             )
-        self._compare(node, len(self.committed), "leads and has lost")
+        self._compare(node, required, "leads and has lost")
 
     def _note_vote(self, node: Node) -> None:
         assert node.state is not None
@@ -525,6 +530,8 @@ class World:
             : max(0, offset - max(known, log.start_offset))
         ]
         assert len(self.committed) >= offset
+        assert node.state is not None
+        self.commit_epochs += [node.state.epoch] * (len(self.committed) - known)
 
     def _compare(self, node: Node, end_offset: int, what: str) -> None:
         log = node.log
