@@ -10,6 +10,7 @@ from typing import Any
 from barnabas.base.clock import Clock
 from barnabas.broker import api_versions, controller_cluster
 from barnabas.broker.context import RequestContext
+from barnabas.broker.controller_versions import fit
 from barnabas.broker.dispatch import Handler
 from barnabas.metadata.controller.refusals import refuse
 from barnabas.metadata.envelope import seal_response, unseal
@@ -54,13 +55,14 @@ async def decide(services: ControllerServices, context: RequestContext, request:
     """What the active controller decides; NOT_CONTROLLER from any other."""
     timeout_ms = getattr(request, "timeout_ms", 0)
     try:
-        return await services.metadata.decide_here(
+        response = await services.metadata.decide_here(
             request, deadline_ms=timeout_ms if timeout_ms > 0 else None
         )
     except NotLeaderError:
         return refuse(request, ErrorCode.NOT_CONTROLLER)
     except TimeoutError:
-        return refuse(request, ErrorCode.REQUEST_TIMED_OUT)
+        response = refuse(request, ErrorCode.REQUEST_TIMED_OUT)
+    return fit(response, context.api_version)
 
 
 async def heartbeat(
@@ -95,7 +97,7 @@ async def envelope(
         return EnvelopeResponse(error_code=ErrorCode.NOT_CONTROLLER)
     except TimeoutError:
         response = refuse(inner, ErrorCode.REQUEST_TIMED_OUT)
-    return seal_response(api, header, response)
+    return seal_response(api, header, fit(response, header.request_api_version))
 
 
 QUORUM = (

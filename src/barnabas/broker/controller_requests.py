@@ -3,6 +3,7 @@
 from typing import Any
 
 from barnabas.broker.context import RequestContext
+from barnabas.broker.controller_versions import fit
 from barnabas.broker.services import BrokerServices
 
 
@@ -15,10 +16,11 @@ async def ask_controller(
     client's own.
     """
     deadline_ms = timeout_ms if timeout_ms is not None and timeout_ms > 0 else None
-    return await services.metadata.handle(
+    response = await services.metadata.handle(
         request,
         principal=context.principal,
         client_address=context.client_host,
         api_version=context.api_version,
         deadline_ms=deadline_ms,
     )
+    return fit(response, context.api_version)

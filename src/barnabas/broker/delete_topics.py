@@ -3,10 +3,7 @@
 from barnabas.broker.context import RequestContext
 from barnabas.broker.controller_requests import ask_controller
 from barnabas.broker.services import BrokerServices
-from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
-
-TOPIC_DELETION_DISABLED_FROM = 3
 
 
 async def handle(
@@ -16,8 +13,4 @@ async def handle(
     response: DeleteTopicsResponse = await ask_controller(
         services, context, request, request.timeout_ms
     )
-    if context.api_version < TOPIC_DELETION_DISABLED_FROM:
-        for result in response.responses:
-            if result.error_code == ErrorCode.TOPIC_DELETION_DISABLED:
-                result.error_code = ErrorCode.INVALID_REQUEST
     return response

@@ -8,14 +8,10 @@ from barnabas.protocol.messages.describe_quorum import (
     DescribeQuorumResponse,
 )
 
-NODES_FROM = 2
-
 
 async def handle(
     services: BrokerServices, context: RequestContext, request: DescribeQuorumRequest
 ) -> DescribeQuorumResponse:
     """Voters and observers of the metadata log, and how far each has it."""
     response: DescribeQuorumResponse = await ask_controller(services, context, request)
-    if context.api_version < NODES_FROM:
-        response.nodes = []
     return response

@@ -230,10 +230,10 @@ def _find(
         found = services.replicas.find(topic, entry.partition)
     if not isinstance(found, Partition):
         return found
-    if not found.is_leader:
-        return ErrorCode.NOT_LEADER_OR_FOLLOWER
     if found.topic_partition.topic in INTERNAL_TOPICS and context.client_id != ADMIN_CLIENT_ID:
         return ErrorCode.INVALID_TOPIC_EXCEPTION
+    if not found.is_leader:
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER
     if entry.start < 0 or entry.start == entry.end:
         return ErrorCode.INVALID_RECORD
     if request.transactional_id is not None:

@@ -11,9 +11,6 @@ from barnabas.protocol.messages.update_features import (
     UpdateFeaturesResponse,
 )
 
-RESULTS_UNTIL = 1
-"""From version 2 on all updates succeed or fail together, and the whole has one error."""
-
 
 async def handle(
     services: BrokerServices, context: RequestContext, request: UpdateFeaturesRequest
@@ -22,6 +19,4 @@ async def handle(
     response: UpdateFeaturesResponse = await ask_controller(
         services, context, request, request.timeout_ms
     )
-    if context.api_version > RESULTS_UNTIL:
-        response.results.clear()
     return response

@@ -1,0 +1,49 @@
+"""What the controller decides, said as a version of its API can say it.
+
+Decisions know no versions. A broker's listener, the controller's own and envelopes all need this.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.delete_topics import DeleteTopicsResponse
+from barnabas.protocol.messages.describe_quorum import DescribeQuorumResponse
+from barnabas.protocol.messages.update_features import UpdateFeaturesResponse
+
+NODES_FROM = 2
+TOPIC_DELETION_DISABLED_FROM = 3
+RESULTS_UNTIL = 1
+"""From version 2 on all updates succeed or fail together, and the whole has one error."""
+
+
+def fit(response: Any, version: int) -> Any:
+    """Change `response` into what `version` has; returns it."""
+    change = _FIT.get(type(response))
+    if change is not None:
+        change(response, version)
+    return response
+
+
+def _describe_quorum(response: DescribeQuorumResponse, version: int) -> None:
+    if version < NODES_FROM:
+        response.nodes = []
+
+
+def _update_features(response: UpdateFeaturesResponse, version: int) -> None:
+    if version > RESULTS_UNTIL:
+        response.results = []
+
+
+def _delete_topics(response: DeleteTopicsResponse, version: int) -> None:
+    if version < TOPIC_DELETION_DISABLED_FROM:
+        for result in response.responses:
+            if result.error_code == ErrorCode.TOPIC_DELETION_DISABLED:
+                result.error_code = ErrorCode.INVALID_REQUEST
+
+
+_FIT: dict[type, Callable[[Any, int], None]] = {
+    DeleteTopicsResponse: _delete_topics,
+    DescribeQuorumResponse: _describe_quorum,
+    UpdateFeaturesResponse: _update_features,
+}
