@@ -17,6 +17,8 @@ from support.cluster_processes import Barnabas, ClusterProcesses
 NODES = int(os.environ.get("BARNABAS_TEST_NODES", "1"))
 PROGRAM = os.environ.get("BARNABAS_TEST_PROGRAM", "barnabas")
 """`kafka` holds the modules themselves against three nodes of Apache Kafka."""
+LASTING = {"log.retention.check.interval.ms": "86400000"}
+"""Records of the matrix are older than a week."""
 Settle = Callable[[], None]
 
 
@@ -34,7 +36,7 @@ def three_nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClusterPro
     """A cluster of three processes; topics have three replicas unless asked otherwise."""
     program = ApacheKafka() if PROGRAM == "kafka" else Barnabas()
     directory = tmp_path_factory.mktemp("three-nodes")
-    with ClusterProcesses(directory, max(NODES, 3), program=program) as cluster:
+    with ClusterProcesses(directory, max(NODES, 3), LASTING, program=program) as cluster:
         yield cluster
 
 

@@ -70,14 +70,15 @@ class Setting:
         self.topic_id = raw.topic_id(self.topic)
         answer = raw.produce(self.topic, bytes(self.batch()))
         assert answer.error_code == ErrorCode.NONE
-        self.group = self._group_coordinated_here(raw)
+        self.group = self.new_group()
 
-    def _group_coordinated_here(self, raw: RawClient) -> str:
-        here = raw.node_id()
+    def new_group(self) -> str:
+        """A name that nobody has used, of a group that this node coordinates."""
+        here = self.raw.node_id()
         while True:
             group = f"{GROUP}-{uuid.uuid4().hex[:8]}"
             find = find_coordinator.FindCoordinatorRequest(key_type=0, coordinator_keys=[group])
-            found = raw.call(find, find_coordinator.FindCoordinatorResponse).coordinators[0]
+            found = self.raw.call(find, find_coordinator.FindCoordinatorResponse).coordinators[0]
             assert found.error_code in {ErrorCode.NONE, *WAITABLE}
             if found.node_id == here:
                 return group
@@ -175,7 +176,7 @@ REQUESTS: dict[ApiKey, Callable[[Setting, int], Any]] = {
         **({"coordinator_keys": [s.group]} if v >= 4 else {"key": s.group})
     ),
     ApiKey.JOIN_GROUP: lambda s, v: join_group.JoinGroupRequest(
-        group_id=f"{s.group}-join-{v}",
+        group_id=s.new_group(),
         session_timeout_ms=6000,
         rebalance_timeout_ms=6000 if v >= 1 else -1,
         protocol_type="consumer",
@@ -196,10 +197,12 @@ REQUESTS: dict[ApiKey, Callable[[Setting, int], Any]] = {
         ),
     ),
     ApiKey.DESCRIBE_GROUPS: lambda s, v: describe_groups.DescribeGroupsRequest(
-        groups=[s.group, "no-such-group"], include_authorized_operations=v >= 3
+        groups=[s.group, s.new_group()], include_authorized_operations=v >= 3
     ),
     ApiKey.LIST_GROUPS: lambda s, v: list_groups.ListGroupsRequest(),
-    ApiKey.DELETE_GROUPS: lambda s, v: delete_groups.DeleteGroupsRequest(groups_names=["none"]),
+    ApiKey.DELETE_GROUPS: lambda s, v: delete_groups.DeleteGroupsRequest(
+        groups_names=[s.new_group()]
+    ),
     ApiKey.OFFSET_DELETE: lambda s, v: offset_delete.OffsetDeleteRequest(
         group_id=s.group,
         topics=[
