@@ -95,6 +95,7 @@ class MetadataNode:
         self._producer_id_lock = asyncio.Lock()
         self._conditions: list[tuple[Callable[[MetadataImage], bool], asyncio.Future[None]]] = []
         self._registering: asyncio.Task[None] | None = None
+        self._is_stopped = False
 
     # -- what this node knows
 
@@ -362,6 +363,9 @@ class MetadataNode:
 
     async def stop(self) -> None:
         """Finish what is under way, leave the quorum and close the metadata log."""
+        self._is_stopped = True
+        if self._channel is not None:
+            self._channel.leader_changed()  # who still looks for a controller looks no more
         if self._registering is not None:
             self._registering.cancel()
             await asyncio.wait([self._registering])
@@ -397,7 +401,7 @@ class MetadataNode:
         limit_ms = FORWARD_TIMEOUT_MS if deadline_ms is None else deadline_ms
         end_ms = self._clock.monotonic_ms() + limit_ms
         assert self._channel is not None, "the metadata was not started"
-        while True:
+        while not self._is_stopped:
             left_ms = max(end_ms - self._clock.monotonic_ms(), 1)
             if self._controller is not None and self._controller.is_active:
                 try:
@@ -415,6 +419,7 @@ class MetadataNode:
             left_ms = end_ms - self._clock.monotonic_ms()
             if left_ms <= 0 or not await self._channel.wait_to_retry(left_ms):
                 return refuse(request, ErrorCode.REQUEST_TIMED_OUT)
+        return refuse(request, ErrorCode.NOT_CONTROLLER)
 
     async def decide_here(self, request: Message, *, deadline_ms: int | None = None) -> Any:
         """As `handle`, but only while this node is the active controller.

@@ -2,7 +2,8 @@
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from typing import Any
 
 from barnabas.base.clock import SystemClock
@@ -92,6 +93,15 @@ class NodeHarness:
         self.format()
         await self.node.start()
         return self
+
+    @asynccontextmanager
+    async def started(self) -> AsyncIterator[None]:
+        """As the harness itself, with what is formatted left as it is."""
+        await self.node.start()
+        try:
+            yield
+        finally:
+            await self.__aexit__()
 
     async def __aexit__(self, *_: object) -> None:
         self.disk.gate.set()
