@@ -45,13 +45,21 @@ from barnabas.raft.core.events import (
     StoreSnapshot,
     TruncateLog,
 )
-from barnabas.raft.core.messages import Fetch, FetchReply, FetchSnapshot, FetchSnapshotReply
+from barnabas.raft.core.messages import (
+    Fetch,
+    FetchReply,
+    FetchSnapshot,
+    FetchSnapshotReply,
+    Reply,
+    Request,
+)
 from barnabas.raft.core.voter_history import VoterHistory
 from barnabas.raft.download import SnapshotDownload
 from barnabas.raft.exchange import Exchange
 from barnabas.raft.quorum_state import write_quorum_state
 from barnabas.raft.recovery import Controls
 from barnabas.raft.replica_log import ReplicaLog
+from barnabas.raft.settings import RaftSettings
 from barnabas.raft.snapshot_files import SnapshotError, SnapshotId
 
 telemetry = logging.getLogger(__name__)
@@ -69,6 +77,7 @@ class EffectRunner:
         applier: Applier,
         exchange: Exchange,
         history: VoterHistory,
+        settings: RaftSettings,
         local_id: int,
         happened: Callable[[Event], None],
         failed: Callable[[Exception], None],
@@ -79,6 +88,7 @@ class EffectRunner:
         self._applier = applier
         self._exchange = exchange
         self._history = history
+        self._settings = settings
         self._local_id = local_id
         self._happened = happened
         self._failed = failed
@@ -91,7 +101,7 @@ class EffectRunner:
             case Send():
                 self._exchange.send(effect)
             case Answer(token, reply):
-                self._exchange.answer(token, reply)
+                self._exchange.answer(token, reply, self._complete)
             case PersistElection(election):
                 write_quorum_state(
                     self._disk,
@@ -218,26 +228,28 @@ class EffectRunner:
 
     # -- answers that carry data
 
-    def with_records(self, reply: FetchReply, asked: Fetch) -> FetchReply:
-        """A fetch's answer with what it asked for."""
-        is_empty = (
-            reply.error != ErrorCode.NONE
-            or reply.diverging is not None
-            or reply.snapshot_id is not None
-            or reply.offset >= self._log.end_offset
-        )
-        if is_empty:
-            return reply
-        return replace(reply, records=self._log.read(reply.offset, asked.max_bytes))
-
-    def with_snapshot(self, reply: FetchSnapshotReply, asked: FetchSnapshot) -> FetchSnapshotReply:
-        """The answer with a piece of the snapshot."""
-        if reply.error != ErrorCode.NONE:
-            return reply
-        error, size_bytes, data = self._log.read_snapshot(
-            asked.snapshot_id, asked.position, asked.max_bytes
-        )
-        return replace(reply, error=error, size_bytes=size_bytes, data=data)
+    def _complete(self, reply: Reply, asked: Request) -> Reply:
+        """The answer with the records, or the piece of a snapshot, that were asked for."""
+        if isinstance(reply, FetchReply) and isinstance(asked, Fetch):
+            is_empty = (
+                reply.error != ErrorCode.NONE
+                or reply.diverging is not None
+                or reply.snapshot_id is not None
+                or reply.offset >= self._log.end_offset
+            )
+            if is_empty:
+                return reply
+            max_bytes = min(asked.max_bytes, self._settings.fetch_max_bytes)
+            return replace(reply, records=self._log.read(reply.offset, max_bytes))
+        if isinstance(reply, FetchSnapshotReply) and isinstance(asked, FetchSnapshot):
+            if reply.error != ErrorCode.NONE:
+                return reply
+            max_bytes = min(asked.max_bytes, self._settings.fetch_snapshot_max_bytes)
+            error, size_bytes, data = self._log.read_snapshot(
+                asked.snapshot_id, asked.position, max_bytes
+            )
+            return replace(reply, error=error, size_bytes=size_bytes, data=data)
+        return reply
 
     # -- what takes time
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from barnabas.protocol.errors import DecodeError, EncodeError
 from barnabas.raft import wire
 from barnabas.raft.core.events import Event, Failure, ReplyReceived, RequestFailed, Send
-from barnabas.raft.core.messages import Reply
+from barnabas.raft.core.messages import Reply, Request
 from barnabas.raft.interfaces import RaftTransport
 
 telemetry = logging.getLogger(__name__)
@@ -28,7 +28,7 @@ class Exchange:
         self._timeout_ms = timeout_ms
         self._happened = happened
         self._tasks: dict[int, asyncio.Task[None]] = {}
-        self._waiting: dict[int, asyncio.Future[Reply]] = {}
+        self._waiting: dict[int, tuple[Request, asyncio.Future[Reply]]] = {}
         self._next_token = 0
 
     # -- asking
@@ -64,24 +64,27 @@ class Exchange:
 
     # -- answering
 
-    def expect(self) -> tuple[int, asyncio.Future[Reply]]:
+    def expect(self, asked: Request) -> tuple[int, asyncio.Future[Reply]]:
         """A token for a request that came in, and the answer to come."""
         self._next_token += 1
         future: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
         token = self._next_token
-        self._waiting[token] = future
+        self._waiting[token] = asked, future
         future.add_done_callback(lambda _: self._waiting.pop(token, None))
         return token, future
 
-    def answer(self, token: int, reply: Reply) -> None:
-        """Let an answer go; nobody may wait for it any more."""
-        future = self._waiting.get(token)
-        if future is not None and not future.done():
-            future.set_result(reply)
+    def answer(self, token: int, reply: Reply, complete: Callable[[Reply, Request], Reply]) -> None:
+        """Let an answer go, unless nobody waits for it any more.
+
+        What it carries of the log, `complete` adds now: a moment later the log may be another's.
+        """
+        asked, future = self._waiting.get(token, (None, None))
+        if asked is not None and future is not None and not future.done():
+            future.set_result(complete(reply, asked))
 
     def fail_answers(self, failure: Exception) -> None:
         """There will be no answers: who waits for one gets `failure`."""
-        for future in list(self._waiting.values()):
+        for _, future in list(self._waiting.values()):
             if not future.done():
                 future.set_exception(failure)
 

@@ -29,7 +29,6 @@ from barnabas.raft.core.events import (
     TimePassed,
 )
 from barnabas.raft.core.machine import step
-from barnabas.raft.core.messages import Fetch, FetchReply, FetchSnapshot, FetchSnapshotReply
 from barnabas.raft.core.state import (
     NEVER,
     Leader,
@@ -211,6 +210,7 @@ class RaftNode:
             applier=self._applier,
             exchange=self._exchange,
             history=history,
+            settings=self._settings,
             local_id=self._local.key.id,
             happened=self._handle,
             failed=self.fail,
@@ -327,16 +327,9 @@ class RaftNode:
             asked = wire.decode_request(request, self._cluster_id)
         except wire.RefusedRequestError as refused:
             return refused.response
-        token, answer = self._exchange.expect()
+        token, answer = self._exchange.expect(asked)
         self._handle(RequestReceived(token, asked))
-        reply = await answer
-        if isinstance(reply, FetchReply):
-            assert isinstance(asked, Fetch)
-            reply = self._effects.with_records(reply, asked)
-        elif isinstance(reply, FetchSnapshotReply):
-            assert isinstance(asked, FetchSnapshot)
-            reply = self._effects.with_snapshot(reply, asked)
-        return wire.encode_reply(reply, version)
+        return wire.encode_reply(await answer, version)
 
     # -- the machine
 
@@ -359,10 +352,13 @@ class RaftNode:
 
     def _step(self, event: Event) -> None:
         state = self._state
-        role = state.role
+        role, epoch = state.role, state.epoch
         effects = step(state, event, self._clock.monotonic_ms())
         if state.role is not role:
-            telemetry.info(
+            # While there is no majority the same epoch is tried again and again.
+            is_news = state.epoch != epoch or state.role in (Role.LEADER, Role.RESIGNED)
+            telemetry.log(
+                logging.INFO if is_news else logging.DEBUG,
                 "node %d is %s in epoch %d, was %s",
                 self._local.key.id,
                 state.role.name,
