@@ -51,8 +51,9 @@ class ImageLoader:
     def copy(self) -> "ImageLoader":
         """The loader as it is now, for as long as this one's open transaction gets no records."""
         other = ImageLoader(self.image)
-        other.transaction_offset = self.transaction_offset
-        other._delta = self._delta
+        if self.transaction_offset != NO_TRANSACTION:
+            other.transaction_offset = self.transaction_offset
+            other._delta = self._delta
         return other
 
     def feed(self, batches: Iterable[RecordBatch]) -> list[Published]:

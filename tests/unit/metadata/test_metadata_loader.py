@@ -93,6 +93,17 @@ def test_older_images_stay_as_they_were() -> None:
     assert first.configs.by_resource == {}
 
 
+def test_a_copy_knows_nothing_of_what_comes_later() -> None:
+    log = Log()
+    log.feed(topic("a"), partition())
+    copy = log.loader.copy()
+    change = messages.PartitionChangeRecord(topic_id=ID, partition_id=0, isr=[1])
+    [(_, changed)] = log.feed(change)
+    log.loader = copy
+    [(_, again)] = log.feed(change)
+    assert again.topics.by_name == changed.topics.by_name
+
+
 def test_a_topic_made_again_in_one_batch_is_both_deleted_and_created() -> None:
     log = Log()
     log.feed(topic("a"), partition())
