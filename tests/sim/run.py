@@ -1,47 +1,53 @@
-"""Replay seeds: `python -m tests.sim.run --seed 17 --nodes 3 --verbose`, or `--seeds 0..100`."""
+"""Replay and search: `python -m tests.sim.run --seed 17 --verbose`, `--seeds 0..100`, `--minutes 5`.
+
+A seed alone decides everything but the topology, where `--topology` names one (`one`, `three`,
+`five`, `dedicated`, `one controller`, `mixed`); without it the seed decides that too.
+"""
 
 import argparse
 import sys
-import time
-from collections import Counter
+from itertools import count
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from sim.campaign import Verdict, run_campaign
 from sim.simulation import run
 
 
 def main() -> int:
+    """0 if every run was good."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seed", type=int)
+    parser.add_argument("--seed", type=int, help="replay one")
     parser.add_argument("--seeds", help="first..last")
-    parser.add_argument("--topology", default="", help="one, three, five, dedicated …")
-    parser.add_argument("--verbose", action="store_true")
+    parser.add_argument("--minutes", type=float, help="for so long, from --seed on")
+    parser.add_argument("--topology", default="")
+    parser.add_argument("--jobs", type=int)
+    parser.add_argument("--verbose", action="store_true", help="with what the nodes log")
     options = parser.parse_args()
+    first = options.seed or 0
+    if options.minutes is None and not options.seeds:
+        outcome = run(first, options.topology, verbose=options.verbose)
+        print(outcome)
+        print(f"trace {outcome.trace_hash}")
+        return 0 if outcome.is_good else 1
+    seeds = count(first)
     if options.seeds:
-        first, _, last = options.seeds.partition("..")
-        seeds = range(int(first), int(last) + 1)
-    else:
-        seeds = range(options.seed or 0, (options.seed or 0) + 1)
-    bad = 0
-    injected: Counter[str] = Counter()
-    operations = 0
-    virtual_s = 0.0
-    began_s = time.monotonic()
-    for seed in seeds:
-        outcome = run(seed, options.topology, verbose=options.verbose)
-        injected += outcome.injected
-        operations += outcome.operations
-        virtual_s += outcome.virtual_s
-        if options.verbose or not outcome.is_good:
-            print(outcome)
-        bad += not outcome.is_good
-    took_s = time.monotonic() - began_s
-    print(
-        f"{len(seeds)} seeds, {bad} bad, {operations} operations, {virtual_s / 3600:.2f} virtual "
-        f"hours in {took_s:.1f} s; faults: {dict(injected)}; last trace {outcome.trace_hash}"
+        low, _, high = options.seeds.partition("..")
+        seeds = iter(range(int(low), int(high or low) + 1))
+
+    def tell(verdict: Verdict) -> None:
+        if not verdict.is_good:
+            print(verdict.text, flush=True)
+
+    campaign = run_campaign(
+        ((seed, options.topology) for seed in seeds),
+        minutes=options.minutes,
+        jobs=options.jobs,
+        on_verdict=tell,
     )
-    return 1 if bad else 0
+    print(campaign)
+    return 1 if campaign.bad else 0
 
 
 if __name__ == "__main__":

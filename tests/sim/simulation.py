@@ -13,6 +13,7 @@ from typing import Any
 
 from barnabas.base.ids import TopicPartition, Uuid, uuid_to_text
 from barnabas.log.errors import LogDirFailure
+from barnabas.log.manager import LogManager
 from barnabas.metadata.storage_format import FormatOptions, format_directories, random_cluster_id
 from sim.checkers import check
 from sim.clients import Client, ClientError
@@ -69,7 +70,7 @@ def run_plan(plan: Plan, *, verbose: bool = False) -> Outcome:
     is_collecting = gc.isenabled()
     gc.disable()  # dead nodes are kept until the end anyway
     try:
-        with simulation.listening(verbose=verbose):
+        with simulation.listening(verbose=verbose), _tails_of(plan.tail_bytes_max):
             try:
                 simulation.loop.run_until_complete(simulation.main())
             except LivelockError as error:
@@ -79,6 +80,18 @@ def run_plan(plan: Plan, *, verbose: bool = False) -> Outcome:
         simulation.loop.close()
         if is_collecting:
             gc.enable()
+
+
+@contextmanager
+def _tails_of(size_bytes: int) -> Iterator[None]:
+    """Let nodes keep at most so much of their logs' ends in memory; no key says it."""
+    defaults = LogManager.__init__.__kwdefaults__
+    before = defaults["tail_bytes_max"]
+    defaults["tail_bytes_max"] = size_bytes
+    try:
+        yield
+    finally:
+        defaults["tail_bytes_max"] = before
 
 
 class Simulation:
@@ -231,7 +244,7 @@ class Simulation:
             is_idempotent=is_idempotent,
             in_flight_max=random.choice((1, 5)) if is_idempotent else 1,
             is_durable=plan.is_durable and (acks == -1 or len(plan.brokers) == 1),
-            pause_s=(0.0, random.choice((0.1, 0.5, 1.5))),
+            pause_s=(0.0, plan.pause_max_s),
         )
         count = random.randint(1, len(self.partitions))
         return Producer(client, random.sample(self.partitions, count), options)

@@ -1,0 +1,402 @@
+"""Defects that are planted on purpose: a simulator that cannot find them finds nothing.
+
+Each mutation breaks one rule of the protocol or of the log by replacing one function. `find`
+runs seeds until one shows an anomaly. `python -m tests.sim.mutations` looks for all of them and
+writes docs/simulation.md's table.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from barnabas.broker.fetch_reading import Reader
+from barnabas.log import loader, recovery
+from barnabas.log.appending import AppendableLog
+from barnabas.log.log_state import LogState
+from barnabas.log.partition_log import PartitionLog
+from barnabas.log.producers.state import ProducerState
+from barnabas.metadata.controller.partition_change import _Builder
+from barnabas.metadata.publisher import ImagePublisher
+from barnabas.protocol.errors import ErrorCode
+from barnabas.raft import effects
+from barnabas.raft.core import election
+from barnabas.raft.core.state import RaftState, Trigger, Unattached, election_timeout_ms
+from barnabas.raft.quorum_state import NO_NODE, ElectionState
+from barnabas.raft.replica_log import ReplicaLog
+from barnabas.replication.leadership import Leadership
+from barnabas.replication.partition import Partition
+from barnabas.replication.replica_manager import ReplicaManager
+from sim.simulation import Outcome, run
+
+FAR_AWAY = 1 << 60
+
+
+class Patch:
+    """Replaces attributes, and puts them back."""
+
+    def __init__(self) -> None:
+        self._replaced: list[tuple[Any, str, Any]] = []
+
+    def set(self, owner: Any, name: str, value: Any) -> None:
+        """Give `owner.name` another value."""
+        self._replaced.append((owner, name, owner.__dict__[name]))
+        setattr(owner, name, value)
+
+    def undo(self) -> None:
+        """Put everything back, the last first."""
+        while self._replaced:
+            owner, name, value = self._replaced.pop()
+            setattr(owner, name, value)
+
+
+@dataclass(frozen=True, slots=True)
+class Mutation:
+    """One planted defect."""
+
+    name: str
+    breaks: str
+    """The rule that no longer holds."""
+    plant: Callable[[Patch], None]
+    seeds_max: int
+    """It is found within this many seeds, counted from 0."""
+    topology: str = ""
+
+
+def _ack_before_high_watermark(patch: Patch) -> None:
+    def when_committed(self: Any, end_offset: int, callback: Any) -> None:
+        callback(ErrorCode.NONE)
+
+    patch.set(Partition, "when_committed", when_committed)
+
+
+def _high_watermark_without_followers(patch: Patch) -> None:
+    patch.set(Leadership, "committable", lambda self, local_end_offset: local_end_offset)
+
+
+def _high_watermark_jumps(patch: Patch) -> None:
+    become_leader = Partition.become_leader
+
+    def become_leader_of_all(self: Any, placed: Any) -> bool:
+        is_new = become_leader(self, placed)
+        if is_new:
+            self._advance(self.log.log_end_offset)
+        return is_new
+
+    patch.set(Partition, "become_leader", become_leader_of_all)
+
+
+def _isr_grows_without_catching_up(patch: Patch) -> None:
+    def maybe_expand(self: Any, follower: Any) -> None:
+        if self.pending is None and not follower.is_in_isr and self._is_eligible(follower):
+            self._propose((*self.isr, follower.broker_id), joins=follower.broker_id)
+
+    patch.set(Leadership, "_maybe_expand", maybe_expand)
+
+
+def _high_watermark_of_committed_isr(patch: Patch) -> None:
+    mark = Leadership._mark
+
+    def mark_committed(self: Any) -> None:
+        mark(self)
+        for follower in self.followers:
+            follower.holds_watermark = follower.broker_id in self.isr[:1]
+
+    patch.set(Leadership, "_mark", mark_committed)
+
+
+def _no_truncation(patch: Patch) -> None:
+    end_offset_for_epoch = PartitionLog.end_offset_for_epoch
+
+    def agrees(self: Any, epoch: int) -> tuple[int, int]:
+        if self.topic_partition.topic == "__cluster_metadata":
+            return end_offset_for_epoch(self, epoch)
+        return epoch, FAR_AWAY
+
+    patch.set(PartitionLog, "end_offset_for_epoch", agrees)
+
+
+def _no_truncation_of_metadata(patch: Patch) -> None:
+    end_offset_for_epoch = PartitionLog.end_offset_for_epoch
+
+    def agrees(self: Any, epoch: int) -> tuple[int, int]:
+        if self.topic_partition.topic != "__cluster_metadata":
+            return end_offset_for_epoch(self, epoch)
+        return epoch, FAR_AWAY
+
+    patch.set(PartitionLog, "end_offset_for_epoch", agrees)
+
+
+def _vote_twice(patch: Patch) -> None:
+    def vote(state: Any, request: Any, now_ms: int, out: list[Any]) -> bool:
+        role_state = state.role_state
+        if not isinstance(role_state, Unattached | election.Prospective):
+            return False
+        if state.election.leader_id != NO_NODE or request.last < state.end:
+            return False
+        election.enter(state, Trigger.VOTE_GIVEN, Unattached(now_ms + election_timeout_ms(state)))
+        election.set_election(state, ElectionState(state.epoch, NO_NODE, request.candidate), out)
+        return True
+
+    patch.set(election, "_vote", vote)
+
+
+def _vote_for_shorter_logs(patch: Patch) -> None:
+    vote, would_vote = election._vote, election.would_vote
+
+    class Flattered:
+        """A request whose log looks longest."""
+
+        def __init__(self, request: Any) -> None:
+            self._request = request
+            self.last = type(request.last)(FAR_AWAY, FAR_AWAY)
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._request, name)
+
+    patch.set(election, "_vote", lambda s, r, now, out: vote(s, Flattered(r), now, out))
+    patch.set(election, "would_vote", lambda s, r: would_vote(s, Flattered(r)))
+
+
+def _votes_are_forgotten(patch: Patch) -> None:
+    patch.set(effects, "write_quorum_state", lambda *_, **__: None)
+
+
+def _metadata_acked_before_fsync(patch: Patch) -> None:
+    patch.set(RaftState, "is_flushed", property(lambda self: True))
+
+
+def _metadata_leader_counts_unsynced(patch: Patch) -> None:
+    patch.set(ReplicaLog, "flushed_offset", property(lambda self: self.log.log_end_offset))
+
+
+def _min_isr_ignored(patch: Patch) -> None:
+    patch.set(Partition, "effective_min_isr", property(lambda self: 1))
+
+
+def _leader_from_outside_the_isr(patch: Patch) -> None:
+    def find_leader(self: Any) -> int:
+        for replica in self.replicas:
+            if self.change.is_acceptable_leader(replica):
+                return int(replica)
+        return -1
+
+    patch.set(_Builder, "_find_leader", find_leader)
+
+
+def _old_leader_stays(patch: Patch) -> None:
+    patch.set(Partition, "become_follower", lambda self, placed: False)
+
+
+def _published_before_commit(patch: Patch) -> None:
+    def appended(self: Any, batch: Any) -> None:
+        self._publish(self._loader.feed([batch]))
+
+    patch.set(ImagePublisher, "appended", appended)
+
+
+def _deposed_controller_keeps_its_image(patch: Patch) -> None:
+    patch.set(ImagePublisher, "revert", lambda self: None)
+
+
+def _uncommitted_is_read(patch: Patch) -> None:
+    read = Reader.read
+
+    def read_all(self: Any, *args: Any, **options: Any) -> Any:
+        self.to_log_end = True
+        return read(self, *args, **options)
+
+    patch.set(Reader, "read", read_all)
+
+
+def _flush_messages_ignored(patch: Patch) -> None:
+    patch.set(LogState, "needs_flush", property(lambda self: False))
+
+
+def _sequences_unchecked(patch: Patch) -> None:
+    patch.set(ProducerState, "find_duplicate", lambda self, header: None)
+    patch.set(ProducerState, "check", lambda self, header, **_: ErrorCode.NONE)
+
+
+def _producers_forgotten(patch: Patch) -> None:
+    patch.set(loader, "load_producers", lambda *_, **__: None)
+    patch.set(recovery, "record_batch", lambda *_: None)
+
+
+def _recovery_checks_nothing(patch: Patch) -> None:
+    patch.set(recovery, "_check", lambda *_: None)
+
+
+def _append_without_writing(patch: Patch) -> None:
+    write = AppendableLog._write
+
+    def write_most(self: Any, data: Any, size: int, first_offset: int, *rest: Any) -> None:
+        if first_offset % 50 == 7 and self.topic_partition.topic.startswith("topic"):
+            self.log_end_offset = rest[0] + 1
+            return
+        write(self, data, size, first_offset, *rest)
+
+    patch.set(AppendableLog, "_write", write_most)
+
+
+def _replicas_unwatched(patch: Patch) -> None:
+    patch.set(ReplicaManager, "_shrink", lambda self: None)
+
+
+MUTATIONS = [
+    Mutation(
+        "ack before high watermark",
+        "acks=all is answered when all in-sync replicas have the records",
+        _ack_before_high_watermark,
+        20,
+    ),
+    Mutation(
+        "high watermark without followers",
+        "the high watermark is what all in-sync replicas have",
+        _high_watermark_without_followers,
+        10,
+    ),
+    Mutation(
+        "high watermark jumps to the log's end",
+        "a new leader's high watermark waits for the followers' first fetches",
+        _high_watermark_jumps,
+        20,
+    ),
+    Mutation(
+        "ISR grows without catching up",
+        "a replica joins the ISR when it has all that is committed",
+        _isr_grows_without_catching_up,
+        20,
+    ),
+    Mutation(
+        "high watermark of half the ISR",
+        "every in-sync replica holds the high watermark back",
+        _high_watermark_of_committed_isr,
+        20,
+    ),
+    Mutation(
+        "no truncation",
+        "a follower drops what its new leader does not have",
+        _no_truncation,
+        20,
+    ),
+    Mutation(
+        "no truncation of metadata",
+        "a replica of the quorum drops what its new leader does not have",
+        _no_truncation_of_metadata,
+        20,
+    ),
+    Mutation("vote twice", "one vote in an epoch", _vote_twice, 40),
+    Mutation(
+        "vote for a shorter log",
+        "votes go to logs that have all that the voter has",
+        _vote_for_shorter_logs,
+        20,
+    ),
+    Mutation("votes are forgotten", "a vote is on the medium", _votes_are_forgotten, 40),
+    Mutation(
+        "metadata acknowledged before fsync",
+        "a replica of the quorum fetches on when what it has is on the medium",
+        _metadata_acked_before_fsync,
+        60,
+    ),
+    Mutation(
+        "metadata leader counts what is not synced",
+        "the quorum's leader counts itself with what it has flushed",
+        _metadata_leader_counts_unsynced,
+        60,
+    ),
+    Mutation(
+        "min.insync.replicas ignored",
+        "nothing is committed by fewer replicas",
+        _min_isr_ignored,
+        60,
+    ),
+    Mutation(
+        "leader from outside the ISR",
+        "leaders come from the ISR or the eligible leader replicas",
+        _leader_from_outside_the_isr,
+        10,
+    ),
+    Mutation("old leader stays", "a leader that is replaced follows", _old_leader_stays, 10),
+    Mutation(
+        "published before commit",
+        "brokers learn of metadata when it is committed",
+        _published_before_commit,
+        40,
+    ),
+    Mutation(
+        "deposed controller keeps its image",
+        "a controller forgets what was not committed",
+        _deposed_controller_keeps_its_image,
+        40,
+    ),
+    Mutation(
+        "uncommitted is read",
+        "consumers read up to the high watermark",
+        _uncommitted_is_read,
+        20,
+    ),
+    Mutation(
+        "flush.messages ignored",
+        "what is acknowledged with flush.messages=1 is on the medium",
+        _flush_messages_ignored,
+        20,
+        "one",
+    ),
+    Mutation(
+        "sequences unchecked",
+        "an idempotent producer's batch is appended once",
+        _sequences_unchecked,
+        10,
+    ),
+    Mutation(
+        "producers forgotten at a restart",
+        "a log knows its producers again after a crash",
+        _producers_forgotten,
+        20,
+        "one",
+    ),
+    Mutation(
+        "recovery checks nothing",
+        "recovery cuts at the first damage",
+        _recovery_checks_nothing,
+        40,
+        "one",
+    ),
+    Mutation(
+        "append without writing",
+        "what is acknowledged was written",
+        _append_without_writing,
+        10,
+        "one",
+    ),
+    Mutation(
+        "nobody falls out of sync",
+        "a replica that lags leaves the ISR",
+        _replicas_unwatched,
+        40,
+    ),
+]
+BY_NAME = {mutation.name: mutation for mutation in MUTATIONS}
+
+
+@contextmanager
+def planted(mutation: Mutation) -> Iterator[None]:
+    """The defect is there as long as the context lasts."""
+    patch = Patch()
+    mutation.plant(patch)
+    try:
+        yield
+    finally:
+        patch.undo()
+
+
+def find(mutation: Mutation, first: int = 0) -> tuple[int, Outcome] | None:
+    """The first seed that shows the defect and what it shows; None within `seeds_max`."""
+    with planted(mutation):
+        for seed in range(first, first + mutation.seeds_max):
+            outcome = run(seed, mutation.topology)
+            if not outcome.is_good:
+                return seed, outcome
+    return None
