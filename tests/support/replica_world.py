@@ -52,7 +52,6 @@ from support.logs import make_batch
 CLUSTER_ID = "wNy8cT3ESyCmV0WqO_SnvA"
 PORT = 9092
 LOG_DIR = "/data"
-IMAGE_DELAY_S = 0.003
 
 
 def properties(node_id: int, **overrides: str) -> dict[str, str]:
@@ -88,20 +87,21 @@ class Broker:
         self.services: Any = None
         self.is_serving = False
         self.is_deaf = False
-        """Whether it hears of no changes of the image (until `catch_up`)."""
+        """Whether it is cut off from the controller (until `catch_up`)."""
         self._unheard: list[Published] = []
         self._network: SimNetwork | None = None
 
     def __repr__(self) -> str:
         return self.name
 
-    async def start(self, *, is_clean: bool = False) -> None:
+    def start(self, *, is_clean: bool = False) -> Awaitable[None]:
         """Start, register, take the image over, and be unfenced."""
         world = self.world
+        assert self.process is None, "it runs"
         process = Process(self.name, world.next_incarnation())
         self.process = self.disk.process = process
         self._network = SimNetwork(world.wire, self.name, process)
-        await world.loop.create_task(self._start(is_clean), context=process.context)
+        return world.loop.create_task(self._start(is_clean), context=process.context)
 
     async def _start(self, is_clean: bool) -> None:
         world = self.world
@@ -172,11 +172,11 @@ class Broker:
             world.decide(report)
 
     async def _ask_controller(self, request: Any) -> Any:
-        await asyncio.sleep(IMAGE_DELAY_S)
-        if not self.world.controller_answers:
+        await asyncio.sleep(self.world.controller_delay_s)
+        if self.is_deaf or not self.world.controller_answers:
             raise ConnectionResetError("the controller is not there")
         response = self.world.decide(request)
-        await asyncio.sleep(IMAGE_DELAY_S)
+        await asyncio.sleep(self.world.controller_delay_s)
         return response
 
     def hear(self, published: Published) -> None:
@@ -185,7 +185,8 @@ class Broker:
         if process is None or not self.is_serving:
             return
         self._unheard.append(published)
-        self.world.loop.call_later(IMAGE_DELAY_S, self.catch_up, context=process.context)
+        delay_s = self.world.controller_delay_s
+        self.world.loop.call_later(delay_s, self.catch_up, context=process.context)
 
     def catch_up(self) -> None:
         """Take over what was heard so far."""
@@ -264,6 +265,8 @@ class ReplicaWorld:
         self.wire = Wire(self.loop, self.random)
         self.overrides = overrides
         self.controller_answers = True
+        self.controller_delay_s = 0.003
+        """How far the controller is away."""
         self._incarnations = 0
         self._next_offset = 0
         config = NodeConfig.from_properties(

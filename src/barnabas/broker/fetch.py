@@ -253,9 +253,10 @@ class Fetch:
             answer = self._answers.get(target)
             if answer is None or not (self._is_full or self._is_worth_telling(target, answer)):
                 continue
-            # After an error everything is to be told anew.
-            target.high_watermark_sent = -1 if answer.error else answer.high_watermark
-            target.log_start_offset_sent = -1 if answer.error else answer.log_start_offset
+            # After an error, or where logs part, all is to be told anew: it was not taken in.
+            is_taken = not answer.error and answer.diverging is None
+            target.high_watermark_sent = answer.high_watermark if is_taken else -1
+            target.log_start_offset_sent = answer.log_start_offset if is_taken else -1
             told.append(answer)
             if answer.size_bytes:
                 sent.append(target)
