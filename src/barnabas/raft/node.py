@@ -17,7 +17,7 @@ from barnabas.base.disk import Disk
 from barnabas.log.partition_log import PartitionLog
 from barnabas.protocol.messages.describe_quorum import DescribeQuorumRequest
 from barnabas.protocol.schema import Message
-from barnabas.raft import wire
+from barnabas.raft import wire_answering
 from barnabas.raft.applier import Applier
 from barnabas.raft.core.events import (
     Event,
@@ -29,6 +29,7 @@ from barnabas.raft.core.events import (
     TimePassed,
 )
 from barnabas.raft.core.machine import step
+from barnabas.raft.core.peers import pick_endpoint
 from barnabas.raft.core.state import (
     NEVER,
     Leader,
@@ -36,7 +37,6 @@ from barnabas.raft.core.state import (
     RaftState,
     Resigned,
     Role,
-    pick_endpoint,
 )
 from barnabas.raft.core.voter_history import EMPTY
 from barnabas.raft.describe_quorum import describe_quorum
@@ -324,12 +324,12 @@ class RaftNode:
                 monotonic_ms=self._clock.monotonic_ms(),
             )
         try:
-            asked = wire.decode_request(request, self._cluster_id)
-        except wire.RefusedRequestError as refused:
+            asked = wire_answering.decode_request(request, self._cluster_id)
+        except wire_answering.RefusedRequestError as refused:
             return refused.response
         token, answer = self._exchange.expect(asked)
         self._handle(RequestReceived(token, asked))
-        return wire.encode_reply(await answer, version)
+        return wire_answering.encode_reply(await answer, version)
 
     # -- the machine
 

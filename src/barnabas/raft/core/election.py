@@ -18,6 +18,7 @@ from barnabas.raft.core.messages import (
     Vote,
     VoteReply,
 )
+from barnabas.raft.core.peers import send_when_ready
 from barnabas.raft.core.state import (
     Candidate,
     Follower,
@@ -33,7 +34,6 @@ from barnabas.raft.core.state import (
     election_timeout_ms,
     enter,
     flush,
-    send_when_ready,
     set_election,
     wake_at,
 )

@@ -32,20 +32,18 @@ from barnabas.raft.core.messages import (
     Request,
     UpdateVoter,
 )
+from barnabas.raft.core.peers import RETRY_BACKOFF_MAX_MS, back_off, send_when_ready
 from barnabas.raft.core.state import (
     NEVER,
-    RETRY_BACKOFF_MAX_MS,
     Download,
     Follower,
     RaftState,
     Trigger,
     Unattached,
-    back_off,
     draw,
     election_backoff_ms,
     enter,
     flush,
-    send_when_ready,
     wake_at,
 )
 from barnabas.raft.core.transitions import become_prospective, leave_role

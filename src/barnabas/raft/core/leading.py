@@ -20,6 +20,7 @@ from barnabas.raft.core.messages import (
     FetchSnapshotReply,
     LogPosition,
 )
+from barnabas.raft.core.peers import send_when_ready
 from barnabas.raft.core.state import (
     Leader,
     LogView,
@@ -27,7 +28,6 @@ from barnabas.raft.core.state import (
     RaftState,
     WaitingFetch,
     flush,
-    send_when_ready,
     wake_at,
 )
 from barnabas.raft.core.transitions import become_resigned, check_quorum_ms

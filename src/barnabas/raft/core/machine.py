@@ -98,6 +98,7 @@ from barnabas.raft.core.messages import (
     Vote,
     VoteReply,
 )
+from barnabas.raft.core.peers import answered, back_off
 from barnabas.raft.core.state import (
     ELECTION_BACKOFF_BASE_MS,
     NEVER,
@@ -108,8 +109,6 @@ from barnabas.raft.core.state import (
     RaftState,
     Resigned,
     Unattached,
-    answered,
-    back_off,
     draw,
 )
 from barnabas.raft.core.transitions import learn

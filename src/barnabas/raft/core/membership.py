@@ -20,12 +20,11 @@ from barnabas.raft.core.messages import (
     UpdateVoterReply,
     VersionsReply,
 )
+from barnabas.raft.core.peers import pick_endpoint, send_when_ready
 from barnabas.raft.core.state import (
     Leader,
     RaftState,
     VoterChange,
-    pick_endpoint,
-    send_when_ready,
     wake_at,
 )
 from barnabas.raft.core.transitions import check_quorum_ms
