@@ -8,16 +8,16 @@ itself, or none else is. Only in-sync replicas that have the offset are consider
 from collections.abc import Mapping
 
 from barnabas.base.config.node import NodeConfig
+from barnabas.base.config.validation import RACK_AWARE_SELECTOR
 from barnabas.metadata.image import BrokerImage
 from barnabas.replication.partition import Partition
 
-RACK_AWARE = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 NO_REPLICA = -1
 
 
 def is_rack_aware(config: NodeConfig) -> bool:
     """Whether consumers are sent to replicas of their rack."""
-    return config.string_or_none("replica.selector.class") == RACK_AWARE
+    return config.string_or_none("replica.selector.class") == RACK_AWARE_SELECTOR
 
 
 def preferred_replica(

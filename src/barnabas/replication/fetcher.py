@@ -11,58 +11,27 @@ Source: Kafka's AbstractFetcherThread, ReplicaFetcherThread and RemoteLeaderEndP
 import asyncio
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from barnabas.base.clock import Clock
-from barnabas.base.config.node import NodeConfig
 from barnabas.base.ids import ZERO_UUID, Uuid
 from barnabas.log.errors import LogDirFailure
 from barnabas.log.leader_epochs import UNDEFINED_EPOCH
 from barnabas.net.client import Peer
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.fetch import FetchRequest, PartitionData, ReplicaState
-from barnabas.protocol.messages.list_offsets import (
-    ListOffsetsPartition,
-    ListOffsetsRequest,
-    ListOffsetsTopic,
-)
 from barnabas.replication.fetch_session import FetchPosition, FollowerSession, PartitionKey
+from barnabas.replication.fetcher_settings import FetcherSettings
+from barnabas.replication.leader_offsets import EARLIEST, LATEST, LeaderError, ask_offset
 from barnabas.replication.partition import Partition
 from barnabas.replication.throttle import ReplicationQuota
 from barnabas.replication.truncation import truncation_offset
 
-LATEST = -1
-EARLIEST = -2
 BACKOFF_MIN_MS = 20
 """The first rest; it doubles up to `replica.fetch.backoff.ms`. Mostly a leader is milliseconds
 behind with the image that makes it one."""
 
 telemetry = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class FetcherSettings:
-    """The keys that a follower obeys."""
-
-    max_wait_ms: int
-    min_bytes: int
-    partition_max_bytes: int
-    response_max_bytes: int
-    backoff_max_ms: int
-    timeout_ms: int
-
-    @classmethod
-    def from_config(cls, config: NodeConfig) -> "FetcherSettings":
-        """Read them."""
-        return cls(
-            max_wait_ms=config.int("replica.fetch.wait.max.ms"),
-            min_bytes=config.int("replica.fetch.min.bytes"),
-            partition_max_bytes=config.int("replica.fetch.max.bytes"),
-            response_max_bytes=config.int("replica.fetch.response.max.bytes"),
-            backoff_max_ms=config.int("replica.fetch.backoff.ms"),
-            timeout_ms=config.int("replica.socket.timeout.ms"),
-        )
 
 
 class _Followed:
@@ -75,14 +44,6 @@ class _Followed:
         self.backoff_ms = 0
         self.is_in_sync = False
         """Whether it has all that the leader has committed."""
-
-
-class _LeaderError(Exception):
-    """The leader answered a question about one partition with an error."""
-
-    def __init__(self, code: ErrorCode) -> None:
-        super().__init__(code.name)
-        self.code = code
 
 
 class Fetcher:
@@ -441,11 +402,11 @@ class Fetcher:
         partition = followed.partition
         before = self._position(partition)
         try:
-            leader_end = await self._leader_offset(partition, LATEST)
+            leader_end = await self._ask(partition, LATEST)
             leader_start = leader_end
             if leader_end >= partition.log.log_end_offset:
-                leader_start = await self._leader_offset(partition, EARLIEST)
-        except _LeaderError as error:
+                leader_start = await self._ask(partition, EARLIEST)
+        except LeaderError as error:
             self._partition_failed(key, followed, error.code)
             return
         except OSError as error:
@@ -473,30 +434,6 @@ class Fetcher:
         else:
             self._changed[key] = None
 
-    async def _leader_offset(self, partition: Partition, timestamp: int) -> int:
-        """The leader's log end or start. Raises _LeaderError, OSError."""
-        topic, index = partition.topic_partition
-        request = ListOffsetsRequest(
-            replica_id=self._node_id,
-            topics=[
-                ListOffsetsTopic(
-                    name=topic,
-                    partitions=[
-                        ListOffsetsPartition(
-                            partition_index=index,
-                            current_leader_epoch=partition.leader_epoch,
-                            timestamp=timestamp,
-                        )
-                    ],
-                )
-            ],
-        )
-        response = await self._peer.send(request, timeout_ms=self._settings.timeout_ms)
-        answers = [answer for topic in response.topics for answer in topic.partitions]
-        if len(answers) != 1:
-            raise ConnectionError(f"{len(answers)} answers to one question")
-        answer = answers[0]
-        if answer.error_code:
-            raise _LeaderError(ErrorCode.of(answer.error_code))
-        offset: int = answer.offset
-        return offset
+    async def _ask(self, partition: Partition, timestamp: int) -> int:
+        timeout_ms = self._settings.timeout_ms
+        return await ask_offset(self._peer, self._node_id, partition, timestamp, timeout_ms)

@@ -13,7 +13,8 @@ from barnabas.base.config.node import NodeConfig
 from barnabas.base.network import Network
 from barnabas.metadata.image import BrokerImage, ConfigResourceType, ConfigsImage
 from barnabas.net.client import Peer
-from barnabas.replication.fetcher import Fetcher, FetcherSettings
+from barnabas.replication.fetcher import Fetcher
+from barnabas.replication.fetcher_settings import FetcherSettings
 from barnabas.replication.partition import Partition
 from barnabas.replication.throttle import UNLIMITED, ReplicationQuota
 

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from barnabas.base.config.node import NodeConfig
 
 _HOST = re.compile(r"\[?[0-9a-zA-Z\-%._:]+\]?")
+RACK_AWARE_SELECTOR = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 DEDUPE_BUFFER_PER_THREAD_MIN_BYTES = 1024 * 1024
 CODEC_IDS = range(5)
 
@@ -76,6 +77,11 @@ def _check_replication(config: "NodeConfig") -> None:
         )
     if wait_ms > config.long("replica.lag.time.max.ms"):
         raise ConfigError("replica.lag.time.max.ms", "must not be below replica.fetch.wait.max.ms")
+    if config.string_or_none("replica.selector.class") not in (None, "", RACK_AWARE_SELECTOR):
+        raise ConfigError(
+            "replica.selector.class",
+            f"{RACK_AWARE_SELECTOR} is known; other Java classes cannot be loaded here",
+        )
 
 
 def _check_quorum(config: "NodeConfig") -> None:
