@@ -64,12 +64,14 @@ class Node:
         self._ports: dict[str, int] = {}
         self._tasks: set[asyncio.Future[None]] = set()
         self._is_joined = False
+        self._has_started = False
         self._dispatcher: Dispatcher | None = None
         self._server: Server | None = None
         self._controller_dispatcher: Dispatcher | None = None
         self._controller_server: Server | None = None
         self.failed: asyncio.Event = asyncio.Event()
-        """Set when the node cannot go on (its metadata log failed)."""
+        """Set when the node cannot go on (its metadata log failed); `failure` says why."""
+        self.failure: Exception | None = None
 
     async def start(self) -> None:
         """Start and serve. Raises what says why it cannot (one line each, see `cli.errors`)."""
@@ -95,6 +97,7 @@ class Node:
         except BaseException:
             await self._abandon()
             raise
+        self._has_started = True
 
     async def _serve(self) -> None:
         await self.metadata.start()
@@ -342,7 +345,9 @@ class Node:
             telemetry.error("work in the background failed", exc_info=task.exception())
 
     def _metadata_failed(self, error: Exception) -> None:
-        telemetry.critical("the metadata log failed, so this node must end: %s", error)
+        self.failure = error
+        if self._has_started:
+            telemetry.critical("the metadata log failed, so this node must end: %s", error)
         self.failed.set()
 
     async def stop(self) -> None:

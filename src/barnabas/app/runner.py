@@ -50,10 +50,13 @@ async def _serve(config: NodeConfig, on_ready: Callable[[Node], None] | None) ->
     stop.cancel()
     fail.cancel()
     if not starting.done():
-        telemetry.info("node %d is stopped before it has started", config.node_id)
+        if stopping.is_set():
+            telemetry.info("node %d is stopped before it has started", config.node_id)
         starting.cancel()
         await asyncio.wait((starting,))
-        return EXIT_FAILED if node.failed.is_set() else 0
+        if node.failure is not None:
+            raise node.failure
+        return 0
     await starting
     # What was imported and loaded lives on: without this each full collection would walk it all,
     # and stand in the way of a request for tens of milliseconds.

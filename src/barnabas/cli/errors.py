@@ -93,6 +93,8 @@ NODE_FAILURES = frozenset(
         "CorruptCheckpointError",
         "CorruptFileError",
         "DirectoryInUseError",
+        "DuplicateNodeIdError",
+        "ForeignClusterError",
         "FormatError",
         "LogDirFailure",
         "MetaPropertiesError",

@@ -120,6 +120,7 @@ class BrokerLifecycle:
         )
         started_ms = self._clock.monotonic_ms()
         limit_ms = self._config.int("initial.broker.registration.timeout.ms")
+        said: ErrorCode | None = None
         while True:
             response = await self._controller.handle(request, deadline_ms=ATTEMPT_TIMEOUT_MS)
             code = ErrorCode.of(response.error_code)
@@ -133,7 +134,10 @@ class BrokerLifecycle:
                 code is ErrorCode.DUPLICATE_BROKER_REGISTRATION and waited_ms >= limit_ms
             ):
                 raise RegistrationError(code, ADVICE[code])
-            telemetry.warning("registration is delayed: %s", code.name)
+            if code is not said:
+                advice = ADVICE.get(code, "")
+                telemetry.warning("registration is delayed: %s. %s", code.name, advice)
+                said = code
             await pause(self._clock, RETRY_MS)
         epoch: int = response.broker_epoch
         self.epoch = epoch

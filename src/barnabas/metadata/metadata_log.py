@@ -67,6 +67,21 @@ def bootstrap_servers(config: NodeConfig) -> list[tuple[str, int]]:
     return servers
 
 
+def known_controllers(config: NodeConfig) -> list[tuple[str, int]]:
+    """The other controllers that the configuration names."""
+    own = {(end.host, end.port) for end in controller_endpoints(config).values()}
+    voters = static_voters(config)
+    named = bootstrap_servers(config)
+    if voters is not None:
+        named += [
+            (end.host, end.port)
+            for node_id, voter in voters.by_id.items()
+            if node_id != config.node_id
+            for end in voter.endpoints
+        ]
+    return [end for end in named if end not in own]
+
+
 def open_metadata_log(disk: Disk, clock: Clock, config: NodeConfig, directory: str) -> PartitionLog:
     """Open `__cluster_metadata-0` below `directory`, or begin it.
 

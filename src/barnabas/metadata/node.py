@@ -25,9 +25,11 @@ from barnabas.metadata.effective_config import EffectiveConfig
 from barnabas.metadata.features import KRAFT_VERSION, check_finalized
 from barnabas.metadata.ids import RandomSource, random_uuid
 from barnabas.metadata.image import Endpoint, MetadataImage
+from barnabas.metadata.membership import Membership
 from barnabas.metadata.metadata_log import (
     bootstrap_servers,
     controller_endpoints,
+    known_controllers,
     local_voter,
     open_metadata_log,
     static_voters,
@@ -193,12 +195,15 @@ class MetadataNode:
         if self._directories is None:
             self.open()
         directory = metadata_directory(self._config)
+        is_controller = "controller" in self._config.process_roles
         self._publisher = ImagePublisher(self.cluster_id)
         self._publisher.add_listener(lambda *_: self._published())
+        self._membership = Membership(
+            self.cluster_id, self._config.node_id, is_controller, known_controllers(self._config)
+        )
         log = open_metadata_log(self._disk, self._clock, self._config, directory)
         client_id = f"node-{self._config.node_id}"
-        self._peers = ControllerPeers(self._network, self._clock, client_id)
-        is_controller = "controller" in self._config.process_roles
+        self._peers = ControllerPeers(self._network, self._clock, client_id, self._check_response)
         raft = self._raft = RaftNode(
             disk=self._disk,
             clock=self._clock,
@@ -258,6 +263,11 @@ class MetadataNode:
     def _note_appended(self, size_bytes: int) -> None:
         if self._snapshotter is not None:
             self._snapshotter.appended(size_bytes)
+
+    def _check_response(self, host: str, port: int, response: object) -> None:
+        error = self._membership.contradiction(host, port, response)
+        if error is not None:
+            self.raft.fail(error)
 
     # -- RaftListener
 

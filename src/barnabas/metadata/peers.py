@@ -4,6 +4,7 @@ What may wait long at the other side (a fetch of the metadata log) and what must
 it (a vote, a heartbeat) travel on connections of their own, since answers come in order.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 from barnabas.base.clock import Clock
@@ -29,12 +30,22 @@ CONNECT_TIMEOUT_MAX_MS = 2000
 
 
 class ControllerPeers:
-    """Implements `raft.node.RaftTransport`, and carries a broker's requests too."""
+    """Implements `raft.node.RaftTransport`, and carries a broker's requests too.
 
-    def __init__(self, network: Network, clock: Clock, client_id: str) -> None:
+    `on_response` sees each response, with the address that it came from.
+    """
+
+    def __init__(
+        self,
+        network: Network,
+        clock: Clock,
+        client_id: str,
+        on_response: Callable[[str, int, Any], None],
+    ) -> None:
         self._network = network
         self._clock = clock
         self._client_id = client_id
+        self._on_response = on_response
         self._peers: dict[tuple[str, int, str], Peer] = {}
 
     async def send(self, host: str, port: int, request: Message, timeout_ms: int) -> Any:
@@ -50,7 +61,9 @@ class ControllerPeers:
                 client_id=self._client_id,
                 connect_timeout_ms=min(CONNECT_TIMEOUT_MAX_MS, max(timeout_ms, 1)),
             )
-        return await peer.send(request, timeout_ms=timeout_ms)
+        response = await peer.send(request, timeout_ms=timeout_ms)
+        self._on_response(host, port, response)
+        return response
 
     def close(self) -> None:
         """End every connection."""
