@@ -191,6 +191,21 @@ def static_config(admin: Admin, broker: int) -> dict[str, str]:
     return found
 
 
+def topic_values(admin: Admin, topics: Sequence[str], key: str) -> dict[str, str]:
+    """One key of each topic, overridden or not. Raises CliError."""
+    resources = [
+        DescribeConfigsResource(resource_type=2, resource_name=name, configuration_keys=[key])
+        for name in topics
+    ]
+    response = admin.ask(DescribeConfigsRequest(resources=resources))
+    return {
+        result.resource_name: entry.value
+        for result in response.results
+        for entry in result.configs
+        if entry.name == key and entry.value is not None
+    }
+
+
 # -- log directories
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.app.reachability import is_loopback
 from barnabas.base.config.values import parse_host_port
+from barnabas.cli.checks_nodes import check_nodes
 from barnabas.cli.connection import Connection
 from barnabas.cli.errors import CliError
 from barnabas.cli.findings import Finding, fault, note, ok
@@ -45,6 +46,7 @@ def check_cluster(connection: Connection, *, round_trip: bool) -> Iterator[Findi
     )
     yield from check_advertised(connection, metadata)
     yield from check_partitions(metadata)
+    yield from check_nodes(connection)
     if round_trip:
         yield from check_round_trip(connection)
 

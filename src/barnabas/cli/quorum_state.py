@@ -17,7 +17,7 @@ from barnabas.protocol.messages.describe_quorum import (
 )
 
 METADATA_TOPIC = "__cluster_metadata"
-ALIVE_MAX_MS = 5_000
+ALIVE_MAX_MS = 3_000
 """A replica that last fetched longer ago, seen from the leader, counts as gone."""
 
 
