@@ -134,8 +134,12 @@ class Admin:
         addresses = [_host_port(address) for address in self._addresses]
         if self._cluster is not None:
             addresses += [(known.host, known.port) for known in self._cluster.brokers.values()]
-        reasons = []
+        reasons: list[str] = []
+        clock = asyncio.get_running_loop().time
+        deadline = clock() + self.timeout_s
         for host, port in dict.fromkeys(addresses):
+            if reasons and clock() > deadline:
+                break
             try:
                 return await self._send_to(host, port, request)
             except UnsupportedByPeerError as error:

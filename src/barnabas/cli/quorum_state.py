@@ -87,8 +87,15 @@ def read_quorum(admin: Admin) -> Quorum:
             )
         ]
     )
-    response = admin.decide(request, "the quorum")
+    try:
+        response = admin.decide(request, "the quorum")
+    except CliError as error:
+        if error.code is ExitCode.UNREACHABLE and admin.cluster():
+            raise _leaderless() from error  # nodes answer, and find nobody who leads
+        raise
     partition = response.topics[0].partitions[0]
+    if partition.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
+        raise _leaderless()
     if partition.error_code != ErrorCode.NONE:
         raise from_code(partition.error_code, partition.error_message, "the quorum")
     leader = next(
@@ -117,6 +124,14 @@ def read_quorum(admin: Admin) -> Quorum:
             node.node_id: tuple((end.name, end.host, end.port) for end in node.listeners)
             for node in response.nodes
         },
+    )
+
+
+def _leaderless() -> CliError:
+    return CliError(
+        "the metadata quorum has no leader: no majority of its voters is up and reaches each other",
+        ExitCode.UNREACHABLE,
+        "start the controllers that are down",
     )
 
 
