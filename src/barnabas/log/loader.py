@@ -106,6 +106,7 @@ def _open(
     disk = log_directory.disk
     directory = f"{log_directory.path}/{directory_name(topic_partition)}"
     report = RecoveryReport(topic_partition, directory)
+    closed_at = recovery_point if is_clean else 0
     try:
         topic_id = read_topic_id(disk, directory) or ZERO_UUID
     except CorruptCheckpointError:
@@ -142,6 +143,7 @@ def _open(
         _start_empty(log, end_offset)
     log.active = log.segments[-1]
     log.log_end_offset = end_offset
+    report.flushed_lost = max(0, closed_at - end_offset)
     log.recovery_point = end_offset if is_clean else min(recovery_point, end_offset)
     log.high_watermark = min(max(high_watermark, log.log_start_offset), end_offset)
     log.tail.clear(end_offset)

@@ -8,7 +8,8 @@ Source: Kafka's LogManager; KIP-112, 113, 858.
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from random import Random, SystemRandom
 
 from barnabas.base.clock import Clock
@@ -28,6 +29,7 @@ from barnabas.log.file_cache import FileCache
 from barnabas.log.loader import PRODUCER_ID_EXPIRATION_MS_DEFAULT, create_log, open_log
 from barnabas.log.log_directory import LogDirectory
 from barnabas.log.names import (
+    CLEANER_OFFSET_FILE,
     DELETE_DIR_SUFFIX,
     FUTURE_DIR_SUFFIX,
     HIGH_WATERMARK_FILE,
@@ -72,7 +74,10 @@ class LogManager:
         self.directory_ids: dict[str, Uuid] = {}
         """By log directory, as its meta.properties says."""
         self.previous_broker_epochs: dict[str, int] = {}
-        """By log directory that was shut down cleanly: the broker epoch at that time (KIP-966)."""
+        """By log directory that was shut down cleanly, and is whole: the broker epoch at that time.
+
+        What an incarnation without one had, it need not have any more (KIP-966).
+        """
         self._default_config = default_config
         self._topic_config = topic_config
         self._disk = disk
@@ -142,6 +147,7 @@ class LogManager:
 
     def _load_directory(self, directory: LogDirectory, reports: list[RecoveryReport]) -> None:
         path = directory.path
+        first_report = len(reports)
         self._disk.make_dirs(path)
         self._read_directory_id(path)
         broker_epoch = take_clean_shutdown(self._disk, path)
@@ -151,6 +157,7 @@ class LogManager:
         recovery_points = self._read_checkpoint(path, RECOVERY_POINT_FILE)
         start_offsets = self._read_checkpoint(path, LOG_START_OFFSET_FILE)
         high_watermarks = self._read_checkpoint(path, HIGH_WATERMARK_FILE)
+        cleaned_offsets = self._read_checkpoint(path, CLEANER_OFFSET_FILE)
         names = [name for name in self._disk.list(path) if self._disk.is_dir(f"{path}/{name}")]
         if not is_clean and any(map(_is_log, names)):
             telemetry.warning("%s was not shut down cleanly: recovering its logs", path)
@@ -170,21 +177,38 @@ class LogManager:
                     path,
                 )
             else:
+                config = self._config_of(topic_partition.topic)
+                if topic_partition in cleaned_offsets:
+                    # It has been compacted, whatever is known of its topic by now: gaps are meant.
+                    policy = config.cleanup_policy | {"compact"}
+                    config = replace(config, cleanup_policy=policy)
                 log, report = open_log(
                     directory,
                     topic_partition,
-                    self._config_of(topic_partition.topic),
+                    config,
                     is_clean=is_clean,
                     recovery_point=recovery_points.get(topic_partition, 0),
                     log_start_offset=start_offsets.get(topic_partition, 0),
                     high_watermark=high_watermarks.get(topic_partition, 0),
                     producer_id_expiration_ms=self._producer_id_expiration_ms,
                 )
+                log.cleaned_offset = cleaned_offsets.get(topic_partition)
                 self._logs[topic_partition] = log
                 reports.append(report)
+        lost = [tp for tp in recovery_points if is_clean and tp not in self._logs]
+        if lost:
+            telemetry.error("%s: the logs of %s are gone", path, ", ".join(map(str, lost)))
+        if lost or any(report.flushed_lost for report in reports[first_report:]):
+            # It ended cleanly and was damaged since: it must not be taken for one in sync.
+            self.previous_broker_epochs.pop(path, None)
         directory.is_checkpoint_stale = any(
             topic_partition not in self._logs
-            for topic_partition in (*recovery_points, *start_offsets, *high_watermarks)
+            for topic_partition in (
+                *recovery_points,
+                *start_offsets,
+                *high_watermarks,
+                *cleaned_offsets,
+            )
         )
 
     def _config_of(self, topic: str) -> LogConfig:
@@ -353,6 +377,28 @@ class LogManager:
             ),
         ):
             write_offsets(self._disk, f"{directory.path}/{name}", offsets, sync=sync)
+        self._write_cleaned(directory, logs, sync=sync)
+
+    def _write_cleaned(
+        self, directory: LogDirectory, logs: Iterable[PartitionLog], *, sync: bool
+    ) -> None:
+        offsets = {
+            log.topic_partition: log.cleaned_offset
+            for log in logs
+            if log.cleaned_offset is not None
+        }
+        path = f"{directory.path}/{CLEANER_OFFSET_FILE}"
+        if offsets or self._disk.exists(path):
+            write_offsets(self._disk, path, offsets, sync=sync)
+
+    def checkpoint_cleaned(self, log: PartitionLog) -> None:
+        """Write how far the logs beside `log` have been compacted. Raises LogDirFailure."""
+        directory = log.log_directory
+        logs = [other for other in self if other.log_directory is directory]
+        try:
+            self._write_cleaned(directory, logs, sync=False)
+        except OSError as error:
+            raise directory.fail(error) from error
 
     def delete_step(self, now_ms: int) -> int:
         """Remove what `file.delete.delay.ms` has passed for; returns how many went."""

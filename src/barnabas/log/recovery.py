@@ -40,6 +40,8 @@ class RecoveryReport:
     indexes_rebuilt: list[int] = field(default_factory=list)
     """Base offsets of segments whose index was missing or damaged, recovery aside."""
     files_removed: list[str] = field(default_factory=list)
+    flushed_lost: int = 0
+    """How many offsets are gone that were known to be on the medium: damage, not a torn write."""
 
     @property
     def is_loss(self) -> bool:
@@ -56,6 +58,12 @@ class RecoveryReport:
                 self.segments_dropped,
                 self.cut_at_offset,
                 self.cut_reason,
+            )
+        if self.flushed_lost:
+            telemetry.error(
+                "%s: %d offsets are gone that had been flushed: its disk or files were damaged",
+                self.directory,
+                self.flushed_lost,
             )
         if self.indexes_rebuilt:
             telemetry.warning(

@@ -84,6 +84,25 @@ def test_clean_shutdown_and_start() -> None:
     assert managed.get(B).topic_id == TOPIC_ID
 
 
+@pytest.mark.parametrize("damage", ["cut", "flip", "gone"])
+def test_what_was_closed_cleanly_and_damaged_since_is_not_clean(damage: str) -> None:
+    managed = Managed()
+    append(managed.create(), "a", "b", "c")
+    managed.create(B)
+    managed.logs.shutdown(broker_epoch=17)
+    path = f"/one/{A.topic}-{A.partition}"
+    file = managed.disk.open(f"{path}/{0:020d}.log")
+    if damage == "gone":
+        managed.disk.remove_tree(path)
+    elif damage == "cut":
+        file.truncate(file.size() - 1)
+    else:
+        file.pwrite(b"\x07", 16)  # of the first batch's magic byte
+        managed.disk.remove(f"{path}/{0:020d}.index")
+    managed.start()
+    assert managed.logs.previous_broker_epochs == {}
+
+
 def test_killed_node_recovers_everything() -> None:
     managed = Managed()
     append(managed.create(), "a", "b")
