@@ -28,6 +28,10 @@ from barnabas.broker.handlers import HANDLERS, RAW_HANDLERS
 from barnabas.broker.services import BrokerServices
 from barnabas.coordinator.group.service import GroupCoordinator
 from barnabas.coordinator.internal_topic import InternalTopic
+from barnabas.log.compaction.compactor import Compactor, Worker
+from barnabas.log.compaction.inline_worker import InlineWorker
+from barnabas.log.compaction.process_worker import ProcessWorker
+from barnabas.log.compaction.settings import CompactionSettings
 from barnabas.log.config import LogConfig
 from barnabas.log.manager import LogManager
 from barnabas.metadata.image import Endpoint, MetadataImage
@@ -69,6 +73,8 @@ class Node:
         self._server: Server | None = None
         self._controller_dispatcher: Dispatcher | None = None
         self._controller_server: Server | None = None
+        self.compactor: Compactor | None = None
+        """None where `log.cleaner.enable` is false, and until the node serves."""
         self.failed: asyncio.Event = asyncio.Event()
         """Set when the node cannot go on (its metadata log failed); `failure` says why."""
         self.failure: Exception | None = None
@@ -279,6 +285,24 @@ class Node:
             "offset expiry",
             self.groups.expire_offsets,
         )
+        if config.bool("log.cleaner.enable"):
+            self._start_compaction()
+
+    def _start_compaction(self) -> None:
+        is_local = isinstance(self._disk, LocalDisk)
+        worker: Worker = ProcessWorker() if is_local else InlineWorker(self._disk, self._clock)
+        self.compactor = Compactor(
+            self.logs,
+            self._clock,
+            worker,
+            self._compaction_settings,
+            checkpoint=self.logs.checkpoint_cleaned,
+        )
+        self.compactor.start()
+
+    def _compaction_settings(self) -> CompactionSettings:
+        config = self.metadata.effective.broker(self.metadata.image.configs)
+        return CompactionSettings.from_config(config)
 
     # -- configuration of topics
 
@@ -353,6 +377,8 @@ class Node:
     async def stop(self) -> None:
         """Give leaderships away, refuse new work, finish what is under way, flush and close."""
         self._background.close()
+        if self.compactor is not None:
+            await self.compactor.stop()
         if self._tasks:
             await asyncio.wait(self._tasks)
         if self._is_joined:

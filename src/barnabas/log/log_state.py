@@ -23,6 +23,7 @@ class LogState:
 
     __slots__ = (
         "active",
+        "cleaned_offset",
         "config",
         "directory",
         "epochs",
@@ -63,6 +64,8 @@ class LogState:
         self.recovery_point = 0
         """Everything before is on the medium."""
         self.high_watermark = 0
+        self.cleaned_offset: int | None = None
+        """Where the last round of compaction ended; None if there was none."""
         self.epochs = LeaderEpochs()
         self.producers = ProducerState()
         self.flusher = Flusher(self)

@@ -162,12 +162,15 @@ def truncate_fully_and_start_at(log: LogState, offset: int) -> None:
 
 
 def _lower_recovery_point(log: LogState, offset: int) -> None:
-    """Have the checkpoint say so before anything else is written at `offset`.
+    """Have the checkpoints say so before anything else is written at `offset`.
 
-    Recovery would otherwise trust what is appended there and never reached the medium.
+    Recovery would otherwise trust what is appended there and never reached the medium, and
+    compaction take it for clean. What is clean lies before the recovery point.
     """
     if offset < log.recovery_point:
         log.recovery_point = offset
+        if log.cleaned_offset is not None:
+            log.cleaned_offset = min(log.cleaned_offset, offset)
         log.log_directory.renew_checkpoint()
 
 

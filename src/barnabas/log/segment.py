@@ -187,7 +187,7 @@ class Segment:
             return False
         first = self.first_timestamp
         if first is None:
-            first = self._load_first_timestamp()
+            first = self.load_first_timestamp()
         age = max_timestamp - first if first >= 0 else now_ms - self.created_ms
         if age > segment_ms:
             return True
@@ -291,15 +291,19 @@ class Segment:
             telemetry.error("%s is damaged: %s", self.log_path, error)
             self.max_timestamp = NO_TIMESTAMP  # its file's time will have to do
 
-    def _load_first_timestamp(self) -> int:
-        self.first_timestamp = NO_TIMESTAMP
+    def load_first_timestamp(self) -> int:
+        """The greatest timestamp of the first batch, -1 for none."""
+        if self.first_timestamp is None:
+            self.first_timestamp = self._find_first_timestamp()
+        return self.first_timestamp
+
+    def _find_first_timestamp(self) -> int:
         try:
             for _, header in walk_headers(self.file(), 0, self.size_bytes):
-                self.first_timestamp = header.max_timestamp
-                break
+                return header.max_timestamp
         except CorruptBatchError as error:
             telemetry.error("%s is damaged: %s", self.log_path, error)
-        return self.first_timestamp
+        return NO_TIMESTAMP
 
     def check_indexes(self) -> None:
         """Raise CorruptIndexError for indexes that plainly are not this segment's."""

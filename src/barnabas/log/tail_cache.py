@@ -95,6 +95,12 @@ class TailCache:
             del self._next_offsets[:first]
             self._first = 0
 
+    def drop_before(self, offset: int) -> None:
+        """Forget the batches that end at or before `offset`."""
+        next_offsets = self._next_offsets
+        while self._first < len(next_offsets) and next_offsets[self._first] <= offset:
+            self._drop_first()
+
     def clear(self, end_offset: int | None = None) -> None:
         """Forget everything; the log ends at `end_offset` (None: where it ended)."""
         if end_offset is None:

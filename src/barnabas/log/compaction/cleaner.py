@@ -1,0 +1,288 @@
+"""The work beside the event loop: reading a log's segments and writing them anew.
+
+Both halves are generators that yield, after each buffer of input, the bytes they read and wrote,
+so that whoever runs them may slow them down, stop them, or do something else in between.
+"""
+
+from bisect import bisect_right
+from collections.abc import Generator, Iterator, Sequence
+
+from barnabas.base.disk import Buffer, Disk, DiskFile
+from barnabas.log.compaction.cleaned_segment import CleanedSegment
+from barnabas.log.compaction.job import CleanJob, GroupCleaned, MapBuilt, Source
+from barnabas.log.compaction.offset_map import OffsetMap
+from barnabas.log.compaction.retention import BatchFilter
+from barnabas.log.compaction.scan import scan_records, unfold
+from barnabas.log.compaction.transactions import TransactionTracker
+from barnabas.log.index.txn_index import AbortedTransaction, read_aborted
+from barnabas.log.names import LOG_SUFFIX, TXN_INDEX_SUFFIX, offset_file
+from barnabas.protocol.records.batch import (
+    HEADER_SIZE_BYTES,
+    BatchHeader,
+    CorruptBatchError,
+    check_crc,
+    read_header,
+)
+
+
+class Cleaner:
+    """One round of cleaning one log: `build_map` first, then `clean` for one group after another.
+
+    Everything raises OSError, CorruptBatchError for damaged batches (which are left as they are),
+    and CorruptIndexError for a damaged transaction index.
+    """
+
+    def __init__(self, disk: Disk, job: CleanJob) -> None:
+        self._disk = disk
+        self._job = job
+        self._map = OffsetMap(job.map_bytes_max, job.map_load_factor)
+        self._aborted = self._read_aborted()
+        self._transactions = TransactionTracker(self._aborted)
+        self._filter = BatchFilter(
+            self._map,
+            self._transactions,
+            job.producers,
+            end_offset=job.end_offset,
+            now_ms=job.now_ms,
+            delete_retention_ms=job.delete_retention_ms,
+        )
+
+    def _read_aborted(self) -> list[AbortedTransaction]:
+        found = list(self._job.aborted)
+        for source in self._job.sources:
+            path = offset_file(self._job.directory, source.base_offset, TXN_INDEX_SUFFIX)
+            found += read_aborted(self._disk, path)
+        return found
+
+    def _open(self, source: Source) -> DiskFile:
+        return self._disk.open(offset_file(self._job.directory, source.base_offset, LOG_SUFFIX))
+
+    # The map
+
+    def build_map(self) -> Generator[int, None, MapBuilt]:
+        """Read the dirty segments' keys, until their end or until the map is full."""
+        job = self._job
+        dirty = _from_offset(job.sources, job.start_offset)
+        transactions = TransactionTracker(
+            entry for entry in self._aborted if entry.last_offset >= job.start_offset
+        )
+        bytes_read = records_read = 0
+        is_full = False
+        for index, source in enumerate(dirty):
+            file = self._open(source)
+            for _, chunk, batches in read_chunks(file, source.size_bytes, job.io_buffer_bytes):
+                size = 0
+                for at, header in batches:
+                    size += header.size_bytes
+                    records_read += header.record_count
+                    is_full = not self._map_batch(transactions, chunk, at, header)
+                    if is_full:
+                        break
+                bytes_read += size
+                yield size
+                if is_full:
+                    break
+            file.close()
+            if is_full:
+                break
+            # Offsets that are no more count as read.
+            following = dirty[index + 1].base_offset if index + 1 < len(dirty) else job.end_offset
+            self._map.latest_offset = following - 1
+        return MapBuilt(
+            end_offset=self._map.latest_offset + 1,
+            bytes_read=bytes_read,
+            records_read=records_read,
+            keys=len(self._map),
+            utilization=self._map.utilization,
+        )
+
+    def _map_batch(
+        self, transactions: TransactionTracker, chunk: bytes, at: int, header: BatchHeader
+    ) -> bool:
+        """Take a batch's keys into the map; whether there was room for all."""
+        start_offset = self._job.start_offset
+        if header.last_offset < start_offset:
+            return True
+        _check(chunk, at, header)
+        if header.is_control:
+            transactions.is_marker_discardable(header, chunk, at)
+        elif not transactions.is_data_discarded(header) and header.record_count:
+            scan = scan_records(unfold(chunk, at, header), header.record_count)
+            base = header.base_offset
+            keys: Sequence[bytes | None] = scan.keys
+            offsets = [base + delta for delta in scan.deltas]
+            if base < start_offset or None in keys:
+                pairs = [
+                    (key, offset)
+                    for key, offset in zip(keys, offsets, strict=True)
+                    if key is not None and offset >= start_offset
+                ]
+                keys, offsets = [key for key, _ in pairs], [offset for _, offset in pairs]
+            if not self._map.put_all(keys, offsets):  # type: ignore[arg-type]  # none is None
+                return False
+        self._map.latest_offset = header.last_offset
+        return True
+
+    # The segments
+
+    def clean(self, group: Sequence[Source]) -> Generator[int, None, GroupCleaned]:
+        """Write a group of segments anew, as one, to `.cleaned` files."""
+        cleaned = CleanedSegment(
+            self._disk,
+            self._job.directory,
+            group[0].base_offset,
+            index_interval_bytes=self._job.index_interval_bytes,
+        )
+        try:
+            return (yield from self._clean_into(cleaned, group))
+        except Exception:  # not when this generator is closed: the process may be no more
+            cleaned.discard()
+            raise
+
+    def _clean_into(
+        self, cleaned: CleanedSegment, group: Sequence[Source]
+    ) -> Generator[int, None, GroupCleaned]:
+        counts = self._filter
+        before = counts.records_read, counts.records_written, counts.keyless_records
+        last = next((source for source in reversed(group) if source.size_bytes), None)
+        bytes_read = 0
+        same_bytes = 0 if len(group) == 1 else None
+        """What of a single segment has proved to stay as it is, and is not written yet."""
+        for source in group:
+            file = self._open(source)
+            for position, chunk, batches in read_chunks(
+                file, source.size_bytes, self._job.io_buffer_bytes
+            ):
+                size = sum(header.size_bytes for _, header in batches)
+                is_end = source is last and position + size == source.size_bytes
+                written = cleaned.size_bytes
+                parts, is_same = self._filter_chunk(cleaned, chunk, batches, is_end=is_end)
+                bytes_read += size
+                if same_bytes is not None and is_same:
+                    same_bytes += size
+                    yield size
+                    continue
+                if same_bytes is not None:
+                    yield from _copy(file, same_bytes, self._job.io_buffer_bytes, cleaned)
+                    same_bytes = None
+                cleaned.write(parts)
+                yield size + cleaned.size_bytes - written
+            file.close()
+        if same_bytes is not None:
+            cleaned.discard()
+        else:
+            cleaned.finish(self._transactions.kept_aborted)
+        self._transactions.kept_aborted = []
+        return GroupCleaned(
+            base_offset=cleaned.base_offset,
+            size_bytes=cleaned.size_bytes,
+            bytes_read=bytes_read,
+            bytes_written=0 if same_bytes is not None else cleaned.size_bytes,
+            records_read=counts.records_read - before[0],
+            records_written=counts.records_written - before[1],
+            keyless_records=counts.keyless_records - before[2],
+            is_changed=same_bytes is None,
+        )
+
+    def _filter_chunk(
+        self,
+        cleaned: CleanedSegment,
+        chunk: bytes,
+        batches: list[tuple[int, BatchHeader]],
+        *,
+        is_end: bool,
+    ) -> tuple[list[Buffer], bool]:
+        """What is to be written of a chunk's batches, and whether that is all of them as it is.
+
+        `is_end`: the group ends with the last of them.
+        """
+        keep = self._filter.keep
+        view = memoryview(chunk)
+        parts: list[Buffer] = []
+        is_same = True
+        run_start = run_end = batches[0][0]
+        last_at = batches[-1][0] if is_end else -1
+        for at, header in batches:
+            _check(chunk, at, header)
+            kept = keep(header, chunk, at, is_last=at == last_at)
+            if kept is header:
+                if run_end != at:
+                    if run_end > run_start:
+                        parts.append(view[run_start:run_end])
+                    run_start = at
+                run_end = at + header.size_bytes
+                cleaned.note(header, header.size_bytes)
+                continue
+            is_same = False
+            if kept is not None:
+                if run_end > run_start:
+                    parts.append(view[run_start:run_end])
+                run_start = run_end = -1
+                assert isinstance(kept, bytearray)
+                parts.append(kept)
+                cleaned.note(read_header(kept), len(kept))
+        if run_end > run_start:
+            parts.append(view[run_start:run_end])
+        return parts, is_same
+
+
+def _from_offset(sources: Sequence[Source], offset: int) -> Sequence[Source]:
+    """The sources from the one on that holds `offset`."""
+    index = bisect_right(sources, offset, key=lambda source: source.base_offset) - 1
+    return sources[max(0, index) :]
+
+
+def _check(chunk: bytes, at: int, header: BatchHeader) -> None:
+    """Raise CorruptBatchError for a batch whose damage a new CRC would hide."""
+    if not check_crc(chunk, at, header):
+        raise CorruptBatchError(f"the batch at offset {header.base_offset} fails its CRC")
+
+
+def _copy(
+    file: DiskFile, end: int, buffer_bytes: int, cleaned: CleanedSegment
+) -> Generator[int, None, None]:
+    """Write the first `end` bytes of `file`, whose batches were noted already."""
+    position = 0
+    while position < end:
+        data = file.pread(min(buffer_bytes, end - position), position)
+        if not data:
+            raise CorruptBatchError(f"{file.path} ends at {position}")
+        cleaned.write([data])
+        position += len(data)
+        yield 2 * len(data)
+
+
+def read_chunks(
+    file: DiskFile, end: int, buffer_bytes: int
+) -> Iterator[tuple[int, bytes, list[tuple[int, BatchHeader]]]]:
+    """The batches of a file up to `end`, by whole ones that one buffer holds (one at least).
+
+    Yields (position in the file, buffer, [(place in the buffer, header)]). Raises
+    CorruptBatchError where something that is no batch stands, or the last is cut off.
+    """
+    position = 0
+    while position < end:
+        chunk = file.pread(min(buffer_bytes, end - position), position)
+        size = read_header(chunk, header_only=True).size_bytes
+        if size > len(chunk):
+            if size > end - position:
+                raise CorruptBatchError(
+                    f"{file.path}: batch of {size} bytes at {position}, the file ends at {end}"
+                )
+            chunk = file.pread(size, position)
+        batches = list(_whole_batches(chunk))
+        if not batches:
+            raise CorruptBatchError(f"{file.path} ends within a batch at {position}")
+        yield position, chunk, batches
+        at, header = batches[-1]
+        position += at + header.size_bytes
+
+
+def _whole_batches(chunk: bytes) -> Iterator[tuple[int, BatchHeader]]:
+    at, end = 0, len(chunk)
+    while end - at >= HEADER_SIZE_BYTES:
+        header = read_header(chunk, at, header_only=True)
+        if at + header.size_bytes > end:
+            return
+        yield at, header
+        at += header.size_bytes

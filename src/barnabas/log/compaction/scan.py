@@ -1,0 +1,106 @@
+"""Reading of a batch's records what compaction asks for, and nothing else.
+
+A record is `length varint | attributes i8 | timestamp delta varlong | offset delta varint | key
+length varint, key | value length varint, value | headers`. Kept records are copied as they lie, so
+only where they begin, their keys and offsets, and which are tombstones is found out.
+"""
+
+from typing import Final, NamedTuple
+
+from barnabas.base.disk import Buffer
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.records.batch import (
+    HEADER_SIZE_BYTES,
+    BatchHeader,
+    CorruptBatchError,
+)
+from barnabas.protocol.records.compression import decompress
+from barnabas.protocol.records.walk import (
+    NULL,
+    VARINT_BYTES_MAX,
+    VARLONG_BYTES_MAX,
+    BadRecordError,
+    read_varint,
+)
+
+
+class Scan(NamedTuple):
+    """The records of a batch."""
+
+    data: bytes
+    """All of them, uncompressed."""
+    starts: list[int]
+    """Where each begins in `data`, and where the last ends."""
+    keys: list[bytes | None]
+    deltas: list[int]
+    """Their offsets, from the batch's base offset."""
+    tombstones: list[int]
+    """Indexes of those without a value."""
+
+
+RECORD_SIZE_BYTES_MIN: Final = 7
+
+
+def unfold(buffer: Buffer, position: int, header: BatchHeader) -> bytes:
+    """The records of the batch at `position`, uncompressed. Raises CorruptBatchError."""
+    body = memoryview(buffer)[position + HEADER_SIZE_BYTES : position + header.size_bytes]
+    return decompress(header.codec, body) if body else b""
+
+
+def scan_records(data: bytes, count: int) -> Scan:
+    """Walk `count` records that fill `data`. Raises CorruptBatchError where they do not."""
+    if not 0 <= count <= len(data) // RECORD_SIZE_BYTES_MIN:
+        raise CorruptBatchError(f"{count} records do not fit in {len(data)} bytes")
+    starts = [0]
+    keys: list[bytes | None] = []
+    deltas: list[int] = []
+    tombstones: list[int] = []
+    position = 0
+    try:
+        for index in range(count):
+            byte = data[position]
+            if byte < 0x80 and not byte & 1:
+                end = position + 1 + (byte >> 1)
+                position += 2
+            else:
+                length, position = read_varint(data, position, index, VARINT_BYTES_MAX)
+                end = position + length
+                position += 1
+            while data[position] >= 0x80:
+                position += 1
+            byte = data[position + 1]
+            if byte < 0x80 and not byte & 1:
+                delta = byte >> 1
+                position += 2
+            else:
+                delta, position = read_varint(data, position + 1, index, VARINT_BYTES_MAX)
+            byte = data[position]
+            if byte < 0x80 and not byte & 1:
+                start = position + 1
+                position = start + (byte >> 1)
+                keys.append(data[start:position])
+            else:
+                size, start = read_varint(data, position, index, VARINT_BYTES_MAX)
+                position = start + max(size, 0)
+                keys.append(None if size < 0 else data[start:position])
+            if data[position] == NULL:
+                tombstones.append(index)
+            if position >= end:
+                raise BadRecordError(index, "ends before its value")
+            deltas.append(delta)
+            starts.append(end)
+            position = end
+    except BadRecordError as error:
+        raise CorruptBatchError(str(error), ErrorCode.INVALID_RECORD) from error
+    except IndexError:
+        raise CorruptBatchError(f"record {len(deltas)} ends after the batch") from None
+    if position != len(data):
+        raise CorruptBatchError(f"the records end at {position}, the batch at {len(data)}")
+    return Scan(data, starts, keys, deltas, tombstones)
+
+
+def timestamp_delta(data: bytes, start: int) -> tuple[int, int, int]:
+    """Of the record at `start`: (timestamp delta, where it begins, where it ends)."""
+    _, position = read_varint(data, start, 0, VARINT_BYTES_MAX)
+    delta, end = read_varint(data, position + 1, 0, VARLONG_BYTES_MAX)
+    return delta, position + 1, end
