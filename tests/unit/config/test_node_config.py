@@ -73,7 +73,7 @@ def test_defaults_leave_no_warning() -> None:
 @pytest.mark.parametrize(
     ("key", "value", "words"),
     [
-        ("log.cleaner.enable", "false", "not supported yet"),
+        ("log.dir.failure.timeout.ms", "1", "not supported yet"),
         ("quota.window.num", "5", "not supported yet"),
         ("num.partitons", "3", "did you mean num.partitions?"),
         ("something.else", "3", "not a key of Kafka 4.3"),

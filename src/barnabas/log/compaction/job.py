@@ -1,7 +1,7 @@
 """What the event loop and the worker tell each other: plain values, which pass through a pipe."""
 
-import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from typing import Any
 
 from barnabas.log.index.txn_index import AbortedTransaction
 
@@ -46,12 +46,9 @@ class CleanJob:
     io_buffer_bytes: int
     bytes_per_second_max: float
 
-    def to_json(self) -> str:
-        return json.dumps(asdict(self))
-
     @classmethod
-    def from_json(cls, text: str) -> "CleanJob":
-        values = json.loads(text)
+    def from_plain(cls, values: dict[str, Any]) -> "CleanJob":
+        """From what JSON makes of `dataclasses.asdict`."""
         values["sources"] = [Source(**source) for source in values["sources"]]
         values["producers"] = {
             int(producer_id): LastRecord(**last)

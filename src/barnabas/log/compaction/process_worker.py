@@ -13,7 +13,7 @@ import json
 import subprocess
 import sys
 import threading
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import asdict
 from typing import Any, Final
 
@@ -32,7 +32,7 @@ class ProcessWorker:
     """A `compactor.Worker`. One thread waits for the process, and does nothing else."""
 
     def __init__(self) -> None:
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="compaction")
+        self._thread: threading.Thread | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._stopped = threading.Event()
 
@@ -42,15 +42,14 @@ class ProcessWorker:
         return None if self._process is None else self._process.pid
 
     async def build_map(self, job: CleanJob) -> MapBuilt:
-        return MapBuilt(**await self._call({"job": json.loads(job.to_json())}))
+        return MapBuilt(**await self._call({"job": asdict(job)}))
 
     async def clean(self, group: list[Source]) -> GroupCleaned:
         return GroupCleaned(**await self._call({"group": [asdict(source) for source in group]}))
 
     async def _call(self, request: dict[str, Any]) -> dict[str, Any]:
-        loop = asyncio.get_running_loop()
         line = json.dumps(request).encode() + b"\n"
-        answer = json.loads(await loop.run_in_executor(self._thread, self._exchange, line))
+        answer = json.loads(await self._exchange_soon(line))
         error = answer.pop("error", None)
         if error is None:
             result: dict[str, Any] = answer
@@ -63,6 +62,23 @@ class ProcessWorker:
             case "CorruptIndexError":
                 raise CorruptIndexError(answer["message"])
         raise WorkerLostError(answer["message"])
+
+    def _exchange_soon(self, line: bytes) -> "asyncio.Future[bytes]":
+        """Call in a thread that no interpreter waits for when it ends, as it would for a pool's."""
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[bytes] = loop.create_future()
+
+        def run() -> None:
+            try:
+                answer = self._exchange(line)
+            except WorkerLostError as error:
+                loop.call_soon_threadsafe(_settle, future, error)
+            else:
+                loop.call_soon_threadsafe(_settle, future, answer)
+
+        self._thread = threading.Thread(target=run, name="compaction", daemon=True)
+        self._thread.start()
+        return future
 
     def _exchange(self, line: bytes) -> bytes:
         """One call, in the thread."""
@@ -95,7 +111,8 @@ class ProcessWorker:
         process = self._process
         if process is not None:
             process.kill()
-        self._thread.shutdown(wait=True)
+        if self._thread is not None:
+            self._thread.join()
         self._end()
 
     def _end(self) -> None:
@@ -105,7 +122,17 @@ class ProcessWorker:
             process.wait()
             for pipe in (process.stdin, process.stdout):
                 if pipe is not None:
-                    pipe.close()
+                    with suppress(BrokenPipeError):  # what it was to be told, it need not know
+                        pipe.close()
+
+
+def _settle(future: "asyncio.Future[bytes]", result: bytes | WorkerLostError) -> None:
+    if future.done():
+        return  # cancelled
+    if isinstance(result, bytes):
+        future.set_result(result)
+    else:
+        future.set_exception(result)
 
 
 def _start() -> subprocess.Popen[bytes]:

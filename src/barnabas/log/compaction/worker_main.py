@@ -40,7 +40,7 @@ def main() -> None:
         request = json.loads(line)
         try:
             if "job" in request:
-                job = CleanJob.from_json(json.dumps(request["job"]))
+                job = CleanJob.from_plain(request["job"])
                 throttle = Throttle(job.bytes_per_second_max, time.monotonic())
                 cleaner = None  # before there is another map
                 cleaner = Cleaner(disk, job)
