@@ -18,6 +18,7 @@ from typing import Any
 
 from barnabas.base.clock import Clock, Timer
 from barnabas.base.config.node import NodeConfig
+from barnabas.base.ids import Uuid
 from barnabas.base.network import Network
 from barnabas.metadata.controller.activation import activation_records
 from barnabas.metadata.controller.brokers import fence_records, register_broker
@@ -60,10 +61,14 @@ class ActiveController:
         clock: Clock,
         random: RandomSource,
         network: Network,
+        incarnation_id: Uuid,
         on_appended: Callable[[int], None],
         on_failure: Callable[[Exception], None],
     ) -> None:
-        """`bootstrap` reads what `storage format` left; `on_appended` is told sizes in bytes."""
+        """`bootstrap` reads what `storage format` left; `on_appended` is told sizes in bytes.
+
+        `incarnation_id` is this node's own broker's.
+        """
         self._config = config
         self._effective = effective
         self._raft = raft
@@ -72,6 +77,7 @@ class ActiveController:
         self._clock = clock
         self._random = random
         self._network = network
+        self._incarnation_id = incarnation_id
         self._on_appended = on_appended
         self._on_failure = on_failure
         self._sessions = BrokerSessions(config.int("broker.session.timeout.ms"))
@@ -157,9 +163,10 @@ class ActiveController:
         return DECIDE[type(request)](self._state(), request)
 
     def _register(self, request: BrokerRegistrationRequest, now_ms: int) -> Decision[Any]:
-        decision = register_broker(
-            self._state(), request, has_session=self._sessions.holds_id(request.broker_id, now_ms)
-        )
+        # What this very node was before is gone, whatever its session says.
+        is_own = request.incarnation_id == self._incarnation_id
+        has_session = not is_own and self._sessions.holds_id(request.broker_id, now_ms)
+        decision = register_broker(self._state(), request, has_session=has_session)
         if decision.response.error_code == ErrorCode.NONE:
             self._sessions.heard(request.broker_id, decision.response.broker_epoch, now_ms)
         return decision
@@ -230,7 +237,7 @@ class ActiveController:
 
     def _refresh_own(self, now_ms: int) -> None:
         own = self._publisher.latest.brokers.get(self._config.node_id)
-        if own is not None and "broker" in self._config.process_roles and not own.fenced:
+        if own is not None and own.incarnation_id == self._incarnation_id and not own.fenced:
             self._sessions.heard(own.id, own.epoch, now_ms)
 
     def _fence(self, broker: BrokerImage, reason: str) -> None:

@@ -230,6 +230,7 @@ class MetadataNode:
                 clock=self._clock,
                 random=self._random,
                 network=self._network,
+                incarnation_id=self.incarnation_id,
                 on_appended=self._note_appended,
                 on_failure=self._on_failure,
             )

@@ -238,6 +238,10 @@ class _Builder:
         if self.record.isr == [] and self.partition.last_known_elr != (leader,):
             if leader != NO_LEADER:
                 self.record.last_known_elr = [leader]
+            elif not self.partition.last_known_elr and self.partition.isr:
+                # The leader went first, and the last that was in sync had as much. Kafka
+                # remembers nobody here, and leaves the partition to its operator.
+                self.record.last_known_elr = [self.partition.isr[-1]]
         elif self.partition.last_known_elr and (
             self.record.leader >= 0 or (leader != NO_LEADER and self.record.leader != NO_LEADER)
         ):
