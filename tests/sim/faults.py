@@ -7,7 +7,7 @@ from random import Random
 from sim.disk import io_error
 from sim.loop import SimLoop
 from sim.machine import Machine
-from sim.plan import Fault, Plan
+from sim.plan import DAMAGE, UNCLEAN_ENDS, Fault, Plan
 from sim.wire import Wire
 
 Mend = Callable[[], None]
@@ -61,7 +61,7 @@ class Nemesis:
     def _choose(self, kind: str) -> Machine:
         """Whom it hits: the leader of the quorum or of partitions more often than others."""
         random, machines = self.random, self.machines
-        if kind in ("bit-flip", "cut-file") or (kind == "power-loss" and not self.plan.flushes):
+        if kind in DAMAGE or (kind in UNCLEAN_ENDS and self.plan.is_damaging):
             return next(machine for machine in machines if machine.node_id == self.plan.unlucky)
         pick = random.random()
         if pick < 0.35:

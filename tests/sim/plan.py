@@ -65,16 +65,23 @@ class Plan:
     def is_durable(self) -> bool:
         """Whether what `acks=all` acknowledged must survive the faults.
 
-        Kills, pauses and partitions may never lose it, nor may what one node's disk loses as
-        long as two replicas had to have it. A lone replica is safe from a power cut only if it
-        forces each append to its disk; so are all from a power cut that hits them together.
+        Kills, pauses and partitions, of however many, may never lose it, nor may power cuts
+        where every append is forced to the disk. What one disk loses is no excuse either as long
+        as two replicas had to have it and no other node ends uncleanly meanwhile (`draw_plan`
+        and the nemesis see to that): of two such nodes nothing tells which one has lost nothing,
+        and the last leader is believed (KIP-966).
         """
-        if self.flushes:
-            return True
-        kinds = {fault.kind for fault in self.faults}
-        if "power-loss-all" in kinds:
-            return False
-        return len(self.brokers) > 1 or "power-loss" not in kinds
+        return self.flushes or len(self.brokers) > 1 or "power-loss" not in self.kinds
+
+    @property
+    def kinds(self) -> set[str]:
+        return {fault.kind for fault in self.faults}
+
+    @property
+    def is_damaging(self) -> bool:
+        """Whether the unlucky node's disk loses something; then no other node ends uncleanly."""
+        kinds = self.kinds
+        return bool(kinds & DAMAGE) or ("power-loss" in kinds and not self.flushes)
 
     @property
     def voters(self) -> list[int]:
@@ -142,6 +149,10 @@ FAULTS_OF_MANY = {
     "cut-file": 1,
 }
 NEEDS_FLUSHES = {"power-loss-all"}
+DAMAGE = {"bit-flip", "cut-file"}
+UNCLEAN_ENDS = {"kill", "power-loss", "full-disk", "broken-disk"}
+"""After these a node cannot say that it has all that it had."""
+UNCLEAN_ENDS_OF_ALL = {"kill-all", "power-loss-all"}
 
 
 def draw_plan(seed: int, topology: str = "") -> Plan:
@@ -177,7 +188,7 @@ def draw_plan(seed: int, topology: str = "") -> Plan:
             TopicPlan(f"topic{index}", random.randint(1, 3), factor, topic_configs)
             for index in range(random.randint(1, 2))
         ],
-        faults=draw_faults(random, duration_s, weights),
+        faults=draw_faults(random, duration_s, weights, flushes=flushes),
         producers=random.randint(1, 3),
         consumers=random.randint(1, 2),
         idempotent_share=random.choice((1.0, 0.5)),
@@ -222,13 +233,17 @@ def _draw_properties(
     return properties
 
 
-def draw_faults(random: Random, duration_s: float, weights: dict[str, int]) -> list[Fault]:
+def draw_faults(
+    random: Random, duration_s: float, weights: dict[str, int], *, flushes: bool
+) -> list[Fault]:
     """Faults over the whole of the run, mended before its end or by it.
 
     Each run has a few kinds only, and those often: what needs two faults of a kind, or two certain
     kinds together, would hardly ever happen if all were mixed in every run.
     """
     kinds = random.choices(list(weights), list(weights.values()), k=random.randint(1, 5))
+    if DAMAGE & set(kinds) or ("power-loss" in kinds and not flushes):
+        kinds = [kind for kind in kinds if kind not in UNCLEAN_ENDS_OF_ALL]
     count = random.randint(1, 2 + int(duration_s / 2.5))
     faults = [
         Fault(

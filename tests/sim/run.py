@@ -1,5 +1,6 @@
-"""Replay and search: `python -m tests.sim.run --seed 17 --verbose`, `--seeds 0..100`, `--minutes 5`.
+"""Replay and search: `python -m tests.sim.run --seed 17 --verbose`, `--seeds 0..100`.
 
+`--minutes 5` goes on for so long.
 A seed alone decides everything but the topology, where `--topology` names one (`one`, `three`,
 `five`, `dedicated`, `one controller`, `mixed`); without it the seed decides that too.
 """
