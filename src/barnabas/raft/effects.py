@@ -111,7 +111,7 @@ class EffectRunner:
                     voters=sorted(self._history.latest.by_id),
                 )
             case FlushLog():
-                self._begin("flush", self._flush())
+                self._begin("flush", self._flush)
             case AdvanceHighWatermark(offset):
                 self._applier.committed(offset)
             case AnnounceLeader(leader_id, epoch):
@@ -178,6 +178,7 @@ class EffectRunner:
 
     async def _flush(self) -> None:
         await self._log.flush()
+        self._log.mark.raise_to(self._log.flushed_offset)
         self._happened(LogFlushed())
 
     # -- snapshots
@@ -193,7 +194,8 @@ class EffectRunner:
                 self._download.append(data)
             case StoreSnapshot():
                 assert self._download is not None
-                self._begin("store", self._store(self._download))
+                download = self._download
+                self._begin("store", lambda: self._store(download))
             case InstallSnapshot(snapshot_id):
                 return self._install(snapshot_id)
             case AbandonSnapshot():
@@ -253,13 +255,13 @@ class EffectRunner:
 
     # -- what takes time
 
-    def _begin(self, name: str, work: Coroutine[None, None, None]) -> None:
+    def _begin(self, name: str, work: Callable[[], Coroutine[None, None, None]]) -> None:
         task = asyncio.get_running_loop().create_task(self._carry_out(work))
         self._tasks[name] = task
 
-    async def _carry_out(self, work: Coroutine[None, None, None]) -> None:
+    async def _carry_out(self, work: Callable[[], Coroutine[None, None, None]]) -> None:
         try:
-            await work
+            await work()
         except Exception as error:  # noqa: BLE001  it goes to everyone who waits, and to the node
             self._failed(error)
 

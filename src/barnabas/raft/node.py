@@ -203,6 +203,7 @@ class RaftNode:
             recovered.snapshot_id, recovered.snapshot, recovered.batches, self._log.end_offset
         )
         self._state.high_watermark = self._applier.high_watermark
+        self._note_damage()
         self._effects = EffectRunner(
             disk=self._disk,
             directory=self._directory,
@@ -220,6 +221,24 @@ class RaftNode:
             await self.wait_committed(self.log_end_offset - 1)
         if self._failure is not None:
             raise self._failure
+
+    def _note_damage(self) -> None:
+        """See whether something is gone that had been on the medium."""
+        marked, end_offset = self._log.mark.read(), self._log.end_offset
+        if marked <= end_offset or not self._is_controller:
+            return
+        telemetry.error(
+            "%s: the metadata log ends at offset %d, and had reached %d on the medium: "
+            "its disk or files were damaged",
+            self._directory,
+            end_offset,
+            marked,
+        )
+        if len(self.voters.by_id) > 1:
+            telemetry.warning(
+                "node %d does not vote until it has a leader's log again", self._local.key.id
+            )
+            self._state.lost_from = end_offset
 
     def _check(self, voters: VoterSet) -> None:
         """Raises MetadataLogError where nothing says with whom to make a quorum."""

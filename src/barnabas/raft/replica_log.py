@@ -10,6 +10,7 @@ from barnabas.protocol.records.batch import iterate_headers
 from barnabas.protocol.records.control import ControlMessage, encode_control_batch
 from barnabas.protocol.records.records import Record, decode_records, encode_batch
 from barnabas.raft.core.messages import LogPosition
+from barnabas.raft.flushed_mark import FlushedMark
 from barnabas.raft.interfaces import Appended
 from barnabas.raft.recovery import Controls, LogBatch, read_batches
 from barnabas.raft.snapshot_files import SnapshotId, delete_snapshot, list_snapshots
@@ -23,6 +24,7 @@ class ReplicaLog:
         self.directory = directory
         self.snapshots: list[SnapshotId] = []
         """Complete ones, oldest first."""
+        self.mark = FlushedMark(disk, directory)
         self._disk = disk
         self._clock = clock
 
@@ -124,10 +126,12 @@ class ReplicaLog:
 
     def truncate_to(self, offset: int) -> None:
         """Drop `offset` and all after it."""
+        self.mark.lower_to(offset)
         self.log.truncate_to(offset)
 
     def start_over(self, snapshot_id: SnapshotId) -> None:
         """Have the log begin, empty, at the end of a snapshot; older snapshots go."""
+        self.mark.lower_to(snapshot_id.end_offset)
         self.log.truncate_fully_and_start_at(snapshot_id.end_offset)
         for older in [other for other in self.snapshots if other < snapshot_id]:
             delete_snapshot(self._disk, self.directory, older)

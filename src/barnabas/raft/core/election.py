@@ -88,7 +88,7 @@ def _check_vote(state: RaftState, request: Vote) -> ErrorCode:
 
 def would_vote(state: RaftState, request: Vote) -> bool:
     """Whether a pre-vote is given."""
-    if request.last < state.end:
+    if request.last < state.end or not state.is_whole:
         return False
     role_state = state.role_state
     if isinstance(role_state, Follower):
@@ -114,7 +114,7 @@ def _make_way(state: RaftState, request: Vote, now_ms: int) -> None:
 
 def _vote(state: RaftState, request: Vote, now_ms: int, out: list[Effect]) -> bool:
     """Give this epoch's vote, if it is still to be given and the candidate may have it."""
-    if not isinstance(state.role_state, Unattached | Prospective):
+    if not isinstance(state.role_state, Unattached | Prospective) or not state.is_whole:
         return False
     election = state.election
     if election.voted is not None:

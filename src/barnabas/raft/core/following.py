@@ -120,6 +120,21 @@ def advance(state: RaftState, follower: Follower, out: list[Effect]) -> None:
     if high_watermark > state.high_watermark:
         state.high_watermark = high_watermark
         out.append(AdvanceHighWatermark(high_watermark))
+    if not state.is_whole and _is_restored(state, follower):
+        state.lost_from = NEVER
+
+
+def _is_restored(state: RaftState, follower: Follower) -> bool:
+    """Whether the log has all that is committed, whatever was lost of it.
+
+    A leader knows the true high watermark once something of its own epoch is committed; its log
+    has all that was committed before, and so has one that agrees with it up to there.
+    """
+    if state.log.last_epoch != state.epoch:
+        return False
+    before = state.log.end_of_epoch(state.epoch - 1)
+    epoch_start = before.offset if before.epoch < state.epoch else state.log.start_offset
+    return epoch_start < follower.leader_high_watermark <= state.log.flushed_offset
 
 
 def _begin_download(

@@ -288,6 +288,9 @@ class RaftState:
     role_state: RoleState = field(default_factory=lambda: Unattached(0))
     leader_endpoints: tuple[VoterEndpoint, ...] = ()
     high_watermark: int = 0
+    lost_from: int = NEVER
+    """Where the log was cut by damage of what had been on the medium. Until a leader's log is here
+    again this replica neither votes nor stands: it may lack what it once acknowledged."""
     failed_elections: int = 0
     """Since a leader was last heard of."""
     peers: dict[int, PeerRequests] = field(default_factory=dict)
@@ -327,13 +330,22 @@ class RaftState:
         return self.is_controller and self.voters.is_voter(self.key)
 
     @property
+    def is_whole(self) -> bool:
+        """Whether its log has all that it ever acknowledged."""
+        return self.lost_from == NEVER
+
+    @property
     def may_stand(self) -> bool:
         """Whether it stands for election: a voter, or one whose removal may not be committed.
 
         The latter may be the only one that has all of the log, so that nobody else is elected
         (Ongaro's dissertation, section 4.2.2). Its own vote does not count.
         """
-        return self.is_controller and self.history.is_needed(self.key, self.high_watermark)
+        return (
+            self.is_controller
+            and self.is_whole
+            and self.history.is_needed(self.key, self.high_watermark)
+        )
 
     @property
     def leader_id(self) -> int:
