@@ -2,6 +2,7 @@
 
 import contextlib
 import shutil
+import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -142,6 +143,21 @@ class Cluster:
                 READY_SECONDS,
                 f"{self.name}: {partitions} partitions in sync on node {node.node_id}",
             )
+
+    def write_to_all(self, topics: list[str]) -> None:
+        """Write a record to every partition, acks=all, until each took one. Raises TimeoutError."""
+        led: dict[int, set[tuple[str, int]]] = {}
+        for topic in metadata_of(self.running[0], topics).topics:
+            for partition in topic.partitions:
+                places = led.setdefault(partition.leader_id, set())
+                places.add((topic.name or "", partition.partition_index))
+        deadline = time.monotonic() + READY_SECONDS
+        for node_id, left in led.items():
+            with WireClient(self.nodes[node_id].port, READY_SECONDS) as client:
+                while left:
+                    client.produce_to_each(left)
+                    if time.monotonic() > deadline:
+                        raise TimeoutError(f"{self.name}: {len(left)} partitions take no record")
 
     def wait_all_brokers(self) -> None:
         """Wait until every running node sees all that run."""

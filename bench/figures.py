@@ -67,7 +67,8 @@ FIGURES = (
     Figure("cluster_leaders_s", "The same, until all have leaders", "s", False, 1.0, 2),
     Figure("cluster_memory_idle_mb", "Memory of one of three nodes, idle", "MB", False, None),
     Figure("cluster_memory_load_mb", "Memory of one of three nodes, loaded", "MB", False, 0.1),
-    Figure("cluster_memory_partition_kb", "Memory of a replica", "KB", False, 0.1),
+    Figure("cluster_memory_partitions_mb", "The same, with 2,000 partitions", "MB", False, 0.1),
+    Figure("cluster_memory_partition_kb", "Memory grown by, per partition", "KB", False, 1.0),
 )  # fmt: skip
 
 LIMITS = (

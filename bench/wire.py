@@ -106,6 +106,20 @@ class WireClient:
         response = cast("ProduceResponse", self.request(0, PRODUCE_VERSION, request))
         return ERRORS[response.responses[0].partition_responses[0].error_code]
 
+    def produce_to_each(self, places: set[tuple[str, int]]) -> None:
+        """One record to each partition in one request; those that took it leave `places`."""
+        batch = bytes(encode_batch([Record(timestamp=time.time_ns() // 1_000_000, value=b"first")]))
+        topics: dict[str, list[PartitionProduceData]] = {}
+        for name, index in sorted(places):
+            topics.setdefault(name, []).append(PartitionProduceData(index=index, records=batch))
+        data = [TopicProduceData(name=name, partition_data=each) for name, each in topics.items()]
+        request = ProduceRequest(acks=-1, timeout_ms=30_000, topic_data=data)
+        response = cast("ProduceResponse", self.request(0, PRODUCE_VERSION, request))
+        for topic in response.responses:
+            for partition in topic.partition_responses:
+                if not partition.error_code:
+                    places.discard((topic.name, partition.index))
+
 
 def make_topic(
     port: int,

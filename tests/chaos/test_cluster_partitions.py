@@ -14,7 +14,8 @@ from suffering import BETWEEN_RECORDS, TELEMETRY, TOPIC, suffering
 from support.namespaces import NodeNetwork, why_unavailable
 
 NODES = 3
-LASTS_S = 6.0
+LASTS_S = 4.0
+"""Longer than the session time-out."""
 
 pytestmark = pytest.mark.timeout(300)
 

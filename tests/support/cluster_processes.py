@@ -133,29 +133,29 @@ class ClusterNode:
         return self._process.pid
 
     def format(self, settings: dict[str, str]) -> None:
-        """Write the configuration and prepare the directory."""
+        """Write the configuration and begin to prepare the directory."""
         self.directory.mkdir(parents=True)
         self.properties.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
-        done = subprocess.run(
-            self._program.format(self.properties, CLUSTER_ID),
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=60,
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
+        self._run(self._program.format(self.properties, CLUSTER_ID))
 
-    def start(self) -> None:
-        """Start the process; it is not ready when this returns."""
-        assert not self.is_running
+    def wait_formatted(self) -> None:
+        """Wait until the directory is prepared."""
+        assert self.wait() == 0, self.tail()
+
+    def _run(self, command: list[str]) -> None:
         with self.output.open("ab") as output:
             self._process = subprocess.Popen(
-                self.place.command(self._program.start(self.properties)),
+                command,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
                 start_new_session=True,
             )
+
+    def start(self) -> None:
+        """Start the process; it is not ready when this returns."""
+        assert not self.is_running
+        self._run(self.place.command(self._program.start(self.properties)))
 
     def answers(self) -> bool:
         """Whether it accepts connections. Fails with its output if it has ended."""
@@ -240,6 +240,8 @@ class ClusterProcesses:
             if racks:
                 own["broker.rack"] = f"rack-{node.node_id}"
             node.format(shared | own | (overrides or {}))
+        for node in self.nodes.values():
+            node.wait_formatted()
 
     def __enter__(self) -> ClusterProcesses:
         try:
