@@ -195,7 +195,13 @@ class Fetch:
         self._reply.on_abandon = self._leave
         self._session.waiting = self
         self._timer = self._services.clock.call_later(self._request.max_wait_ms, self._finish)
-        self._maybe_hurry()
+        if self._session.is_follower:
+            replicas = self._services.replicas
+            replicas.parked[self._reader.replica_id] = self
+            if replicas.is_expected(self._reader.replica_id):
+                self.hurry()
+            else:
+                self._maybe_hurry()
         return self._reply
 
     def look_again(self) -> None:
@@ -225,12 +231,16 @@ class Fetch:
 
     def _maybe_hurry(self) -> None:
         """Let a follower not wait long that has no records to come, but news."""
-        if not self._session.is_follower or self._is_hurried:
-            return
-        if any(self._is_news(target, answer) for target, answer in self._answers.items()):
+        if self._session.is_follower and any(
+            self._is_news(target, answer) for target, answer in self._answers.items()
+        ):
+            self.hurry()
+
+    def hurry(self) -> None:
+        """Part of ParkedFetch: answer after NEWS_DELAY_MS at the latest."""
+        if not self._is_hurried:
             self._is_hurried = True
-            if self._request.max_wait_ms > NEWS_DELAY_MS:
-                assert self._timer is not None
+            if self._timer is not None and self._request.max_wait_ms > NEWS_DELAY_MS:
                 self._timer.cancel()
                 self._timer = self._services.clock.call_later(NEWS_DELAY_MS, self._finish)
 
@@ -240,6 +250,10 @@ class Fetch:
             self._timer.cancel()
         if self._session.waiting is self:
             self._session.waiting = None
+        if self._session.is_follower:
+            parked = self._services.replicas.parked
+            if parked.get(self._reader.replica_id) is self:
+                del parked[self._reader.replica_id]
         if self._session.session_id == NO_SESSION:
             self._session.close()
 

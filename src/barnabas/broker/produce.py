@@ -8,55 +8,41 @@ when this replica has stored the records (Kafka's leader waits for an fsync too 
 
 import logging
 from collections.abc import Sequence
-from struct import Struct
 
 from barnabas.base.ids import Uuid
 from barnabas.base.network import Part
 from barnabas.broker.client_state import client_state
 from barnabas.broker.context import RequestContext
-from barnabas.broker.leader_hints import HINTED, addresses, current_leader
 from barnabas.broker.produce_again import ProduceShapes
+from barnabas.broker.produce_answers import Answers, Messages, respond
 from barnabas.broker.produce_codec import (
-    FLEXIBLE_FROM,
     TOPIC_ID_FROM,
     ParsedProduce,
     PartitionAnswer,
     ProducePartition,
-    encode_answers,
     parse_produce,
 )
-from barnabas.broker.responses import frame_response, frame_small_response
+from barnabas.broker.produce_waits import (
+    ACKS_ALL,
+    VERSION_AND_CORRELATION,
+    ProduceWait,
+    RepeatedWait,
+)
 from barnabas.broker.services import BrokerServices
 from barnabas.log.errors import LogDirFailure
 from barnabas.log.partition_log import AppendResult
 from barnabas.net.connection import Connection, Reply
 from barnabas.protocol.apis import ApiKey
-from barnabas.protocol.codec import encode_parts
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.produce import (
-    BatchIndexAndErrorMessage,
-    LeaderIdAndEpoch,
-    NodeEndpoint,
-    PartitionProduceResponse,
-    ProduceResponse,
-    TopicProduceResponse,
-)
 from barnabas.protocol.records.batch import TRANSACTIONAL_MASK
 from barnabas.replication.partition import Partition
 
-ACKS_ALL = -1
 INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 ADMIN_CLIENT_ID = "__admin_client"
-LEADER_HINTS_FROM = 10
 ATTRIBUTES_AT = 22
 """Where the byte of a batch's attributes is that has all that are defined."""
-_VERSION_AND_CORRELATION = Struct(">hi")
 
 telemetry = logging.getLogger(__name__)
-
-Messages = dict[tuple[str | Uuid, int], AppendResult]
-"""Partitions whose answer says more than a code."""
-Answers = list[tuple[str | Uuid, list[PartitionAnswer]]]
 
 
 def handle(
@@ -116,7 +102,10 @@ def handle_again(
         or (shape.acks != ACKS_ALL and partition.stored_offset > result.last_offset)
     ):
         return (shape.respond(frame, result),)
-    version, correlation_id = _VERSION_AND_CORRELATION.unpack_from(frame, 2)
+    if not result.error:
+        waiting = RepeatedWait(services, connection, shape, frame, result)
+        return waiting.start(result.last_offset + 1)
+    version, correlation_id = VERSION_AND_CORRELATION.unpack_from(frame, 2)
     context = RequestContext(ApiKey.PRODUCE, version, correlation_id, None, connection)
     outcome = Outcome(services, context, shape.acks)
     outcome.begin(shape.topic)
@@ -208,7 +197,7 @@ class Outcome:
             return ()
         if self._wait is not None:
             return self._wait.start(self._answers, self._messages, timeout_ms)
-        return _respond(self._services, self._context, self._answers, self._messages)
+        return respond(self._services, self._context, self._answers, self._messages)
 
 
 def _find(
@@ -257,149 +246,3 @@ def _close_unanswered(context: RequestContext, answers: Answers) -> None:
                 telemetry.info("closing %s: acks=0 and %s for %r", host, error, topic)
                 context.connection.close()
                 return
-
-
-def _respond(
-    services: BrokerServices, context: RequestContext, answers: Answers, messages: Messages
-) -> list[Part]:
-    version = context.api_version
-    flexible = version >= FLEXIBLE_FROM
-    leaders: dict[tuple[str | Uuid, int], tuple[int, int]] = {}
-    if version >= LEADER_HINTS_FROM:
-        leaders = {
-            (topic, answer.partition): current_leader(services, topic, answer.partition)
-            for topic, topic_answers in answers
-            for answer in topic_answers
-            if answer.error and answer.error in HINTED
-        }
-    if not messages and not leaders:
-        body = encode_answers(version, answers)
-        return frame_small_response(context.correlation_id, flexible, body)
-    response = ProduceResponse(
-        responses=[
-            TopicProduceResponse(
-                **({"topic_id": topic} if version >= TOPIC_ID_FROM else {"name": topic}),  # type: ignore[arg-type]  # one of two types by version
-                partition_responses=[
-                    _in_full(
-                        answer,
-                        messages.get((topic, answer.partition)),
-                        leaders.get((topic, answer.partition)),
-                    )
-                    for answer in topic_answers
-                ],
-            )
-            for topic, topic_answers in answers
-        ],
-        node_endpoints=[
-            NodeEndpoint(**address._asdict())
-            for address in addresses(
-                services, [leader for leader, _ in leaders.values()], context.listener_name
-            )
-        ],
-    )
-    return frame_response(context.correlation_id, flexible, encode_parts(response, version))
-
-
-def _in_full(
-    answer: PartitionAnswer, result: AppendResult | None, leader: tuple[int, int] | None
-) -> PartitionProduceResponse:
-    response = PartitionProduceResponse(
-        index=answer.partition,
-        error_code=answer.error,
-        base_offset=answer.base_offset,
-        log_append_time_ms=answer.log_append_time_ms,
-        log_start_offset=answer.log_start_offset,
-    )
-    if result is not None:
-        response.error_message = result.message
-        response.record_errors = [
-            BatchIndexAndErrorMessage(batch_index=index, batch_index_error_message=message)
-            for index, message in result.record_errors
-        ]
-    if leader is not None:
-        response.current_leader = LeaderIdAndEpoch(leader_id=leader[0], leader_epoch=leader[1])
-    return response
-
-
-class ProduceWait:
-    """A request to be answered whose records are appended but not yet committed."""
-
-    __slots__ = (
-        "_acks",
-        "_answers",
-        "_context",
-        "_messages",
-        "_pending",
-        "_reply",
-        "_services",
-        "_timer",
-    )
-
-    def __init__(self, services: BrokerServices, context: RequestContext, acks: int) -> None:
-        self._services = services
-        self._context = context
-        self._acks = acks
-        self._pending: dict[PendingCommit, None] = {}
-        self._reply = Reply()
-
-    def add(self, partition: Partition, end_offset: int, answers: list[PartitionAnswer]) -> None:
-        """Wait for `partition` to commit up to `end_offset`; its answer comes next in `answers`."""
-        self._pending[PendingCommit(self, partition, end_offset, answers)] = None
-
-    def start(self, answers: Answers, messages: Messages, timeout_ms: int) -> Reply:
-        """Begin to wait; the reply is completed by the last commit or by the time-out."""
-        self._answers = answers
-        self._messages = messages
-        self._timer = self._services.clock.call_later(max(timeout_ms, 0), self._expire)
-        for pending in list(self._pending):
-            if self._acks == ACKS_ALL:
-                pending.partition.when_committed(pending.end_offset, pending)
-            else:
-                pending.partition.when_stored(pending.end_offset, pending)
-        return self._reply
-
-    def settled(self, pending: "PendingCommit") -> None:
-        """One partition has its answer."""
-        del self._pending[pending]
-        if not self._pending:
-            self._timer.cancel()
-            self._reply.complete(
-                _respond(self._services, self._context, self._answers, self._messages)
-            )
-
-    def verdict(self, partition: Partition, error: ErrorCode) -> ErrorCode:
-        """What to answer: committed by fewer replicas than asked for is a failure too."""
-        if not error and self._acks == ACKS_ALL and partition.has_too_few_replicas:
-            return ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
-        return error
-
-    def _expire(self) -> None:
-        for pending in list(self._pending):
-            pending.partition.forget_commit_waiter(pending)
-            pending(ErrorCode.REQUEST_TIMED_OUT)
-
-
-class PendingCommit:
-    """One partition of a `ProduceWait`; called when its fate is known."""
-
-    __slots__ = ("_answers", "_position", "_wait", "end_offset", "partition")
-
-    def __init__(
-        self,
-        wait: ProduceWait,
-        partition: Partition,
-        end_offset: int,
-        answers: list[PartitionAnswer],
-    ) -> None:
-        self._wait = wait
-        self.partition = partition
-        self.end_offset = end_offset
-        self._answers = answers
-        self._position = len(answers)
-
-    def __call__(self, error: ErrorCode) -> None:
-        error = self._wait.verdict(self.partition, error)
-        if error:
-            index = self._answers[self._position].partition
-            self._answers[self._position] = PartitionAnswer(index, error, -1, -1, -1)
-        self._wait.settled(self)

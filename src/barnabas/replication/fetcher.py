@@ -11,6 +11,7 @@ Source: Kafka's AbstractFetcherThread, ReplicaFetcherThread and RemoteLeaderEndP
 import asyncio
 import logging
 from collections.abc import Callable
+from random import Random
 from typing import Any
 
 from barnabas.base.clock import Clock
@@ -55,6 +56,7 @@ class Fetcher:
         leader_id: int,
         make_peer: Callable[[], Peer],
         clock: Clock,
+        random: Random,
         settings: FetcherSettings,
         quota: ReplicationQuota,
         broker_epoch: Callable[[], int],
@@ -64,6 +66,7 @@ class Fetcher:
         self._make_peer = make_peer
         self._peer = make_peer()
         self._clock = clock
+        self._random = random
         self._settings = settings
         self._quota = quota
         self._broker_epoch = broker_epoch
@@ -185,7 +188,7 @@ class Fetcher:
             telemetry.warning("fetching from broker %d failed: %s", self.leader_id, reason)
         delay_ms = min(BACKOFF_MIN_MS << min(self._failures, 16), self._settings.backoff_max_ms)
         self._failures += 1
-        await self._rest(delay_ms)
+        await self._rest(int(delay_ms * self._random.uniform(0.8, 1.2)))
 
     async def _rest(self, delay_ms: int) -> None:
         """Wait, or until a partition is added."""

@@ -94,6 +94,7 @@ class FetcherManager:
                 leader_id,
                 lambda: self._make_peer(leader_id),
                 self._clock,
+                self._random,
                 self._settings,
                 self.follower_quota,
                 self._broker_epoch,

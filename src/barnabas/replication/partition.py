@@ -47,6 +47,7 @@ class Partition:
         "_context",
         "_flush_task",
         "_high_watermark",
+        "_log_start_told",
         "_low_watermark_waiters",
         "_stored_waiters",
         "follower_waiters",
@@ -92,6 +93,7 @@ class Partition:
         self._stored_waiters: list[tuple[int, CommitCallback]] = []
         self._low_watermark_waiters: list[tuple[int, CommitCallback]] = []
         self._high_watermark = log.high_watermark
+        self._log_start_told = log.log_start_offset
         self._flush_task: asyncio.Task[None] | None = None
         self._context = context
 
@@ -312,8 +314,14 @@ class Partition:
         Raises LogDirFailure.
         """
         self.log.delete_records_before(offset)
-        if self.follower_waiters:
-            self._context.on_appended(self)
+        self.tell_log_start()
+
+    def tell_log_start(self) -> None:
+        """Let followers know where the log starts now, if retention has moved that."""
+        if self._log_start_told != self.log.log_start_offset:
+            self._log_start_told = self.log.log_start_offset
+            if self.follower_waiters:
+                self._context.on_appended(self)
 
     # -- as follower
 

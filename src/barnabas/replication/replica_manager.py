@@ -11,7 +11,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterator
 from random import Random
-from typing import Any
+from typing import Any, Protocol
 
 from barnabas.base.clock import Clock, Timer
 from barnabas.base.config.node import NodeConfig
@@ -35,8 +35,17 @@ from barnabas.replication.partition import Partition, ReadWaiter
 from barnabas.replication.shared import ReplicaContext
 
 LOOK_AGAIN_MS = 1000
+EXPECTED_MS = 1000
+"""How long after an election a follower is expected to ask for the partition."""
 
 telemetry = logging.getLogger(__name__)
+
+
+class ParkedFetch(Protocol):
+    """A follower's fetch that waits."""
+
+    def hurry(self) -> None:
+        """Answer soon, with records or without."""
 
 
 class ReplicaManager:
@@ -67,6 +76,10 @@ class ReplicaManager:
         """What has no log for want of a disk, by topic and by topic id."""
         self._image = MetadataImage()
         self._timers: dict[str, Timer] = {}
+        self.parked: dict[int, ParkedFetch] = {}
+        """By follower: its fetch that waits for records."""
+        self._expected: dict[int, int] = {}
+        """By follower: until when it is expected to ask for more partitions (monotonic ms)."""
         self._isr_proposals = IsrProposals(node_id, clock, ask_controller, broker_epoch)
         self.fetchers = FetcherManager(node_id, config, clock, random, network, broker_epoch)
         self.context = ReplicaContext(
@@ -209,11 +222,30 @@ class ReplicaManager:
         try:
             if placed.leader == self.node_id:
                 self.fetchers.stop(partition)
-                partition.become_leader(placed)
+                if partition.become_leader(placed):
+                    self._expect_followers(placed)
             elif partition.become_follower(placed):
                 self.fetchers.follow(partition)
         except LogDirFailure as failure:
             telemetry.error("%s: %s", topic_partition, failure)
+
+    def _expect_followers(self, placed: PartitionImage) -> None:
+        """Let followers not sleep in a fetch while they should ask for what is led here now.
+
+        Nothing can be committed before they do, and they cannot ask while a fetch is under way.
+        """
+        until_ms = self._clock.monotonic_ms() + EXPECTED_MS
+        for replica in placed.replicas:
+            if replica != self.node_id:
+                self._expected[replica] = until_ms
+                parked = self.parked.get(replica)
+                if parked is not None:
+                    parked.hurry()
+
+    def is_expected(self, replica: int) -> bool:
+        """Whether a follower may soon have more to ask for."""
+        until_ms = self._expected.get(replica)
+        return until_ms is not None and until_ms > self._clock.monotonic_ms()
 
     def _open(
         self, topic_partition: TopicPartition, topic_id: Uuid, config: LogConfig, *, is_new: bool
@@ -326,6 +358,7 @@ class ReplicaManager:
             leading = partition.leading
             if leading is not None:
                 leading.shrink(now_ms)
+                partition.tell_log_start()
 
     def _look_again(self) -> None:
         """Let followers in that could not join when they last fetched; commit without others."""

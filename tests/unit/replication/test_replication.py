@@ -328,3 +328,19 @@ def test_a_throttled_replica_is_copied_no_faster_than_it_may(side: str, is_throt
         assert taken_s > 3 if is_throttled else taken_s < 1, taken_s
 
     world.run(scenario())
+
+
+def test_followers_turn_to_what_is_new_without_sleeping_at_the_leader() -> None:
+    world = ReplicaWorld(replica_fetch_wait_max_ms="5000", replica_lag_time_max_ms="5000")
+
+    async def scenario() -> None:
+        await world.start()
+        world.create_topic([1, 2, 3], topic="idle")
+        await asyncio.sleep(2)
+        world.create_topic([1, 2, 3])
+        leader = await world.leads(1)
+        started_s = world.loop.time()
+        await committed(leader, append(leader, "a"))
+        assert world.loop.time() - started_s < 0.1
+
+    world.run(scenario())
