@@ -1,5 +1,6 @@
 """A controller that becomes a voter: who it is, and whether it is ready."""
 
+import time
 from dataclasses import dataclass, replace
 
 from barnabas.base.config.values import parse_host_port
@@ -13,6 +14,8 @@ from barnabas.cli.quorum_state import read_quorum, require_dynamic
 from barnabas.metadata.meta_properties import read_meta_properties
 from barnabas.metadata.metadata_log import local_voter
 from barnabas.metadata.storage_format import metadata_directory
+
+RETRY_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +107,20 @@ def add(admin: Admin, voter: NewVoter) -> str:
         voter,
         endpoints=tuple((name or listener, host, port) for name, host, port in voter.endpoints),
     )
-    cluster_id = admin.info().cluster_id
-    add_voter(admin, cluster_id, voter.node_id, observer.directory_id, voter.endpoints)
+    _add_when_caught_up(admin, voter, observer.directory_id)
     return uuid_to_text(observer.directory_id)
+
+
+def _add_when_caught_up(admin: Admin, voter: NewVoter, directory_id: Uuid) -> None:
+    """Ask again while the leader finds it too far behind, as long as commands wait for answers."""
+    cluster_id = admin.info().cluster_id
+    deadline = time.monotonic() + admin.timeout_s
+    while True:
+        try:
+            add_voter(admin, cluster_id, voter.node_id, directory_id, voter.endpoints)
+            return
+        except CliError as error:
+            is_behind = error.code is ExitCode.UNREACHABLE
+            if not is_behind or time.monotonic() > deadline:
+                raise
+        admin.pause(RETRY_S)

@@ -258,9 +258,7 @@ class Fetcher:
     def _apply_throttle(self) -> None:
         """Leave out, while the quota is exceeded, what is throttled and not in sync (KIP-73)."""
         quota = self._quota
-        if not quota.is_active:
-            return
-        is_exceeded = quota.is_exceeded()
+        is_exceeded = quota.is_active and quota.is_exceeded()
         for key in list(self._throttled):
             if not is_exceeded:
                 del self._throttled[key]
