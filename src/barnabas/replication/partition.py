@@ -89,7 +89,8 @@ class Partition:
         """Those who read up to the high watermark."""
         self.follower_waiters: dict[ReadWaiter, None] = {}
         """Those who read up to the end of the log."""
-        self._commit_waiters: deque[tuple[int, CommitCallback]] = deque()
+        self._commit_waiters: deque[tuple[int, CommitCallback]] | None = None
+        """By end offset; none until somebody waits, since most partitions are idle."""
         self._stored_waiters: list[tuple[int, CommitCallback]] = []
         self._low_watermark_waiters: list[tuple[int, CommitCallback]] = []
         self._high_watermark = log.high_watermark
@@ -388,6 +389,8 @@ class Partition:
             callback(ErrorCode.NONE)
         elif not self.is_leader:
             callback(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        elif waiters is None:
+            self._commit_waiters = deque(((end_offset, callback),))
         elif not waiters or waiters[-1][0] <= end_offset:
             waiters.append((end_offset, callback))
         else:
@@ -405,15 +408,21 @@ class Partition:
 
     def forget_commit_waiter(self, callback: CommitCallback) -> None:
         """Undo `when_committed` or `when_stored` (its time is up)."""
-        left = [entry for entry in self._commit_waiters if entry[1] != callback]
-        self._commit_waiters.clear()
-        self._commit_waiters.extend(left)
+        if self._commit_waiters:
+            left = [entry for entry in self._commit_waiters if entry[1] != callback]
+            self._commit_waiters.clear()
+            self._commit_waiters.extend(left)
         self._stored_waiters = [entry for entry in self._stored_waiters if entry[1] != callback]
 
     def fail_waiters(self, error: ErrorCode) -> None:
         """The partition is gone from here, or led by another: release everyone."""
-        waiters = [*self._commit_waiters, *self._stored_waiters, *self._low_watermark_waiters]
-        self._commit_waiters.clear()
+        waiters = [
+            *(self._commit_waiters or ()),
+            *self._stored_waiters,
+            *self._low_watermark_waiters,
+        ]
+        if self._commit_waiters:
+            self._commit_waiters.clear()
         self._stored_waiters = []
         self._low_watermark_waiters = []
         for _, callback in waiters:
