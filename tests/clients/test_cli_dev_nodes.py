@@ -1,0 +1,141 @@
+"""`barnabas dev --nodes`: processes that are started, watched and ended together."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from support.cli import ClusterCli
+from support.node_process import wait_until
+
+BARNABAS = [sys.executable, "-m", "barnabas"]
+END_TIMEOUT_S = 60
+
+
+@contextmanager
+def dev(*arguments: str) -> Iterator[subprocess.Popen[str]]:
+    """The command, killed if the test leaves it running."""
+    with subprocess.Popen(
+        [*BARNABAS, "dev", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def ready_line(process: subprocess.Popen[str]) -> dict[str, Any]:
+    assert process.stdout is not None
+    line = process.stdout.readline()
+    assert line, process.stderr and process.stderr.read()
+    return dict(json.loads(line))
+
+
+def end(process: subprocess.Popen[str]) -> tuple[int, str]:
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=END_TIMEOUT_S)
+    return process.returncode, errors
+
+
+def test_three_nodes_serve_and_leave_nothing() -> None:
+    with dev("--nodes", "3", "--port", "0", "--racks", "a,b,c", "--json") as process:
+        ready = ready_line(process)
+        nodes = ready["nodes"]
+        assert [node["node"] for node in nodes] == [1, 2, 3]
+        assert [node["rack"] for node in nodes] == ["a", "b", "c"]
+        assert len(ready["bootstrap_servers"].split(",")) == 3
+        cli = ClusterCli(ready["bootstrap_servers"])
+        cli.ok("topic", "create", "t", "--partitions", "3")
+        (topic,) = cli.json("topic", "describe", "t")
+        assert all(len(row["replicas"]) == 3 for row in topic["partitions"])
+        cli.ok("produce", "t", "-v", "hello")
+        assert cli.ok("consume", "t").text == "hello\n"
+        pids = [node["pid"] for node in nodes]
+        assert len(set(pids)) == 3
+        code, errors = end(process)
+    assert (code, errors) == (0, "")
+    assert not os.path.exists(ready["directory"])
+    assert [pid for pid in pids if psutil.pid_exists(pid)] == []
+
+
+def test_a_node_that_dies_is_reported_and_the_others_go_on(tmp_path: Path) -> None:
+    arguments = ("--nodes", "3", "--port", "0", "--json", "-d", str(tmp_path))
+    with dev(*arguments) as process:
+        ready = ready_line(process)
+        cli = ClusterCli(ready["bootstrap_servers"])
+        cli.ok("topic", "create", "t")
+        cli.ok("produce", "t", "-v", "before")
+        os.kill(ready["nodes"][1]["pid"], signal.SIGKILL)
+        assert ready_line(process) == {"node": 2, "ended": True, "exit_code": -signal.SIGKILL}
+        cli.ok("produce", "t", "-v", "after")
+        assert sorted(cli.ok("consume", "t").lines) == ["after", "before"]
+        with subprocess.Popen(
+            [*BARNABAS, "start", f"{tmp_path}/node-2/server.properties"]
+        ) as again:
+
+            def is_back() -> bool:
+                return cli.run("cluster", "status").code == 0
+
+            wait_until(is_back, "node 2 being in sync again")
+            again.send_signal(signal.SIGTERM)
+            assert again.wait(END_TIMEOUT_S) == 0
+        code, errors = end(process)
+    assert code == 0
+    assert "node 2 has ended (killed by SIGKILL); 1, 3 go on\n" in errors
+    assert f"barnabas start {tmp_path}/node-2/server.properties" in errors
+    with dev(*arguments) as process:
+        again_ready = ready_line(process)
+        assert again_ready["bootstrap_servers"] == ready["bootstrap_servers"]
+        assert sorted(cli.ok("consume", "t").lines) == ["after", "before"]
+        assert end(process)[0] == 0
+
+
+def test_the_end_of_the_command_is_the_end_of_the_nodes() -> None:
+    with dev("--nodes", "2", "--port", "0", "--json") as process:
+        pids = [node["pid"] for node in ready_line(process)["nodes"]]
+        process.kill()
+        process.wait(END_TIMEOUT_S)
+        wait_until(lambda: not any(map(psutil.pid_exists, pids)), "the nodes' end", END_TIMEOUT_S)
+
+
+def test_people_are_told_where_everything_is(tmp_path: Path) -> None:
+    with dev("--nodes", "2", "--port", "0", "-d", str(tmp_path)) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline().startswith("Ready: bootstrap.servers=127.0.0.1:")
+        headings = process.stdout.readline().split()
+        assert headings == ["NODE", "CLIENTS", "CONTROLLER", "PID", "DIRECTORY"]
+        assert str(tmp_path / "node-1") in process.stdout.readline()
+        assert end(process)[0] == 0
+
+
+def test_what_cannot_be_is_one_line(tmp_path: Path) -> None:
+    def refused(*arguments: str) -> tuple[int, str]:
+        done = subprocess.run(
+            [*BARNABAS, "dev", *arguments], capture_output=True, text=True, timeout=60, check=False
+        )
+        assert done.stderr.count("\n") == 1, done.stderr
+        return done.returncode, done.stderr
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        code, error = refused("--nodes", "2", "--port", str(port))
+        assert (code, f"port {port} cannot be used" in error) == (1, True)
+    (tmp_path / "data").mkdir()
+    code, error = refused("--nodes", "2", "--port", "0", "-d", str(tmp_path))
+    assert (code, "holds a single node" in error) == (2, True)
+    code, error = refused("--nodes", "2", "--port", "0", "-o", "num.partitions=none")
+    assert (code, "num.partitions" in error) == (2, True)
+    assert refused("--nodes", "0")[0] == 2
