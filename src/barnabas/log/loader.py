@@ -3,7 +3,9 @@
 Source: Kafka's LogLoader.
 """
 
+import logging
 from collections.abc import Iterable
+from itertools import pairwise
 
 from barnabas.base.disk import Disk
 from barnabas.base.ids import ZERO_UUID, TopicPartition, Uuid
@@ -34,6 +36,8 @@ from barnabas.log.recovery import RecoveryReport, first_damaged_txn_index, recov
 from barnabas.log.retention import remove_segments
 from barnabas.log.segment import Segment
 from barnabas.protocol.records.batch import CorruptBatchError
+
+telemetry = logging.getLogger(__name__)
 
 PRODUCER_ID_EXPIRATION_MS_DEFAULT = 86_400_000
 
@@ -123,6 +127,7 @@ def _open(
     if not log.segments:
         _start_empty(log, log.log_start_offset)
     if damaged is None:
+        _find_gap(log, log.segments if is_clean else _synced(log, recovery_point), report)
         damaged = first_damaged_txn_index(log)
     if damaged is not None:
         is_clean, recovery_point = False, min(recovery_point, damaged)
@@ -143,7 +148,7 @@ def _open(
         _start_empty(log, end_offset)
     log.active = log.segments[-1]
     log.log_end_offset = end_offset
-    report.flushed_lost = max(0, closed_at - end_offset)
+    report.flushed_lost = max(report.flushed_lost, closed_at - end_offset)
     log.recovery_point = end_offset if is_clean else min(recovery_point, end_offset)
     log.high_watermark = min(max(high_watermark, log.log_start_offset), end_offset)
     log.tail.clear(end_offset)
@@ -210,6 +215,50 @@ def _load_segments(log: PartitionLog, report: RecoveryReport) -> int | None:
             except CorruptBatchError:
                 damaged = base_offset if damaged is None else damaged
     return damaged
+
+
+def _synced(log: PartitionLog, recovery_point: int) -> list[Segment]:
+    """The segments that recovery leaves alone, and the one after them."""
+    return log.segments[: log.segment_index(recovery_point) + 1] if log.segments else []
+
+
+def _find_gap(log: PartitionLog, segments: list[Segment], report: RecoveryReport) -> None:
+    """Look for the first segment that ends before the next begins: it was cut short.
+
+    What lies behind is good, and perhaps all there is; so it stays until there is a leader to
+    get everything from. The walk begins at the last entry of each segment's index: a short one.
+    """
+    for segment, following in pairwise(segments):
+        try:
+            end_offset = segment.next_offset()
+        except CorruptBatchError:
+            end_offset = _cut_torn_end(log, segment, report)
+        if end_offset < following.base_offset and not log.config.is_compacted:
+            log.gap_offset = end_offset
+            report.flushed_lost = following.base_offset - end_offset
+            telemetry.error(
+                "%s: the records from offset %d to %d are gone",
+                log.directory,
+                end_offset,
+                following.base_offset - 1,
+            )
+            return
+
+
+def _cut_torn_end(log: PartitionLog, segment: Segment, report: RecoveryReport) -> int:
+    """Let a segment end with its last whole batch; returns the offset after it."""
+    end_offset, position = segment.base_offset, 0
+    try:
+        for place, header in walk_headers(segment.file(), 0, segment.size_bytes):
+            position = place + header.size_bytes
+            end_offset = header.next_offset
+    except CorruptBatchError as error:
+        report.cut_reason = str(error)
+    report.bytes_cut += segment.size_bytes - position
+    segment.file().truncate(position)
+    segment.size_bytes = position
+    segment.rebuild_indexes(log.config.index_interval_bytes)
+    return end_offset
 
 
 def finish_swaps(log_directory: LogDirectory, directory: str, report: RecoveryReport) -> None:

@@ -28,6 +28,7 @@ class LogState:
         "directory",
         "epochs",
         "flusher",
+        "gap_offset",
         "high_watermark",
         "is_closed",
         "log_directory",
@@ -66,6 +67,8 @@ class LogState:
         self.high_watermark = 0
         self.cleaned_offset: int | None = None
         """Where the last round of compaction ended; None if there was none."""
+        self.gap_offset: int | None = None
+        """Where records are missing that were there once, up to the next segment."""
         self.epochs = LeaderEpochs()
         self.producers = ProducerState()
         self.flusher = Flusher(self)

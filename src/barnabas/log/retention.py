@@ -117,6 +117,8 @@ def remove_segments(log: LogState, segments: Sequence[Segment]) -> None:
 
 def truncate_to(log: LogState, offset: int) -> None:
     """Drop `offset` and all after it."""
+    if log.gap_offset is not None and offset <= log.gap_offset:
+        log.gap_offset = None
     if offset >= log.log_end_offset:
         log.epochs.truncate_from_end(log.log_end_offset)
         return
@@ -142,6 +144,7 @@ def truncate_to(log: LogState, offset: int) -> None:
 
 def truncate_fully_and_start_at(log: LogState, offset: int) -> None:
     """Drop everything and start an empty log at `offset`."""
+    log.gap_offset = None
     telemetry.info("%s: starting anew at %d", log.topic_partition, offset)
     log.truncation_count += 1
     log.tail.clear(offset)

@@ -183,7 +183,10 @@ class Partition:
         return is_new_epoch
 
     def become_follower(self, placed: PartitionImage) -> bool:
-        """Follow the leader of `placed` from now on (-1: none); whether an epoch begins."""
+        """Follow the leader of `placed` from now on (-1: none); whether an epoch begins.
+
+        Raises LogDirFailure.
+        """
         if placed.partition_epoch < self.partition_epoch:
             return False
         was_leader = self.is_leader
@@ -194,6 +197,9 @@ class Partition:
         self.replicas = placed.replicas
         self.isr_size = len(placed.isr)
         self._end_leadership()
+        if self.log.gap_offset is not None and placed.leader != NO_LEADER:
+            self.log.truncate_to(self.log.gap_offset)  # the leader has what is missing here
+            self._high_watermark = self.log.high_watermark
         if was_leader or is_new_epoch:
             self.fail_waiters(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         return is_new_epoch

@@ -103,6 +103,28 @@ def test_what_was_closed_cleanly_and_damaged_since_is_not_clean(damage: str) -> 
     assert managed.logs.previous_broker_epochs == {}
 
 
+@pytest.mark.parametrize("is_clean", [True, False])
+@pytest.mark.parametrize("size_left", [0, 30], ids=["whole batches", "a torn batch"])
+def test_a_gap_is_found_and_filled_by_whoever_leads(is_clean: bool, size_left: int) -> None:
+    managed = Managed()
+    log = managed.logs.create(A, TOPIC_ID, LogConfig(segment_bytes=100))
+    append(log, *"abcd")
+    log.flush_now()
+    managed.logs.checkpoint_step()
+    if is_clean:
+        managed.logs.shutdown(broker_epoch=17)
+    managed.disk.open(f"{log.directory}/{1:020d}.log").truncate(size_left)
+    managed.start()
+    assert managed.logs.previous_broker_epochs == {}
+    log = managed.get()
+    assert (log.gap_offset, log.log_end_offset) == (1, 4)
+    assert read_values(log) == ["a", "c", "d"]
+    log.truncate_to(log.gap_offset)
+    assert (log.gap_offset, log.log_end_offset) == (None, 1)
+    append(log, "x")
+    assert read_values(log) == ["a", "x"]
+
+
 def test_killed_node_recovers_everything() -> None:
     managed = Managed()
     append(managed.create(), "a", "b")
