@@ -1,13 +1,18 @@
 """A compacted log in memory, and its compactor."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Coroutine, Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
+from barnabas.base.disk import Buffer, FileRange
+from barnabas.log.appending import AppendResult
 from barnabas.log.compaction.compactor import Compactor
 from barnabas.log.compaction.inline_worker import InlineWorker
+from barnabas.log.compaction.offset_map import map_bytes
 from barnabas.log.compaction.settings import CompactionSettings
 from barnabas.log.config import LogConfig
+from barnabas.log.recovery import RecoveryReport
 from barnabas.log.validator import AppendOrigin
 from barnabas.protocol.records.batch import BatchHeader, Codec, iterate_headers
 from barnabas.protocol.records.control import encode_end_txn
@@ -73,6 +78,7 @@ class CompactionBench(LogBench):
         self.compactor = self.make_compactor()
 
     def make_compactor(self) -> Compactor:
+        """A compactor of the log as it is open now."""
         return Compactor(
             [self.log],
             self.clock,
@@ -80,6 +86,22 @@ class CompactionBench(LogBench):
             lambda: self.settings,
             checkpoint=lambda log: self.checkpoints.append(log.cleaned_offset),
         )
+
+    def reopen(
+        self,
+        *,
+        is_clean: bool = False,
+        recovery_point: int | None = None,
+        log_start_offset: int = 0,
+    ) -> RecoveryReport:
+        """As a restart would, which brings the checkpoint of what is clean."""
+        cleaned_offset = self.log.cleaned_offset
+        report = super().reopen(
+            is_clean=is_clean, recovery_point=recovery_point, log_start_offset=log_start_offset
+        )
+        self.log.cleaned_offset = cleaned_offset
+        self.compactor = self.make_compactor()
+        return report
 
     def put(
         self,
@@ -127,7 +149,24 @@ class CompactionBench(LogBench):
         self.seal()
         return asyncio.run(self.rounds())
 
+    def run(self, work: Coroutine[Any, Any, object]) -> None:
+        """Run something that awaits the compactor."""
+        asyncio.run(work)
+
+    def limit_keys(self, keys_max: int) -> None:
+        """Give the compactor a map for so many keys."""
+        self.settings = CompactionSettings(map_bytes_max=map_bytes(keys_max), map_load_factor=1.0)
+
+    def append_again(self, *pairs: Pair, producer: tuple[int, int, int]) -> AppendResult:
+        """Append a batch of an idempotent producer, whatever comes of it."""
+        return self.append(keyed_batch(pairs, timestamp=self.clock.time_ms, producer=producer))
+
+    def part_bytes(self, part: Buffer | FileRange) -> bytes:
+        """What a part of a read holds."""
+        return part.read() if isinstance(part, FileRange) else bytes(part)
+
     async def rounds(self) -> int:
+        """Clean until nothing is worth it; returns how many rounds that took."""
         before = self.compactor.rounds
         while (chosen := self.compactor.choose()) is not None:
             if chosen.end_offset <= chosen.start_offset or not await self.compactor.clean(chosen):
