@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -17,7 +18,7 @@ from confluent_kafka import Producer
 
 import barnabas
 from barnabas.app.testing import Kafka
-from support.cli import ClusterCli
+from support.cli import ClusterCli, run_cli
 from support.node_process import wait_until
 
 BARNABAS = [sys.executable, "-m", "barnabas"]
@@ -388,3 +389,39 @@ def test_an_interrupted_rebalance_leaves_no_throttle_and_goes_on_later() -> None
         assert node_of(cli, 3)["holds"] == 4
         assert cli.json("rebalance", "--dry-run")["moves"] == []
         assert len(kafka.consume(topic, 120)) == 120
+
+
+def test_a_lost_disk_is_replaced() -> None:
+    with barnabas.Cluster(nodes=3) as cluster, Kafka(cluster.bootstrap_servers) as kafka:
+        cli = ClusterCli(cluster.bootstrap_servers)
+        topic = kafka.topic(partitions=3)
+        kafka.produce(topic, [b"%d" % number for number in range(30)])
+        cluster_id = cli.json("cluster", "status")["cluster_id"]
+        node = cluster.nodes[3]
+        properties = os.path.join(node.directory, "server.properties")
+        cluster.stop_node(3)
+        shutil.rmtree(node.properties["log.dirs"])
+        arguments = ("storage", "format", "-c", properties, "-t", cluster_id)
+        cli.ok("quorum", "remove-voter", "3", "--yes")
+        assert run_cli(*arguments, "--no-initial-controllers").code == 0
+        cluster.start_node(3)
+        cli.ok("quorum", "add-voter", "--config", properties)
+        assert [row["node"] for row in cli.json("quorum", "status")["voters"]] == [1, 2, 3]
+        wait_until_in_sync(cli)
+        cluster.stop_node(1)
+        assert len(kafka.consume(topic, 30)) == 30
+
+
+def test_a_node_is_replaced_under_its_id(tmp_path: Path) -> None:
+    with barnabas.Cluster(nodes=3) as cluster:
+        cli = ClusterCli(cluster.bootstrap_servers)
+        directory = str(tmp_path / "new")
+        replace = ("cluster", "add", "--node-id", "3", "--replace", "-d", directory)
+        runs = cli.run(*replace)
+        assert (runs.code, "stop it first" in runs.err) == (1, True)
+        cluster.stop_node(3)
+        wait_until(lambda: node_of(cli, 3)["state"] == "down", "node 3 being fenced")
+        votes = cli.run(*replace, "--voter")
+        assert (votes.code, "remove-voter 3 first" in votes.err) == (1, True)
+        cli.ok("quorum", "remove-voter", "3", "--yes")
+        assert cli.json(*replace, "--voter")["node"] == 3

@@ -88,7 +88,7 @@ def add(admin: Admin, voter: NewVoter) -> str:
             hint=f"after the loss of a disk: barnabas quorum remove-voter {voter.node_id} first; "
             "otherwise give the new node an id of its own",
         )
-    observer = quorum.observer(voter.node_id)
+    observer = quorum.observer(voter.node_id, voter.directory_id)
     if observer is None:
         raise CliError(
             f"node {voter.node_id} does not follow the quorum",

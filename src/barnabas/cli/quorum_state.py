@@ -63,8 +63,16 @@ class Quorum:
     def voter(self, node_id: int) -> QuorumReplica | None:
         return next((item for item in self.voters if item.id == node_id), None)
 
-    def observer(self, node_id: int) -> QuorumReplica | None:
-        return next((item for item in self.observers if item.id == node_id), None)
+    def observer(self, node_id: int, directory_id: Uuid | None = None) -> QuorumReplica | None:
+        """The observer with this id: with that directory, or the one that fetched last.
+
+        A node whose disk was replaced is told twice for a while, with the lost directory too.
+        """
+        fitting = [item for item in self.observers if item.id == node_id]
+        if directory_id is not None:
+            named = [item for item in fitting if item.directory_id == directory_id]
+            fitting = named or fitting
+        return min(fitting, key=lambda item: item.fetch_age_ms or 0, default=None)
 
     @property
     def majority(self) -> int:

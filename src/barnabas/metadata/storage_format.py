@@ -24,7 +24,7 @@ from barnabas.metadata.features import (
     metadata_version_from_text,
     unmet_requirement,
 )
-from barnabas.metadata.ids import RandomSource, random_uuid
+from barnabas.metadata.ids import RandomSource, is_reserved, random_uuid
 from barnabas.metadata.meta_properties import (
     FILE_NAME,
     MetaProperties,
@@ -141,7 +141,7 @@ def _initial_voters(
     listener = config.controller_listener_names[0] if config.controller_listener_names else ""
     try:
         if options.initial_controllers:
-            return parse_dynamic_voters(options.initial_controllers, listener)
+            return _distinct(parse_dynamic_voters(options.initial_controllers, listener))
         if options.standalone:
             if not is_controller:
                 raise FormatError("You can only use --standalone on a controller.")
@@ -154,6 +154,29 @@ def _initial_voters(
             "of the following: --standalone, --initial-controllers, or --no-initial-controllers."
         )
     return None
+
+
+def _distinct(voters: VoterSet) -> VoterSet:
+    """Voters with directories and addresses of their own. Raises FormatError.
+
+    Kafka's tool takes what it is given, and its nodes then do not start or vote for each other.
+    """
+    owners: dict[object, int] = {}
+    for node_id, voter in voters.by_id.items():
+        directory_id = voter.key.directory_id
+        if is_reserved(directory_id):
+            raise FormatError(
+                f"The directory ID {uuid_to_text(directory_id)} of controller {node_id} is "
+                "reserved. Use one that storage random-uuid prints."
+            )
+        for mark in (directory_id, *((end.host, end.port) for end in voter.endpoints)):
+            other = owners.setdefault(mark, node_id)
+            if other != node_id:
+                what = "directory ID" if mark == directory_id else "address"
+                raise FormatError(
+                    f"Controllers {other} and {node_id} have the same {what}. Each needs its own."
+                )
+    return voters
 
 
 def _standalone_voter(config: NodeConfig, listener: str, random: RandomSource) -> str:

@@ -164,6 +164,7 @@ def test_features_can_be_chosen(disk: LocalDisk, tmp_path: Path) -> None:
     assert "group.version" not in levels
 
 
+DIRECTORY, OTHER_DIRECTORY = "JEXY6aqzQY-32P5TStzaFg", "MvDxzVmcRsaTz33bUuRU6A"
 REFUSED: dict[str, tuple[dict[str, str], dict[str, Any], str]] = {
     "no way to a quorum": ({}, {}, "you must specify one of the following"),
     "two ways": (
@@ -177,6 +178,26 @@ REFUSED: dict[str, tuple[dict[str, str], dict[str, Any], str]] = {
         "quorum is static",
     ),
     "bad controllers": ({}, {"initial_controllers": "1@h"}, "not of the form"),
+    "one directory for two": (
+        {},
+        {"initial_controllers": f"1@h:1:{DIRECTORY},2@h:2:{DIRECTORY}"},
+        "Controllers 1 and 2 have the same directory ID",
+    ),
+    "one address for two": (
+        {},
+        {"initial_controllers": f"1@h:1:{DIRECTORY},2@h:1:{OTHER_DIRECTORY}"},
+        "Controllers 1 and 2 have the same address",
+    ),
+    "a reserved directory": (
+        {},
+        {"initial_controllers": "1@h:1:AAAAAAAAAAAAAAAAAAAAEA"},
+        "is reserved",
+    ),
+    "one id twice": (
+        {},
+        {"initial_controllers": f"1@h:1:{DIRECTORY},1@h:2:{OTHER_DIRECTORY}"},
+        "voter 1 is listed twice",
+    ),
     "unknown release": ({}, {"standalone": True, "release_version": "9.9"}, "9.9"),
     "unknown feature": ({}, {"standalone": True, "features": {"x": 1}}, "Unsupported feature: x"),
     "level too high": (
