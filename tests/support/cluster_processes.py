@@ -116,6 +116,8 @@ class ClusterNode:
         self.output = directory / "node.out"
         self.data = directory / "data"
         self.is_paused = False
+        self.is_wanted = False
+        """Whether it was started, and nobody has ended it since."""
         self._program = program
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -155,6 +157,7 @@ class ClusterNode:
     def start(self) -> None:
         """Start the process; it is not ready when this returns."""
         assert not self.is_running
+        self.is_wanted = True
         self._run(self.place.command(self._program.start(self.properties)))
 
     def answers(self) -> bool:
@@ -166,6 +169,7 @@ class ClusterNode:
 
     def kill(self) -> None:
         """SIGKILL: nothing is flushed, closed or told. Harmless when it has ended."""
+        self.is_wanted = False
         if self._process is not None:
             self._process.kill()
             self._process.wait()
@@ -183,6 +187,7 @@ class ClusterNode:
 
     def terminate(self) -> None:
         """SIGTERM, without waiting."""
+        self.is_wanted = False
         if self.is_running:
             if self.is_paused:
                 self.resume()
@@ -380,7 +385,14 @@ class ClusterProcesses:
             raise AssertionError(f"{error}: {', '.join(self.ailments())}{tails}") from None
 
     def ailments(self) -> list[str]:
-        """What is not as it should be while all nodes run; empty for a healthy cluster."""
+        """What is not as it should be while all nodes run; empty for a healthy cluster.
+
+        Fails with the output of a node that has ended by itself.
+        """
+        for node in self.nodes.values():
+            assert node.is_running or not node.is_wanted, (
+                f"node {node.node_id} ended by itself:\n{node.tail()}"
+            )
         known: dict[int, Sizes] = {}
         found = [ailment for node in self.running for ailment in self._ailments(node, known)]
         for node_id, sizes in known.items():
