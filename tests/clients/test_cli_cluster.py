@@ -408,6 +408,7 @@ def test_a_lost_disk_is_replaced() -> None:
         cli.ok("quorum", "add-voter", "--config", properties)
         assert [row["node"] for row in cli.json("quorum", "status")["voters"]] == [1, 2, 3]
         wait_until_in_sync(cli)
+        assert len(kafka.consume(topic, 30)) == 30, "and the offsets topic has its three replicas"
         cluster.stop_node(1)
         assert len(kafka.consume(topic, 30)) == 30
 
