@@ -8,6 +8,7 @@ writes docs/simulation.md's table.
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from random import Random
 from typing import Any
 
 from barnabas.broker.fetch_reading import Reader
@@ -27,7 +28,8 @@ from barnabas.raft.replica_log import ReplicaLog
 from barnabas.replication.leadership import Leadership
 from barnabas.replication.partition import Partition
 from barnabas.replication.replica_manager import ReplicaManager
-from sim.simulation import Outcome, run
+from sim.plan import draw_faults, draw_plan
+from sim.simulation import Outcome, run_plan
 
 FAR_AWAY = 1 << 60
 
@@ -61,6 +63,8 @@ class Mutation:
     seeds_max: int
     """It is found within this many seeds, counted from 0."""
     topology: str = ""
+    kinds: tuple[str, ...] = ()
+    """The faults to try it with; none: those that the seed draws."""
 
 
 def _ack_before_high_watermark(patch: Patch) -> None:
@@ -71,7 +75,15 @@ def _ack_before_high_watermark(patch: Patch) -> None:
 
 
 def _high_watermark_without_followers(patch: Patch) -> None:
+    append = Partition.append
+
+    def append_and_commit(self: Any, *args: Any, **options: Any) -> Any:
+        result = append(self, *args, **options)
+        self.commit()
+        return result
+
     patch.set(Leadership, "committable", lambda self, local_end_offset: local_end_offset)
+    patch.set(Partition, "append", append_and_commit)
 
 
 def _high_watermark_jumps(patch: Patch) -> None:
@@ -139,6 +151,8 @@ def _vote_twice(patch: Patch) -> None:
         return True
 
     patch.set(election, "_vote", vote)
+    patch.set(election, "_make_way", lambda *_: None)
+    patch.set(election, "would_vote", lambda state, request: request.last >= state.end)
 
 
 def _vote_for_shorter_logs(patch: Patch) -> None:
@@ -160,6 +174,8 @@ def _vote_for_shorter_logs(patch: Patch) -> None:
 
 def _votes_are_forgotten(patch: Patch) -> None:
     patch.set(effects, "write_quorum_state", lambda *_, **__: None)
+    patch.set(election, "_make_way", lambda *_: None)
+    patch.set(election, "would_vote", lambda state, request: request.last >= state.end)
 
 
 def _metadata_acked_before_fsync(patch: Patch) -> None:
@@ -254,19 +270,22 @@ MUTATIONS = [
         "high watermark without followers",
         "the high watermark is what all in-sync replicas have",
         _high_watermark_without_followers,
-        10,
+        20,
+        kinds=("kill", "slow-links", "partition"),
     ),
     Mutation(
         "high watermark jumps to the log's end",
         "a new leader's high watermark waits for the followers' first fetches",
         _high_watermark_jumps,
-        20,
+        80,
+        kinds=("kill", "slow-links", "pause", "one-way-partition"),
     ),
     Mutation(
         "ISR grows without catching up",
         "a replica joins the ISR when it has all that is committed",
         _isr_grows_without_catching_up,
-        20,
+        80,
+        kinds=("kill", "slow-links", "pause", "partition"),
     ),
     Mutation(
         "high watermark of half the ISR",
@@ -286,14 +305,28 @@ MUTATIONS = [
         _no_truncation_of_metadata,
         20,
     ),
-    Mutation("vote twice", "one vote in an epoch", _vote_twice, 40),
+    Mutation(
+        "vote twice",
+        "one vote in an epoch",
+        _vote_twice,
+        80,
+        "five",
+        ("kill", "pause", "one-way-partition", "slow-links"),
+    ),
     Mutation(
         "vote for a shorter log",
         "votes go to logs that have all that the voter has",
         _vote_for_shorter_logs,
         20,
     ),
-    Mutation("votes are forgotten", "a vote is on the medium", _votes_are_forgotten, 40),
+    Mutation(
+        "votes are forgotten",
+        "a vote is on the medium",
+        _votes_are_forgotten,
+        80,
+        "five",
+        ("kill", "kill-all", "slow-links"),
+    ),
     Mutation(
         "metadata acknowledged before fsync",
         "a replica of the quorum fetches on when what it has is on the medium",
@@ -396,7 +429,15 @@ def find(mutation: Mutation, first: int = 0) -> tuple[int, Outcome] | None:
     """The first seed that shows the defect and what it shows; None within `seeds_max`."""
     with planted(mutation):
         for seed in range(first, first + mutation.seeds_max):
-            outcome = run(seed, mutation.topology)
+            plan = draw_plan(seed, mutation.topology)
+            if mutation.kinds:
+                plan.faults = draw_faults(
+                    Random(seed),
+                    plan.duration_s,
+                    dict.fromkeys(mutation.kinds, 1),
+                    flushes=plan.flushes,
+                )
+            outcome = run_plan(plan)
             if not outcome.is_good:
                 return seed, outcome
     return None

@@ -75,9 +75,11 @@ def run_plan(plan: Plan, *, verbose: bool = False) -> Outcome:
                 simulation.loop.run_until_complete(simulation.main())
             except LivelockError as error:
                 simulation.history.saw("livelock", str(error))
-        return simulation.verdict()
+            outcome = simulation.verdict()
+            simulation.is_over = True
+            simulation.loop.close()
+        return outcome
     finally:
-        simulation.loop.close()
         if is_collecting:
             gc.enable()
 
@@ -101,6 +103,8 @@ class Simulation:
         self.plan = plan
         self.loop = SimLoop()
         self.history = History()
+        self.is_over = False
+        """What nodes say from here on, they say in their graves."""
         self.wire = Wire(self.loop, Random(f"{plan.seed}/wire"))
         self.random = Random(f"{plan.seed}/run")
         self._trace = hashlib.blake2b(digest_size=16)
@@ -301,6 +305,8 @@ class _Telemetry(logging.Handler):
         self._verbose = verbose
 
     def emit(self, record: logging.LogRecord) -> None:
+        if self._simulation.is_over:
+            return
         where = f"{self._simulation.loop.time():.3f} s {PROCESS.get()}"
         if self._verbose:
             print(f"{where} {record.levelname} {record.name}: {record.getMessage()}")

@@ -1,0 +1,107 @@
+"""Each checker finds the anomaly that it is named after, and nothing in a good history."""
+
+import pytest
+
+from barnabas.base.ids import TopicPartition
+from sim.checkers import CHECKERS, check
+from sim.history import History, Outcome, Poll, Send
+
+T = TopicPartition("t", 0)
+
+
+def send(
+    number: int,
+    values: list[str],
+    base_offset: int,
+    *,
+    outcome: Outcome = Outcome.OK,
+    is_durable: bool = True,
+    is_idempotent: bool = True,
+    attempts: int = 1,
+) -> Send:
+    return Send(
+        "p", T, values, number, -1, is_idempotent, is_durable, 0.0, 1.0, outcome, base_offset,
+        attempts,
+    )  # fmt: skip
+
+
+def poll(
+    records: list[tuple[int, str]], *, run: int = 0, consumer: str = "c", is_final: bool = False
+) -> Poll:
+    return Poll(consumer, T, run, records, 2.0, is_final)
+
+
+def history(sends: list[Send], polls: list[Poll], end: int | None = None) -> History:
+    return History(sends, polls, [], {} if end is None else {T: end})
+
+
+GOOD = [send(1, ["a", "b"], 0), send(2, ["c"], 2)]
+ALL = [(0, "a"), (1, "b"), (2, "c")]
+
+
+def final(records: list[tuple[int, str]]) -> Poll:
+    return poll(records, consumer="reader", is_final=True)
+
+
+BAD = {
+    "lost-write": [
+        history(GOOD, [final(ALL[:2])], end=2),
+        history(GOOD, [poll([(0, "a")]), poll([(2, "c")], run=1)]),
+    ],
+    "unseen": [history([*GOOD, send(3, ["d"], 3)], [final(ALL)], end=3)],
+    "inconsistent-offsets": [
+        history(GOOD, [poll([(0, "a"), (1, "c")]), final(ALL)], end=3),
+        history(GOOD, [poll(ALL), poll([(2, "x")], consumer="other")]),
+    ],
+    "duplicate": [
+        history(GOOD, [final([*ALL, (3, "c")])], end=4),
+        history([send(1, ["a"], 0, is_idempotent=False)], [final([(0, "a"), (1, "a")])], end=2),
+    ],
+    "poll-skip": [
+        history(GOOD, [poll([(0, "a"), (2, "c")]), final(ALL)], end=3),
+        history(GOOD, [poll([(0, "a")]), poll([(2, "c")]), final(ALL)], end=3),
+    ],
+    "nonmonotonic-poll": [
+        history(GOOD, [poll(ALL), poll([(1, "b")]), final(ALL)], end=3),
+        history(GOOD, [poll([(1, "b"), (1, "b")]), final(ALL)], end=3),
+    ],
+    "nonmonotonic-send": [
+        history([send(1, ["a"], 1), send(2, ["b"], 0)], [final([(0, "b"), (1, "a")])], end=2)
+    ],
+    "G1a": [
+        history([*GOOD, send(3, ["d"], -1, outcome=Outcome.FAILED)], [final([*ALL, (3, "d")])])
+    ],
+    "unwritten": [history(GOOD, [final([*ALL, (3, "ghost")])])],
+}
+
+
+def test_every_checker_is_tried() -> None:
+    assert set(BAD) == set(CHECKERS)
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_an_anomaly_is_found(name: str) -> None:
+    for bad in BAD[name]:
+        assert name in {anomaly.name for anomaly in check(bad)}
+
+
+@pytest.mark.parametrize(
+    "good",
+    [
+        history(GOOD, [poll(ALL[:1]), poll(ALL[1:]), final(ALL)], end=3),
+        history(GOOD, [poll(ALL), poll(ALL[1:], run=1), final(ALL)], end=3),
+        # What a plain producer sent twice may be there twice.
+        history(
+            [send(1, ["a"], 1, is_idempotent=False, attempts=2)],
+            [final([(0, "a"), (1, "a")])],
+            end=2,
+        ),
+        # What was not promised to last may be overwritten.
+        history([send(1, ["x"], 0, is_durable=False), send(2, ["a"], 0)], [final(ALL[:1])], end=1),
+        # Nobody knows of an unknown outcome.
+        history([*GOOD, send(3, ["d"], -1, outcome=Outcome.UNKNOWN)], [final(ALL)], end=3),
+        history([*GOOD, send(3, ["d"], -1, outcome=Outcome.UNKNOWN)], [final([*ALL, (3, "d")])]),
+    ],
+)
+def test_a_good_history_passes(good: History) -> None:
+    assert check(good) == []
