@@ -239,6 +239,7 @@ class Node:
         self.replicas.start()
         if len(self.logs.log_dirs) > 1:
             await self._say_directories(self.metadata.image)
+        self.groups.image_changed(self.metadata.image, has_new_topics=True)
         self.metadata.add_listener(self._image_changed)
         await self.metadata.unfence_broker()
         self._image_changed_partitions(self.metadata.image)
@@ -315,6 +316,8 @@ class Node:
         self.replicas.apply(delta, image)
         if delta.topics and len(self.logs.log_dirs) > 1:
             self._start(self._say_directories(image))
+        has_new_topics = any(topic.created for topic in delta.topics.values())
+        self.groups.image_changed(image, has_new_topics=has_new_topics)
         deleted = [topic.name for topic in delta.topics_deleted.values()]
         if deleted:
             self.groups.on_topics_deleted(deleted)

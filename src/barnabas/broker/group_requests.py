@@ -4,7 +4,10 @@ from barnabas.base.ids import ZERO_UUID, Uuid
 from barnabas.broker.context import RequestContext
 from barnabas.broker.services import BrokerServices
 from barnabas.coordinator.group.service import ClientInfo
+from barnabas.metadata.features import GROUP_VERSION
 from barnabas.metadata.image import TopicImage
+
+CONSUMER_PROTOCOL = "consumer"
 
 
 def client_of(context: RequestContext) -> ClientInfo:
@@ -22,3 +25,11 @@ def find_topic(
     if by_id:
         return topics.by_id.get(topic_id) if topic_id != ZERO_UUID else None
     return topics.by_name.get(name)
+
+
+def serves_consumer_protocol(services: BrokerServices) -> bool:
+    """Whether groups of the consumer protocol are served: by configuration and `group.version`."""
+    return (
+        CONSUMER_PROTOCOL in services.config.list("group.coordinator.rebalance.protocols")
+        and services.image.features.get(GROUP_VERSION, 0) > 0
+    )

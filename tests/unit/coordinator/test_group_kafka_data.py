@@ -8,7 +8,7 @@ import pytest
 
 from barnabas.coordinator.group.classic import ClassicGroup
 from barnabas.coordinator.group.records import RECORD_TYPES
-from barnabas.coordinator.group.unserved import GroupType, UnservedGroup
+from barnabas.coordinator.group.consumer.group import ConsumerGroup
 from barnabas.coordinator.partition_of import partition_of
 from barnabas.coordinator.record_codec import decode_record, encode_record
 from barnabas.protocol.errors import ErrorCode
@@ -149,11 +149,11 @@ def test_a_live_group_of_the_new_protocol(live_world):
     world = live_world
     shard = world.coordinator.runtime.shard(world.coordinator.partition_for("new-protocol"))
     group = shard.groups.get("new-protocol")
-    assert isinstance(group, UnservedGroup)
-    assert group.group_type is GroupType.CONSUMER
+    assert isinstance(group, ConsumerGroup)
     (member,) = group.members
+    assert (group.epoch, group.assignment_epoch, group.members[member].member_epoch) == (2, 2, 2)
     joined = world.join("a", group_id="new-protocol")
-    assert joined.error is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    assert joined.error is ErrorCode.MEMBER_ID_REQUIRED
     options = {"group_id": "new-protocol"}
     offsets = {("txn", 0): 253}
     assert world.commit_error(offsets, **options) is ErrorCode.UNKNOWN_MEMBER_ID

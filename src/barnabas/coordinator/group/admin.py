@@ -4,11 +4,13 @@ from collections.abc import Iterable
 
 from barnabas.coordinator.decision import CoordinatorRecord
 from barnabas.coordinator.group.classic import ClassicGroup
+from barnabas.coordinator.group.consumer.group import ConsumerGroup
 from barnabas.coordinator.group.offsets import OffsetStore
 from barnabas.coordinator.group.records import group_tombstone, offset_tombstone
 from barnabas.coordinator.group.registry import Group, GroupRegistry
 from barnabas.coordinator.group.states import GroupState
-from barnabas.coordinator.group.unserved import GroupType, UnservedGroup
+from barnabas.coordinator.group.subscription import CONSUMER_PROTOCOL_TYPE
+from barnabas.coordinator.group.unserved import GroupType
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.describe_groups import DescribedGroup, DescribedGroupMember
 from barnabas.protocol.messages.list_groups import ListedGroup, ListGroupsRequest
@@ -94,7 +96,7 @@ def deletion(
 
 def group_tombstones(group: Group) -> list[CoordinatorRecord]:
     """What deletes the group itself."""
-    if isinstance(group, UnservedGroup):
+    if not isinstance(group, ClassicGroup):
         return group.tombstones()
     return [group_tombstone(group.group_id)]
 
@@ -102,11 +104,14 @@ def group_tombstones(group: Group) -> list[CoordinatorRecord]:
 def _protocol_type(group: Group) -> str:
     if isinstance(group, ClassicGroup):
         return group.protocol_type or ""
-    # A consumer group's members are consumers, whatever the protocol of the group.
+    if isinstance(group, ConsumerGroup):
+        return CONSUMER_PROTOCOL_TYPE
     return str(group.group_type)
 
 
 def _state_and_type(group: Group) -> tuple[str, str]:
     if isinstance(group, ClassicGroup):
         return group.state, GroupType.CLASSIC
+    if isinstance(group, ConsumerGroup):
+        return group.state, GroupType.CONSUMER
     return (GroupState.EMPTY if group.is_empty else GroupState.STABLE), group.group_type

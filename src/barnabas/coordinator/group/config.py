@@ -1,13 +1,48 @@
 """What the group coordinator reads of the node's configuration."""
 
+import logging
 from dataclasses import dataclass
+from enum import StrEnum
 
 from barnabas.base.config.node import NodeConfig
 
 NEW_MEMBER_JOIN_TIMEOUT_MS = 300_000
 """How long a member without an id may wait for its first generation (Kafka's constant)."""
+ASSIGNOR_NAMES = {
+    "uniform": "uniform",
+    "range": "range",
+    "org.apache.kafka.coordinator.group.assignor.UniformAssignor": "uniform",
+    "org.apache.kafka.coordinator.group.assignor.RangeAssignor": "range",
+}
+"""What `group.consumer.assignors` may hold."""
 PENDING_JOINS_MAX = 10_000
 """Ids given out and not yet used, per group; at the limit joins get GROUP_MAX_SIZE_REACHED."""
+
+telemetry = logging.getLogger(__name__)
+
+
+class MigrationPolicy(StrEnum):
+    """Which way groups may change between the classic and the consumer protocol."""
+
+    BIDIRECTIONAL = "bidirectional"
+    UPGRADE = "upgrade"
+    DOWNGRADE = "downgrade"
+    DISABLED = "disabled"
+
+    @property
+    def allows_upgrade(self) -> bool:
+        """Whether a classic group may become a consumer group while it has members."""
+        return self in (MigrationPolicy.BIDIRECTIONAL, MigrationPolicy.UPGRADE)
+
+    @property
+    def allows_downgrade(self) -> bool:
+        """Whether a consumer group may become a classic group while it has members."""
+        return self in (MigrationPolicy.BIDIRECTIONAL, MigrationPolicy.DOWNGRADE)
+
+    @property
+    def allows_classic_members(self) -> bool:
+        """Whether classic members may join a consumer group."""
+        return self is not MigrationPolicy.DISABLED
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +58,15 @@ class GroupConfig:
     offsets_retention_ms: int = 7 * 24 * 3_600_000
     write_timeout_ms: int = 5_000
     consumer_session_timeout_ms: int = 45_000
+    consumer_session_timeout_limits_ms: tuple[int, int] = (45_000, 60_000)
+    consumer_heartbeat_interval_ms: int = 5_000
+    consumer_heartbeat_interval_limits_ms: tuple[int, int] = (5_000, 15_000)
+    consumer_assignment_interval_ms: int = 1_000
+    consumer_assignment_interval_limits_ms: tuple[int, int] = (0, 15_000)
+    consumer_regex_refresh_interval_ms: int = 600_000
+    consumer_size_max: int = 2**31 - 1
+    consumer_assignors: tuple[str, ...] = ("uniform", "range")
+    migration_policy: MigrationPolicy = MigrationPolicy.BIDIRECTIONAL
 
     @classmethod
     def from_node(cls, config: NodeConfig) -> "GroupConfig":
@@ -37,4 +81,37 @@ class GroupConfig:
             offsets_retention_ms=config.int("offsets.retention.minutes") * 60_000,
             write_timeout_ms=config.int("offsets.commit.timeout.ms"),
             consumer_session_timeout_ms=config.int("group.consumer.session.timeout.ms"),
+            consumer_session_timeout_limits_ms=(
+                config.int("group.consumer.min.session.timeout.ms"),
+                config.int("group.consumer.max.session.timeout.ms"),
+            ),
+            consumer_heartbeat_interval_ms=config.int("group.consumer.heartbeat.interval.ms"),
+            consumer_heartbeat_interval_limits_ms=(
+                config.int("group.consumer.min.heartbeat.interval.ms"),
+                config.int("group.consumer.max.heartbeat.interval.ms"),
+            ),
+            consumer_assignment_interval_ms=config.int("group.consumer.assignment.interval.ms"),
+            consumer_assignment_interval_limits_ms=(
+                config.int("group.consumer.min.assignment.interval.ms"),
+                config.int("group.consumer.max.assignment.interval.ms"),
+            ),
+            consumer_regex_refresh_interval_ms=config.int(
+                "group.consumer.regex.refresh.interval.ms"
+            ),
+            consumer_size_max=config.int("group.consumer.max.size"),
+            consumer_assignors=_assignors(config.list("group.consumer.assignors")),
+            migration_policy=MigrationPolicy(
+                config.string("group.consumer.migration.policy").lower()
+            ),
         )
+
+
+def _assignors(names: list[str]) -> tuple[str, ...]:
+    """The assignors by their names; Kafka's classes stand for them, classes of others cannot."""
+    known = dict.fromkeys(
+        name for entry in names if (name := ASSIGNOR_NAMES.get(entry)) is not None
+    )
+    for entry in names:
+        if entry not in ASSIGNOR_NAMES:
+            telemetry.error("group.consumer.assignors: %s is not an assignor here", entry)
+    return tuple(known) or tuple(dict.fromkeys(ASSIGNOR_NAMES.values()))

@@ -9,6 +9,7 @@ from barnabas.base.ids import ZERO_UUID, Uuid
 from barnabas.coordinator.decision import CoordinatorRecord, Moment
 from barnabas.coordinator.group.classic import ClassicGroup
 from barnabas.coordinator.group.config import GroupConfig
+from barnabas.coordinator.group.consumer.group import ConsumerGroup
 from barnabas.coordinator.group.offsets import (
     NO_EXPIRY,
     CommittedOffset,
@@ -57,6 +58,13 @@ def check_commit(group: Group | None, request: OffsetCommitRequest, version: int
         )
     if isinstance(group, UnservedGroup):
         return group.check_member(request.member_id, generation)
+    if isinstance(group, ConsumerGroup):
+        partitions = [
+            (topic.topic_id, partition.partition_index)
+            for topic in request.topics
+            for partition in topic.partitions
+        ]
+        return group.check_commit(request.member_id, generation, partitions, version)
     if generation < 0 and group.is_empty:
         return ErrorCode.NONE
     if generation >= 0 or request.member_id or request.group_instance_id is not None:
@@ -125,6 +133,11 @@ def fetch(
     UNSTABLE_OFFSET_COMMIT (KIP-447).
     """
     response = OffsetFetchResponseGroup(group_id=request.group_id)
+    if isinstance(group, ConsumerGroup):
+        error = group.check_fetch(request.member_id, request.member_epoch)
+        if error:
+            response.error_code = error
+            return response
     if isinstance(group, UnservedGroup) and (request.member_id or request.member_epoch >= 0):
         error = group.check_member(request.member_id or "", request.member_epoch)
         if error:

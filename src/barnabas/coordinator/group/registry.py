@@ -5,13 +5,19 @@ from collections.abc import Iterator
 
 from barnabas.coordinator.decision import CoordinatorRecord
 from barnabas.coordinator.group.classic import ClassicGroup
+from barnabas.coordinator.group.consumer.group import ConsumerGroup
 from barnabas.coordinator.group.member import Member
 from barnabas.coordinator.group.states import GroupEvent, GroupState
-from barnabas.coordinator.group.step import GroupTimers, TimerKey, TimerKind
+from barnabas.coordinator.group.step import MEMBER_TIMERS, GroupTimers, TimerKey, TimerKind
 from barnabas.coordinator.group.unserved import UnservedGroup, group_type_of
-from barnabas.protocol.messages.group_records import GroupMetadataKey, GroupMetadataValue
+from barnabas.protocol.messages.group_records import (
+    ConsumerGroupMemberMetadataKey,
+    ConsumerGroupMetadataKey,
+    GroupMetadataKey,
+    GroupMetadataValue,
+)
 
-Group = ClassicGroup | UnservedGroup
+Group = ClassicGroup | ConsumerGroup | UnservedGroup
 
 telemetry = logging.getLogger(__name__)
 
@@ -53,6 +59,9 @@ class GroupRegistry:
             for member_id in (*group.members, *group.pending_joins):
                 self._timers.cancel(TimerKey(TimerKind.SESSION, group_id, member_id))
             group.move(GroupEvent.GROUP_GONE, group.state_timestamp_ms)
+        elif isinstance(group, ConsumerGroup):
+            for member_id in group.members:
+                self._cancel_member_timers(group_id, member_id)
 
     def replay_classic(self, key: GroupMetadataKey, value: GroupMetadataValue | None) -> None:
         """Apply the record of a classic group, which says all that is kept of it."""
@@ -61,6 +70,27 @@ class GroupRegistry:
                 self.drop(key.group)
             return
         self.put(group_from_record(key.group, value))
+
+    def replay_consumer(self, group_id: str, record: CoordinatorRecord) -> None:
+        """Apply a record of a consumer group; the first makes it, the last ends it."""
+        group = self._groups.get(group_id)
+        key, is_tombstone = record.key, record.value is None
+        if not isinstance(group, ConsumerGroup):
+            if is_tombstone:
+                return
+            self.drop(group_id)
+            group = ConsumerGroup(group_id)
+            self._groups[group_id] = group
+        if is_tombstone and isinstance(key, ConsumerGroupMetadataKey):
+            self.drop(group_id)
+            return
+        group.replay(record)
+        if is_tombstone and isinstance(key, ConsumerGroupMemberMetadataKey):
+            self._cancel_member_timers(group_id, key.member_id)
+
+    def _cancel_member_timers(self, group_id: str, member_id: str) -> None:
+        for kind in MEMBER_TIMERS:
+            self._timers.cancel(TimerKey(kind, group_id, member_id))
 
     def replay_unserved(self, group_id: str, record: CoordinatorRecord) -> None:
         """Apply a record of a group of another type."""

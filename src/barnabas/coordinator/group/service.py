@@ -15,6 +15,10 @@ from barnabas.base.clock import Clock
 from barnabas.base.config.node import NodeConfig
 from barnabas.coordinator.decision import Decision, Moment, Waiter
 from barnabas.coordinator.group.config import GroupConfig
+from barnabas.coordinator.group.consumer.heartbeat import check_request
+from barnabas.coordinator.group.consumer.refusal import Refusal
+from barnabas.coordinator.group.consumer.requests import refused
+from barnabas.coordinator.group.consumer.view import GroupMetadata
 from barnabas.coordinator.group.records import RECORD_TYPES
 from barnabas.coordinator.group.responses import (
     commit_error,
@@ -29,7 +33,13 @@ from barnabas.coordinator.partition_of import partition_of
 from barnabas.coordinator.partition_writer import PartitionWriter
 from barnabas.coordinator.promise import Promise, gather, then
 from barnabas.coordinator.runtime import CoordinatorRuntime
+from barnabas.metadata.image import MetadataImage
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.consumer_group_describe import DescribedGroup as ConsumerDescribed
+from barnabas.protocol.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
 from barnabas.protocol.messages.delete_groups import (
     DeletableGroupResult,
     DeleteGroupsRequest,
@@ -92,11 +102,12 @@ class GroupCoordinator:
         self.partition_count = config.offsets_partitions
         """Partitions of `__consumer_offsets`; to be set where the topic has another number."""
         self._random = source
+        self._metadata = GroupMetadata()
         self._is_closed = False
         self.runtime: CoordinatorRuntime[GroupShard] = CoordinatorRuntime(
             clock,
             writer,
-            lambda _: GroupShard(config),
+            lambda _: GroupShard(config, self._metadata),
             RECORD_TYPES,
             write_timeout_ms=config.write_timeout_ms,
         )
@@ -121,6 +132,45 @@ class GroupCoordinator:
         self._is_closed = True
         self.runtime.close()
 
+    def image_changed(self, image: MetadataImage, *, has_new_topics: bool) -> None:
+        """Newer metadata is there; groups meet it with their members' next heartbeats."""
+        self._metadata.update(image, has_new_topics=has_new_topics)
+
+    # The consumer protocol
+
+    def consumer_group_heartbeat(
+        self, request: ConsumerGroupHeartbeatRequest, client: ClientInfo
+    ) -> ConsumerGroupHeartbeatResponse | Promise[ConsumerGroupHeartbeatResponse]:
+        """Join a consumer group, stay in it, follow its assignment, leave it."""
+        refusal = check_request(request, client.api_version, self.config.consumer_assignors)
+        if refusal is not None:
+            return refused(refusal)
+        new_member_id = self._new_id() if not request.member_id else ""
+        sender = Client(client.client_id or "", f"/{client.client_host}", client.api_version)
+        return self._run(
+            request.group_id,
+            lambda shard, _, now: shard.consumers.heartbeat(request, sender, new_member_id, now),
+            lambda error: refused(Refusal(error, None)),
+        )
+
+    def consumer_group_describe(
+        self, group_ids: Iterable[str]
+    ) -> list[ConsumerDescribed] | Promise[list[ConsumerDescribed]]:
+        """State, members and assignments of consumer groups."""
+        parts: list[Any] = [
+            self._run_for_group(
+                group_id,
+                lambda shard, _waiter, _now, group_id=group_id: shard.consumers.describe(  # type: ignore[misc]  # mypy cannot infer a default
+                    [group_id]
+                ),
+                lambda error, group_id=group_id: [  # type: ignore[misc]  # as above
+                    ConsumerDescribed(group_id=group_id, error_code=error)
+                ],
+            )
+            for group_id in group_ids
+        ]
+        return gather(parts, lambda results: [group for result in results for group in result])
+
     # The classic protocol
 
     def join_group(
@@ -132,7 +182,7 @@ class GroupCoordinator:
         if not limits[0] <= session_ms <= limits[1] and request.group_id:
             error = ErrorCode.INVALID_SESSION_TIMEOUT
             return level_join(join_error(error, request.member_id), client.api_version)
-        id_suffix = str(uuid.UUID(int=self._random.getrandbits(128), version=4))
+        id_suffix = self._new_id()
         sender = Client(client.client_id or "", f"/{client.client_host}", client.api_version)
         response = self._run_for_group(
             request.group_id,
@@ -323,6 +373,9 @@ class GroupCoordinator:
         )
 
     # Helpers
+
+    def _new_id(self) -> str:
+        return str(uuid.UUID(int=self._random.getrandbits(128), version=4))
 
     def _run_everywhere(
         self, what: str, step: Callable[[GroupShard, Waiter, Moment], Decision]

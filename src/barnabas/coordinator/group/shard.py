@@ -15,6 +15,10 @@ from barnabas.coordinator.decision import Answer, CoordinatorRecord, Decision, M
 from barnabas.coordinator.group import admin, offset_requests
 from barnabas.coordinator.group.classic import ClassicGroup
 from barnabas.coordinator.group.config import GroupConfig
+from barnabas.coordinator.group.consumer.group import ConsumerGroup
+from barnabas.coordinator.group.consumer.migration import Downgraded
+from barnabas.coordinator.group.consumer.requests import ConsumerGroups
+from barnabas.coordinator.group.consumer.view import GroupMetadata
 from barnabas.coordinator.group.join import Join, StaticMemberStored, join, static_member_stored
 from barnabas.coordinator.group.membership import heartbeat, leave, session_ended
 from barnabas.coordinator.group.offsets import OffsetStore
@@ -26,9 +30,16 @@ from barnabas.coordinator.group.rebalance import (
 )
 from barnabas.coordinator.group.records import new_group_record, offset_tombstone
 from barnabas.coordinator.group.registry import GroupRegistry
-from barnabas.coordinator.group.step import Client, GroupTimers, Step, TimerKey, TimerKind
+from barnabas.coordinator.group.step import (
+    MEMBER_TIMERS,
+    Client,
+    GroupTimers,
+    Step,
+    TimerKey,
+    TimerKind,
+)
 from barnabas.coordinator.group.sync import AssignmentStored, assignment_stored, sync
-from barnabas.coordinator.group.unserved import UnservedGroup
+from barnabas.coordinator.group.unserved import UnservedGroup, group_type_of
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.group_records import (
     GroupMetadataKey,
@@ -57,17 +68,20 @@ class GroupCreated:
     """Continuation: the first record of a group that a JoinGroup created."""
 
     group: ClassicGroup
-    replaced: UnservedGroup | None
+    replaced: ConsumerGroup | UnservedGroup | None
 
 
 class GroupShard:
     """Groups and offsets of one partition. Pure: see `decision.Shard` for who calls it."""
 
-    def __init__(self, config: GroupConfig) -> None:
+    def __init__(self, config: GroupConfig, metadata: GroupMetadata | None = None) -> None:
         self._config = config
         self._timers: GroupTimers = GroupTimers()
         self.groups = GroupRegistry(self._timers)
         self.offsets = OffsetStore()
+        self.consumers = ConsumerGroups(
+            config, self._timers, self.groups, metadata or GroupMetadata()
+        )
 
     # The classic protocol
 
@@ -82,7 +96,9 @@ class GroupShard:
         """JoinGroup; a member without an id creates the group if need be."""
         group = self.groups.get(request.group_id)
         step = self._step(now)
-        if isinstance(group, UnservedGroup):
+        if isinstance(group, ConsumerGroup) and not group.is_empty:
+            return self.consumers.join(group, Join(request, client, waiter, id_suffix), now)
+        if isinstance(group, ConsumerGroup | UnservedGroup):
             if not group.is_empty:
                 response = JoinGroupResponse(
                     error_code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL, protocol_name=None
@@ -112,6 +128,9 @@ class GroupShard:
 
     def sync_group(self, request: SyncGroupRequest, waiter: Waiter, now: Moment) -> Decision:
         """SyncGroup."""
+        other = self.groups.get(request.group_id)
+        if isinstance(other, ConsumerGroup):
+            return self.consumers.sync(other, request, now)
         group = self.groups.classic(request.group_id)
         if group is None:
             return Decision(response=SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID))
@@ -120,6 +139,9 @@ class GroupShard:
 
     def heartbeat(self, request: HeartbeatRequest, now: Moment) -> Decision:
         """Heartbeat."""
+        other = self.groups.get(request.group_id)
+        if isinstance(other, ConsumerGroup):
+            return self.consumers.classic_heartbeat(other, request, now)
         group = self.groups.classic(request.group_id)
         if group is None:
             return Decision(response=HeartbeatResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID))
@@ -128,6 +150,9 @@ class GroupShard:
 
     def leave_group(self, group_id: str, leaving: list[MemberIdentity], now: Moment) -> Decision:
         """LeaveGroup."""
+        other = self.groups.get(group_id)
+        if isinstance(other, ConsumerGroup):
+            return self.consumers.leave(other, leaving, now)
         group = self.groups.classic(group_id)
         if group is None:
             return Decision(response=unknown_members(leaving))
@@ -214,7 +239,10 @@ class GroupShard:
             self._replay_offset(offset, producer_id, *_modern(key, value))
         else:
             group_id: str = getattr(key, "group_id")  # noqa: B009  # every other key has one
-            self.groups.replay_unserved(group_id, record)
+            if group_type_of(key) is None:
+                self.groups.replay_consumer(group_id, record)
+            else:
+                self.groups.replay_unserved(group_id, record)
 
     def replay_end_transaction(self, producer_id: int, is_commit: bool) -> None:
         """Apply the end of a transaction that committed offsets."""
@@ -230,6 +258,9 @@ class GroupShard:
                         TimerKey(TimerKind.UNSERVED_SESSION, group.group_id, member_id),
                         self._config.consumer_session_timeout_ms,
                     )
+                continue
+            if isinstance(group, ConsumerGroup):
+                self.consumers.loaded(group, step)
                 continue
             for member in group.members.values():
                 reset_session(step, group, member)
@@ -266,6 +297,10 @@ class GroupShard:
                 if continuation.replaced is not None:
                     self.groups.put(continuation.replaced)
             return step.decide()
+        if isinstance(continuation, Downgraded):
+            is_lost = bool(error) and not is_appended
+            self.consumers.downgraded(continuation, is_lost=is_lost, now=now)
+            return step.decide()
         group = self.groups.classic(continuation.group_id)
         if group is not None:
             if isinstance(continuation, AssignmentStored):
@@ -287,6 +322,8 @@ class GroupShard:
             match key.kind:
                 case TimerKind.UNSERVED_SESSION:
                     yield self._end_unserved_sessions(key.group_id)
+                case kind if kind in MEMBER_TIMERS:
+                    yield self.consumers.timer_is_up(key, now)
                 case _:
                     group = self.groups.classic(key.group_id)
                     if group is not None:
@@ -313,7 +350,7 @@ class GroupShard:
         self.offsets.replay(offset, producer_id, key, value)
 
     def _step(self, now: Moment) -> Step:
-        return Step(now, self._config, self._timers)
+        return Step(now, self._config, self._timers, self.consumers.metadata)
 
 
 def unknown_members(leaving: list[MemberIdentity]) -> LeaveGroupResponse:

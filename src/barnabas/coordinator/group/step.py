@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from barnabas.coordinator.decision import Answer, CoordinatorRecord, Decision, Moment, Waiter
 from barnabas.coordinator.group.config import GroupConfig
+from barnabas.coordinator.group.consumer.view import GroupMetadata
 from barnabas.coordinator.timers import TimerQueue
 
 
@@ -24,6 +25,23 @@ class TimerKind(IntEnum):
     """The time in which members must ask for their assignment is up."""
     UNSERVED_SESSION = 3
     """A member of a group type that is not served here cannot have sent heartbeats."""
+    MEMBER_SESSION = 4
+    """A member of a consumer group was silent for its session time-out."""
+    REVOCATION = 5
+    """The time in which a member of a consumer group must give partitions up is up."""
+    REJOIN = 6
+    """The time in which a classic member of a consumer group must join again is up."""
+    RESYNC = 7
+    """The time in which such a member must ask for its assignment is up."""
+
+
+MEMBER_TIMERS = (
+    TimerKind.MEMBER_SESSION,
+    TimerKind.REVOCATION,
+    TimerKind.REJOIN,
+    TimerKind.RESYNC,
+)
+"""What may run for a member of a consumer group."""
 
 
 class TimerKey(NamedTuple):
@@ -53,9 +71,12 @@ class Step:
     now: Moment
     config: GroupConfig
     timers: GroupTimers
+    metadata: GroupMetadata = field(default_factory=GroupMetadata)
     records: list[CoordinatorRecord] = field(default_factory=list)
     answers: list[Answer] = field(default_factory=list)
     continuation: Any = None
+    replays: bool = True
+    """For consumer groups: false where a handler has put the outcome in place already."""
 
     def answer(self, waiter: Waiter | None, response: Any) -> None:
         """Answer a parked request, if there is one."""
@@ -79,5 +100,16 @@ class Step:
             self.answers,
             self.continuation,
             replays=False,
+            is_soft=is_soft,
+        )
+
+    def decide_and_replay(self, response: Any = None, *, is_soft: bool = False) -> Decision:
+        """Everything gathered for a consumer group, which changes as its records are replayed."""
+        return Decision(
+            self.records,
+            response,
+            self.answers,
+            self.continuation,
+            replays=self.replays,
             is_soft=is_soft,
         )

@@ -1,4 +1,4 @@
-"""Groups of the newer protocols (KIP-848, KIP-932, KIP-1071) as a log holds them.
+"""Groups of the newest protocols (KIP-932, KIP-1071) as a log holds them.
 
 A directory that Apache Kafka wrote may hold them. Their records are kept, so that the groups are
 listed, their offsets read, committed and expired, and they can be deleted. Their members cannot
@@ -9,7 +9,6 @@ from enum import StrEnum
 
 from barnabas.coordinator.decision import CoordinatorRecord
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages import group_records as consumer
 from barnabas.protocol.messages import share_group_records as share
 from barnabas.protocol.messages import streams_group_records as streams
 from barnabas.protocol.schema import Message
@@ -53,14 +52,7 @@ class UnservedGroup:
         return not self.members
 
     def is_subscribed(self, topic: str) -> bool:
-        """Whether a member names `topic` in its subscription."""
-        for record in self.records.values():
-            value = record.value
-            if (
-                isinstance(value, consumer.ConsumerGroupMemberMetadataValue)
-                and topic in value.subscribed_topic_names
-            ):
-                return True
+        """Share and streams groups keep no offsets that a subscription would protect."""
         return False
 
     def check_member(self, member_id: str, member_epoch: int) -> ErrorCode:
@@ -103,28 +95,20 @@ def _part_of(key: Message) -> str:
 
 
 _DELETION_ORDER: list[type[Message]] = [
-    consumer.ConsumerGroupCurrentMemberAssignmentKey,
     share.ShareGroupCurrentMemberAssignmentKey,
     streams.StreamsGroupCurrentMemberAssignmentKey,
-    consumer.ConsumerGroupTargetAssignmentMemberKey,
     share.ShareGroupTargetAssignmentMemberKey,
     streams.StreamsGroupTargetAssignmentMemberKey,
-    consumer.ConsumerGroupTargetAssignmentMetadataKey,
     share.ShareGroupTargetAssignmentMetadataKey,
     streams.StreamsGroupTargetAssignmentMetadataKey,
-    consumer.ConsumerGroupMemberMetadataKey,
     share.ShareGroupMemberMetadataKey,
     streams.StreamsGroupMemberMetadataKey,
-    consumer.ConsumerGroupRegularExpressionKey,
-    consumer.ConsumerGroupPartitionMetadataKey,
     share.ShareGroupStatePartitionMetadataKey,
     streams.StreamsGroupTopologyKey,
-    consumer.ConsumerGroupMetadataKey,
     share.ShareGroupMetadataKey,
     streams.StreamsGroupMetadataKey,
 ]
 _PREFIXES = {
-    "Consumer": GroupType.CONSUMER,
     "Share": GroupType.SHARE,
     "Streams": GroupType.STREAMS,
 }
@@ -133,12 +117,10 @@ _TYPES: dict[type[Message], GroupType] = {
     for key in _DELETION_ORDER
 }
 _MEMBER_KEYS = (
-    consumer.ConsumerGroupMemberMetadataKey,
     share.ShareGroupMemberMetadataKey,
     streams.StreamsGroupMemberMetadataKey,
 )
 _CURRENT_ASSIGNMENT_KEYS: tuple[type[Message], ...] = (
-    consumer.ConsumerGroupCurrentMemberAssignmentKey,
     share.ShareGroupCurrentMemberAssignmentKey,
     streams.StreamsGroupCurrentMemberAssignmentKey,
 )

@@ -1,0 +1,14 @@
+"""Who reads what: the assignors that members may ask for."""
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from barnabas.coordinator.group.consumer.assignors.range import assign_ranges
+from barnabas.coordinator.group.consumer.assignors.spec import Assignment, GroupSpec
+from barnabas.coordinator.group.consumer.assignors.uniform import assign_uniformly
+
+ASSIGNORS: Final[Mapping[str, Callable[[GroupSpec], Assignment]]] = {
+    "uniform": assign_uniformly,
+    "range": assign_ranges,
+}
+"""By the name in requests and in `group.consumer.assignors`."""

@@ -1,0 +1,12 @@
+"""Why a request of a member comes to nothing."""
+
+from typing import NamedTuple
+
+from barnabas.protocol.errors import ErrorCode
+
+
+class Refusal(NamedTuple):
+    """An error code with the text that goes out beside it, where the response has room for it."""
+
+    error: ErrorCode
+    message: str | None
