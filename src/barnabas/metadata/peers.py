@@ -26,7 +26,8 @@ _LANES: dict[type, str] = {
     EnvelopeRequest: "forwarding",
     AlterPartitionRequest: "partitions",
 }
-CONNECT_TIMEOUT_MAX_MS = 2000
+CONNECT_TIMEOUT_MS = 2000
+"""One for all: a connection outlives the request that it is made for."""
 
 
 class ControllerPeers:
@@ -59,7 +60,7 @@ class ControllerPeers:
                 host,
                 port,
                 client_id=self._client_id,
-                connect_timeout_ms=min(CONNECT_TIMEOUT_MAX_MS, max(timeout_ms, 1)),
+                connect_timeout_ms=CONNECT_TIMEOUT_MS,
             )
         response = await peer.send(request, timeout_ms=timeout_ms)
         self._on_response(host, port, response)
