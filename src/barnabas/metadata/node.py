@@ -15,6 +15,7 @@ from barnabas.base.config.node import NodeConfig
 from barnabas.base.disk import Disk
 from barnabas.base.ids import Uuid
 from barnabas.base.network import Network
+from barnabas.log.errors import LogDirFailure
 from barnabas.metadata.active_controller import ActiveController
 from barnabas.metadata.bootstrap import read_bootstrap
 from barnabas.metadata.broker_lifecycle import BrokerLifecycle, RegistrationError
@@ -387,7 +388,10 @@ class MetadataNode:
         if self._snapshotter is not None:
             await self._snapshotter.stop()
         if self._raft is not None:
-            await self._raft.stop()
+            try:
+                await self._raft.stop()
+            except LogDirFailure as failure:
+                telemetry.error("the metadata log was not closed cleanly: %s", failure)
             self._peers.close()
 
     # -- requests
