@@ -13,7 +13,7 @@ is no reason for that, since cleaning is what might empty it.
 import asyncio
 import errno
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
 from barnabas.base.clock import Clock, Timer
@@ -30,6 +30,8 @@ from barnabas.protocol.errors import DecodeError
 
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 IO_BUFFER_BYTES_MIN = 4096
+UNREADABLE = (FileNotFoundError, DecodeError, CorruptIndexError)
+"""What reading a segment comes to that is damaged, or that the log has cut or dropped meanwhile."""
 
 telemetry = logging.getLogger(__name__)
 
@@ -195,10 +197,15 @@ class Compactor:
         truncation_count = log.truncation_count
         segments = chosen.segments
         job = self._job(chosen, segments)
+
+        def is_unchanged(group: Sequence[Segment]) -> bool:
+            # What was cut off may be all that superseded what the worker left out.
+            return log.truncation_count == truncation_count and is_still_there(log, group)
+
         try:
             built = await self._worker.build_map(job)
-        except FileNotFoundError:
-            if is_still_there(log, segments):
+        except UNREADABLE:
+            if is_unchanged(segments):
                 raise
             return self._changed(log)
         self.bytes_mapped += built.bytes_read
@@ -208,14 +215,13 @@ class Compactor:
         for group in group_segments(segments, job.end_offset, log.config):
             try:
                 cleaned = await self._worker.clean(sources_of(group))
-            except FileNotFoundError:
-                if is_still_there(log, group):
+            except UNREADABLE:
+                if is_unchanged(group):
                     raise
                 return self._changed(log)
             self._count(cleaned)
             after += cleaned.size_bytes
-            # What was cut off may be all that superseded what the worker left out.
-            if log.truncation_count != truncation_count or not is_still_there(log, group):
+            if not is_unchanged(group):
                 if not log.is_offline:
                     discard(log, cleaned)
                 return self._changed(log)

@@ -1,0 +1,109 @@
+"""A crash at any operation of the disk, while a log is cleaned and segments are replaced."""
+
+from collections.abc import Callable
+from random import Random
+
+import pytest
+
+from support.compaction import CompactionBench, compact_config
+
+LATEST = [(101 + index, f"k{index}", f"11.{index}") for index in range(9)]
+
+
+class CrashError(BaseException):
+    """The process or the machine is no more."""
+
+
+def written() -> CompactionBench:
+    """Several segments, of which groups are made, with an aborted transaction."""
+    bench = CompactionBench(config=compact_config(segment_bytes=2000))
+    bench.put(("a", "aborted"), producer=(7, 0, 0), transactional=True)
+    bench.end_txn(7, is_commit=False)
+    for number in range(12):
+        bench.put(*((f"k{index}", f"{number}.{index}") for index in range(9)))
+        if number % 3 == 0:
+            bench.seal()
+    bench.seal()
+    return bench
+
+
+def crash_after(bench: CompactionBench, operations: int) -> bool:
+    """Clean until so many operations of the disk were done; whether it came to that."""
+    left = operations
+
+    def fault(operation: str, path: str) -> None:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise CrashError
+
+    bench.disk.fault = fault
+    try:
+        bench.run(bench.rounds())
+    except CrashError:
+        return True
+    finally:
+        bench.disk.fault = None
+    return False
+
+
+def test_it_takes_many_operations() -> None:
+    bench = written()
+    assert len(bench.log.segments) == 6
+    assert not crash_after(bench, 10_000)
+    assert bench.pairs() == LATEST
+    assert 2 <= len(bench.log.segments) < 6
+    assert bench.log.aborted_transactions(0, 2)
+
+
+@pytest.mark.parametrize(
+    "crash",
+    [
+        pytest.param(lambda bench, seed: None, id="killed"),
+        pytest.param(lambda bench, seed: bench.disk.cut_power(Random(seed)), id="power cut"),
+    ],
+)
+def test_nothing_is_lost_at_any_point(crash: Callable[[CompactionBench, int], None]) -> None:
+    operations = 0
+    is_crash = True
+    while is_crash:
+        for seed in range(3):
+            bench = written()
+            end = bench.log.log_end_offset
+            is_crash = crash_after(bench, operations)
+            crash(bench, seed)
+            bench.log.cleaned_offset = bench.checkpoints[-1] if bench.checkpoints else None
+            report = bench.reopen()
+            assert report.cut_at_offset is None, operations
+            assert bench.log.log_end_offset == end
+            left = [name for name in bench.names()
+                    if name.endswith((".cleaned", ".swap", ".deleted"))]  # fmt: skip
+            assert left == []
+            pairs = bench.pairs()
+            assert pairs == sorted(set(pairs))
+            assert [pair for pair in pairs if pair[0] >= LATEST[0][0]] == LATEST
+            bench.log.high_watermark = end
+            bench.seal()
+            bench.run(bench.rounds())
+            assert bench.pairs() == LATEST, (operations, seed)
+        operations += 1
+    assert operations > 60
+
+
+def test_a_tombstone_does_not_outlive_what_it_deletes_through_a_power_cut() -> None:
+    """The checkpoint of what is clean must not be on the medium before the swap is."""
+    for seed in range(20):
+        bench = CompactionBench()
+        bench.put(("a", "1"), ("b", "1"))
+        bench.put(("a", None))
+        bench.seal()
+        bench.run(bench.rounds())
+        bench.disk.cut_power(Random(seed))
+        bench.log.cleaned_offset = bench.checkpoints[-1]
+        bench.reopen()
+        bench.log.high_watermark = bench.log.log_end_offset
+        for _ in range(3):
+            bench.clock.advance(2 * bench.config.delete_retention_ms)
+            bench.put(("c", "1"))
+            bench.compact()
+        assert [key for _, key, _ in bench.pairs()] == ["b", "c"]
