@@ -28,12 +28,18 @@ from barnabas.broker.handlers import HANDLERS, RAW_HANDLERS
 from barnabas.broker.services import BrokerServices
 from barnabas.coordinator.group.service import GroupCoordinator
 from barnabas.coordinator.internal_topic import InternalTopic
+from barnabas.coordinator.transaction.config import TransactionConfig
+from barnabas.coordinator.transaction.marker_writer import MarkerWriter
+from barnabas.coordinator.transaction.markers import MarkerSender
+from barnabas.coordinator.transaction.service import TRANSACTION_STATE, TransactionCoordinator
+from barnabas.coordinator.transaction.verifier import TransactionVerifier
 from barnabas.log.compaction.compactor import Compactor, Worker
 from barnabas.log.compaction.inline_worker import InlineWorker
 from barnabas.log.compaction.process_worker import ProcessWorker
 from barnabas.log.compaction.settings import CompactionSettings
 from barnabas.log.config import LogConfig
 from barnabas.log.manager import LogManager
+from barnabas.metadata.features import TRANSACTION_VERSION
 from barnabas.metadata.image import Endpoint, MetadataImage
 from barnabas.metadata.node import MetadataNode
 from barnabas.metadata.replay import ImageDelta
@@ -42,6 +48,8 @@ from barnabas.net.tcp import TcpNetwork
 from barnabas.replication.replica_manager import ReplicaManager
 
 CONSUMER_OFFSETS = "__consumer_offsets"
+COORDINATED = frozenset({CONSUMER_OFFSETS, TRANSACTION_STATE})
+"""Topics whose leaders coordinate something."""
 LOCK_FILE = ".lock"
 SECURITY_PROTOCOL_NUMBERS = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
 
@@ -161,7 +169,14 @@ class Node:
         )
         offsets_topic = InternalTopic(CONSUMER_OFFSETS, self.replicas, self._clock)
         self.groups = GroupCoordinator(config, self._clock, self._random, offsets_topic)
-        services = BrokerServices(
+        marker_writer = MarkerWriter(
+            self._clock,
+            self.replicas,
+            self.groups,
+            timeout_ms=config.int("request.timeout.ms"),
+        )
+        self.transactions, self.verifier = self._make_transactions(marker_writer)
+        services = self._services = BrokerServices(
             config=config,
             clock=self._clock,
             random=self._random,
@@ -171,6 +186,9 @@ class Node:
             replicas=self.replicas,
             logs=self.logs,
             groups=self.groups,
+            transactions=self.transactions,
+            verifier=self.verifier,
+            marker_writer=marker_writer,
             fetch_sessions=FetchSessionCache(
                 config.int("max.incremental.fetch.session.cache.slots"),
                 lambda: self._random.getrandbits(31),
@@ -180,6 +198,30 @@ class Node:
         self._dispatcher = Dispatcher(services, HANDLERS, RAW_HANDLERS)
         self._server = Server(self._network, self._clock, self._dispatcher, self._limits())
         self._bind(self._server, is_controller=False)
+
+    def _make_transactions(
+        self, marker_writer: MarkerWriter
+    ) -> tuple[TransactionCoordinator, TransactionVerifier]:
+        """The transaction coordinator, and the way to those of other nodes."""
+        config = self.config
+        common = (
+            config.node_id,
+            config.inter_broker_listener_name,
+            self._clock,
+            self._network,
+            lambda: self.metadata.image,
+        )
+        timeout_ms = config.int("request.timeout.ms")
+        coordinator = TransactionCoordinator(
+            TransactionConfig.from_node(config),
+            self._clock,
+            InternalTopic(TRANSACTION_STATE, self.replicas, self._clock),
+            MarkerSender(*common, marker_writer.write, request_timeout_ms=timeout_ms),
+            lambda: self._services.allocate_producer_id(),
+            lambda: self.metadata.image.features.get(TRANSACTION_VERSION, 0),
+        )
+        verifier = TransactionVerifier(*common, coordinator, request_timeout_ms=timeout_ms)
+        return coordinator, verifier
 
     def _make_controller(self) -> None:
         """What serves the quorum, brokers and admin tools, with its listeners bound."""
@@ -286,6 +328,16 @@ class Node:
             "offset expiry",
             self.groups.expire_offsets,
         )
+        every(
+            config.int("transaction.abort.timed.out.transaction.cleanup.interval.ms"),
+            "aborting overdue transactions",
+            lambda: self._start(self.transactions.abort_overdue()),
+        )
+        every(
+            config.int("transaction.remove.expired.transaction.cleanup.interval.ms"),
+            "transactional id expiry",
+            self.transactions.expire_ids,
+        )
         if config.bool("log.cleaner.enable"):
             self._start_compaction()
 
@@ -321,20 +373,25 @@ class Node:
         deleted = [topic.name for topic in delta.topics_deleted.values()]
         if deleted:
             self.groups.on_topics_deleted(deleted)
-        if any(topic.name == CONSUMER_OFFSETS for topic in delta.topics.values()):
+        if any(topic.name in COORDINATED for topic in delta.topics.values()):
             self._image_changed_partitions(image)
 
     def _image_changed_partitions(self, image: MetadataImage) -> None:
-        """Load the groups of every offsets partition that this node leads now."""
-        topic = image.topics.by_name.get(CONSUMER_OFFSETS)
-        if topic is None:
-            return
-        self.groups.partition_count = len(topic.partitions)
-        for index, partition in topic.partitions.items():
-            if partition.leader == self.config.node_id:
-                self.groups.load(index, partition.leader_epoch)
-            else:
-                self.groups.unload(index)
+        """Load what every partition coordinates that this node leads now."""
+        coordinators: dict[str, GroupCoordinator | TransactionCoordinator] = {
+            CONSUMER_OFFSETS: self.groups,
+            TRANSACTION_STATE: self.transactions,
+        }
+        for name, coordinator in coordinators.items():
+            topic = image.topics.by_name.get(name)
+            if topic is None:
+                continue
+            coordinator.partition_count = len(topic.partitions)
+            for index, partition in topic.partitions.items():
+                if partition.leader == self.config.node_id:
+                    coordinator.load(index, partition.leader_epoch)
+                else:
+                    coordinator.unload(index)
 
     async def _say_directories(self, image: MetadataImage) -> None:
         """Tell the controller where replicas lie that it believes elsewhere (KIP-858)."""
@@ -389,6 +446,9 @@ class Node:
         if self._server is not None and self._dispatcher is not None:
             self._server.close()
             await self._dispatcher.close()
+            await self.verifier.close()
+            await self._services.close()
+            await self.transactions.close()
             await self.groups.close()
             await self.replicas.close()
         if self._controller_server is not None:

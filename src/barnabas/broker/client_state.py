@@ -1,5 +1,6 @@
 """What the broker remembers of one connection."""
 
+import asyncio
 from dataclasses import dataclass
 
 from barnabas.broker.produce_again import ProduceShapes
@@ -17,11 +18,13 @@ class ClientSoftware:
 class ClientState:
     """Lives as long as the connection."""
 
-    __slots__ = ("shapes", "software")
+    __slots__ = ("shapes", "software", "transactional_produce")
 
     def __init__(self) -> None:
         self.shapes = ProduceShapes()
         self.software: ClientSoftware | None = None
+        self.transactional_produce: asyncio.Future[None] | None = None
+        """The last produce request that waits for a transaction's coordinator."""
 
 
 def client_state(connection: Connection) -> ClientState:

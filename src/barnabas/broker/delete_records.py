@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Awaitable
 
 from barnabas.broker.context import RequestContext
-from barnabas.broker.produce import INTERNAL_TOPICS
+from barnabas.broker.produce_outcome import INTERNAL_TOPICS
 from barnabas.broker.services import BrokerServices
 from barnabas.log.errors import LogDirFailure
 from barnabas.protocol.errors import ErrorCode

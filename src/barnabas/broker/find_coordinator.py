@@ -1,13 +1,12 @@
 """FindCoordinator (key 10), versions 0-6: KIP-98, 699, 890, 932.
 
-Groups are found; their topic is created when the first client asks. There is no transaction
-coordinator yet: transactional ids are refused with a code that clients report at once instead of
-retrying. Share-group state is refused as by a broker without a share coordinator.
+Groups and transactional ids are found; their topic is created when the first client asks.
+Share-group state is refused as by a broker without a share coordinator.
 """
 
 from barnabas.broker.context import RequestContext
 from barnabas.broker.services import BrokerServices
-from barnabas.broker.topic_creation import CONSUMER_OFFSETS, create_topics
+from barnabas.broker.topic_creation import CONSUMER_OFFSETS, TRANSACTION_STATE, create_topics
 from barnabas.coordinator.partition_of import partition_of
 from barnabas.metadata.image import TopicImage
 from barnabas.protocol.errors import ErrorCode
@@ -19,6 +18,7 @@ from barnabas.protocol.messages.find_coordinator import (
 
 GROUP = 0
 TRANSACTION = 1
+TOPICS = {GROUP: CONSUMER_OFFSETS, TRANSACTION: TRANSACTION_STATE}
 BATCHED_FROM_VERSION = 4
 NO_NODE = -1
 
@@ -29,10 +29,11 @@ async def handle(
     """Name the broker for each key."""
     is_batched = context.api_version >= BATCHED_FROM_VERSION
     keys = request.coordinator_keys if is_batched else [request.key]
-    error = _type_error(request.key_type)
+    name = TOPICS.get(request.key_type)
+    error = ErrorCode.INVALID_REQUEST if name is None else ErrorCode.NONE
     topic = None
-    if not error and keys:
-        topic = await _offsets_topic(services)
+    if name is not None and keys:
+        topic = await _topic(services, name)
         if topic is None:
             error = ErrorCode.COORDINATOR_NOT_AVAILABLE
     found = [
@@ -51,19 +52,11 @@ async def handle(
     )
 
 
-def _type_error(key_type: int) -> ErrorCode:
-    if key_type == GROUP:
-        return ErrorCode.NONE
-    if key_type == TRANSACTION:
-        return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-    return ErrorCode.INVALID_REQUEST
-
-
-async def _offsets_topic(services: BrokerServices) -> TopicImage | None:
-    topic = services.image.topics.by_name.get(CONSUMER_OFFSETS)
+async def _topic(services: BrokerServices, name: str) -> TopicImage | None:
+    topic = services.image.topics.by_name.get(name)
     if topic is None:
-        await create_topics(services, [CONSUMER_OFFSETS])
-        topic = services.image.topics.by_name.get(CONSUMER_OFFSETS)
+        await create_topics(services, [name])
+        topic = services.image.topics.by_name.get(name)
     return topic
 
 

@@ -3,6 +3,8 @@
 from typing import TYPE_CHECKING
 
 from barnabas.broker import (
+    add_offsets_to_txn,
+    add_partitions_to_txn,
     add_raft_voter,
     alter_configs,
     alter_partition_reassignments,
@@ -18,9 +20,12 @@ from barnabas.broker import (
     describe_configs,
     describe_groups,
     describe_log_dirs,
+    describe_producers,
     describe_quorum,
     describe_topic_partitions,
+    describe_transactions,
     elect_leaders,
+    end_txn,
     fetch,
     find_coordinator,
     heartbeat,
@@ -32,6 +37,7 @@ from barnabas.broker import (
     list_groups,
     list_offsets,
     list_partition_reassignments,
+    list_transactions,
     metadata,
     offset_commit,
     offset_delete,
@@ -40,8 +46,10 @@ from barnabas.broker import (
     produce,
     remove_raft_voter,
     sync_group,
+    txn_offset_commit,
     unregister_broker,
     update_features,
+    write_txn_markers,
 )
 from barnabas.protocol.apis import ApiKey
 
@@ -55,6 +63,8 @@ RAW_HANDLERS: "dict[ApiKey, RawHandler]" = {
 """Handlers that read the frame themselves."""
 
 HANDLERS: "dict[ApiKey, Handler]" = {
+    ApiKey.ADD_OFFSETS_TO_TXN: add_offsets_to_txn.handle,
+    ApiKey.ADD_PARTITIONS_TO_TXN: add_partitions_to_txn.handle,
     ApiKey.ADD_RAFT_VOTER: add_raft_voter.handle,
     ApiKey.ALTER_CONFIGS: alter_configs.handle,
     ApiKey.ALTER_PARTITION_REASSIGNMENTS: alter_partition_reassignments.handle,
@@ -70,9 +80,12 @@ HANDLERS: "dict[ApiKey, Handler]" = {
     ApiKey.DESCRIBE_CONFIGS: describe_configs.handle,
     ApiKey.DESCRIBE_GROUPS: describe_groups.handle,
     ApiKey.DESCRIBE_LOG_DIRS: describe_log_dirs.handle,
+    ApiKey.DESCRIBE_PRODUCERS: describe_producers.handle,
     ApiKey.DESCRIBE_QUORUM: describe_quorum.handle,
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: describe_topic_partitions.handle,
+    ApiKey.DESCRIBE_TRANSACTIONS: describe_transactions.handle,
     ApiKey.ELECT_LEADERS: elect_leaders.handle,
+    ApiKey.END_TXN: end_txn.handle,
     ApiKey.FIND_COORDINATOR: find_coordinator.handle,
     ApiKey.HEARTBEAT: heartbeat.handle,
     ApiKey.INCREMENTAL_ALTER_CONFIGS: incremental_alter_configs.handle,
@@ -83,6 +96,7 @@ HANDLERS: "dict[ApiKey, Handler]" = {
     ApiKey.LIST_GROUPS: list_groups.handle,
     ApiKey.LIST_OFFSETS: list_offsets.handle,
     ApiKey.LIST_PARTITION_REASSIGNMENTS: list_partition_reassignments.handle,
+    ApiKey.LIST_TRANSACTIONS: list_transactions.handle,
     ApiKey.METADATA: metadata.handle,
     ApiKey.OFFSET_COMMIT: offset_commit.handle,
     ApiKey.OFFSET_DELETE: offset_delete.handle,
@@ -90,7 +104,9 @@ HANDLERS: "dict[ApiKey, Handler]" = {
     ApiKey.OFFSET_FOR_LEADER_EPOCH: offset_for_leader_epoch.handle,
     ApiKey.REMOVE_RAFT_VOTER: remove_raft_voter.handle,
     ApiKey.SYNC_GROUP: sync_group.handle,
+    ApiKey.TXN_OFFSET_COMMIT: txn_offset_commit.handle,
     ApiKey.UNREGISTER_BROKER: unregister_broker.handle,
     ApiKey.UPDATE_FEATURES: update_features.handle,
+    ApiKey.WRITE_TXN_MARKERS: write_txn_markers.handle,
 }
 """Handlers that get a decoded message and return one, at once or later."""

@@ -1,31 +1,41 @@
-"""InitProducerId (key 22), versions 0-5: KIP-98, 360.
+"""InitProducerId (key 22), versions 0-5: KIP-98, 360, 890.
 
-Gives an idempotent producer its id; ids come from the controller in blocks and are never given
-twice. Transactional ids need a transaction coordinator, which is not there yet: they are refused
-with a code that clients report at once instead of retrying.
+Gives an idempotent producer its id (ids come from the controller in blocks and are never given
+twice), and makes a transactional one the owner of its transactional id. Two-phase commit
+(KIP-939) is of version 6, which is not stable.
 """
 
 from barnabas.broker.context import RequestContext
 from barnabas.broker.services import BrokerServices
+from barnabas.broker.transaction_requests import fenced_as
+from barnabas.coordinator.transaction.initializing import InitRequest
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.init_producer_id import (
     InitProducerIdRequest,
     InitProducerIdResponse,
 )
 
+PRODUCER_FENCED_FROM_VERSION = 4
+
 
 async def handle(
     services: BrokerServices, context: RequestContext, request: InitProducerIdRequest
 ) -> InitProducerIdResponse:
-    """Allocate a producer id; without a transactional id a client always gets a new one."""
-    if request.transactional_id is not None:
-        code = (
-            ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-            if request.transactional_id
-            else ErrorCode.INVALID_REQUEST
-        )
-        return InitProducerIdResponse(error_code=code)
+    """Give an id; without a transactional id a client always gets a new one."""
     if (request.producer_id == -1) != (request.producer_epoch == -1):
-        return InitProducerIdResponse(error_code=ErrorCode.INVALID_REQUEST)
-    producer_id = await services.metadata.allocate_producer_id()
-    return InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)
+        return _refuse(ErrorCode.INVALID_REQUEST)
+    if request.transactional_id is None:
+        producer_id = await services.allocate_producer_id()
+        if isinstance(producer_id, ErrorCode):
+            return _refuse(producer_id)
+        return InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)
+    response = await services.transactions.init_producer_id(
+        request.transactional_id,
+        InitRequest(request.transaction_timeout_ms, request.producer_id, request.producer_epoch),
+    )
+    response.error_code = fenced_as(context, response.error_code, PRODUCER_FENCED_FROM_VERSION)
+    return response
+
+
+def _refuse(error: ErrorCode) -> InitProducerIdResponse:
+    return InitProducerIdResponse(error_code=error, producer_id=-1, producer_epoch=-1)

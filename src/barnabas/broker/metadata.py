@@ -11,7 +11,7 @@ from barnabas.broker.authorized_operations import (
     TOPIC_OPERATIONS,
 )
 from barnabas.broker.context import RequestContext
-from barnabas.broker.produce import INTERNAL_TOPICS
+from barnabas.broker.produce_outcome import INTERNAL_TOPICS
 from barnabas.broker.services import BrokerServices
 from barnabas.broker.topic_creation import create_topics
 from barnabas.metadata.image import PartitionImage, TopicImage

@@ -96,12 +96,19 @@ class ProduceWait:
         "acks",
     )
 
-    def __init__(self, services: BrokerServices, context: RequestContext, acks: int) -> None:
+    def __init__(
+        self,
+        services: BrokerServices,
+        context: RequestContext,
+        acks: int,
+        reply: Reply | None = None,
+    ) -> None:
+        """`reply` is the one to complete, if there is one."""
         self._services = services
         self._context = context
         self.acks = acks
         self._pending: dict[PendingCommit, None] = {}
-        self._reply = Reply()
+        self._reply = Reply() if reply is None else reply
 
     def add(self, partition: Partition, end_offset: int, answers: list[PartitionAnswer]) -> None:
         """Wait for `partition` to commit up to `end_offset`; its answer comes next in `answers`."""

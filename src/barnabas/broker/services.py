@@ -1,17 +1,28 @@
 """What the handlers work with: the rooms below, put together once per node."""
 
+import asyncio
+import logging
 import random
+from collections.abc import Coroutine
 from dataclasses import dataclass, field
+from typing import Any
 
 from barnabas.base.clock import Clock
 from barnabas.base.config.node import NodeConfig
 from barnabas.broker.fetch_sessions import FetchSessionCache
 from barnabas.coordinator.group.service import GroupCoordinator
+from barnabas.coordinator.transaction.marker_writer import MarkerWriter
+from barnabas.coordinator.transaction.service import TransactionCoordinator
+from barnabas.coordinator.transaction.verifier import TransactionVerifier
 from barnabas.log.manager import LogManager
+from barnabas.metadata.broker_lifecycle import RegistrationError
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.node import MetadataNode
 from barnabas.protocol.apis import ApiKey
+from barnabas.protocol.errors import ErrorCode
 from barnabas.replication.replica_manager import ReplicaManager
+
+telemetry = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
@@ -27,11 +38,41 @@ class BrokerServices:
     replicas: ReplicaManager
     logs: LogManager
     groups: GroupCoordinator
+    transactions: TransactionCoordinator
+    verifier: TransactionVerifier
+    marker_writer: MarkerWriter
     fetch_sessions: FetchSessionCache
     fetch_max_bytes: int
     served_apis: set[ApiKey] = field(default_factory=set)
+    _tasks: set["asyncio.Future[None]"] = field(default_factory=set)
+
+    def start(self, work: Coroutine[Any, Any, None]) -> "asyncio.Future[None]":
+        """Run `work` beside everything else; `close` waits for it."""
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def close(self) -> None:
+        """Wait for what was started; whatever it waits for must have been closed before."""
+        if self._tasks:
+            await asyncio.wait(self._tasks)
 
     @property
     def image(self) -> MetadataImage:
         """The cluster's metadata as this node has it."""
         return self.metadata.image
+
+    @property
+    def verifies_transactions(self) -> bool:
+        """Whether a transaction must be known to its coordinator before it is written (KIP-890)."""
+        config = self.metadata.effective.broker(self.image.configs)
+        return config.bool("transaction.partition.verification.enable")
+
+    async def allocate_producer_id(self) -> int | ErrorCode:
+        """A producer id that was never given before, or why there is none now."""
+        try:
+            return await self.metadata.allocate_producer_id()
+        except RegistrationError as failure:
+            telemetry.warning("no producer ids are to be had: %s", failure)
+            return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS

@@ -18,6 +18,7 @@ from barnabas.protocol.messages.create_topics import (
 )
 
 CONSUMER_OFFSETS = "__consumer_offsets"
+TRANSACTION_STATE = "__transaction_state"
 CREATION_TIMEOUT_MS = 30_000
 VISIBILITY_TIMEOUT_MS = 1_000
 
@@ -58,6 +59,8 @@ async def _see(services: BrokerServices, names: list[str]) -> None:
 
 
 def _description(services: BrokerServices, name: str) -> CreatableTopic:
+    if name == TRANSACTION_STATE:
+        return _transaction_state(services)
     if name != CONSUMER_OFFSETS:
         return CreatableTopic(name=name, num_partitions=-1, replication_factor=-1)
     config = services.config
@@ -73,5 +76,25 @@ def _description(services: BrokerServices, name: str) -> CreatableTopic:
             CreatableTopicConfig(
                 name="segment.bytes", value=str(config.int("offsets.topic.segment.bytes"))
             ),
+        ],
+    )
+
+
+def _transaction_state(services: BrokerServices) -> CreatableTopic:
+    config = services.config
+    return CreatableTopic(
+        name=TRANSACTION_STATE,
+        num_partitions=config.int("transaction.state.log.num.partitions"),
+        replication_factor=config.int("transaction.state.log.replication.factor"),
+        configs=[
+            CreatableTopicConfig(name="cleanup.policy", value="compact"),
+            CreatableTopicConfig(name="compression.type", value="uncompressed"),
+            CreatableTopicConfig(
+                name="min.insync.replicas", value=str(config.int("transaction.state.log.min.isr"))
+            ),
+            CreatableTopicConfig(
+                name="segment.bytes", value=str(config.int("transaction.state.log.segment.bytes"))
+            ),
+            CreatableTopicConfig(name="unclean.leader.election.enable", value="false"),
         ],
     )

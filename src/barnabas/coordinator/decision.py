@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, NewType, Protocol
 
+from barnabas.log.producers.verification import Verification
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.schema import Message
 
@@ -48,6 +49,14 @@ class Answer(NamedTuple):
     response: Any
 
 
+class Transactional(NamedTuple):
+    """Whose transaction records belong to, and the log's leave to begin it there."""
+
+    producer_id: int
+    producer_epoch: int
+    verification: Verification | None = None
+
+
 @dataclass(slots=True)
 class Decision:
     """The outcome of one step of a shard."""
@@ -61,6 +70,8 @@ class Decision:
     """Whether the records are to be replayed; not where the state is ahead of them."""
     is_atomic: bool = True
     """Whether the records must be one batch, whatever their size."""
+    transactional: Transactional | None = None
+    """The transaction with which the records come to count; None: they count at once."""
     is_soft: bool = False
     """Whether the response rests on nothing written, so that it need not wait for commits."""
 

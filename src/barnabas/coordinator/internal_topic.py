@@ -7,6 +7,7 @@ from barnabas.base.disk import Buffer, FileRange
 from barnabas.coordinator.errors import CoordinatorWriteError
 from barnabas.log.errors import LogDirFailure
 from barnabas.log.partition_log import AppendOrigin
+from barnabas.log.producers.verification import AppendTerms
 from barnabas.protocol.errors import ErrorCode
 from barnabas.replication.partition import Partition
 from barnabas.replication.replica_manager import ReplicaManager
@@ -24,13 +25,13 @@ class InternalTopic:
         self._replicas = replicas
         self._clock = clock
 
-    def append(self, partition: int, batch: bytearray) -> int:
+    def append(self, partition: int, batch: bytearray, terms: AppendTerms | None = None) -> int:
         """Append one batch; returns the offset after it. Raises CoordinatorWriteError."""
         found = self._leader(partition)
         if found.is_under_min_isr:
             raise CoordinatorWriteError(ErrorCode.NOT_ENOUGH_REPLICAS)
         try:
-            result = found.append(batch, self._clock.now_ms(), AppendOrigin.COORDINATOR)
+            result = found.append(batch, self._clock.now_ms(), AppendOrigin.COORDINATOR, terms)
         except LogDirFailure as failure:
             raise CoordinatorWriteError(ErrorCode.KAFKA_STORAGE_ERROR) from failure
         if result.error:

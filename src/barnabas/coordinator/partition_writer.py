@@ -4,15 +4,17 @@ from collections.abc import Callable, Iterator
 from typing import Protocol
 
 from barnabas.base.disk import Buffer
+from barnabas.log.producers.verification import AppendTerms
 from barnabas.protocol.errors import ErrorCode
 
 
 class PartitionWriter(Protocol):
     """The partitions of one internal topic, as their leader."""
 
-    def append(self, partition: int, batch: bytearray) -> int:
+    def append(self, partition: int, batch: bytearray, terms: AppendTerms | None = None) -> int:
         """Append one batch; return the offset after it. Offsets are patched into `batch`.
 
+        `terms` bind a batch or marker of a transaction.
         Raises CoordinatorWriteError, and then nothing was appended.
         """
 

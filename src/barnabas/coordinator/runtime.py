@@ -19,7 +19,15 @@ from typing import Any, Generic, TypeVar
 
 from barnabas.base.clock import Clock, Timer
 from barnabas.base.disk import Buffer
-from barnabas.coordinator.decision import Answer, CoordinatorRecord, Decision, Moment, Shard, Waiter
+from barnabas.coordinator.decision import (
+    Answer,
+    CoordinatorRecord,
+    Decision,
+    Moment,
+    Shard,
+    Transactional,
+    Waiter,
+)
 from barnabas.coordinator.errors import CoordinatorWriteError, coordinator_error
 from barnabas.coordinator.loader import replay_batches
 from barnabas.coordinator.partition_writer import PartitionWriter
@@ -30,8 +38,10 @@ from barnabas.coordinator.record_codec import (
     encode_record,
     record_size_bytes,
 )
+from barnabas.log.producers.verification import AppendTerms
 from barnabas.protocol.errors import DecodeError, EncodeError, ErrorCode
 from barnabas.protocol.records.batch import HEADER_SIZE_BYTES
+from barnabas.protocol.records.control import EndTxn, encode_end_txn
 from barnabas.protocol.records.records import Record, encode_batch
 
 S = TypeVar("S", bound=Shard)
@@ -160,6 +170,40 @@ class CoordinatorRuntime(Generic[S]):
         pending.promise = Promise()
         return pending.promise
 
+    def end_transaction(
+        self, partition: int, marker: EndTxn, producer: Transactional, transaction_version: int
+    ) -> ErrorCode | Promise[ErrorCode]:
+        """Write the marker of a transaction, and let its records count, or not."""
+        entry = self._entries.get(partition)
+        if entry is None or entry.error is not None:
+            return ErrorCode.NOT_COORDINATOR if entry is None else entry.error or ErrorCode.NONE
+        now = self._now()
+        batch = encode_end_txn(
+            is_commit=marker.is_commit,
+            coordinator_epoch=marker.coordinator_epoch,
+            producer_id=producer.producer_id,
+            producer_epoch=producer.producer_epoch,
+            timestamp_ms=now.wall_ms,
+            partition_leader_epoch=entry.leader_epoch,
+        )
+        terms = AppendTerms(transaction_version=transaction_version)
+        try:
+            entry.end_offset = self._writer.append(partition, batch, terms)
+        except CoordinatorWriteError as failure:
+            telemetry.warning("partition %d takes no marker: %s", partition, failure)
+            return coordinator_error(failure.error)
+        entry.shard.replay_end_transaction(producer.producer_id, marker.is_commit)
+        deadline_ms = now.monotonic_ms + self._write_timeout_ms
+        pending = Pending(entry.end_offset, deadline_ms, ErrorCode.NONE, lambda error: error)
+        entry.pending.append(pending)
+        self._await_commit(entry)
+        self._arm(entry)
+        if pending.is_done:
+            outcome: ErrorCode = pending.outcome
+            return outcome
+        pending.promise = Promise()
+        return pending.promise
+
     def partitions(self) -> list[int]:
         """The partitions that this node coordinates, loading ones too, in order."""
         return sorted(self._entries)
@@ -168,6 +212,11 @@ class CoordinatorRuntime(Generic[S]):
         """Why the partition's shard serves nobody; None when it is active."""
         entry = self._entries.get(partition)
         return ErrorCode.NOT_COORDINATOR if entry is None else entry.error
+
+    def leader_epoch(self, partition: int) -> int:
+        """Since which epoch this node leads the partition; -1 where it does not."""
+        entry = self._entries.get(partition)
+        return -1 if entry is None else entry.leader_epoch
 
     def shard(self, partition: int) -> S | None:
         """The partition's shard, to look at; None unless it is active."""
@@ -293,25 +342,44 @@ class CoordinatorRuntime(Generic[S]):
         written = 0
         for chunk in chunks:
             records = decision.records[written : written + len(chunk)]
-            error = self._append(entry, chunk, records if decision.replays else None)
+            error = self._append(
+                entry, chunk, records if decision.replays else None, decision.transactional
+            )
             if error:
                 return error
             written += len(chunk)
         return ErrorCode.NONE
 
     def _append(
-        self, entry: Entry[S], encoded: list[Record], records: list[CoordinatorRecord] | None
+        self,
+        entry: Entry[S],
+        encoded: list[Record],
+        records: list[CoordinatorRecord] | None,
+        producer: Transactional | None,
     ) -> ErrorCode:
-        batch = encode_batch(encoded, partition_leader_epoch=entry.leader_epoch)
+        producer_id, terms = NO_PRODUCER_ID, None
+        if producer is None:
+            batch = encode_batch(encoded, partition_leader_epoch=entry.leader_epoch)
+        else:
+            producer_id = producer.producer_id
+            terms = AppendTerms(producer.verification)
+            batch = encode_batch(
+                encoded,
+                partition_leader_epoch=entry.leader_epoch,
+                producer_id=producer_id,
+                producer_epoch=producer.producer_epoch,
+                base_sequence=0,
+                is_transactional=True,
+            )
         try:
-            entry.end_offset = self._writer.append(entry.partition, batch)
+            entry.end_offset = self._writer.append(entry.partition, batch, terms)
         except CoordinatorWriteError as failure:
             telemetry.warning("partition %d takes no records: %s", entry.partition, failure)
             return coordinator_error(failure.error)
         if records is not None:
             base_offset = entry.end_offset - len(records)
             for offset, record in enumerate(records, base_offset):
-                entry.shard.replay(offset, NO_PRODUCER_ID, record)
+                entry.shard.replay(offset, producer_id, record)
         return ErrorCode.NONE
 
     def _await_commit(self, entry: Entry[S]) -> None:

@@ -17,6 +17,7 @@ from barnabas.log.index.txn_index import AbortedTransaction
 from barnabas.log.plain_append import PlainAppendLog, PlainLimits
 from barnabas.log.producers.replay import check_coordinator_batch, record_batch
 from barnabas.log.producers.state import CompletedTransaction
+from barnabas.log.producers.verification import AppendTerms
 from barnabas.log.retention import raise_log_start, truncate_fully_and_start_at
 from barnabas.log.validator import (
     AppendOrigin,
@@ -88,18 +89,20 @@ class AppendableLog(PlainAppendLog):
         leader_epoch: int,
         now_ms: int,
         origin: AppendOrigin = _CLIENT,
+        terms: AppendTerms | None = None,
     ) -> AppendResult:
         """Validate and append; offsets and epoch are patched into `data` in place.
 
         A client's `data` is one batch, a coordinator's or the quorum leader's any number. `data`
-        belongs to the log from now on and must not be changed.
+        belongs to the log from now on and must not be changed. `terms` bind what is
+        transactional; without them the caller is trusted to know that it is under way.
         """
         if self.is_closed or self.log_directory.is_offline:
             raise LogDirFailure(self.log_directory.path)
         if isinstance(data, bytes):
             data = bytearray(data)
         if origin is not _CLIENT:
-            return self._append_trusted(data, leader_epoch, now_ms, origin)
+            return self._append_trusted(data, leader_epoch, now_ms, origin, terms)
         limits = self.active.plain_limits
         if limits is None or limits.config is not self.config:
             limits = self._make_limits()
@@ -107,10 +110,14 @@ class AppendableLog(PlainAppendLog):
         plain_offset = self.append_plain(view, limits, leader_epoch, now_ms)
         if plain_offset >= 0:
             return AppendResult(ErrorCode.NONE, plain_offset, self.log_end_offset - 1)
-        return self._append_client(data, leader_epoch, now_ms)
+        return self._append_client(data, leader_epoch, now_ms, terms)
 
     def _append_client(
-        self, data: bytearray | memoryview, leader_epoch: int, now_ms: int
+        self,
+        data: bytearray | memoryview,
+        leader_epoch: int,
+        now_ms: int,
+        terms: AppendTerms | None = None,
     ) -> AppendResult:
         """Append any batch of a client, or say why not."""
         config = self.config
@@ -142,7 +149,9 @@ class AppendableLog(PlainAppendLog):
                     else NO_TIMESTAMP,
                     is_duplicate=True,
                 )
-            refused = self.producers.check(header, with_sequence=True)
+            refused = self.producers.check_terms(header, terms) or self.producers.check(
+                header, with_sequence=True
+            )
             if refused:
                 return self._refuse_producer(refused, header)
         first_offset = self.log_end_offset
@@ -163,7 +172,12 @@ class AppendableLog(PlainAppendLog):
         )
 
     def _append_trusted(
-        self, data: bytearray | memoryview, leader_epoch: int, now_ms: int, origin: AppendOrigin
+        self,
+        data: bytearray | memoryview,
+        leader_epoch: int,
+        now_ms: int,
+        origin: AppendOrigin,
+        terms: AppendTerms | None,
     ) -> AppendResult:
         """Append what this node made itself: any number of batches, by one write or not at all."""
         try:
@@ -180,7 +194,7 @@ class AppendableLog(PlainAppendLog):
             ):
                 return _too_large(header.size_bytes, self.config)
             if header.producer_id >= 0:
-                refused = check_coordinator_batch(self.producers, header, data, position)
+                refused = check_coordinator_batch(self.producers, header, data, position, terms)
                 if refused:
                     return self._refuse_producer(refused, header)
         for position, header in headers:
@@ -339,7 +353,11 @@ class AppendableLog(PlainAppendLog):
         self.flusher.unsynced_dirs.add(self.directory)
 
     def _refuse_producer(self, error: ErrorCode, header: BatchHeader) -> AppendResult:
-        entry = self.producers.producers[header.producer_id]
+        entry = self.producers.producers.get(header.producer_id)
+        if error is ErrorCode.INVALID_TXN_STATE or entry is None:
+            return _rejected(
+                error, f"no transaction of producer {header.producer_id} is known to be under way"
+            )
         return _rejected(
             error,
             f"producer {header.producer_id} sent epoch {header.producer_epoch}, sequence "

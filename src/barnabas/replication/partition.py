@@ -20,6 +20,7 @@ from barnabas.base.disk import Buffer
 from barnabas.base.ids import TopicPartition, Uuid
 from barnabas.log.errors import LogDirFailure
 from barnabas.log.partition_log import AppendOrigin, AppendResult, PartitionLog
+from barnabas.log.producers.verification import AppendTerms
 from barnabas.metadata.image import NO_LEADER, PartitionImage
 from barnabas.protocol.errors import ErrorCode
 from barnabas.replication.leadership import Leadership
@@ -222,13 +223,14 @@ class Partition:
         data: Buffer,
         now_ms: int,
         origin: AppendOrigin = AppendOrigin.CLIENT,
+        terms: AppendTerms | None = None,
     ) -> AppendResult:
         """Validate and append record batches; offsets are patched into `data`.
 
         Expected failures are in the result. Raises LogDirFailure when the disk fails.
         """
         result = self.log.append_as_leader(
-            data, leader_epoch=self.leader_epoch, now_ms=now_ms, origin=origin
+            data, leader_epoch=self.leader_epoch, now_ms=now_ms, origin=origin, terms=terms
         )
         if result.error or result.is_duplicate:
             return result

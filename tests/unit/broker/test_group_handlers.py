@@ -161,7 +161,6 @@ def test_several_coordinators_are_found_at_once(client):
 @pytest.mark.parametrize(
     ("key_type", "expected"),
     [
-        (1, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
         (2, ErrorCode.INVALID_REQUEST),
         (3, ErrorCode.INVALID_REQUEST),
         (-1, ErrorCode.INVALID_REQUEST),

@@ -6,7 +6,7 @@ from typing import Any, cast
 import pytest
 
 from barnabas.broker.context import RequestContext
-from barnabas.broker.produce import Outcome
+from barnabas.broker.produce_outcome import Outcome
 from barnabas.log.config import LogConfig
 from barnabas.metadata.image import PartitionImage
 from barnabas.net.connection import Reply

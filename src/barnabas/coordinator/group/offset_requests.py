@@ -39,6 +39,12 @@ from barnabas.protocol.messages.offset_fetch import (
     OffsetFetchResponsePartitions,
     OffsetFetchResponseTopics,
 )
+from barnabas.protocol.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitResponse,
+    TxnOffsetCommitResponsePartition,
+    TxnOffsetCommitResponseTopic,
+)
 
 GROUP_ID_NOT_FOUND_FROM_VERSION = 9
 NO_RETENTION = -1
@@ -119,6 +125,64 @@ def commit(
             OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=results)
         )
     return records, OffsetCommitResponse(topics=topics)
+
+
+def check_transactional_commit(group: Group | None, request: TxnOffsetCommitRequest) -> ErrorCode:
+    """Whether the producer may commit for the group: its consumer must be a member (KIP-447).
+
+    Older clients name no member; then nothing is checked. The group's state does not matter.
+    """
+    generation = request.generation_id
+    if group is None:
+        return ErrorCode.NONE if generation < 0 else ErrorCode.ILLEGAL_GENERATION
+    if not isinstance(group, ClassicGroup):
+        error = group.check_member(request.member_id, generation)
+        return ErrorCode.ILLEGAL_GENERATION if error is ErrorCode.STALE_MEMBER_EPOCH else error
+    if generation < 0 and group.is_empty:
+        return ErrorCode.NONE
+    if generation >= 0 or request.member_id or request.group_instance_id is not None:
+        error = group.check_member(request.member_id, request.group_instance_id)
+        if error:
+            return error
+        if generation != group.generation_id:
+            return ErrorCode.ILLEGAL_GENERATION
+    return ErrorCode.NONE
+
+
+def transactional_commit(
+    request: TxnOffsetCommitRequest, config: GroupConfig, now: Moment
+) -> tuple[list[CoordinatorRecord], TxnOffsetCommitResponse]:
+    """The records of a commit that counts when its transaction is committed."""
+    records = []
+    response = TxnOffsetCommitResponse()
+    for topic in request.topics:
+        results = []
+        for partition in topic.partitions:
+            metadata = partition.committed_metadata or ""
+            error = ErrorCode.NONE
+            if _utf16_length(metadata) > config.offset_metadata_size_max:
+                error = ErrorCode.OFFSET_METADATA_TOO_LARGE
+            else:
+                records.append(
+                    offset_record(
+                        request.group_id,
+                        topic.name,
+                        partition.partition_index,
+                        offset=partition.committed_offset,
+                        leader_epoch=partition.committed_leader_epoch,
+                        metadata=metadata,
+                        commit_timestamp_ms=now.wall_ms,
+                        expire_timestamp_ms=NO_EXPIRY,
+                        topic_id=ZERO_UUID,
+                    )
+                )
+            results.append(
+                TxnOffsetCommitResponsePartition(
+                    partition_index=partition.partition_index, error_code=error
+                )
+            )
+        response.topics.append(TxnOffsetCommitResponseTopic(name=topic.name, partitions=results))
+    return records, response
 
 
 def fetch(

@@ -9,6 +9,12 @@ from barnabas.protocol.messages.offset_commit import (
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
+from barnabas.protocol.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitResponse,
+    TxnOffsetCommitResponsePartition,
+    TxnOffsetCommitResponseTopic,
+)
 
 NULLABLE_PROTOCOL_FROM_VERSION = 7
 
@@ -22,6 +28,24 @@ def commit_error(request: OffsetCommitRequest, error: ErrorCode) -> OffsetCommit
                 topic_id=topic.topic_id,
                 partitions=[
                     OffsetCommitResponsePartition(
+                        partition_index=partition.partition_index, error_code=error
+                    )
+                    for partition in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def txn_commit_error(request: TxnOffsetCommitRequest, error: ErrorCode) -> TxnOffsetCommitResponse:
+    """The same outcome for every partition of a transactional commit."""
+    return TxnOffsetCommitResponse(
+        topics=[
+            TxnOffsetCommitResponseTopic(
+                name=topic.name,
+                partitions=[
+                    TxnOffsetCommitResponsePartition(
                         partition_index=partition.partition_index, error_code=error
                     )
                     for partition in topic.partitions

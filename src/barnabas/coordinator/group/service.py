@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from barnabas.base.clock import Clock
 from barnabas.base.config.node import NodeConfig
-from barnabas.coordinator.decision import Decision, Moment, Waiter
+from barnabas.coordinator.decision import Decision, Moment, Transactional, Waiter
 from barnabas.coordinator.group.config import GroupConfig
 from barnabas.coordinator.group.consumer.heartbeat import check_request
 from barnabas.coordinator.group.consumer.refusal import Refusal
@@ -26,6 +26,7 @@ from barnabas.coordinator.group.responses import (
     join_error,
     level_join,
     level_leave,
+    txn_commit_error,
 )
 from barnabas.coordinator.group.shard import GroupShard
 from barnabas.coordinator.group.step import Client
@@ -33,6 +34,7 @@ from barnabas.coordinator.partition_of import partition_of
 from barnabas.coordinator.partition_writer import PartitionWriter
 from barnabas.coordinator.promise import Promise, gather, then
 from barnabas.coordinator.runtime import CoordinatorRuntime
+from barnabas.log.producers.verification import Verification
 from barnabas.metadata.image import MetadataImage
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.consumer_group_describe import DescribedGroup as ConsumerDescribed
@@ -68,6 +70,12 @@ from barnabas.protocol.messages.offset_fetch import (
     OffsetFetchResponseGroup,
 )
 from barnabas.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from barnabas.protocol.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitResponse,
+)
+from barnabas.protocol.messages.write_txn_markers import WritableTxnMarker
+from barnabas.protocol.records.control import EndTxn
 
 CONSUMER_OFFSETS = "__consumer_offsets"
 BATCHED_LEAVE_FROM_VERSION = 3
@@ -253,6 +261,36 @@ class GroupCoordinator:
         )
         return then(
             response, lambda value: on_error(value) if isinstance(value, ErrorCode) else value
+        )
+
+    def txn_offset_commit(
+        self, request: TxnOffsetCommitRequest, verification: Verification | None
+    ) -> TxnOffsetCommitResponse | Promise[TxnOffsetCommitResponse]:
+        """Store offsets that count when the transaction is committed."""
+
+        def on_error(error: ErrorCode) -> TxnOffsetCommitResponse:
+            return txn_commit_error(request, error)
+
+        response: Any = self._run_for_group(
+            request.group_id,
+            lambda shard, _, now: shard.commit_transactional_offsets(request, verification, now),
+            on_error,
+        )
+        return then(
+            response, lambda value: on_error(value) if isinstance(value, ErrorCode) else value
+        )
+
+    def end_transaction(
+        self, partition: int, marker: WritableTxnMarker
+    ) -> ErrorCode | Promise[ErrorCode]:
+        """Write a marker, by which the offsets of a transaction come to count, or are dropped."""
+        if self._is_closed:
+            return ErrorCode.COORDINATOR_NOT_AVAILABLE
+        return self.runtime.end_transaction(
+            partition,
+            EndTxn(marker.transaction_result, marker.coordinator_epoch),
+            Transactional(marker.producer_id, marker.producer_epoch),
+            marker.transaction_version,
         )
 
     def offset_fetch(

@@ -11,7 +11,14 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from barnabas.coordinator.decision import Answer, CoordinatorRecord, Decision, Moment, Waiter
+from barnabas.coordinator.decision import (
+    Answer,
+    CoordinatorRecord,
+    Decision,
+    Moment,
+    Transactional,
+    Waiter,
+)
 from barnabas.coordinator.group import admin, offset_requests
 from barnabas.coordinator.group.classic import ClassicGroup
 from barnabas.coordinator.group.config import GroupConfig
@@ -40,6 +47,7 @@ from barnabas.coordinator.group.step import (
 )
 from barnabas.coordinator.group.sync import AssignmentStored, assignment_stored, sync
 from barnabas.coordinator.group.unserved import UnservedGroup, group_type_of
+from barnabas.log.producers.verification import Verification
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.group_records import (
     GroupMetadataKey,
@@ -61,6 +69,7 @@ from barnabas.protocol.messages.offset_commit import OffsetCommitRequest
 from barnabas.protocol.messages.offset_delete import OffsetDeleteRequest
 from barnabas.protocol.messages.offset_fetch import OffsetFetchRequestGroup
 from barnabas.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from barnabas.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 
 
 @dataclass(slots=True)
@@ -173,6 +182,19 @@ class GroupShard:
                 reset_session(self._step(now), group, member)
         records, response = offset_requests.commit(request, self._config, now)
         return Decision(records, response)
+
+    def commit_transactional_offsets(
+        self, request: TxnOffsetCommitRequest, verification: Verification | None, now: Moment
+    ) -> Decision:
+        """TxnOffsetCommit; the response is an error code where nothing may be committed."""
+        error = offset_requests.check_transactional_commit(
+            self.groups.get(request.group_id), request
+        )
+        if error:
+            return Decision(response=error)
+        records, response = offset_requests.transactional_commit(request, self._config, now)
+        producer = Transactional(request.producer_id, request.producer_epoch, verification)
+        return Decision(records, response, transactional=producer)
 
     def fetch_offsets(self, request: OffsetFetchRequestGroup, require_stable: bool) -> Decision:
         """OffsetFetch of one group."""

@@ -2,6 +2,7 @@
 
 from barnabas.base.disk import Buffer
 from barnabas.log.producers.state import CompletedTransaction, ProducerState
+from barnabas.log.producers.verification import AppendTerms
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.records.batch import CONTROL_MASK, BatchHeader
 from barnabas.protocol.records.control import EndTxn, decode_control
@@ -36,10 +37,17 @@ def record_batch(
 
 
 def check_coordinator_batch(
-    state: ProducerState, header: BatchHeader, buffer: Buffer, position: int
+    state: ProducerState,
+    header: BatchHeader,
+    buffer: Buffer,
+    position: int,
+    terms: AppendTerms | None = None,
 ) -> ErrorCode:
     """Whether a batch of a coordinator may be appended: epochs are checked, sequences not."""
     if not header.is_control:
-        return state.check(header, with_sequence=False)
+        return state.check_terms(header, terms) or state.check(header, with_sequence=False)
     found = read_marker(buffer, position)
-    return ErrorCode.NONE if found is None else state.check_marker(header, found[0])
+    if found is None:
+        return ErrorCode.NONE
+    version = 0 if terms is None else terms.transaction_version
+    return state.check_marker(header, found[0], version)

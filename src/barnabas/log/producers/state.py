@@ -10,9 +10,10 @@ Source: Kafka's ProducerStateManager and ProducerAppendInfo; KIP-98, 360, 890.
 """
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from barnabas.log.producers.entry import NO_OFFSET, ProducedBatch, ProducerEntry
+from barnabas.log.producers.verification import NOT_ASKED, AppendTerms, Verification
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.records.batch import (
     NO_PRODUCER_EPOCH,
@@ -22,6 +23,9 @@ from barnabas.protocol.records.batch import (
     BatchHeader,
 )
 from barnabas.protocol.records.control import EndTxn
+
+TRANSACTION_VERSION_2: Final = 2
+PRODUCER_EPOCH_MAX: Final = 2**15 - 1
 
 _new_tuple = tuple.__new__  # what a NamedTuple's own constructor does, at a third of its cost
 
@@ -39,7 +43,7 @@ class CompletedTransaction(NamedTuple):
 class ProducerState:
     """All producers of one log."""
 
-    __slots__ = ("completed", "ongoing", "producers", "snapshot_offset")
+    __slots__ = ("completed", "ongoing", "producers", "snapshot_offset", "verifications")
 
     def __init__(self) -> None:
         self.producers: dict[int, ProducerEntry] = {}
@@ -47,6 +51,8 @@ class ProducerState:
         """First offset → producer id of the transactions under way, ascending."""
         self.completed: dict[int, int] = {}
         """First → last offset of those that ended, at or above the high watermark."""
+        self.verifications: dict[int, Verification] = {}
+        """By producer: whose coordinator is asked, or has answered for a batch to come."""
         self.snapshot_offset = 0
         """Offset of the last snapshot taken or loaded."""
 
@@ -63,13 +69,23 @@ class ProducerState:
         (any more) may start with any sequence.
         """
         entry = self.producers.get(header.producer_id)
+        epoch = header.producer_epoch
+        if entry is not None and epoch < entry.epoch:
+            return ErrorCode.INVALID_PRODUCER_EPOCH
+        first = header.base_sequence
+        verification = self.verifications.get(header.producer_id)
+        if (
+            with_sequence
+            and verification is not None
+            and (
+                first > verification.lowest_sequence
+                or (verification.is_version_2 and first and (entry is None or not entry.batches))
+            )
+        ):
+            return ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
         if entry is None:
             return ErrorCode.NONE
-        epoch = header.producer_epoch
-        if epoch < entry.epoch:
-            return ErrorCode.INVALID_PRODUCER_EPOCH
         if with_sequence:
-            first = header.base_sequence
             if epoch != entry.epoch:
                 if first != 0 and entry.epoch != NO_PRODUCER_EPOCH:
                     return ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
@@ -81,16 +97,53 @@ class ProducerState:
             return ErrorCode.INVALID_TXN_STATE
         return ErrorCode.NONE
 
-    def check_marker(self, header: BatchHeader, marker: EndTxn) -> ErrorCode:
+    def check_terms(self, header: BatchHeader, terms: AppendTerms | None) -> ErrorCode:
+        """Whether the coordinator's word is there for a batch that begins a transaction."""
+        if terms is None or not header.is_transactional or self.is_open(header.producer_id):
+            return ErrorCode.NONE
+        verification = terms.verification
+        if verification is NOT_ASKED or (
+            verification is not None and self.verifications.get(header.producer_id) is verification
+        ):
+            return ErrorCode.NONE
+        return ErrorCode.INVALID_TXN_STATE
+
+    def verify(
+        self, producer_id: int, epoch: int, sequence: int, now_ms: int, *, is_version_2: bool
+    ) -> Verification | None:
+        """Begin to ask about a producer, or go on; None: its transaction is under way here."""
+        if self.is_open(producer_id):
+            return None
+        verification = self.verifications.get(producer_id)
+        if verification is None:
+            verification = self.verifications[producer_id] = Verification(
+                now_ms, sequence, epoch, is_version_2=is_version_2
+            )
+        else:
+            verification.ask_again(sequence, epoch)
+        return verification
+
+    def check_marker(
+        self, header: BatchHeader, marker: EndTxn, transaction_version: int = 0
+    ) -> ErrorCode:
         """Whether a transaction coordinator may write this marker.
 
         INVALID_PRODUCER_EPOCH, or TRANSACTION_COORDINATOR_FENCED from a coordinator that has
-        been replaced.
+        been replaced. With transaction.version 2 the marker's epoch is a new one, but for a
+        marker that is written again (KIP-1228).
         """
         entry = self.producers.get(header.producer_id)
         if entry is None:
             return ErrorCode.NONE
-        if header.producer_epoch < entry.epoch:
+        epoch = header.producer_epoch
+        if epoch < entry.epoch:
+            return ErrorCode.INVALID_PRODUCER_EPOCH
+        if (
+            transaction_version >= TRANSACTION_VERSION_2
+            and epoch == entry.epoch
+            and entry.txn_first_offset >= 0
+            and epoch != PRODUCER_EPOCH_MAX
+        ):
             return ErrorCode.INVALID_PRODUCER_EPOCH
         if marker.coordinator_epoch < entry.coordinator_epoch:
             return ErrorCode.TRANSACTION_COORDINATOR_FENCED
@@ -110,6 +163,8 @@ class ProducerState:
             ProducedBatch, (last_sequence, first_offset + delta, delta, timestamp)
         )
         entry.add_batch(batch)
+        if self.verifications:
+            self.verifications.pop(producer_id, None)
         if attributes & TRANSACTIONAL_MASK and entry.txn_first_offset < 0:
             entry.txn_first_offset = first_offset
             self.ongoing[first_offset] = producer_id
@@ -125,6 +180,7 @@ class ProducerState:
         entry.set_epoch(header.producer_epoch)
         entry.coordinator_epoch = marker.coordinator_epoch
         entry.last_timestamp = timestamp
+        self.verifications.pop(producer_id, None)
         first_offset = entry.txn_first_offset
         if first_offset < 0:
             return None
@@ -170,6 +226,7 @@ class ProducerState:
         self.producers.clear()
         self.ongoing.clear()
         self.completed.clear()
+        self.verifications.clear()
 
     def expire(self, now_ms: int, expiration_ms: int) -> int:
         """Forget producers that were silent for `expiration_ms`, unless in a transaction."""
@@ -180,4 +237,11 @@ class ProducerState:
         ]
         for producer_id in expired:
             del self.producers[producer_id]
+        lingering = [
+            producer_id
+            for producer_id, verification in self.verifications.items()
+            if now_ms - verification.asked_ms >= expiration_ms
+        ]
+        for producer_id in lingering:
+            del self.verifications[producer_id]
         return len(expired)

@@ -1,0 +1,100 @@
+"""States of a transactional id, and what leads from one to the other.
+
+`DEAD` is only passed through: its record is a tombstone. `PREPARE_EPOCH_FENCE` is a state of
+Kafka's that is never written; it is known by name to those who filter by it. Source: Kafka's
+TransactionState.
+"""
+
+from enum import Enum, IntEnum
+from typing import Final
+
+
+class TransactionState(IntEnum):
+    """The number is what the log says; `label` is what clients are told."""
+
+    EMPTY = 0
+    ONGOING = 1
+    PREPARE_COMMIT = 2
+    PREPARE_ABORT = 3
+    COMPLETE_COMMIT = 4
+    COMPLETE_ABORT = 5
+    DEAD = 6
+    PREPARE_EPOCH_FENCE = 7
+
+    @property
+    def label(self) -> str:
+        """Kafka's name of the state, such as `PrepareCommit`."""
+        return self.name.title().replace("_", "")
+
+    @property
+    def is_prepared(self) -> bool:
+        """Whether the outcome is decided and markers are being written."""
+        return self in (TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT)
+
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether no transaction is under way; such an id may expire."""
+        return self in _AT_REST
+
+
+class TransactionEvent(Enum):
+    """What happened to a transactional id."""
+
+    PRODUCER_INITIALIZED = "a producer took the id"
+    PARTITIONS_ADDED = "partitions were added"
+    COMMIT_DECIDED = "the transaction is to be committed"
+    ABORT_DECIDED = "the transaction is to be aborted"
+    MARKERS_WRITTEN = "every partition has its marker"
+    EXPIRED = "nobody used the id for long"
+
+
+_AT_REST: Final = frozenset(
+    {
+        TransactionState.EMPTY,
+        TransactionState.COMPLETE_COMMIT,
+        TransactionState.COMPLETE_ABORT,
+    }
+)
+
+TRANSITIONS: Final[dict[tuple[TransactionState, TransactionEvent], TransactionState]] = {
+    (TransactionState.EMPTY, TransactionEvent.PRODUCER_INITIALIZED): TransactionState.EMPTY,
+    (
+        TransactionState.COMPLETE_COMMIT,
+        TransactionEvent.PRODUCER_INITIALIZED,
+    ): TransactionState.EMPTY,
+    (
+        TransactionState.COMPLETE_ABORT,
+        TransactionEvent.PRODUCER_INITIALIZED,
+    ): TransactionState.EMPTY,
+    (TransactionState.EMPTY, TransactionEvent.PARTITIONS_ADDED): TransactionState.ONGOING,
+    (TransactionState.ONGOING, TransactionEvent.PARTITIONS_ADDED): TransactionState.ONGOING,
+    (
+        TransactionState.COMPLETE_COMMIT,
+        TransactionEvent.PARTITIONS_ADDED,
+    ): TransactionState.ONGOING,
+    (TransactionState.COMPLETE_ABORT, TransactionEvent.PARTITIONS_ADDED): TransactionState.ONGOING,
+    (TransactionState.ONGOING, TransactionEvent.COMMIT_DECIDED): TransactionState.PREPARE_COMMIT,
+    (TransactionState.ONGOING, TransactionEvent.ABORT_DECIDED): TransactionState.PREPARE_ABORT,
+    # Since KIP-890 a producer may abort before a partition was added: a batch may be under way.
+    (TransactionState.EMPTY, TransactionEvent.ABORT_DECIDED): TransactionState.PREPARE_ABORT,
+    (
+        TransactionState.COMPLETE_COMMIT,
+        TransactionEvent.ABORT_DECIDED,
+    ): TransactionState.PREPARE_ABORT,
+    (
+        TransactionState.COMPLETE_ABORT,
+        TransactionEvent.ABORT_DECIDED,
+    ): TransactionState.PREPARE_ABORT,
+    (
+        TransactionState.PREPARE_COMMIT,
+        TransactionEvent.MARKERS_WRITTEN,
+    ): TransactionState.COMPLETE_COMMIT,
+    (
+        TransactionState.PREPARE_ABORT,
+        TransactionEvent.MARKERS_WRITTEN,
+    ): TransactionState.COMPLETE_ABORT,
+    (TransactionState.EMPTY, TransactionEvent.EXPIRED): TransactionState.DEAD,
+    (TransactionState.COMPLETE_COMMIT, TransactionEvent.EXPIRED): TransactionState.DEAD,
+    (TransactionState.COMPLETE_ABORT, TransactionEvent.EXPIRED): TransactionState.DEAD,
+}
+"""A pair that is not listed raises KeyError: it is a fault of ours."""
