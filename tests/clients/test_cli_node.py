@@ -126,12 +126,14 @@ def test_start_tells_scripts_when_it_is_ready(tmp_path: Path) -> None:
 
 
 def test_start_names_each_key_without_effect_once(tmp_path: Path) -> None:
-    node = NodeProcess(tmp_path, {"log.cleaner.enable": "false", "num.partitons": "3"})
+    node = NodeProcess(
+        tmp_path, {"follower.fetch.last.tiered.offset.enable": "true", "num.partitons": "3"}
+    )
     with running("start", str(node.properties), "--json") as process:
         first_line(process)
         code, errors = end(process)
     assert code == 0
-    for key in ("log.cleaner.enable", "num.partitons"):
+    for key in ("follower.fetch.last.tiered.offset.enable", "num.partitons"):
         assert errors.count(key) == 1
     assert "did you mean num.partitions?" in errors
 

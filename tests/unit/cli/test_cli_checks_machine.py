@@ -76,7 +76,10 @@ def test_a_node(tmp_path: Path) -> None:
 
 
 def test_a_node_that_flushes_and_has_a_key_without_effect(tmp_path: Path) -> None:
-    values = {"log.flush.interval.messages": "1", "log.cleaner.enable": "false"}
+    values = {
+        "log.flush.interval.messages": "1",
+        "follower.fetch.last.tiered.offset.enable": "true",
+    }
     findings = list(check_node(node(formatted(tmp_path), **values)))
     assert levels(findings, "durability") == []
     assert levels(findings, "configuration") == [Level.NOTE]
