@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from barnabas.coordinator.group.classic import ClassicGroup
-from barnabas.coordinator.group.records import RECORD_TYPES
 from barnabas.coordinator.group.consumer.group import ConsumerGroup
+from barnabas.coordinator.group.records import RECORD_TYPES
 from barnabas.coordinator.partition_of import partition_of
 from barnabas.coordinator.record_codec import decode_record, encode_record
 from barnabas.protocol.errors import ErrorCode

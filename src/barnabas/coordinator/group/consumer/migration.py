@@ -240,6 +240,7 @@ def _downgrade(
     assignments = {member.member_id: member.assignment for member in classic.members.values()}
     step.records.append(group_record(classic, assignments))
     step.continuation = Downgraded(group, classic)
+    step.replays = False
     groups.drop(group.group_id)
     groups.put(classic)
     for entry in classic.members.values():

@@ -62,6 +62,18 @@ class Draft:
             self._members.insert(place, member)
         return self._members
 
+    def regexes(self) -> list[str]:
+        """The regular expressions by which members of the draft subscribe."""
+        regexes = self.group.regex_counts
+        old, new = self.former.topic_regex or "", self.member.topic_regex or ""
+        if old != new:
+            regexes = regexes.copy()
+            if old in regexes:
+                regexes[old] -= 1
+            if new:
+                regexes[new] += 1
+        return [regex for regex, count in regexes.items() if count > 0]
+
     def names_of(self, member: ConsumerMember) -> frozenset[str]:
         """The topics that a member subscribes to, whether they exist or not."""
         resolved = self.resolved.get(member.topic_regex or "")
@@ -108,10 +120,10 @@ def _refresh_regexes(step: Step, draft: Draft) -> bool:
 
     Returns whether a regular expression fits other topics than before.
     """
-    group = draft.group
-    if not group.regex_counts:
+    regexes = draft.regexes()
+    if not regexes:
         return False
-    resolved = [draft.resolved.get(regex) for regex in group.regex_counts]
+    resolved = [draft.resolved.get(regex) for regex in regexes]
     refreshed_ms = min((known.timestamp_ms for known in resolved if known), default=0)
     if step.now.wall_ms <= refreshed_ms + REGEX_REFRESH_MS_MIN:
         return False
@@ -121,18 +133,15 @@ def _refresh_regexes(step: Step, draft: Draft) -> bool:
     if is_complete and version >= step.metadata.new_topics_version and not is_old:
         return False
     has_changed = False
-    for regex in draft.resolved.keys() | group.regex_counts.keys():
-        known = draft.resolved.get(regex)
+    for regex, known in zip(regexes, resolved, strict=True):
         if known is not None and known.timestamp_ms == step.now.wall_ms:
-            continue
-        if regex not in group.regex_counts:
             continue
         pattern = compile_regex(regex)
         if isinstance(pattern, Refusal):
-            telemetry.error("group %s: %s", group.group_id, pattern.message)
+            telemetry.error("group %s: %s", draft.group.group_id, pattern.message)
             continue
         fresh = draft.resolved[regex] = _resolve(step, pattern)
-        step.records.append(regex_record(group.group_id, regex, fresh))
+        step.records.append(regex_record(draft.group.group_id, regex, fresh))
         has_changed |= known is None or known.topics != fresh.topics
     return has_changed
 
