@@ -104,8 +104,7 @@ class Fetcher:
         self._ids[partition.topic_partition.topic] = partition.topic_id
         self._changed[key] = None
         if self._task is None:
-            self._task = asyncio.ensure_future(self._run())
-            self._task.add_done_callback(self._ended)
+            self._start()
         elif self._wake is not None and not self._wake.done():
             self._wake.set_result(None)
 
@@ -148,11 +147,18 @@ class Fetcher:
         if task is not None:
             await asyncio.gather(task, return_exceptions=True)
 
+    def _start(self) -> None:
+        self._task = asyncio.ensure_future(self._run())
+        self._task.add_done_callback(self._ended)
+
     def _ended(self, task: "asyncio.Task[None]") -> None:
-        if self._task is task:
+        is_current = self._task is task
+        if is_current:
             self._stop()
         if not task.cancelled() and task.exception() is not None:
             telemetry.error("following broker %d failed", self.leader_id, exc_info=task.exception())
+        elif is_current and self._followed:
+            self._start()  # added after the task had nothing left, before this was called
 
     # -- the loop
 

@@ -52,14 +52,21 @@ class IsrProposals:
             return False
         self._waiting[key] = proposal  # an older one was overtaken: its answer means nothing
         if self._task is None:
-            self._task = asyncio.ensure_future(self._run())
-            self._task.add_done_callback(self._ended)
+            self._start()
         return True
+
+    def _start(self) -> None:
+        self._task = asyncio.ensure_future(self._run())
+        self._task.add_done_callback(self._ended)
 
     def _ended(self, task: "asyncio.Task[None]") -> None:
         self._task = None
-        if not task.cancelled() and task.exception() is not None:
+        if task.cancelled():
+            return
+        if task.exception() is not None:
             telemetry.error("proposing ISRs failed", exc_info=task.exception())
+        elif self._waiting and not self._is_closed:
+            self._start()  # proposed after the task had nothing left, before this was called
 
     async def _run(self) -> None:
         while self._waiting:
