@@ -402,7 +402,7 @@ def test_requests_that_arrive_byte_by_byte_are_served(raw: RawClient, topic: str
     assert raw.receive_frame()[:4] == pack(">i", 9)
 
 
-def test_a_transactional_batch_without_a_transaction_holds_nobody_up(
+def test_a_transactional_batch_without_a_transactional_id_holds_nobody_up(
     raw: RawClient, topic: str
 ) -> None:
     records = [Record(timestamp=int(time.time() * 1000), key=b"k", value=b"v")]

@@ -17,6 +17,8 @@ from barnabas.broker.handlers import HANDLERS, RAW_HANDLERS
 from barnabas.protocol.apis import APIS, ApiKey
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages import (
+    add_offsets_to_txn,
+    add_partitions_to_txn,
     alter_configs,
     alter_partition_reassignments,
     create_partitions,
@@ -27,9 +29,12 @@ from barnabas.protocol.messages import (
     describe_configs,
     describe_groups,
     describe_log_dirs,
+    describe_producers,
     describe_quorum,
     describe_topic_partitions,
+    describe_transactions,
     elect_leaders,
+    end_txn,
     fetch,
     find_coordinator,
     heartbeat,
@@ -41,6 +46,7 @@ from barnabas.protocol.messages import (
     list_groups,
     list_offsets,
     list_partition_reassignments,
+    list_transactions,
     metadata,
     offset_commit,
     offset_delete,
@@ -48,7 +54,9 @@ from barnabas.protocol.messages import (
     offset_for_leader_epoch,
     produce,
     sync_group,
+    txn_offset_commit,
     update_features,
+    write_txn_markers,
 )
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest
 from barnabas.protocol.messages.describe_cluster import DescribeClusterRequest
@@ -83,6 +91,44 @@ class Setting:
             if found.node_id == here:
                 return group
 
+    def begin(self) -> dict[str, Any]:
+        """A producer of a new transactional id that this node coordinates."""
+        here = self.raw.node_id()
+        while True:
+            name = f"{GROUP}-{uuid.uuid4().hex[:8]}"
+            find = find_coordinator.FindCoordinatorRequest(key_type=1, coordinator_keys=[name])
+            found = self.raw.call(find, find_coordinator.FindCoordinatorResponse).coordinators[0]
+            if found.node_id == here:
+                break
+        request = init_producer_id.InitProducerIdRequest(
+            transactional_id=name, transaction_timeout_ms=60_000
+        )
+        while True:
+            given = self.raw.call(request, init_producer_id.InitProducerIdResponse)
+            if given.error_code not in WAITABLE:
+                break
+        assert given.error_code == ErrorCode.NONE
+        return {
+            "transactional_id": name,
+            "producer_id": given.producer_id,
+            "producer_epoch": given.producer_epoch,
+        }
+
+    def began(self, *, with_offsets: bool = False) -> dict[str, Any]:
+        """As `begin`, with a transaction under way that has a partition, or the group's offsets."""
+        producer = self.begin()
+        response: Any
+        if with_offsets:
+            request: Any = add_offsets_to_txn.AddOffsetsToTxnRequest(
+                group_id=self.group, **producer
+            )
+            response = self.raw.call(request, add_offsets_to_txn.AddOffsetsToTxnResponse)
+        else:
+            request = add_partitions(self, producer, 3)
+            response = self.raw.call(request, add_partitions_to_txn.AddPartitionsToTxnResponse, 3)
+        assert set(error_codes(response)) <= {ErrorCode.NONE}
+        return producer
+
     def batch(self) -> bytearray:
         now_ms = int(time.time() * 1000)
         return encode_batch(
@@ -94,6 +140,20 @@ class Setting:
 def setting(kafka_bootstrap_servers: str) -> Iterator[Setting]:
     with RawClient(kafka_bootstrap_servers) as raw:
         yield Setting(raw)
+
+
+def add_partitions(s: Setting, producer: dict[str, Any], version: int) -> Any:
+    topics = [add_partitions_to_txn.AddPartitionsToTxnTopic(name=s.topic, partitions=[0])]
+    if version < 4:
+        return add_partitions_to_txn.AddPartitionsToTxnRequest(
+            v3_and_below_topics=topics,
+            **{f"v3_and_below_{name}": value for name, value in producer.items()},
+        )
+    return add_partitions_to_txn.AddPartitionsToTxnRequest(
+        transactions=[
+            add_partitions_to_txn.AddPartitionsToTxnTransaction(topics=topics, **producer)
+        ]
+    )
 
 
 def _topic_resource(module: Any, s: Setting, name: str) -> Any:
@@ -311,6 +371,47 @@ REQUESTS: dict[ApiKey, Callable[[Setting, int], Any]] = {
     ApiKey.LIST_PARTITION_REASSIGNMENTS: lambda s, v: (
         list_partition_reassignments.ListPartitionReassignmentsRequest(timeout_ms=1000)
     ),
+    ApiKey.ADD_PARTITIONS_TO_TXN: lambda s, v: add_partitions(s, s.begin(), v),
+    ApiKey.ADD_OFFSETS_TO_TXN: lambda s, v: add_offsets_to_txn.AddOffsetsToTxnRequest(
+        group_id=s.group, **s.begin()
+    ),
+    ApiKey.END_TXN: lambda s, v: end_txn.EndTxnRequest(committed=True, **s.began()),
+    ApiKey.WRITE_TXN_MARKERS: lambda s, v: write_txn_markers.WriteTxnMarkersRequest(
+        markers=[
+            write_txn_markers.WritableTxnMarker(
+                producer_id=4711,
+                producer_epoch=v,
+                topics=[
+                    write_txn_markers.WritableTxnMarkerTopic(name=s.topic, partition_indexes=[0])
+                ],
+            )
+        ]
+    ),
+    ApiKey.TXN_OFFSET_COMMIT: lambda s, v: txn_offset_commit.TxnOffsetCommitRequest(
+        group_id=s.group,
+        topics=[
+            txn_offset_commit.TxnOffsetCommitRequestTopic(
+                name=s.topic,
+                partitions=[
+                    txn_offset_commit.TxnOffsetCommitRequestPartition(
+                        committed_offset=1, committed_metadata="m"
+                    )
+                ],
+            )
+        ],
+        **s.began(with_offsets=True),
+    ),
+    ApiKey.DESCRIBE_PRODUCERS: lambda s, v: describe_producers.DescribeProducersRequest(
+        topics=[describe_producers.TopicRequest(name=s.topic, partition_indexes=[0])]
+    ),
+    ApiKey.DESCRIBE_TRANSACTIONS: lambda s, v: describe_transactions.DescribeTransactionsRequest(
+        transactional_ids=[s.began()["transactional_id"]]
+    ),
+    ApiKey.LIST_TRANSACTIONS: lambda s, v: list_transactions.ListTransactionsRequest(
+        state_filters=["Ongoing"],
+        **({"duration_filter": 0} if v >= 1 else {}),
+        **({"transactional_id_pattern": "versions-.*"} if v >= 2 else {}),
+    ),
     ApiKey.UNREGISTER_BROKER: lambda s, v: UnregisterBrokerRequest(broker_id=4711),
 }
 
@@ -353,7 +454,7 @@ def error_codes(value: Any) -> Iterator[int]:
     elif hasattr(value, "SCHEMA"):
         for field in value.SCHEMA.fields:
             inner = getattr(value, field.name)
-            if field.name == "error_code":
+            if field.name in ("error_code", "partition_error_code"):
                 yield inner
             else:
                 yield from error_codes(inner)

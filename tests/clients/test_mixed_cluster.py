@@ -46,6 +46,8 @@ def mixed(directory: Path, controllers: Program, brokers: Program) -> Iterator[l
                 "controller.quorum.voters": f"{CONTROLLER}@127.0.0.1:{nodes[0].controller_port}",
                 "log.dirs": str(node.data),
                 "offsets.topic.replication.factor": "2",
+                "transaction.state.log.replication.factor": "2",
+                "transaction.state.log.min.isr": "1",
                 "offsets.topic.num.partitions": "2",
                 "group.initial.rebalance.delay.ms": "0",
                 "broker.heartbeat.interval.ms": "500",

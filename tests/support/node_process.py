@@ -54,6 +54,9 @@ class NodeProcess:
             "log.dirs": str(directory / "data"),
             "offsets.topic.num.partitions": "4",
             "offsets.topic.replication.factor": "1",
+            "transaction.state.log.num.partitions": "4",
+            "transaction.state.log.replication.factor": "1",
+            "transaction.state.log.min.isr": "1",
             "group.initial.rebalance.delay.ms": "0",
         } | (overrides or {})
         self.properties.write_text("".join(f"{k}={v}\n" for k, v in settings.items()))
