@@ -171,6 +171,16 @@ class World:
         self.log.cleaned_offset = cleaned
         self.log.high_watermark = end
 
+    def compactor(self, settings: CompactionSettings) -> Compactor:
+        """One for the log as it is open now."""
+        return Compactor(
+            [self.log],
+            self.clock,
+            InlineWorker(self.disk, self.clock),
+            lambda: settings,
+            checkpoint=lambda log: None,
+        )
+
     def round(self, kafka: Clean, name: str, keys_max: int) -> None:
         """Clean the log, and a copy of it with Kafka, and compare."""
         self.reopen()
@@ -180,13 +190,7 @@ class World:
         copy = self.root / name / "topic-0"
         shutil.copytree(self.log.directory, copy)
         settings = CompactionSettings(map_bytes_max=map_bytes(keys_max), map_load_factor=1.0)
-        compactor = Compactor(
-            [self.log],
-            self.clock,
-            InlineWorker(self.disk, self.clock),
-            lambda: settings,
-            checkpoint=lambda log: None,
-        )
+        compactor = self.compactor(settings)
         theirs_end = kafka(
             copy,
             chosen.start_offset,
@@ -251,3 +255,49 @@ def test_what_stays_is_what_stays_with_kafka(seed: int, kafka: Clean, tmp_path: 
     assert world.rounds >= 4
     assert world.batches_compared > 100
     world.disk.close()
+
+
+def test_kafkas_dump_finds_nothing_wrong(tmp_path: Path) -> None:
+    world = World(tmp_path, Random(4))
+    compactor = world.compactor(CompactionSettings())
+    for _ in range(6):
+        for _ in range(40):
+            world.step()
+        world.log.roll()
+        world.log.flush_now()
+        chosen = measure(world.log, world.clock.time_ms)
+        assert chosen is not None
+        assert asyncio.run(compactor.clean(chosen))
+        world.clock.advance(RETENTION_MS)
+    world.log.close()
+    assert compactor.groups_swapped > 5
+    directory = Path(world.log.directory)
+    logs = sorted(directory.glob("*.log"))
+    printed = dump("--deep-iteration", "--print-data-log", files=logs)
+    batches = [line for line in printed.splitlines() if line.startswith("baseOffset: ")]
+    assert len(batches) == sum(1 for path in logs for _ in iterate_headers(path.read_bytes()))
+    assert all("isvalid: true" in batch for batch in batches)
+    assert any("deleteHorizonMs: OptionalLong[" in batch for batch in batches)
+    indexes = [*sorted(directory.glob("*.index")), *sorted(directory.glob("*.timeindex"))]
+    printed = dump("--index-sanity-check", files=indexes)
+    assert printed.count("passed sanity check") + printed.count("is empty") == len(indexes)
+    printed = dump("--verify-index-only", files=indexes)
+    for trouble in ("mismatch", "Found timestamp", "out of order", "misMatches", "Exception"):
+        assert trouble not in printed
+    world.disk.close()
+
+
+def dump(*options: str, files: list[Path]) -> str:
+    """What Kafka's DumpLogSegments prints."""
+    assert JAVA is not None
+    tool = "org.apache.kafka.tools.DumpLogSegments"
+    names = ",".join(map(str, files))
+    done = subprocess.run(  # a fixed command
+        [JAVA, "-cp", f"{LIBS[-1]}/*", tool, *options, "--files", names],
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
