@@ -25,11 +25,13 @@ class FakeLeadership:
     def __init__(self) -> None:
         self.pending: IsrProposal | None = None
         self.granted_count = 0
+        self.changed = asyncio.Event()
 
     def granted(self, proposal: IsrProposal, *_: object) -> None:
         assert self.pending is proposal
         self.pending = None
         self.granted_count += 1
+        self.changed.set()
 
 
 async def grant(request: Any) -> AlterPartitionResponse:
@@ -68,5 +70,6 @@ async def test_a_proposal_of_the_moment_in_which_the_last_was_answered() -> None
             propose()
         async with asyncio.timeout(5):
             while leadership.granted_count <= done:
-                await asyncio.sleep(0)
+                leadership.changed.clear()
+                await leadership.changed.wait()
     await proposals.close()
