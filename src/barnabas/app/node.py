@@ -15,6 +15,7 @@ from random import Random, SystemRandom
 from typing import Any
 
 from barnabas.app.background import Background
+from barnabas.app.transactions import make_transactions
 from barnabas.base.clock import Clock, SystemClock
 from barnabas.base.config.node import NodeConfig
 from barnabas.base.disk import Disk
@@ -28,18 +29,13 @@ from barnabas.broker.handlers import HANDLERS, RAW_HANDLERS
 from barnabas.broker.services import BrokerServices
 from barnabas.coordinator.group.service import GroupCoordinator
 from barnabas.coordinator.internal_topic import InternalTopic
-from barnabas.coordinator.transaction.config import TransactionConfig
-from barnabas.coordinator.transaction.marker_writer import MarkerWriter
-from barnabas.coordinator.transaction.markers import MarkerSender
 from barnabas.coordinator.transaction.service import TRANSACTION_STATE, TransactionCoordinator
-from barnabas.coordinator.transaction.verifier import TransactionVerifier
 from barnabas.log.compaction.compactor import Compactor, Worker
 from barnabas.log.compaction.inline_worker import InlineWorker
 from barnabas.log.compaction.process_worker import ProcessWorker
 from barnabas.log.compaction.settings import CompactionSettings
 from barnabas.log.config import LogConfig
 from barnabas.log.manager import LogManager
-from barnabas.metadata.features import TRANSACTION_VERSION
 from barnabas.metadata.image import Endpoint, MetadataImage
 from barnabas.metadata.node import MetadataNode
 from barnabas.metadata.replay import ImageDelta
@@ -169,13 +165,16 @@ class Node:
         )
         offsets_topic = InternalTopic(CONSUMER_OFFSETS, self.replicas, self._clock)
         self.groups = GroupCoordinator(config, self._clock, self._random, offsets_topic)
-        marker_writer = MarkerWriter(
+        parts = make_transactions(
+            config,
             self._clock,
+            self._network,
+            lambda: self.metadata.image,
             self.replicas,
             self.groups,
-            timeout_ms=config.int("request.timeout.ms"),
+            lambda: self._services.allocate_producer_id(),
         )
-        self.transactions, self.verifier = self._make_transactions(marker_writer)
+        self.transactions, self.verifier = parts.coordinator, parts.verifier
         services = self._services = BrokerServices(
             config=config,
             clock=self._clock,
@@ -188,7 +187,7 @@ class Node:
             groups=self.groups,
             transactions=self.transactions,
             verifier=self.verifier,
-            marker_writer=marker_writer,
+            marker_writer=parts.marker_writer,
             fetch_sessions=FetchSessionCache(
                 config.int("max.incremental.fetch.session.cache.slots"),
                 lambda: self._random.getrandbits(31),
@@ -198,30 +197,6 @@ class Node:
         self._dispatcher = Dispatcher(services, HANDLERS, RAW_HANDLERS)
         self._server = Server(self._network, self._clock, self._dispatcher, self._limits())
         self._bind(self._server, is_controller=False)
-
-    def _make_transactions(
-        self, marker_writer: MarkerWriter
-    ) -> tuple[TransactionCoordinator, TransactionVerifier]:
-        """The transaction coordinator, and the way to those of other nodes."""
-        config = self.config
-        common = (
-            config.node_id,
-            config.inter_broker_listener_name,
-            self._clock,
-            self._network,
-            lambda: self.metadata.image,
-        )
-        timeout_ms = config.int("request.timeout.ms")
-        coordinator = TransactionCoordinator(
-            TransactionConfig.from_node(config),
-            self._clock,
-            InternalTopic(TRANSACTION_STATE, self.replicas, self._clock),
-            MarkerSender(*common, marker_writer.write, request_timeout_ms=timeout_ms),
-            lambda: self._services.allocate_producer_id(),
-            lambda: self.metadata.image.features.get(TRANSACTION_VERSION, 0),
-        )
-        verifier = TransactionVerifier(*common, coordinator, request_timeout_ms=timeout_ms)
-        return coordinator, verifier
 
     def _make_controller(self) -> None:
         """What serves the quorum, brokers and admin tools, with its listeners bound."""
@@ -349,7 +324,7 @@ class Node:
             self._clock,
             worker,
             self._compaction_settings,
-            checkpoint=self.logs.checkpoint_cleaned,
+            checkpoint=self.logs.save_cleaned,
         )
         self.compactor.start()
 

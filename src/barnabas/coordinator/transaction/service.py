@@ -184,6 +184,10 @@ class TransactionCoordinator:
 
     async def completed(self, transactional_id: str) -> None:
         """Wait until the markers of the id's transaction are written, but not for long."""
+        shard = self.runtime.shard(self.partition_for(transactional_id))
+        transaction = None if shard is None else shard.transactions.get(transactional_id)
+        if transaction is None or not transaction.state.is_prepared:
+            return
         promise: Promise[None] = Promise()
         waiting = self._waiting.setdefault(transactional_id, [])
         waiting.append(promise)
