@@ -4,22 +4,15 @@
 one; without it `test_three_nodes.py` alone does, with a selection.
 """
 
-import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import java_host
 import pytest
+from client_cluster import LASTING, NODES, PROGRAM, Settle, SettledKafka
 
 from barnabas.app.testing import Kafka
 from support.apache_kafka import ApacheKafka
 from support.cluster_processes import Barnabas, ClusterProcesses
-
-NODES = int(os.environ.get("BARNABAS_TEST_NODES", "1"))
-PROGRAM = os.environ.get("BARNABAS_TEST_PROGRAM", "barnabas")
-"""`kafka` holds the modules themselves against three nodes of Apache Kafka."""
-LASTING = {"log.retention.check.interval.ms": "86400000"}
-"""Records of the matrix are older than a week."""
-Settle = Callable[[], None]
 
 
 @pytest.fixture(scope="session")
@@ -57,17 +50,6 @@ def settle(request: pytest.FixtureRequest) -> Settle:
         cluster: ClusterProcesses = request.getfixturevalue("three_nodes")
         return cluster.wait_until_healthy
     return lambda: None
-
-
-class SettledKafka(Kafka):
-    """Its topics are known to every node before anyone asks for them."""
-
-    settle: Settle
-
-    def topic(self, *arguments: object, **options: object) -> str:
-        name = super().topic(*arguments, **options)  # type: ignore[arg-type]
-        self.settle()
-        return name
 
 
 @pytest.fixture

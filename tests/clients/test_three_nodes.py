@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from client_cluster import NODES, SettledKafka
 from client_matrix import CoreMatrix, numbered
-from conftest import NODES, SettledKafka
 from java_host import JavaHost
 from test_aiokafka import AiokafkaClient
 from test_confluent_kafka import ConfluentClient
