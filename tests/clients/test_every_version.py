@@ -21,6 +21,8 @@ from barnabas.protocol.messages import (
     add_partitions_to_txn,
     alter_configs,
     alter_partition_reassignments,
+    consumer_group_describe,
+    consumer_group_heartbeat,
     create_partitions,
     create_topics,
     delete_groups,
@@ -259,6 +261,21 @@ REQUESTS: dict[ApiKey, Callable[[Setting, int], Any]] = {
     ApiKey.DESCRIBE_GROUPS: lambda s, v: describe_groups.DescribeGroupsRequest(
         groups=[s.group, s.new_group()], include_authorized_operations=v >= 3
     ),
+    ApiKey.CONSUMER_GROUP_HEARTBEAT: lambda s, v: (
+        consumer_group_heartbeat.ConsumerGroupHeartbeatRequest(
+            group_id=s.new_group(),
+            member_id="member" if v >= 1 else "",
+            rebalance_timeout_ms=60_000,
+            subscribed_topic_names=[s.topic],
+            topic_partitions=[],
+            **({"subscribed_topic_regex": "x.*"} if v >= 1 else {}),
+        )
+    ),
+    ApiKey.CONSUMER_GROUP_DESCRIBE: lambda s, v: (
+        consumer_group_describe.ConsumerGroupDescribeRequest(
+            group_ids=[s.new_group()], include_authorized_operations=True
+        )
+    ),
     ApiKey.LIST_GROUPS: lambda s, v: list_groups.ListGroupsRequest(),
     ApiKey.DELETE_GROUPS: lambda s, v: delete_groups.DeleteGroupsRequest(
         groups_names=[s.new_group()]
@@ -422,6 +439,7 @@ EXPECTED_ERRORS: dict[ApiKey, set[ErrorCode]] = {
     ApiKey.LEAVE_GROUP: {ErrorCode.NONE, ErrorCode.UNKNOWN_MEMBER_ID},
     ApiKey.DELETE_GROUPS: {ErrorCode.GROUP_ID_NOT_FOUND},
     ApiKey.DESCRIBE_GROUPS: {ErrorCode.NONE, ErrorCode.GROUP_ID_NOT_FOUND},
+    ApiKey.CONSUMER_GROUP_DESCRIBE: {ErrorCode.GROUP_ID_NOT_FOUND},
     ApiKey.DELETE_TOPICS: {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION},
     ApiKey.UPDATE_FEATURES: {ErrorCode.INVALID_REQUEST},  # it names no feature
     ApiKey.ELECT_LEADERS: {ErrorCode.NONE, ErrorCode.ELECTION_NOT_NEEDED},

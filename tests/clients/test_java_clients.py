@@ -257,7 +257,6 @@ def test_what_is_not_served_is_said_at_once(
         "acls": "UnsupportedVersionException",
         "transactions": "UnsupportedVersionException",
         "transactional producer": "TransactionalIdAuthorizationException",
-        "consumer protocol": "UnsupportedVersionException",
     }
 
 

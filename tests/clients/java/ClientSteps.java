@@ -501,11 +501,6 @@ public final class ClientSteps {
                 return "done";
             }));
         }
-        Map<String, Object> modern = Map.of(ConsumerConfig.GROUP_PROTOCOL_CONFIG, "consumer");
-        try (Consumer<String, String> consumer = consumer(topic, modern)) {
-            consumer.subscribe(List.of(topic));
-            seen.put("consumer protocol", of(() -> poll(consumer, 1)));
-        }
     }
 
     // -- helpers
