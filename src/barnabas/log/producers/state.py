@@ -99,7 +99,11 @@ class ProducerState:
 
     def check_terms(self, header: BatchHeader, terms: AppendTerms | None) -> ErrorCode:
         """Whether the coordinator's word is there for a batch that begins a transaction."""
-        if terms is None or not header.is_transactional or self.is_open(header.producer_id):
+        if (
+            terms is None
+            or not header.is_transactional
+            or self._is_open_in(header.producer_id, header.producer_epoch)
+        ):
             return ErrorCode.NONE
         verification = terms.verification
         if verification is NOT_ASKED or (
@@ -112,7 +116,7 @@ class ProducerState:
         self, producer_id: int, epoch: int, sequence: int, now_ms: int, *, is_version_2: bool
     ) -> Verification | None:
         """Begin to ask about a producer, or go on; None: its transaction is under way here."""
-        if self.is_open(producer_id):
+        if self._is_open_in(producer_id, epoch):
             return None
         verification = self.verifications.get(producer_id)
         if verification is None:
@@ -202,6 +206,15 @@ class ProducerState:
                 elif first is None or start < first:
                     first = start
         return first
+
+    def _is_open_in(self, producer_id: int, epoch: int) -> bool:
+        """Whether the producer's transaction of this epoch is under way.
+
+        One of an epoch before is decided, and waits for its marker: what has a later epoch
+        belongs to the next transaction, which its coordinator must know.
+        """
+        entry = self.producers.get(producer_id)
+        return entry is not None and entry.txn_first_offset >= 0 and entry.epoch == epoch
 
     def is_open(self, producer_id: int) -> bool:
         """Whether that producer has a transaction under way here."""
