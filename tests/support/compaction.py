@@ -12,6 +12,7 @@ from barnabas.log.compaction.inline_worker import InlineWorker
 from barnabas.log.compaction.offset_map import map_bytes
 from barnabas.log.compaction.settings import CompactionSettings
 from barnabas.log.config import LogConfig
+from barnabas.log.partition_log import PartitionLog
 from barnabas.log.recovery import RecoveryReport
 from barnabas.log.validator import AppendOrigin
 from barnabas.protocol.records.batch import BatchHeader, Codec, iterate_headers
@@ -84,8 +85,12 @@ class CompactionBench(LogBench):
             self.clock,
             InlineWorker(self.disk, self.clock),
             lambda: self.settings,
-            checkpoint=lambda log: self.checkpoints.append(log.cleaned_offset),
+            checkpoint=self.note_checkpoint,
         )
+
+    async def note_checkpoint(self, log: PartitionLog) -> None:
+        """Remember what would be written."""
+        self.checkpoints.append(log.cleaned_offset)
 
     def reopen(
         self,

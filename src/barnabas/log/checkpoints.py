@@ -37,8 +37,14 @@ def write_offsets(
     disk: Disk, path: str, offsets: Mapping[TopicPartition, int], *, sync: bool
 ) -> None:
     """Replace an offset checkpoint."""
-    entries = (f"{topic} {partition} {offset}" for (topic, partition), offset in offsets.items())
-    disk.write_atomic(path, _render(entries), sync=sync)
+    disk.write_atomic(path, render_offsets(offsets), sync=sync)
+
+
+def render_offsets(offsets: Mapping[TopicPartition, int]) -> bytes:
+    """The content of an offset checkpoint."""
+    return _render(
+        f"{topic} {partition} {offset}" for (topic, partition), offset in offsets.items()
+    )
 
 
 def read_epochs(disk: Disk, directory: str) -> list[tuple[int, int]]:

@@ -297,10 +297,10 @@ def finish_swaps(log_directory: LogDirectory, directory: str, report: RecoveryRe
 
 
 def _end_of_swap(log_directory: LogDirectory, path: str) -> int:
-    """The offset after the last batch of a `.log.swap`; -1 for its indexes."""
+    """Where the segments end that a `.log.swap` replaces, one at least; -1 for its indexes."""
     if not path.endswith(LOG_SUFFIX + SWAP_SUFFIX):
         return -1
-    end = _offset_of(path.rpartition("/")[2])
+    end = _offset_of(path.rpartition("/")[2]) + 1
     file = log_directory.disk.open(path)
     try:
         for _, header in walk_headers(file, 0, file.size()):

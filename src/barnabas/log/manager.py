@@ -8,7 +8,7 @@ Source: Kafka's LogManager; KIP-112, 113, 858.
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from random import Random, SystemRandom
 
@@ -23,6 +23,7 @@ from barnabas.log.checkpoints import (
     write_clean_shutdown,
     write_offsets,
 )
+from barnabas.log.compaction.checkpoint import save_cleaned, write_cleaned
 from barnabas.log.config import LogConfig
 from barnabas.log.errors import CorruptCheckpointError, LogDirFailure
 from barnabas.log.file_cache import FileCache
@@ -377,28 +378,18 @@ class LogManager:
             ),
         ):
             write_offsets(self._disk, f"{directory.path}/{name}", offsets, sync=sync)
-        self._write_cleaned(directory, logs, sync=sync)
+        if sync:
+            write_cleaned(self._disk, directory.path, logs)
 
-    def _write_cleaned(
-        self, directory: LogDirectory, logs: Iterable[PartitionLog], *, sync: bool
-    ) -> None:
-        offsets = {
-            log.topic_partition: log.cleaned_offset
-            for log in logs
-            if log.cleaned_offset is not None
-        }
-        path = f"{directory.path}/{CLEANER_OFFSET_FILE}"
-        if offsets or self._disk.exists(path):
-            write_offsets(self._disk, path, offsets, sync=sync)
+    async def save_cleaned(self, log: PartitionLog) -> None:
+        """Put on the medium how far the logs in the directory of `log` have been compacted.
 
-    def checkpoint_cleaned(self, log: PartitionLog) -> None:
-        """Write how far the logs beside `log` have been compacted. Raises LogDirFailure."""
+        Raises OSError.
+        """
         directory = log.log_directory
-        logs = [other for other in self if other.log_directory is directory]
-        try:
-            self._write_cleaned(directory, logs, sync=False)
-        except OSError as error:
-            raise directory.fail(error) from error
+        await save_cleaned(
+            directory, lambda: [other for other in self if other.log_directory is directory]
+        )
 
     def delete_step(self, now_ms: int) -> int:
         """Remove what `file.delete.delay.ms` has passed for; returns how many went."""

@@ -78,7 +78,7 @@ class OnDisk:
             SystemClock(),
             self.worker,
             CompactionSettings,
-            checkpoint=self.logs.checkpoint_cleaned,
+            checkpoint=self.logs.save_cleaned,
         )
 
 
@@ -193,7 +193,7 @@ def test_how_far_a_log_is_clean_survives_a_restart() -> None:
     world = Remembered()
     fill(world.log)
     world.log.cleaned_offset = 900
-    world.logs.checkpoint_cleaned(world.log)
+    asyncio.run(world.logs.save_cleaned(world.log))
     world.logs.shutdown()
     world.open()
     log = world.logs.get(TOPIC)
@@ -206,7 +206,7 @@ def test_a_truncation_is_remembered_before_anything_is_appended() -> None:
     world = Remembered()
     fill(world.log)
     world.log.cleaned_offset = 900
-    world.logs.checkpoint_cleaned(world.log)
+    asyncio.run(world.logs.save_cleaned(world.log))
     world.log.truncate_to(300)
     assert world.log.cleaned_offset == 300
     assert world.checkpoint() == "0\n1\ncompacted 0 300\n"
@@ -216,7 +216,7 @@ def test_a_new_log_of_the_same_name_is_dirty() -> None:
     world = Remembered()
     fill(world.log)
     world.log.cleaned_offset = 900
-    world.logs.checkpoint_cleaned(world.log)
+    asyncio.run(world.logs.save_cleaned(world.log))
     world.logs.delete(TOPIC)
     assert world.logs.create(TOPIC, TOPIC_ID, CONFIG).cleaned_offset is None
     assert world.checkpoint() == "0\n0\n"

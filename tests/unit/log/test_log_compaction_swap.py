@@ -1,13 +1,26 @@
 """A crash at any operation of the disk, while a log is cleaned and segments are replaced."""
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Callable, Coroutine
 from random import Random
+from typing import Any
 
 import pytest
 
-from support.compaction import CompactionBench, compact_config
+from barnabas.log.compaction.compactor import Compactor
+from barnabas.log.compaction.inline_worker import InlineWorker
+from barnabas.log.compaction.settings import CompactionSettings
+from barnabas.log.config import LogConfig
+from barnabas.log.manager import LogManager
+from sim.fake_disk import FakeDisk
+from sim.manual_clock import ManualClock
+from support.compaction import CompactionBench, compact_config, keyed_batch
+from support.logs import LOG_DIR, TOPIC_ID, TOPIC_PARTITION, read_values
 
 LATEST = [(101 + index, f"k{index}", f"11.{index}") for index in range(9)]
+
+
+Work = Callable[[], Coroutine[Any, Any, object]]
 
 
 class CrashError(BaseException):
@@ -29,22 +42,7 @@ def written() -> CompactionBench:
 
 def crash_after(bench: CompactionBench, operations: int) -> bool:
     """Clean until so many operations of the disk were done; whether it came to that."""
-    left = operations
-
-    def fault(operation: str, path: str) -> None:
-        nonlocal left
-        left -= 1
-        if left < 0:
-            raise CrashError
-
-    bench.disk.fault = fault
-    try:
-        bench.run(bench.rounds())
-    except CrashError:
-        return True
-    finally:
-        bench.disk.fault = None
-    return False
+    return _crash_after(bench.disk, bench.rounds, operations)
 
 
 def test_it_takes_many_operations() -> None:
@@ -107,3 +105,66 @@ def test_a_tombstone_does_not_outlive_what_it_deletes_through_a_power_cut() -> N
             bench.put(("c", "1"))
             bench.compact()
         assert [key for _, key, _ in bench.pairs()] == ["b", "c"]
+
+
+def test_gaps_are_no_damage_to_who_does_not_know_the_topic_yet() -> None:
+    """A node recovers its logs before it knows how their topics are configured."""
+    operations = 0
+    is_crash = True
+    while is_crash:
+        for seed in range(3):
+            disk, clock = FakeDisk(), ManualClock()
+            disk.make_dirs(LOG_DIR)
+            disk.sync_dir("/")
+            logs = LogManager(disk, [LOG_DIR], clock, LogConfig())
+            logs.load()
+            log = logs.create(TOPIC_PARTITION, TOPIC_ID, compact_config(segment_bytes=200))
+            for number in range(20):
+                batch = keyed_batch([("a" if number % 7 else "b", f"{number:02}")], timestamp=1)
+                log.append_as_leader(batch, leader_epoch=0, now_ms=clock.time_ms)
+            log.high_watermark = log.log_end_offset
+            log.roll()
+            log.flush_now()
+            compactor = Compactor(
+                logs,
+                clock,
+                InlineWorker(disk, clock),
+                CompactionSettings,
+                checkpoint=logs.save_cleaned,
+            )
+
+            async def clean(compactor: Compactor = compactor) -> None:
+                chosen = compactor.choose()
+                assert chosen is not None
+                await compactor.clean(chosen)
+
+            is_crash = _crash_after(disk, clean, operations)
+            disk.cut_power(Random(seed))
+            logs = LogManager(disk, [LOG_DIR], clock, LogConfig())
+            (report,) = logs.load()
+            found = logs.get(TOPIC_PARTITION)
+            assert report.cut_at_offset is None, (operations, seed, report)
+            assert found is not None
+            assert found.log_end_offset == 20
+            assert {"14", "19"} <= set(read_values(found))
+        operations += 1
+    assert operations > 60
+
+
+def _crash_after(disk: FakeDisk, work: Work, operations: int) -> bool:
+    left = operations
+
+    def fault(operation: str, path: str) -> None:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise CrashError
+
+    disk.fault = fault
+    try:
+        asyncio.run(work())
+    except CrashError:
+        return True
+    finally:
+        disk.fault = None
+    return False

@@ -70,7 +70,7 @@ class Cleaner:
         is_full = False
         for index, source in enumerate(dirty):
             file = self._open(source)
-            for _, chunk, batches in read_chunks(file, source.size_bytes, job.io_buffer_bytes):
+            for chunk, batches in read_chunks(file, source.size_bytes, job.io_buffer_bytes):
                 size = 0
                 for at, header in batches:
                     size += header.size_bytes
@@ -144,19 +144,15 @@ class Cleaner:
     ) -> Generator[int, None, GroupCleaned]:
         counts = self._filter
         before = counts.records_read, counts.records_written, counts.keyless_records
-        last = next((source for source in reversed(group) if source.size_bytes), None)
         bytes_read = 0
         same_bytes = 0 if len(group) == 1 else None
         """What of a single segment has proved to stay as it is, and is not written yet."""
         for source in group:
             file = self._open(source)
-            for position, chunk, batches in read_chunks(
-                file, source.size_bytes, self._job.io_buffer_bytes
-            ):
+            for chunk, batches in read_chunks(file, source.size_bytes, self._job.io_buffer_bytes):
                 size = sum(header.size_bytes for _, header in batches)
-                is_end = source is last and position + size == source.size_bytes
                 written = cleaned.size_bytes
-                parts, is_same = self._filter_chunk(cleaned, chunk, batches, is_end=is_end)
+                parts, is_same = self._filter_chunk(cleaned, chunk, batches)
                 bytes_read += size
                 if same_bytes is not None and is_same:
                     same_bytes += size
@@ -189,22 +185,16 @@ class Cleaner:
         cleaned: CleanedSegment,
         chunk: bytes,
         batches: list[tuple[int, BatchHeader]],
-        *,
-        is_end: bool,
     ) -> tuple[list[Buffer], bool]:
-        """What is to be written of a chunk's batches, and whether that is all of them as it is.
-
-        `is_end`: the group ends with the last of them.
-        """
+        """What is to be written of a chunk's batches, and whether that is all of them as it is."""
         keep = self._filter.keep
         view = memoryview(chunk)
         parts: list[Buffer] = []
         is_same = True
         run_start = run_end = batches[0][0]
-        last_at = batches[-1][0] if is_end else -1
         for at, header in batches:
             _check(chunk, at, header)
-            kept = keep(header, chunk, at, is_last=at == last_at)
+            kept = keep(header, chunk, at)
             if kept is header:
                 if run_end != at:
                     if run_end > run_start:
@@ -254,11 +244,11 @@ def _copy(
 
 def read_chunks(
     file: DiskFile, end: int, buffer_bytes: int
-) -> Iterator[tuple[int, bytes, list[tuple[int, BatchHeader]]]]:
+) -> Iterator[tuple[bytes, list[tuple[int, BatchHeader]]]]:
     """The batches of a file up to `end`, by whole ones that one buffer holds (one at least).
 
-    Yields (position in the file, buffer, [(place in the buffer, header)]). Raises
-    CorruptBatchError where something that is no batch stands, or the last is cut off.
+    Yields (buffer, [(place in the buffer, header)]). Raises CorruptBatchError where something
+    that is no batch stands, or the last is cut off.
     """
     position = 0
     while position < end:
@@ -273,7 +263,7 @@ def read_chunks(
         batches = list(_whole_batches(chunk))
         if not batches:
             raise CorruptBatchError(f"{file.path} ends within a batch at {position}")
-        yield position, chunk, batches
+        yield chunk, batches
         at, header = batches[-1]
         position += at + header.size_bytes
 

@@ -13,7 +13,7 @@ is no reason for that, since cleaning is what might empty it.
 import asyncio
 import errno
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Protocol
 
 from barnabas.base.clock import Clock, Timer
@@ -70,11 +70,11 @@ class Compactor:
         worker: Worker,
         settings: Callable[[], CompactionSettings],
         *,
-        checkpoint: Callable[[PartitionLog], None],
+        checkpoint: Callable[[PartitionLog], Awaitable[None]],
     ) -> None:
-        """`checkpoint` writes how far the logs of that one's directory are clean.
+        """`checkpoint` puts on the medium how far the logs of that one's directory are clean.
 
-        It raises LogDirFailure. `settings` is asked before each round.
+        It raises OSError. `settings` is asked before each round.
         """
         self._logs = logs
         self._clock = clock
@@ -210,6 +210,10 @@ class Compactor:
             return self._changed(log)
         self.bytes_mapped += built.bytes_read
         self.last_map_utilization = built.utilization
+        if log.cleaned_offset is None:
+            # Recovery must know, before there are any, that gaps in this log are meant.
+            log.cleaned_offset = chosen.start_offset
+            await self._checkpoint(log)
         segments = [segment for segment in segments if segment.base_offset < built.end_offset]
         before, after = sum(segment.size_bytes for segment in segments), 0
         for group in group_segments(segments, job.end_offset, log.config):
@@ -260,7 +264,7 @@ class Compactor:
             return
         if log.truncation_count == truncation_count:
             log.cleaned_offset = end_offset
-            self._checkpoint(log)
+            await self._checkpoint(log)
 
     def _count(self, cleaned: GroupCleaned) -> None:
         self.bytes_read += cleaned.bytes_read

@@ -6,9 +6,9 @@ round that meets it, and kept in the batch (KIP-534). Markers of transactions ha
 too, from the first round that saw no data of theirs.
 
 A batch that loses all records leaves its header where something would be lost with it: the last
-sequence number of an active producer, or where a segment ends. The latter is more than Kafka
-keeps (the end of the round): with it, recovery finds no gap between segments, whatever it
-believes the topic's policy to be.
+sequence number of an active producer, or where the round ended. Not where each segment ends, as
+would be useful to recovery: librdkafka takes a few fetches in a row that have no record for a
+sign that its buffers are too small, and fails in the end.
 """
 
 from collections.abc import Mapping, Sequence
@@ -56,12 +56,11 @@ class BatchFilter:
         self.records_read = self.records_written = self.keyless_records = 0
 
     def keep(
-        self, header: BatchHeader, buffer: Buffer, position: int, *, is_last: bool
+        self, header: BatchHeader, buffer: Buffer, position: int
     ) -> BatchHeader | bytearray | None:
         """What of the batch at `position` stays: `header` itself for all of it, or a new batch.
 
-        `is_last`: it is what the segment that is written will end with. None: nothing stays.
-        Raises CorruptBatchError.
+        None: nothing stays. Raises CorruptBatchError.
         """
         self.records_read += header.record_count
         horizon_ms = header.delete_horizon_ms
@@ -88,7 +87,7 @@ class BatchFilter:
                 if len(kept) == header.record_count:
                     return header
                 return keep_records(header, scan, kept, None)
-        if is_last or header.next_offset == self._end_offset or self._is_producers_last(header):
+        if header.next_offset == self._end_offset or self._is_producers_last(header):
             return keep_header(header) if header.record_count else header
         return None
 
