@@ -100,6 +100,47 @@ def _kill(nemesis: Nemesis, machine: Machine) -> Mend | None:
     return machine.start
 
 
+def _chase(nemesis: Nemesis, machine: Machine) -> Mend | None:
+    """Kill the leader of a partition, and whoever leads it next, as soon as they do."""
+    leaders = [each for each in nemesis.machines if each.leads_partitions]
+    if not leaders or machine.node is None:
+        return None
+    first = nemesis.random.choice(leaders)
+    assert first.node is not None
+    name = nemesis.random.choice(
+        [each.topic_partition for each in first.node.replicas if each.is_leader]
+    )
+    left = nemesis.random.randint(2, 3)
+    is_over = False
+
+    def look() -> None:
+        nonlocal left
+        if is_over or not left:
+            return
+        for each in nemesis.machines:
+            if each.leads(name):
+                left -= 1
+                nemesis.loop.call_later(nemesis.random.random() * 0.2, strike, each)
+                return
+        nemesis.loop.call_later(0.02, look)
+
+    def strike(victim: Machine) -> None:
+        if not is_over and victim.is_running:
+            nemesis.note(f"chase: {victim} dies, who led {name}")
+            victim.kill()
+            nemesis.loop.call_later(nemesis.random.choice((0.5, 3.0)), victim.start)
+        look()
+
+    def mend() -> None:
+        nonlocal is_over
+        is_over = True
+        for each in nemesis.machines:
+            each.start()
+
+    look()
+    return mend
+
+
 def _kill_all(nemesis: Nemesis, machine: Machine) -> Mend | None:
     for each in nemesis.machines:
         each.kill()
@@ -325,6 +366,7 @@ def _nothing() -> None:
 
 HARMS: dict[str, Callable[[Nemesis, Machine], Mend | None]] = {
     "kill": _kill,
+    "chase": _chase,
     "kill-all": _kill_all,
     "power-loss": _power_loss,
     "power-loss-all": _power_loss_all,

@@ -83,7 +83,7 @@ class Watch:
     def _look_at_quorum(self, machine: Machine, raft: Any) -> None:
         epoch, leader = raft.epoch, raft.leader_id
         highest = self._quorum_epochs.get(machine.node_id, 0)
-        if epoch < highest and raft.log_end_offset > 0 and machine.is_serving:
+        if epoch < highest:
             self._complain(
                 "epoch-went-back",
                 f"epoch {machine} {epoch} {highest}",

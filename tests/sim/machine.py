@@ -6,6 +6,8 @@ from random import Random
 
 from barnabas.app.node import Node
 from barnabas.base.config.node import NodeConfig
+from barnabas.base.ids import TopicPartition
+from barnabas.replication.partition import Partition
 from sim.clock import SimClock
 from sim.disk import SimDisk
 from sim.history import History
@@ -80,6 +82,12 @@ class Machine:
         """Whether the node believes that it leads some partition."""
         replicas = getattr(self.node, "replicas", None)
         return replicas is not None and any(partition.is_leader for partition in replicas)
+
+    def leads(self, topic_partition: TopicPartition) -> bool:
+        """Whether the node believes that it leads this partition."""
+        replicas = getattr(self.node, "replicas", None)
+        found = None if replicas is None else replicas.find(*topic_partition)
+        return isinstance(found, Partition) and found.is_leader
 
     # Life
 

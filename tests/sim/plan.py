@@ -58,6 +58,8 @@ class Plan:
     """The one node whose disk may lose data, unless every append is forced to it."""
     tail_bytes_max: int
     """What all logs of a node keep in memory; little, so that reads go to the disk."""
+    link_delay_ms: tuple[float, float]
+    """What every link takes at least, and what chance adds: a machine room, or a continent."""
     pause_max_s: float
     """Between a producer's batches to one partition, at most."""
 
@@ -131,6 +133,7 @@ FAULTS_OF_ONE = {
 """What can happen to a single node, and how often relative to each other."""
 FAULTS_OF_MANY = {
     "kill": 6,
+    "chase": 3,
     "kill-all": 1,
     "power-loss": 3,
     "power-loss-all": 1,
@@ -152,7 +155,7 @@ NEEDS_FLUSHES = {"power-loss-all"}
 DAMAGE = {"bit-flip", "cut-file"}
 UNCLEAN_ENDS = {"kill", "power-loss", "full-disk", "broken-disk"}
 """After these a node cannot say that it has all that it had."""
-UNCLEAN_ENDS_OF_ALL = {"kill-all", "power-loss-all"}
+UNCLEAN_ENDS_OF_MANY = {"chase", "kill-all", "power-loss-all"}
 
 
 def draw_plan(seed: int, topology: str = "") -> Plan:
@@ -198,7 +201,8 @@ def draw_plan(seed: int, topology: str = "") -> Plan:
         flushes=flushes,
         unlucky=random.choice(brokers),
         tail_bytes_max=random.choice((16 << 20, 2_000, 0)),
-        pause_max_s=random.choice((0.3, 0.6, 1.5)),
+        link_delay_ms=random.choice(((0.3, 0.7), (3.0, 5.0), (20.0, 60.0))),
+        pause_max_s=random.choice((0.15, 0.5, 1.5)),
     )
 
 
@@ -230,6 +234,10 @@ def _draw_properties(
         properties["broker.heartbeat.interval.ms"] = "500"
     if len(roles) > 1 and random.random() < 0.7:
         properties["replica.lag.time.max.ms"] = str(random.choice((1_000, 4_000)))
+    if random.random() < 0.3:
+        # Then a follower that is behind needs many fetches to catch up.
+        properties["replica.fetch.max.bytes"] = "200"
+        properties["replica.fetch.response.max.bytes"] = "200"
     return properties
 
 
@@ -243,7 +251,7 @@ def draw_faults(
     """
     kinds = random.choices(list(weights), list(weights.values()), k=random.randint(1, 5))
     if DAMAGE & set(kinds) or ("power-loss" in kinds and not flushes):
-        kinds = [kind for kind in kinds if kind not in UNCLEAN_ENDS_OF_ALL]
+        kinds = [kind for kind in kinds if kind not in UNCLEAN_ENDS_OF_MANY]
     count = random.randint(1, 2 + int(duration_s / 2.5))
     faults = [
         Fault(

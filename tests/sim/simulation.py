@@ -106,6 +106,7 @@ class Simulation:
         self.is_over = False
         """What nodes say from here on, they say in their graves."""
         self.wire = Wire(self.loop, Random(f"{plan.seed}/wire"))
+        self.wire.default_delay_ms = plan.link_delay_ms
         self.random = Random(f"{plan.seed}/run")
         self._trace = hashlib.blake2b(digest_size=16)
         self.wire.trace = self._record_delivery
