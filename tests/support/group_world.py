@@ -20,8 +20,8 @@ from barnabas.coordinator.group.service import ClientInfo, GroupCoordinator
 from barnabas.coordinator.group.shard import GroupShard
 from barnabas.coordinator.promise import Promise
 from barnabas.coordinator.record_codec import decode_record
-from barnabas.protocol.codec import encode
 from barnabas.log.producers.verification import AppendTerms
+from barnabas.protocol.codec import encode
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.consumer_protocol import ConsumerProtocolSubscription
 from barnabas.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
@@ -92,9 +92,7 @@ class MemoryPartitions:
     def __getitem__(self, partition: int) -> MemoryPartition:
         return self.partitions.setdefault(partition, MemoryPartition())
 
-    def append(
-        self, partition: int, batch: bytearray, terms: AppendTerms | None = None
-    ) -> int:
+    def append(self, partition: int, batch: bytearray, terms: AppendTerms | None = None) -> int:
         if self.append_error is not None:
             raise CoordinatorWriteError(self.append_error)
         log = self[partition]
