@@ -5,6 +5,7 @@ length varint, key | value length varint, value | headers`. Kept records are cop
 only where they begin, their keys and offsets, and which are tombstones is found out.
 """
 
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from barnabas.base.disk import Buffer
@@ -15,7 +16,9 @@ from barnabas.protocol.records.batch import (
     CorruptBatchError,
 )
 from barnabas.protocol.records.compression import decompress
+from barnabas.protocol.records.uniform import is_uniform
 from barnabas.protocol.records.walk import (
+    DELTAS_SHORT_MAX,
     NULL,
     VARINT_BYTES_MAX,
     VARLONG_BYTES_MAX,
@@ -29,12 +32,12 @@ class Scan(NamedTuple):
 
     data: bytes
     """All of them, uncompressed."""
-    starts: list[int]
+    starts: Sequence[int]
     """Where each begins in `data`, and where the last ends."""
     keys: list[bytes | None]
-    deltas: list[int]
+    deltas: Sequence[int]
     """Their offsets, from the batch's base offset."""
-    tombstones: list[int]
+    tombstones: Sequence[int]
     """Indexes of those without a value."""
 
 
@@ -51,6 +54,32 @@ def scan_records(data: bytes, count: int) -> Scan:
     """Walk `count` records that fill `data`. Raises CorruptBatchError where they do not."""
     if not 0 <= count <= len(data) // RECORD_SIZE_BYTES_MIN:
         raise CorruptBatchError(f"{count} records do not fit in {len(data)} bytes")
+    if count > 1 and is_uniform(data, count, keys_required=True):
+        return _scan_uniform(data, count)
+    return _walk(data, count)
+
+
+def _scan_uniform(data: bytes, count: int) -> Scan:
+    """The same for records of one size, found to be so: a sixth of the time."""
+    narrow = min(count, DELTAS_SHORT_MAX)
+    stride = (len(data) - (count - narrow)) // count
+    middle = narrow * stride
+    # Length, attributes, timestamp delta, offset delta: one byte each but for the length.
+    key_at = next(at for at, byte in enumerate(data) if byte < 0x80) + 4
+    size = data[key_at] >> 1
+    keys: list[bytes | None] = [
+        data[start : start + size] for start in range(key_at + 1, middle, stride)
+    ]
+    # The length varint has the same width: the check knows each by its own plan.
+    keys += [
+        data[start : start + size] for start in range(middle + key_at + 2, len(data), stride + 1)
+    ]
+    starts = [*range(0, middle, stride), *range(middle, len(data), stride + 1), len(data)]
+    return Scan(data, starts, keys, range(count), ())
+
+
+def _walk(data: bytes, count: int) -> Scan:
+    """The same for any records."""
     starts = [0]
     keys: list[bytes | None] = []
     deltas: list[int] = []
