@@ -260,7 +260,11 @@ def test_the_tool_finds_describes_and_aborts(java: JavaHost, kafka: Kafka) -> No
     assert state["ProducerId"] == producer_id
     assert state["CurrentTransactionStartOffset"] == "0"
     tool("abort", "--topic", topic, "--partition", "0", "--start-offset", "0")
-    producer.produce(topic, "late")
-    with pytest.raises(KafkaException):
-        producer.commit_transaction(TIMEOUT_S)
     assert read(kafka, topic) == []
+    assert read(kafka, topic, isolation="read_uncommitted") == ["open"]
+    head, found = (
+        line.split() for line in tool("describe-producers", "--topic", topic, "--partition", "0")
+    )
+    assert dict(zip(head, found, strict=False))["CurrentTransactionStartOffset"] == "None"
+    assert len(tool("find-hanging", "--topic", topic)) == 1  # the head of an empty table
+    producer.abort_transaction(TIMEOUT_S)
