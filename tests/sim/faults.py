@@ -110,7 +110,7 @@ def _chase(nemesis: Nemesis, machine: Machine) -> Mend | None:
     name = nemesis.random.choice(
         [each.topic_partition for each in first.node.replicas if each.is_leader]
     )
-    left = nemesis.random.randint(2, 3)
+    left = nemesis.random.randint(2, 6)
     is_over = False
 
     def look() -> None:
@@ -128,7 +128,7 @@ def _chase(nemesis: Nemesis, machine: Machine) -> Mend | None:
         if not is_over and victim.is_running:
             nemesis.note(f"chase: {victim} dies, who led {name}")
             victim.kill()
-            nemesis.loop.call_later(nemesis.random.choice((0.5, 3.0)), victim.start)
+            nemesis.loop.call_later(nemesis.random.choice((0.2, 1.0, 3.0)), victim.start)
         look()
 
     def mend() -> None:

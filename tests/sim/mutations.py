@@ -27,7 +27,7 @@ from barnabas.raft.quorum_state import NO_NODE, ElectionState
 from barnabas.raft.replica_log import ReplicaLog
 from barnabas.replication.leadership import Leadership
 from barnabas.replication.partition import Partition
-from sim.plan import draw_faults, draw_plan
+from sim.plan import NEEDS_FLUSHES, Plan, draw_faults, draw_plan
 from sim.simulation import Outcome, run_plan
 
 FAR_AWAY = 1 << 60
@@ -64,6 +64,8 @@ class Mutation:
     topology: str = ""
     kinds: tuple[str, ...] = ()
     """The faults to try it with; none: those that the seed draws."""
+    adjust: Callable[[Plan], None] | None = None
+    """Makes the situation likely in which the rule matters."""
 
 
 def _ack_before_high_watermark(patch: Patch) -> None:
@@ -105,6 +107,13 @@ def _isr_grows_without_catching_up(patch: Patch) -> None:
     patch.set(Leadership, "_maybe_expand", maybe_expand)
 
 
+def _catch_up_slowly(plan: Plan) -> None:
+    plan.properties["replica.fetch.max.bytes"] = "200"
+    plan.properties["replica.fetch.response.max.bytes"] = "200"
+    plan.link_delay_ms = (20.0, 60.0)
+    plan.pause_max_s = 0.15
+
+
 def _high_watermark_of_committed_isr(patch: Patch) -> None:
     mark = Leadership._mark
 
@@ -114,6 +123,7 @@ def _high_watermark_of_committed_isr(patch: Patch) -> None:
             follower.holds_watermark = follower.broker_id in self.isr[:1]
 
     patch.set(Leadership, "_mark", mark_committed)
+    patch.set(Leadership, "_is_about_to_join", lambda self, follower: False)
 
 
 def _no_truncation(patch: Patch) -> None:
@@ -280,13 +290,15 @@ MUTATIONS = [
         "a replica joins the ISR when it has all that is committed",
         _isr_grows_without_catching_up,
         80,
-        kinds=("chase", "slow-links", "pause"),
+        kinds=("chase", "chase", "pause"),
+        adjust=_catch_up_slowly,
     ),
     Mutation(
         "high watermark of half the ISR",
         "every in-sync replica holds the high watermark back",
         _high_watermark_of_committed_isr,
-        20,
+        80,
+        kinds=("chase", "slow-links"),
     ),
     Mutation(
         "no truncation",
@@ -332,14 +344,16 @@ MUTATIONS = [
         "metadata leader counts what is not synced",
         "the quorum's leader counts itself with what it has flushed",
         _metadata_leader_counts_unsynced,
-        60,
+        160,
+        "three",
+        ("slow-disk", "power-loss", "power-loss-all", "kill"),
     ),
     Mutation(
         "min.insync.replicas ignored",
         "nothing is committed by fewer replicas",
         _min_isr_ignored,
-        80,
-        "dedicated",
+        160,
+        "one controller",
         ("pause", "power-loss"),
     ),
     Mutation(
@@ -421,6 +435,8 @@ def find(mutation: Mutation, first: int = 0) -> tuple[int, Outcome] | None:
     with planted(mutation):
         for seed in range(first, first + mutation.seeds_max):
             plan = draw_plan(seed, mutation.topology)
+            if NEEDS_FLUSHES & set(mutation.kinds) and not plan.flushes:
+                continue  # it would be lost without any defect
             if mutation.kinds:
                 plan.faults = draw_faults(
                     Random(seed),
@@ -428,6 +444,8 @@ def find(mutation: Mutation, first: int = 0) -> tuple[int, Outcome] | None:
                     dict.fromkeys(mutation.kinds, 1),
                     flushes=plan.flushes,
                 )
+            if mutation.adjust is not None:
+                mutation.adjust(plan)
             outcome = run_plan(plan)
             if not outcome.is_good:
                 return seed, outcome
