@@ -179,13 +179,16 @@ class Machine:
             return
         stopping = self.loop.create_task(node.stop(), context=process.context)
         await asyncio.wait([stopping], timeout=within_s)
+        error = stopping.exception() if stopping.done() else None
         if self.process is not process:
             return  # it was killed meanwhile
         if not stopping.done():
             self.history.saw("slow-stop", f"{process} had not stopped by {self._now()}")
-        elif stopping.exception() is not None and not self.excuses:
-            self.history.saw("failed-stop", f"{process}: {stopping.exception()!r}")
+        elif error is not None:
+            self._complain("failed-stop", f"{process}: {error!r}")
         self.kill()
+        if self.is_wanted:
+            self.start()  # somebody changed their mind meanwhile
 
 
 def host_name(node_id: int) -> str:

@@ -107,11 +107,15 @@ def _isr_grows_without_catching_up(patch: Patch) -> None:
     patch.set(Leadership, "_maybe_expand", maybe_expand)
 
 
+def _much_in_flight(plan: Plan) -> None:
+    plan.link_delay_ms = (20.0, 60.0)
+    plan.pause_max_s = 0.15
+
+
 def _catch_up_slowly(plan: Plan) -> None:
     plan.properties["replica.fetch.max.bytes"] = "200"
     plan.properties["replica.fetch.response.max.bytes"] = "200"
-    plan.link_delay_ms = (20.0, 60.0)
-    plan.pause_max_s = 0.15
+    _much_in_flight(plan)
 
 
 def _high_watermark_of_committed_isr(patch: Patch) -> None:
@@ -284,6 +288,7 @@ MUTATIONS = [
         _high_watermark_jumps,
         80,
         kinds=("chase", "slow-links"),
+        adjust=_much_in_flight,
     ),
     Mutation(
         "ISR grows without catching up",
