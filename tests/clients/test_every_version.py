@@ -60,8 +60,10 @@ from barnabas.protocol.messages import (
     update_features,
     write_txn_markers,
 )
+from barnabas.protocol.messages.add_raft_voter import AddRaftVoterRequest
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest
 from barnabas.protocol.messages.describe_cluster import DescribeClusterRequest
+from barnabas.protocol.messages.remove_raft_voter import RemoveRaftVoterRequest
 from barnabas.protocol.messages.unregister_broker import UnregisterBrokerRequest
 from barnabas.protocol.records.records import Record, encode_batch
 from support.raw_client import RawClient
@@ -430,6 +432,12 @@ REQUESTS: dict[ApiKey, Callable[[Setting, int], Any]] = {
         **({"transactional_id_pattern": "versions-.*"} if v >= 2 else {}),
     ),
     ApiKey.UNREGISTER_BROKER: lambda s, v: UnregisterBrokerRequest(broker_id=4711),
+    ApiKey.ADD_RAFT_VOTER: lambda s, v: AddRaftVoterRequest(
+        cluster_id="another", voter_id=4711, timeout_ms=1000
+    ),
+    ApiKey.REMOVE_RAFT_VOTER: lambda s, v: RemoveRaftVoterRequest(
+        cluster_id="another", voter_id=4711
+    ),
 }
 
 EXPECTED_ERRORS: dict[ApiKey, set[ErrorCode]] = {
@@ -445,6 +453,8 @@ EXPECTED_ERRORS: dict[ApiKey, set[ErrorCode]] = {
     ApiKey.ELECT_LEADERS: {ErrorCode.NONE, ErrorCode.ELECTION_NOT_NEEDED},
     ApiKey.ALTER_PARTITION_REASSIGNMENTS: {ErrorCode.NONE, ErrorCode.NO_REASSIGNMENT_IN_PROGRESS},
     ApiKey.UNREGISTER_BROKER: {ErrorCode.BROKER_ID_NOT_REGISTERED},
+    ApiKey.ADD_RAFT_VOTER: {ErrorCode.INCONSISTENT_CLUSTER_ID},
+    ApiKey.REMOVE_RAFT_VOTER: {ErrorCode.INCONSISTENT_CLUSTER_ID},
 }
 CASES = [
     (key, version)

@@ -1,5 +1,6 @@
 """Frames come out the same however the stream is cut."""
 
+import threading
 from struct import pack
 
 import pytest
@@ -77,3 +78,16 @@ def test_frames_are_writable_and_independent() -> None:
     first, second = reader.advance(len(data))
     first[0:5] = b"FIRST"
     assert bytes(second) == b"second"
+
+
+def test_threads_do_not_share_what_they_receive_into() -> None:
+    """Two clusters in one program have a loop and a thread each."""
+    mine = FrameReader(1 << 20).buffer()
+    theirs: list[memoryview] = []
+    thread = threading.Thread(target=lambda: theirs.append(FrameReader(1 << 20).buffer()))
+    thread.start()
+    thread.join()
+    mine[0] = 1
+    theirs[0][0] = 2
+    assert mine[0] == 1
+    assert FrameReader(1 << 20).buffer()[0] == 1, "one thread's readers share theirs"
