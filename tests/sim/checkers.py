@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from barnabas.base.ids import TopicPartition
-from sim.history import Anomaly, History, Outcome, Poll, Send
+from sim.sim_history import Anomaly, History, Outcome, Poll, Send
 
 
 @dataclass(slots=True)

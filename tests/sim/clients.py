@@ -20,8 +20,8 @@ from barnabas.protocol.messages.create_topics import (
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from barnabas.protocol.schema import Message
 from sim.clock import SimClock
-from sim.history import History
 from sim.loop import Process, SimLoop
+from sim.sim_history import History
 from sim.wire import SimNetwork, Wire
 
 REQUEST_TIMEOUT_MS = 3_000

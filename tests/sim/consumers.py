@@ -10,7 +10,7 @@ from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, Fetch
 from barnabas.protocol.records.batch import CorruptBatchError, check_crc, iterate_headers
 from barnabas.protocol.records.records import decode_records
 from sim.clients import Client
-from sim.history import Poll
+from sim.sim_history import Poll
 
 FETCH_WAIT_MS = 200
 FETCH_MAX_BYTES = 16 << 10

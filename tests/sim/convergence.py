@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Iterator
 
 from barnabas.base.ids import TopicPartition
-from sim.history import History
 from sim.machine import Machine
+from sim.sim_history import History
 
 LOOK_EVERY_S = 0.2
 

@@ -16,8 +16,8 @@ from barnabas.base.ids import TopicPartition
 from barnabas.log.errors import LogDirFailure
 from barnabas.log.partition_log import PartitionLog
 from barnabas.protocol.records.batch import CorruptBatchError, iterate_headers
-from sim.history import History
 from sim.machine import Machine
+from sim.sim_history import History
 
 SAMPLE_EVERY_S = 0.1
 READ_BYTES_MAX = 1 << 20

@@ -10,8 +10,8 @@ from barnabas.base.ids import TopicPartition
 from barnabas.replication.partition import Partition
 from sim.clock import SimClock
 from sim.disk import SimDisk
-from sim.history import History
 from sim.loop import Process, SimLoop
+from sim.sim_history import History
 from sim.wire import SimNetwork, Wire
 
 CLIENT_PORT = 9092

@@ -19,7 +19,7 @@ from barnabas.protocol.messages.produce import (
 from barnabas.protocol.records.batch import Codec, add_to_sequence
 from barnabas.protocol.records.records import Record, encode_batch
 from sim.clients import REQUEST_TIMEOUT_MS, Client
-from sim.history import Outcome, Send
+from sim.sim_history import Outcome, Send
 
 NOTHING_HAPPENED = {
     ErrorCode.NOT_ENOUGH_REPLICAS,

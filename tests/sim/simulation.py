@@ -20,12 +20,12 @@ from sim.clients import Client, ClientError
 from sim.consumers import Consumer
 from sim.convergence import wait_converged
 from sim.faults import Nemesis
-from sim.history import Anomaly, History
 from sim.invariants import SAMPLE_EVERY_S, Watch
 from sim.loop import PROCESS, LivelockError, SimLoop
 from sim.machine import CLIENT_PORT, CONTROLLER_PORT, Machine
 from sim.plan import Plan, draw_plan, node_properties
 from sim.producers import Producer, ProducerOptions
+from sim.sim_history import Anomaly, History
 from sim.wire import Wire
 
 START_WITHIN_S = 60.0

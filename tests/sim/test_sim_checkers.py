@@ -4,7 +4,7 @@ import pytest
 
 from barnabas.base.ids import TopicPartition
 from sim.checkers import CHECKERS, check
-from sim.history import History, Outcome, Poll, Send
+from sim.sim_history import History, Outcome, Poll, Send
 
 T = TopicPartition("t", 0)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from sim.history import Outcome
 from sim.plan import draw_plan
+from sim.sim_history import Outcome
 from sim.transactions import TransactionalSimulation
 
 SEEDS = [

@@ -32,8 +32,8 @@ from barnabas.protocol.records.control import EndTxn, decode_control
 from barnabas.protocol.records.records import Record, decode_records, encode_batch
 from sim.clients import Client
 from sim.convergence import wait_converged
-from sim.history import Outcome
 from sim.plan import Plan, TopicPlan
+from sim.sim_history import Outcome
 from sim.simulation import CONVERGE_WITHIN_S, Simulation
 
 TIMEOUT_MS = 4_000
