@@ -255,8 +255,6 @@ def test_what_is_not_served_is_said_at_once(
     assert step("unserved", kafka.topic()) == {
         "client quotas": "UnsupportedVersionException",
         "acls": "UnsupportedVersionException",
-        "transactions": "UnsupportedVersionException",
-        "transactional producer": "TransactionalIdAuthorizationException",
     }
 
 

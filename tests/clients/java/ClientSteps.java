@@ -491,15 +491,6 @@ public final class ClientSteps {
         try (Admin admin = admin()) {
             seen.put("client quotas", of(admin.describeClientQuotas(ClientQuotaFilter.all()).entities()));
             seen.put("acls", of(admin.describeAcls(AclBindingFilter.ANY).values()));
-            seen.put("transactions", of(admin.listTransactions().all()));
-        }
-        Map<String, Object> config = Map.of(
-            ProducerConfig.TRANSACTIONAL_ID_CONFIG, topic, ProducerConfig.MAX_BLOCK_MS_CONFIG, 3000);
-        try (Producer<String, String> producer = producer(config)) {
-            seen.put("transactional producer", of(() -> {
-                producer.initTransactions();
-                return "done";
-            }));
         }
     }
 
