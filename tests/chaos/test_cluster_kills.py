@@ -47,6 +47,7 @@ def test_a_paused_leader(tmp_path: pathlib.Path) -> None:
         cluster.wait_until_healthy()
 
 
+@pytest.mark.soak
 def test_a_paused_controller(tmp_path: pathlib.Path) -> None:
     with suffering(tmp_path) as (cluster, load):
         controller = cluster.controller()

@@ -13,7 +13,6 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from support.node_process import NodeProcess, wait_until
 
-KILLS = 20
 PARTITIONS = 2
 
 
@@ -68,7 +67,8 @@ def _silent() -> object:
 
 
 @pytest.mark.timeout(300)
-def test_a_killed_node_keeps_every_acknowledged_record(node: NodeProcess) -> None:
+@pytest.mark.parametrize("kills", [6, pytest.param(20, marks=pytest.mark.soak)])
+def test_a_killed_node_keeps_every_acknowledged_record(node: NodeProcess, kills: int) -> None:
     choose = random.Random(20)
     node.start()
     admin = AdminClient({"bootstrap.servers": node.bootstrap_servers})
@@ -76,7 +76,7 @@ def test_a_killed_node_keeps_every_acknowledged_record(node: NodeProcess) -> Non
     del admin
     acknowledged: dict[int, tuple[int, int]] = {}
     sent = 0
-    for _ in range(KILLS):
+    for _ in range(kills):
         load = Load(node.bootstrap_servers, "t", sent)
         goal = choose.randrange(50, 600)
         while len(load.acknowledged) < goal:
