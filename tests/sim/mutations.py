@@ -315,7 +315,7 @@ MUTATIONS = [
         "no truncation of metadata",
         "a replica of the quorum drops what its new leader does not have",
         _no_truncation_of_metadata,
-        20,
+        60,
     ),
     Mutation(
         "vote twice",

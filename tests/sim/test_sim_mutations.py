@@ -11,7 +11,7 @@ QUICK = [
     "ack before high watermark",
     "high watermark without followers",
     "no truncation",
-    "no truncation of metadata",
+    "vote for a shorter log",
     "leader from outside the ISR",
     "uncommitted is read",
     "flush.messages ignored",
