@@ -56,6 +56,8 @@ def mixed(directory: Path, controllers: Program, brokers: Program) -> Iterator[l
         )
     try:
         for node in nodes:
+            node.wait_formatted()
+        for node in nodes:
             node.start()
         for node in nodes:
             wait_until(node.answers, f"node {node.node_id} answers", 60)
