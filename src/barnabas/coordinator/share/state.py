@@ -1,0 +1,79 @@
+"""What is kept of a share-partition: how far a share group is with a partition of a topic.
+
+Everything before the start offset is done. Of what follows, the batches say in which state it is
+and how often it was delivered; what no batch covers was never delivered. Source: KIP-932.
+"""
+
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from barnabas.base.ids import Uuid, uuid_to_text
+from barnabas.protocol.errors import ErrorCode
+
+UNINITIALIZED_EPOCH: Final = -1
+UNINITIALIZED_OFFSET: Final = -1
+"""As start offset: the group has not begun with the partition (or: leave it as it is)."""
+UNKNOWN_COUNT: Final = -1
+
+
+class SharePartitionKey(NamedTuple):
+    """One group's view of one partition of one topic."""
+
+    group_id: str
+    topic_id: Uuid
+    partition: int
+
+    @property
+    def coordinator_key(self) -> str:
+        """The key of FindCoordinator; it also decides on the partition of the state topic."""
+        return f"{self.group_id}:{uuid_to_text(self.topic_id)}:{self.partition}"
+
+
+@dataclass(frozen=True, slots=True)
+class StateBatch:
+    """Records from `first_offset` to `last_offset`, both included, all in one state.
+
+    `delivery_state` is Kafka's number: 0 available, 2 acknowledged, 4 archived.
+    """
+
+    first_offset: int
+    last_offset: int
+    delivery_state: int
+    delivery_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class ShareState:
+    """The kept state of a share-partition, as it is read.
+
+    `leader_epoch` and `delivery_complete_count` are -1 where the coordinator does not tell them:
+    Kafka's ReadShareGroupState has neither.
+    """
+
+    state_epoch: int
+    start_offset: int
+    batches: tuple[StateBatch, ...] = ()
+    delivery_complete_count: int = UNKNOWN_COUNT
+    leader_epoch: int = UNINITIALIZED_EPOCH
+
+
+@dataclass(frozen=True, slots=True)
+class ShareSummary:
+    """The kept state of a share-partition without its batches."""
+
+    state_epoch: int
+    leader_epoch: int
+    start_offset: int
+    delivery_complete_count: int
+
+
+class ShareStateError(Exception):
+    """The share coordinator refused, or could not be reached in time.
+
+    `error` is Kafka's code: FENCED_STATE_EPOCH, FENCED_LEADER_EPOCH, INVALID_REQUEST (never
+    initialised), UNKNOWN_TOPIC_OR_PARTITION, GROUP_ID_NOT_FOUND; what could be retried was.
+    """
+
+    def __init__(self, error: ErrorCode, message: str | None = None) -> None:
+        super().__init__(message or error.name)
+        self.error = error
