@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import subprocess
 import sys
 import time
@@ -14,6 +13,7 @@ from playwright.sync_api import Browser, Page
 
 from barnabas.demo.identity import start_time
 from barnabas.demo.outside import fetch_json
+from support.ports import free_port
 
 pytestmark = pytest.mark.timeout(360)
 
@@ -51,9 +51,7 @@ def page_url(finished_demo: Any) -> Iterator[str]:
         line for line in properties.read_text().splitlines() if line.startswith("advertised")
     )
     bootstrap = listeners.rpartition("//")[2]
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     url = f"http://127.0.0.1:{port}"
     dashboard = [sys.executable, "-m", "barnabas.demo.dashboard.server", "--bootstrap", bootstrap]
     commands = [

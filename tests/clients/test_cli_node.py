@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 
 from support.cli import ClusterCli, run_cli
-from support.node_process import NodeProcess, free_port
+from support.node_process import NodeProcess
+from support.ports import free_neighbours, free_port
 
 BARNABAS = [sys.executable, "-m", "barnabas"]
 EXIT_TIMEOUT_S = 30
@@ -67,7 +68,7 @@ def test_dev_serves_and_leaves_nothing(number: signal.Signals) -> None:
 
 
 def test_dev_tells_people_what_to_do(tmp_path: Path) -> None:
-    port = free_port()
+    port = free_neighbours()
     with running("dev", "--port", str(port), "-d", str(tmp_path / "data")) as process:
         assert first_line(process) == f"Ready: bootstrap.servers=127.0.0.1:{port}\n"
         assert str(tmp_path / "data") in first_line(process)
@@ -193,7 +194,7 @@ def test_a_port_that_is_taken(tmp_path: Path) -> None:
         )
     assert done.returncode == 1
     assert done.stderr.count("\n") == 1
-    assert f"PLAINTEXT://127.0.0.1:{node.port}" in done.stderr
+    assert f"cannot listen on PLAINTEXT://127.0.0.1:{node.port}: Address already" in done.stderr
 
 
 def test_storage(tmp_path: Path) -> None:

@@ -28,7 +28,8 @@ from barnabas.protocol.messages.describe_quorum import (
     DescribeQuorumResponsePartitionData,
 )
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataResponse
-from support.node_process import free_port, wait_until
+from support.node_process import wait_until
+from support.ports import free_port
 from support.raw_client import RawClient
 
 CLUSTER_ID = "x" * 22

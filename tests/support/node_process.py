@@ -11,6 +11,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from support.ports import free_port
+
 START_TIMEOUT_S = 30
 POLL_S = 0.02
 
@@ -23,13 +25,6 @@ def wait_until(
     while not condition():
         assert time.monotonic() < deadline, f"{what} did not happen within {timeout_s} s"
         time.sleep(POLL_S)  # between two looks at another process, which cannot call back
-
-
-def free_port() -> int:
-    """A port that was free a moment ago."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port: int = server.getsockname()[1]
-        return port
 
 
 class NodeProcess:

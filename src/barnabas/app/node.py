@@ -17,6 +17,7 @@ from typing import Any
 from barnabas.app.background import Background
 from barnabas.app.transactions import make_transactions
 from barnabas.base.clock import Clock, SystemClock
+from barnabas.base.config.listeners import ListenerConfig
 from barnabas.base.config.node import NodeConfig
 from barnabas.base.disk import Disk
 from barnabas.base.ids import Uuid
@@ -50,6 +51,16 @@ LOCK_FILE = ".lock"
 SECURITY_PROTOCOL_NUMBERS = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
 
 telemetry = logging.getLogger(__name__)
+
+
+class CannotListenError(OSError):
+    """A listener's address cannot be had: another process listens there, or it is not ours."""
+
+    def __init__(self, listener: ListenerConfig, cause: OSError) -> None:
+        super().__init__(cause.errno, f"cannot listen on {listener}: {cause.strerror}")
+
+    def __str__(self) -> str:
+        return str(self.strerror)
 
 
 class Node:
@@ -244,7 +255,10 @@ class Node:
         """Bind the listeners of one role."""
         for listener in self.config.listeners:
             if (listener.name in self.config.controller_listener_names) == is_controller:
-                port = server.listen(listener.name, listener.host, listener.port)
+                try:
+                    port = server.listen(listener.name, listener.host, listener.port)
+                except OSError as error:
+                    raise CannotListenError(listener, error) from error
                 self._ports[listener.name] = port
 
     async def _join(self) -> None:

@@ -1,7 +1,6 @@
 """A node in the foreground: started, watched, and stopped by a signal."""
 
 import asyncio
-import errno
 import gc
 import logging
 import os
@@ -10,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from barnabas.app.event_loop import new_event_loop
-from barnabas.app.node import Node
+from barnabas.app.node import CannotListenError, Node
 from barnabas.app.reachability import advertised_problems
 from barnabas.base.config.listeners import ListenerConfig
 from barnabas.base.config.node import NodeConfig
@@ -80,13 +79,8 @@ async def _serve(config: NodeConfig, on_ready: Callable[[Node], None] | None) ->
 async def _start(node: Node) -> None:
     try:
         await node.start()
-    except OSError as error:
-        if error.errno not in (errno.EADDRINUSE, errno.EADDRNOTAVAIL, errno.EACCES):
-            raise
-        if error.filename is not None:
-            raise
-        wanted = ", ".join(map(str, node.config.listeners))
-        raise StartError(f"cannot listen on {wanted}: {os.strerror(error.errno)}") from error
+    except CannotListenError as error:
+        raise StartError(str(error)) from error
 
 
 def _watch_signals(stopping: asyncio.Event) -> None:

@@ -3,13 +3,14 @@
 import os
 import shutil
 import signal
-import socket
 import subprocess
 from pathlib import Path
 
 import pytest
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, ClusterMetadata
+
+from support.ports import free_port
 
 LIBS = Path(__file__).resolve().parents[3] / ".cache" / "kafka-4.3.1" / "libs"
 CLUSTER_ID = "wNy8cT3ESyCmV0WqO_SnvA"
@@ -24,7 +25,7 @@ needs_kafka = pytest.mark.skipif(
 
 def node_properties(directory: Path) -> dict[str, str]:
     """server.properties of a node that is broker and only controller, data in `directory`."""
-    client_port, controller_port = _free_ports(2)
+    client_port, controller_port = free_port(), free_port()
     return {
         "process.roles": "broker,controller",
         "node.id": "1",
@@ -91,11 +92,3 @@ def _write(properties: dict[str, str], directory: Path) -> Path:
     path = directory / "server.properties"
     path.write_text("".join(f"{name}={value}\n" for name, value in properties.items()))
     return path
-
-
-def _free_ports(count: int) -> list[int]:
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports: list[int] = [bound.getsockname()[1] for bound in sockets]
-    for bound in sockets:
-        bound.close()
-    return ports
