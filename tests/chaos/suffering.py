@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -21,6 +22,11 @@ TOPIC = "suffering"
 PARTITIONS = 3
 BETWEEN_RECORDS = 300
 """How many acknowledgements tell that the cluster serves again."""
+
+
+def let_it_last(seconds: float) -> None:
+    """Leave a fault in place: its length is the experiment, and nothing is waited for."""
+    time.sleep(seconds)
 
 
 @contextlib.contextmanager

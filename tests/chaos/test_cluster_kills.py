@@ -7,7 +7,7 @@ import random
 import time
 
 import pytest
-from suffering import BETWEEN_RECORDS, PARTITIONS, TELEMETRY, TOPIC, suffering
+from suffering import BETWEEN_RECORDS, PARTITIONS, TELEMETRY, TOPIC, let_it_last, suffering
 
 from support.cluster_load import Load
 from support.cluster_processes import ClusterProcesses
@@ -97,11 +97,11 @@ def _suffer(cluster: ClusterProcesses, load: Load, choose: random.Random) -> Non
     TELEMETRY.info("%s %d, %d acknowledged", fate, victim, load.history.count_acknowledged())
     if fate == "pause":
         cluster.pause(victim)
-        time.sleep(choose.uniform(0, PAUSE_S))
+        let_it_last(choose.uniform(0, PAUSE_S))
         cluster.resume(victim)
     elif fate == "short pause":
         cluster.pause(victim)
-        time.sleep(choose.uniform(0, 1))
+        let_it_last(choose.uniform(0, 1))
         cluster.resume(victim)
     elif fate == "restart":
         cluster.restart(victim)
@@ -112,7 +112,7 @@ def _suffer(cluster: ClusterProcesses, load: Load, choose: random.Random) -> Non
         cluster.kill(victim)
         if fate == "kill twice":
             cluster.nodes[victim].start()
-            time.sleep(choose.uniform(0, 2))
+            let_it_last(choose.uniform(0, 2))
             cluster.kill(victim)
-        time.sleep(choose.uniform(0, PAUSE_S))
+        let_it_last(choose.uniform(0, PAUSE_S))
         cluster.start(victim)

@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from suffering import BETWEEN_RECORDS, TELEMETRY, TOPIC, suffering
+from suffering import BETWEEN_RECORDS, TELEMETRY, TOPIC, let_it_last, suffering
 
 from support.namespaces import NodeNetwork, why_unavailable
 
@@ -60,7 +60,7 @@ def test_two_nodes_that_only_a_third_reaches(tmp_path: pathlib.Path, network: No
         middle, end = [node_id for node_id in cluster.nodes if node_id != controller]
         network.cut(controller, end)
         load.await_acknowledged(BETWEEN_RECORDS)
-        time.sleep(LASTS_S)
+        let_it_last(LASTS_S)
         assert middle in cluster.nodes
         network.heal()
         cluster.wait_until_healthy()
@@ -76,7 +76,7 @@ def test_a_node_that_is_heard_and_hears_nothing(
             if other != leader:
                 network.cut_one_way(other, leader)
         load.await_acknowledged(BETWEEN_RECORDS)
-        time.sleep(LASTS_S)
+        let_it_last(LASTS_S)
         network.heal()
         cluster.wait_until_healthy()
 
@@ -93,7 +93,7 @@ def test_links_that_come_and_go(
             cut = choose.sample(links, choose.randrange(1, len(links) + 1))
             for sender, receiver in cut:
                 network.cut_one_way(sender, receiver)
-            time.sleep(choose.uniform(0, 2 * LASTS_S))
+            let_it_last(choose.uniform(0, 2 * LASTS_S))
             TELEMETRY.info(
                 "%s cut, %d acknowledged", sorted(cut), load.history.count_acknowledged()
             )
