@@ -7,6 +7,8 @@ INSTALLED := $(VENV)/.installed
 KAFKA_LIBS := .cache/kafka-4.3.1/libs
 # For `make soak`.
 MINUTES ?= 10
+# How many tests `make test` runs at a time.
+JOBS ?= 2
 # Further arguments of pytest, the benchmark or the demo: make test ARGS="-k config -x".
 ARGS ?=
 
@@ -54,8 +56,9 @@ check: setup
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# Most tests wait for processes: two at a time use two cores well. tests/conftest.py groups them.
 test: check | $(KAFKA_LIBS)
-	$(BIN)/pytest $(ARGS)
+	$(BIN)/pytest --numprocesses $(JOBS) --dist loadgroup --no-loadscope-reorder $(ARGS)
 
 test-cluster: setup | $(KAFKA_LIBS)
 	BARNABAS_TEST_NODES=3 $(BIN)/pytest tests/clients $(ARGS)

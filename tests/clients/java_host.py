@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -223,11 +224,16 @@ def _compiled() -> Path:
     digest = hashlib.sha256(b"\0".join(source.read_bytes() for source in sources)).hexdigest()
     directory = ROOT / ".cache" / "java-tests" / digest[:16]
     if not directory.exists():
-        partial = directory.with_name(f"{digest[:16]}.partial")
+        partial = directory.with_name(f"{digest[:16]}.{os.getpid()}.partial")
         subprocess.run(
             [JAVAC, "-Xlint:all,-options", "-Werror", "-cp", f"{LIBS[-1]}/*", "-d", partial]
             + [str(source) for source in sources],
             check=True,
         )
-        partial.rename(directory)
+        try:
+            partial.rename(directory)
+        except OSError:
+            if not directory.exists():
+                raise
+            shutil.rmtree(partial)  # tests beside these compiled the same
     return directory
