@@ -16,7 +16,7 @@ ARGS ?=
 
 help:
 	@echo "make setup   install everything into $(VENV)"
-	@echo "make demo    broker, generators, Spark pipeline and dashboard (SECONDS=60 NODES=3)"
+	@echo "make demo    broker, generators, Spark pipeline and dashboard (SECONDS=60 NODES=3 EXACTLY_ONCE=1)"
 	@echo "make test    linters, types and all tests"
 	@echo "make test-cluster  every module of clients against three nodes"
 	@echo "make check   linters and types alone"
@@ -48,7 +48,8 @@ $(KAFKA_LIBS):
 	else echo "No mvn: tests that compare with Apache Kafka are skipped"; fi
 
 demo: setup
-	$(BIN)/barnabas demo $(if $(SECONDS),--seconds $(SECONDS)) $(if $(NODES),--nodes $(NODES)) $(ARGS)
+	$(BIN)/barnabas demo $(if $(SECONDS),--seconds $(SECONDS)) $(if $(NODES),--nodes $(NODES)) \
+		$(if $(filter-out 0,$(EXACTLY_ONCE)),--exactly-once) $(ARGS)
 
 check: setup
 	$(BIN)/ruff check

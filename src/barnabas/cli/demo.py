@@ -17,6 +17,7 @@ Examples:
   barnabas demo                       until Ctrl-C, page on http://127.0.0.1:8088/
   barnabas demo --seconds 60          a bounded run; exit code 0 if every figure is right
   barnabas demo --nodes 3 --fresh     three nodes: kill any one, no figure changes
+  barnabas demo --nodes 3 --exactly-once --fresh  ... nor is a result written twice
   barnabas demo --bootstrap host:9092 on a Kafka cluster that runs already
 
 Ctrl-C stops the generators, lets the rest catch up and checks every figure; a second one ends at
@@ -61,6 +62,13 @@ Exit codes: 0 every figure is right, 5 some are not, 1 a part failed or somethin
     type=click.IntRange(min=1),
     help="Seconds of event time per second (a new directory only).",
 )
+@click.option(
+    "--exactly-once",
+    is_flag=True,
+    default=None,
+    envvar="EXACTLY_ONCE",
+    help="Spark writes its results in transactions (a new directory only).",
+)
 @click.option("--fresh", is_flag=True, help="Remove what earlier runs left in the directory first.")
 @json_option
 def command(
@@ -73,6 +81,7 @@ def command(
     seed: int | None,
     rate: int | None,
     acceleration: int | None,
+    exactly_once: bool | None,
     fresh: bool,
     as_json: bool,
 ) -> int:
@@ -98,7 +107,17 @@ def command(
     if seconds is None and not console.is_terminal:
         seconds = SECONDS_WITHOUT_TERMINAL
     wishes = Wishes(
-        directory, seconds, bootstrap, host, port, seed, rate, acceleration, fresh, nodes
+        directory=directory,
+        seconds=seconds,
+        bootstrap=bootstrap,
+        host=host,
+        port=port,
+        seed=seed,
+        rate=rate,
+        acceleration=acceleration,
+        fresh=fresh,
+        nodes=nodes,
+        exactly_once=exactly_once,
     )
     try:
         outcome = launch(wishes, console)

@@ -50,13 +50,15 @@ def generator_spec(
     )
 
 
-def pipeline_spec(workspace: Workspace, bootstrap: str) -> ChildSpec:
+def pipeline_spec(workspace: Workspace, settings: Settings, bootstrap: str) -> ChildSpec:
     """Return how to start the Spark pipeline."""
     os.makedirs(os.path.dirname(pipeline_progress_path(workspace)), exist_ok=True)
     command = [sys.executable, "-m", "barnabas.pipeline.stories", "--bootstrap", bootstrap]
     command += ["--warehouse", workspace.path("warehouse")]
     command += ["--checkpoints", workspace.path("checkpoints")]
     command += ["--progress", pipeline_progress_path(workspace)]
+    if settings.exactly_once:
+        command.append("--exactly-once")
     return ChildSpec(
         "pipeline",
         command,

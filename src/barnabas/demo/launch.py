@@ -39,13 +39,14 @@ class Wishes:
     acceleration: int | None = None
     fresh: bool = False
     nodes: int | None = None
+    exactly_once: bool | None = None
 
 
 def launch(wishes: Wishes, console: Console) -> Outcome:
     """Run the demo to its end; returns how it went.
 
     Raises WorkspaceBusyError where another demo runs in the directory, SettingsConflictError where
-    the directory's runs had other nodes, or another seed, rate or acceleration.
+    the directory's runs had other nodes, or another seed, rate, acceleration or way of writing.
     """
     workspace = Workspace(wishes.directory)
     workspace.lock()
@@ -78,12 +79,14 @@ def find_settings(workspace: Workspace, wishes: Wishes) -> Settings:
             broker_ports=[FIRST_BROKER_PORT + 2 * n for n in range(wishes.nodes or 1)],
             controller_ports=[FIRST_BROKER_PORT + 2 * n + 1 for n in range(wishes.nodes or 1)],
             dashboard_port=FIRST_DASHBOARD_PORT,
+            exactly_once=bool(wishes.exactly_once),
         )
-    for name in ("nodes", "seed", "rate", "acceleration"):
+    for name in ("nodes", "seed", "rate", "acceleration", "exactly_once"):
         wish = getattr(wishes, name)
         if wish is not None and wish != getattr(settings, name):
             raise SettingsConflictError(
-                f"{workspace.directory} holds a run with {name} {getattr(settings, name)}; "
+                f"{workspace.directory} holds a run with {name.replace('_', '-')} "
+                f"{getattr(settings, name)}; "
                 f"add --fresh to begin anew, or give another --directory"
             )
     taken: set[int] = set()

@@ -22,6 +22,7 @@ from confluent_kafka.admin import AdminClient
 
 from barnabas.demo import broker, catchup, commands
 from barnabas.demo.contract import START_TIME_MS, TRUTH_FILE, Truth
+from barnabas.demo.exactness import check_results
 from barnabas.demo.generators.topics import ensure_topics
 from barnabas.demo.outside import SignalsTo, fetch_json
 from barnabas.demo.processes import Child, Children, ChildSpec, describe_exit, tail
@@ -181,7 +182,9 @@ class DemoRun:
 
     def _start_pipeline(self) -> None:
         self._screen.part("pipeline", "working", "starting Spark")
-        child = self._start(commands.pipeline_spec(self._workspace, self._bootstrap))
+        child = self._start(
+            commands.pipeline_spec(self._workspace, self._settings, self._bootstrap)
+        )
         last_words = ""
         silent_since = time.monotonic()
 
@@ -264,6 +267,8 @@ class DemoRun:
         self._screen.headline("Barnabas demo: done")
         self._screen.freeze()
         outcome.checks = compare(page["figures"], truth["figures"]) + compare_lags(page["groups"])
+        if self._settings.exactly_once:
+            outcome.checks += self._check_results()
         outcome.events, outcome.duplicates = truth["events"], truth["duplicates"]
         outcome.late = truth["late"]
         self._screen.summary(outcome.checks)
@@ -292,6 +297,14 @@ class DemoRun:
             self._screen.part("dashboard", "working", f"{backlog.dashboard:,} results to read")
             if time.monotonic() - moved_at > _STILL_SECONDS_MAX:
                 return False
+
+    def _check_results(self) -> list[Check]:
+        try:
+            return check_results(self._bootstrap)
+        except KafkaException as error:
+            raise DemoFailedError(
+                f"the results could not be read again: {error.args[0].str()}"
+            ) from error
 
     def _say_outcome(self, truth: Truth, right: bool, caught_up: bool) -> None:
         events = sum(truth["events"].values())

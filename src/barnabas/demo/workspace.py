@@ -44,6 +44,8 @@ class Settings:
     """One for each node; node n has the nth."""
     controller_ports: list[int]
     dashboard_port: int
+    exactly_once: bool = False
+    """Whether the pipeline writes its results in transactions."""
     bounded_from_seconds: int | None = None
     """Where the bounded run that is not finished yet began; None where there is none."""
 

@@ -14,11 +14,13 @@ def read_json_stream(
     schema: StructType,
     *,
     offsets_per_trigger_max: int | None = None,
+    is_committed_only: bool = False,
 ) -> DataFrame:
     """Stream a topic from its beginning (or the checkpoint) as rows of `schema`.
 
-    A value that is no JSON object, or has no `event_id`, is left out. Each row has `event_time`,
-    a timestamp made of its `event_time_ms`.
+    With `is_committed_only` records of aborted and open transactions are left out, as is a value
+    that is no JSON object or has no `event_id`. Each row has `event_time`, a timestamp made of its
+    `event_time_ms`.
     """
     reader = (
         spark.readStream.format("kafka")
@@ -27,6 +29,8 @@ def read_json_stream(
         .option("startingOffsets", "earliest")
         .option("failOnDataLoss", "true")
     )
+    if is_committed_only:
+        reader = reader.option("kafka.isolation.level", "read_committed")
     if offsets_per_trigger_max is not None:
         reader = reader.option("maxOffsetsPerTrigger", offsets_per_trigger_max)
     return parse_json(reader.load(), schema)

@@ -60,7 +60,27 @@ def committed_offsets(checkpoint: str) -> str | None:
         return None
     if not committed:
         return None
-    with open(f"{checkpoint}/offsets/{max(committed)}", encoding="utf-8") as file:
+    return _end_offsets(checkpoint, max(committed))
+
+
+def planned_offsets(checkpoint: str, batch_id: int) -> dict[str, dict[int, int]]:
+    """Return by topic and partition where a micro-batch ends that is planned, or done.
+
+    Spark writes it down before the micro-batch runs, and runs it again to the same end.
+    Raises FileNotFoundError for one that is not planned.
+    """
+    decoded = json.loads(_end_offsets(checkpoint, batch_id) or "{}")
+    return {topic: {int(p): at for p, at in ends.items()} for topic, ends in decoded.items()}
+
+
+def checkpoint_id(checkpoint: str) -> str:
+    """Return the id that Spark gave to a checkpoint when it was new. Source: StreamMetadata."""
+    with open(f"{checkpoint}/metadata", encoding="utf-8") as file:
+        return str(json.load(file)["id"])
+
+
+def _end_offsets(checkpoint: str, batch_id: int) -> str | None:
+    with open(f"{checkpoint}/offsets/{batch_id}", encoding="utf-8") as file:
         lines = file.read().splitlines()
     return lines[2] if len(lines) > 2 and lines[2].startswith("{") else None
 

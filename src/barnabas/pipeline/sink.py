@@ -1,7 +1,8 @@
 """Where a query's results go: Kafka topics and warehouse tables, in one step per micro-batch.
 
 Exactly-once in effect: a replayed micro-batch has the same rows, its records carry the same keys
-and values, and its directory in the warehouse is overwritten.
+and values, and its directory in the warehouse is overwritten. With a TransactionalWriter the
+records, too, are in their topics once.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from functools import reduce
 
 from pyspark.sql import DataFrame, SparkSession
 
+from barnabas.pipeline.exactly_once import TransactionalWriter
 from barnabas.pipeline.kafka_io import to_records, write_records
 from barnabas.pipeline.warehouse import WarehouseTable
 
@@ -42,8 +44,10 @@ class ResultSink:
         bootstrap_servers: str,
         warehouse: str,
         outputs: tuple[Output, ...],
+        writer: TransactionalWriter | None = None,
     ) -> None:
         self._bootstrap_servers = bootstrap_servers
+        self._writer = writer
         self._outputs = [
             (output, WarehouseTable(spark, warehouse, output.table, list(output.key_columns)))
             for output in outputs
@@ -59,8 +63,18 @@ class ResultSink:
                 to_records(result, output.topic, output.key)
                 for result, (output, _) in zip(results, self._outputs, strict=True)
             ]
-            write_records(reduce(DataFrame.unionAll, records), self._bootstrap_servers)
+            self._write_records(reduce(DataFrame.unionAll, records), batch_id)
             for result, (_, table) in zip(results, self._outputs, strict=True):
                 table.write(result, batch_id)
         finally:
             rows.unpersist()
+
+    def _write_records(self, records: DataFrame, batch_id: int) -> None:
+        if self._writer is None:
+            write_records(records, self._bootstrap_servers)
+        else:
+            # One producer, one transaction: results pass through the driver. They are few, a row
+            # for each key that has changed.
+            self._writer.write(
+                batch_id, lambda: [(row.topic, row.key, row.value) for row in records.collect()]
+            )

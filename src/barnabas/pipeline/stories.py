@@ -26,6 +26,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from barnabas.pipeline import kafka_io, topics
+from barnabas.pipeline.exactly_once import TransactionalWriter
 from barnabas.pipeline.progress import ProgressBoard, QueryReach, committed_offsets
 from barnabas.pipeline.queries import STORY_QUERIES, StoryQuery
 from barnabas.pipeline.schemas import STATION_SCHEMA
@@ -48,6 +49,8 @@ class StoryOptions:
     checkpoints: str
     trigger_ms: int = 1000
     offsets_per_trigger_max: int | None = None
+    exactly_once: bool = False
+    """Results in transactions: readers of what is committed see each micro-batch once."""
 
 
 @dataclass(slots=True)
@@ -148,11 +151,19 @@ class Stories:
             query.topic,
             query.schema,
             offsets_per_trigger_max=options.offsets_per_trigger_max,
+            is_committed_only=options.exactly_once,
         )
         stations = kafka_io.read_table(
             self._spark, options.bootstrap_servers, topics.STATIONS, STATION_SCHEMA
         )
-        sink = ResultSink(self._spark, options.bootstrap_servers, options.warehouse, query.outputs)
+        writer = None
+        if options.exactly_once:
+            writer = TransactionalWriter(
+                options.bootstrap_servers, query.name, self._checkpoint(query)
+            )
+        sink = ResultSink(
+            self._spark, options.bootstrap_servers, options.warehouse, query.outputs, writer
+        )
         return (
             query.transform(events, stations)
             .writeStream.queryName(query.name)
@@ -207,6 +218,7 @@ def _say(line: str) -> None:
 @click.option("--progress", help="Progress file; default: progress.json in the checkpoints.")
 @click.option("--trigger-ms", default=1000, show_default=True, type=click.IntRange(min=0))
 @click.option("--max-offsets-per-trigger", type=click.IntRange(min=1))
+@click.option("--exactly-once", is_flag=True, help="Write results in transactions, each once.")
 def main(
     bootstrap: str,
     warehouse: str,
@@ -215,6 +227,7 @@ def main(
     progress: str | None,
     trigger_ms: int,
     max_offsets_per_trigger: int | None,
+    exactly_once: bool,
 ) -> None:
     stop = Flag()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -227,6 +240,7 @@ def main(
         os.path.abspath(checkpoints),
         trigger_ms,
         max_offsets_per_trigger,
+        exactly_once,
     )
     progress_path = progress or os.path.join(checkpoints, "progress.json")
     try:

@@ -68,11 +68,11 @@ def test_a_directory_of_before_there_were_several_nodes(tmp_path: Path) -> None:
     assert workspace.load_settings() == settings
 
 
-@pytest.mark.parametrize("name", ["nodes", "seed", "rate", "acceleration"])
+@pytest.mark.parametrize("name", ["nodes", "seed", "rate", "acceleration", "exactly_once"])
 def test_other_wishes_for_an_old_directory_are_refused(tmp_path: Path, name: str) -> None:
     workspace = Workspace(str(tmp_path))
     find_settings(workspace, Wishes(str(tmp_path)))
-    with pytest.raises(SettingsConflictError, match=f"with {name} .*--fresh"):
+    with pytest.raises(SettingsConflictError, match=f"with {name.replace('_', '-')} .*--fresh"):
         find_settings(workspace, Wishes(str(tmp_path), **{name: 12345}))  # type: ignore[arg-type]  # an int each
 
 
@@ -83,6 +83,8 @@ def test_ports_are_different_and_avoid_those_in_use(tmp_path: Path, nodes: int) 
     ports = {*first.broker_ports, *first.controller_ports, first.dashboard_port}
     assert len(ports) == 2 * nodes + 1
     with socket.socket() as taken:
+        # Connections of a demo that has just ended hold nobody up.
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         taken.bind(("127.0.0.1", first.broker_ports[0]))
         taken.listen()
         second = find_settings(workspace, Wishes(str(tmp_path)))

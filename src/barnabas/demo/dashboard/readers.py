@@ -99,7 +99,12 @@ class OutputReader(ReaderThread):
 
     def read(self) -> None:
         """Assign each topic once it exists, and apply its records."""
-        consumer = self.consumer("dashboard-outputs")
+        # What is aborted or still open is not read. The end of a partition says where reading is:
+        # behind the last record there may be a transaction's marker.
+        consumer = self.consumer(
+            "dashboard-outputs",
+            **{"isolation.level": "read_committed", "enable.partition.eof": True},
+        )
         missing = {STATIONS, *OUTPUT_TOPICS}
         positions: dict[str, dict[int, int]] = {name: {} for name in missing}
         try:
@@ -111,7 +116,10 @@ class OutputReader(ReaderThread):
                     continue
                 messages = consumer.consume(_BATCH_RECORDS_MAX, _POLL_SECONDS)
                 for message in messages:
-                    if usable(message):
+                    if is_end(message):
+                        topic, partition, offset = place_of(message)
+                        positions[topic][partition] = offset
+                    elif usable(message):
                         topic, partition, offset = place_of(message)
                         self.state.apply(topic, message.key() or b"", message.value())
                         positions[topic][partition] = offset + 1
@@ -191,6 +199,12 @@ class Rate:
         while self._counts and self._counts[0][0] <= now - self._span_seconds:
             self._total -= self._counts.popleft()[1]
         return self._total / self._span_seconds
+
+
+def is_end(message: Message) -> bool:
+    """Return whether it says that a partition was read to its end, which is its offset."""
+    error = message.error()
+    return error is not None and error.code() == KafkaError._PARTITION_EOF
 
 
 def usable(message: Message) -> bool:

@@ -1,0 +1,155 @@
+"""Results of micro-batches, each exactly once: a transaction holds them and the batch's number.
+
+Spark runs a micro-batch again whenever it cannot know whether its results were written, and its own
+Kafka sink then writes them again. Here the records of a micro-batch and the offsets up to which it
+read are one transaction, and its number is in the metadata of those offsets. Before a micro-batch
+is written the number is asked for: one that is committed is not written again.
+
+    take the transactional id ─▶ what number is committed? ─▶ begin, records, offsets, commit
+
+Taking the id ends what an earlier writer left open, and fences that writer should it still live. So
+what is committed afterwards is final, and a paused pipeline that wakes up writes nothing. Readers
+with `isolation.level=read_committed` see each micro-batch whole and once, in all its topics.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+
+from barnabas.pipeline.progress import checkpoint_id, planned_offsets
+
+CALL_TIMEOUT_SECONDS: Final = 60.0
+_QUEUE_POLL_SECONDS: Final = 0.1
+
+QUERY_HEADER: Final = "query"
+BATCH_HEADER: Final = "batch"
+"""`<checkpoint's id>/<number>`."""
+RECORDS_HEADER: Final = "records"
+"""How many records the micro-batch has, in all topics: what a reader must find."""
+
+OutgoingRecord = tuple[str, str, str]
+"""Topic, key and value."""
+
+
+def writer_name(query_name: str) -> str:
+    """Return the transactional id of a query, which is its group of committed offsets too."""
+    return f"pipeline-results-{query_name}"
+
+
+class TransactionalWriter:
+    """Writes the results of one query's micro-batches; `checkpoint` is its local directory."""
+
+    def __init__(self, bootstrap_servers: str, query_name: str, checkpoint: str) -> None:
+        self._bootstrap_servers = bootstrap_servers
+        self._query_name = query_name
+        self._checkpoint = checkpoint
+        self._producer: Producer | None = None
+        self._offsets: Consumer | None = None
+
+    def write(self, batch_id: int, records: Callable[[], Sequence[OutgoingRecord]]) -> bool:
+        """Write a micro-batch that Spark has planned; False where it was committed before.
+
+        `records` is called only where they are needed. Raises KafkaException when the outcome is
+        not known or another writer has taken over: to ask again, here or elsewhere, is right.
+        """
+        try:
+            if self._producer is None:
+                self._take_over()
+            places = self._places(batch_id)
+            if batch_id <= self._committed_batch(places):
+                return False
+            self._commit(batch_id, records(), places)
+        except KafkaException:
+            # Its transaction is ended by whoever takes the id next, this writer or another.
+            self.close()
+            raise
+        return True
+
+    def close(self) -> None:
+        """Give up the connections; an open transaction waits for the next writer, or times out."""
+        if self._producer is not None:
+            self._producer.purge()
+            self._producer = None
+        if self._offsets is not None:
+            self._offsets.close()
+            self._offsets = None
+
+    def _take_over(self) -> None:
+        name = writer_name(self._query_name)
+        self._offsets = Consumer(
+            {
+                "bootstrap.servers": self._bootstrap_servers,
+                "group.id": name,
+                "client.id": "barnabas-pipeline",
+                "enable.auto.commit": False,
+                # What a transaction has not committed yet is waited for, not overlooked.
+                "isolation.level": "read_committed",
+                "log_level": 2,
+            }
+        )
+        self._producer = Producer(
+            {
+                "bootstrap.servers": self._bootstrap_servers,
+                "transactional.id": name,
+                "client.id": "barnabas-pipeline",
+                "partitioner": "murmur2_random",
+                "linger.ms": 5,
+                "log_level": 2,
+            }
+        )
+        self._producer.init_transactions(CALL_TIMEOUT_SECONDS)
+
+    def _places(self, batch_id: int) -> list[TopicPartition]:
+        """Where the micro-batch ends, with its number as metadata of each partition's offset."""
+        metadata = json.dumps({"checkpoint": checkpoint_id(self._checkpoint), "batch": batch_id})
+        return [
+            TopicPartition(topic, partition, offset, metadata)
+            for topic, offsets in planned_offsets(self._checkpoint, batch_id).items()
+            for partition, offset in offsets.items()
+        ]
+
+    def _committed_batch(self, places: list[TopicPartition]) -> int:
+        """Return the last micro-batch of this checkpoint that is committed, -1 before the first."""
+        assert self._offsets is not None
+        asked = [TopicPartition(place.topic, place.partition) for place in places]
+        batches = [-1]
+        for place in self._offsets.committed(asked, CALL_TIMEOUT_SECONDS):
+            # A checkpoint that was deleted begins with 0 again: its numbers say nothing here.
+            stamp = json.loads(place.metadata) if place.metadata else {}
+            if stamp.get("checkpoint") == checkpoint_id(self._checkpoint):
+                batches.append(stamp["batch"])
+        return max(batches)
+
+    def _commit(
+        self, batch_id: int, records: Sequence[OutgoingRecord], places: list[TopicPartition]
+    ) -> None:
+        assert self._producer is not None
+        assert self._offsets is not None
+        headers: list[tuple[str, str | bytes | None]] = [
+            (QUERY_HEADER, self._query_name),
+            (BATCH_HEADER, f"{checkpoint_id(self._checkpoint)}/{batch_id}"),
+            (RECORDS_HEADER, str(len(records))),
+        ]
+        self._producer.begin_transaction()
+        for topic, key, value in records:
+            self._produce(topic, key, value, headers)
+        self._producer.send_offsets_to_transaction(
+            places, self._offsets.consumer_group_metadata(), CALL_TIMEOUT_SECONDS
+        )
+        self._producer.commit_transaction(CALL_TIMEOUT_SECONDS)
+
+    def _produce(
+        self, topic: str, key: str, value: str, headers: list[tuple[str, str | bytes | None]]
+    ) -> None:
+        assert self._producer is not None
+        while True:
+            try:
+                # A record that cannot be delivered makes the commit fail.
+                self._producer.produce(topic, value, key, headers=headers)
+                return
+            except BufferError:
+                self._producer.poll(_QUEUE_POLL_SECONDS)
