@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from barnabas.cli.balance.layout import Layout
 from barnabas.cli.balance.model import (
     Broker,
     Load,
@@ -188,10 +189,25 @@ def test_standings(is_alive: bool, leaving: set[int], expected: Standing) -> Non
     assert standing_of(1, is_alive=is_alive, leaving=leaving) is expected
 
 
-def test_many_partitions_are_planned_in_a_moment() -> None:
-    """What a plan costs must not grow with the square of the partitions."""
-    partitions = topic("t", *[(1 + at % 3, 1 + (at + 1) % 3) for at in range(6000)])
-    nodes = brokers(1, 2, 3, 4)
-    moves = plan_rebalance(nodes, partitions)
-    assert replica_counts(nodes, partitions, moves) == [3000] * 4
-    assert sum(len(move.adding) for move in moves) == 3000
+def test_the_work_for_replicas_grows_with_their_number_only(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    calls = 0
+    compare = Layout.preference
+
+    def counted(self: Layout, number: int, old: int, new: int) -> tuple[int, int, int]:
+        nonlocal calls
+        calls += 1
+        return compare(self, number, old, new)
+
+    monkeypatch.setattr(Layout, "preference", counted)
+    work = {}
+    for count in (600, 2400):
+        partitions = topic("t", *[(1 + at % 3, 1 + (at + 1) % 3) for at in range(count)])
+        nodes = brokers(1, 2, 3, 4)
+        calls = 0
+        moves = plan_rebalance(nodes, partitions)
+        work[count] = calls
+        assert replica_counts(nodes, partitions, moves) == [count // 2] * 4
+        assert sum(len(move.adding) for move in moves) == count // 2
+    assert work[2400] < 6 * work[600]

@@ -5,6 +5,9 @@ from collections.abc import Iterator, Sequence
 
 from barnabas.cli.balance.model import Broker, Partition, Standing
 
+_Candidates = tuple[list[tuple[int, int, int]], dict[str, list[tuple[int, int]]]]
+"""Heaps: the preference of each topic's first partition, and (size, partition) by topic."""
+
 
 class Layout:
     """Which broker holds which partition. Partitions are named by their number in the input."""
@@ -23,7 +26,7 @@ class Layout:
         for number, placed in enumerate(self.replicas):
             for broker in placed:
                 self._add(number, broker)
-        self._candidates: dict[tuple[int, int], list[tuple[int, int, int]]] = {}
+        self._candidates: dict[tuple[int, int], _Candidates] = {}
 
     def count(self, broker: int) -> int:
         """Replicas on a broker."""
@@ -78,23 +81,39 @@ class Layout:
         return -gain, partition.size_bytes, number
 
     def best(self, old: int, new: int) -> int | None:
-        """A good partition to move, by a heap per pair: quick, and may miss what came later."""
-        heap = self._candidates.get((old, new))
-        if heap is None:
-            heap = [self.preference(number, old, new) for number in self.movable(old)]
-            heapq.heapify(heap)
-            self._candidates[old, new] = heap
-        while heap:
-            known = heap[0]
+        """A good partition to move, by heaps per pair: quick, and may miss what came later."""
+        candidates = self._candidates.get((old, new))
+        if candidates is None:
+            candidates = self._candidates[old, new] = self._gather(old, new)
+        heads, by_topic = candidates
+        while heads:
+            known = heads[0]
             number = known[2]
-            if not self.may_move(number, old, new) or number not in self.held[old]:
-                heapq.heappop(heap)
+            if number not in self.held[old] or not self.may_move(number, old, new):
+                rest = by_topic[self.partitions[number].topic]
+                heapq.heappop(rest)
+                if rest:
+                    heapq.heapreplace(heads, self.preference(rest[0][1], old, new))
+                else:
+                    heapq.heappop(heads)
                 continue
             now = self.preference(number, old, new)
-            if now <= known or (len(heap) > 1 and now <= min(heap[1:3])) or len(heap) == 1:
+            if now <= known or len(heads) == 1 or now <= min(heads[1:3]):
                 return number
-            heapq.heapreplace(heap, now)
+            heapq.heapreplace(heads, now)
         return None
+
+    def _gather(self, old: int, new: int) -> _Candidates:
+        """What `old` holds, by topic: a move changes the order of topics, not that within one."""
+        by_topic: dict[str, list[tuple[int, int]]] = {}
+        for number in self.movable(old):
+            partition = self.partitions[number]
+            by_topic.setdefault(partition.topic, []).append((partition.size_bytes, number))
+        for rest in by_topic.values():
+            heapq.heapify(rest)
+        heads = [self.preference(rest[0][1], old, new) for rest in by_topic.values()]
+        heapq.heapify(heads)
+        return heads, by_topic
 
     def scan(self, old: int, new: int) -> int | None:
         """The best partition to move, by looking at all."""
