@@ -27,6 +27,7 @@ from barnabas.protocol.messages import (
     create_topics,
     delete_groups,
     delete_records,
+    delete_share_group_state,
     delete_topics,
     describe_configs,
     describe_groups,
@@ -42,6 +43,7 @@ from barnabas.protocol.messages import (
     heartbeat,
     incremental_alter_configs,
     init_producer_id,
+    initialize_share_group_state,
     join_group,
     leave_group,
     list_config_resources,
@@ -55,9 +57,12 @@ from barnabas.protocol.messages import (
     offset_fetch,
     offset_for_leader_epoch,
     produce,
+    read_share_group_state,
+    read_share_group_state_summary,
     sync_group,
     txn_offset_commit,
     update_features,
+    write_share_group_state,
     write_txn_markers,
 )
 from barnabas.protocol.messages.add_raft_voter import AddRaftVoterRequest
@@ -438,6 +443,62 @@ REQUESTS: dict[ApiKey, Callable[[Setting, int], Any]] = {
     ApiKey.REMOVE_RAFT_VOTER: lambda s, v: RemoveRaftVoterRequest(
         cluster_id="another", voter_id=4711
     ),
+    ApiKey.INITIALIZE_SHARE_GROUP_STATE: lambda s, v: (
+        initialize_share_group_state.InitializeShareGroupStateRequest(
+            group_id="share",
+            topics=[
+                initialize_share_group_state.InitializeStateData(
+                    topic_id=s.topic_id,
+                    partitions=[initialize_share_group_state.PartitionData(state_epoch=1)],
+                )
+            ],
+        )
+    ),
+    ApiKey.READ_SHARE_GROUP_STATE: lambda s, v: read_share_group_state.ReadShareGroupStateRequest(
+        group_id="share",
+        topics=[
+            read_share_group_state.ReadStateData(
+                topic_id=s.topic_id, partitions=[read_share_group_state.PartitionData()]
+            )
+        ],
+    ),
+    ApiKey.WRITE_SHARE_GROUP_STATE: lambda s, v: (
+        write_share_group_state.WriteShareGroupStateRequest(
+            group_id="share",
+            topics=[
+                write_share_group_state.WriteStateData(
+                    topic_id=s.topic_id,
+                    partitions=[
+                        write_share_group_state.PartitionData(
+                            state_batches=[write_share_group_state.StateBatch(last_offset=4)],
+                            **({"delivery_complete_count": 1} if v >= 1 else {}),
+                        )
+                    ],
+                )
+            ],
+        )
+    ),
+    ApiKey.DELETE_SHARE_GROUP_STATE: lambda s, v: (
+        delete_share_group_state.DeleteShareGroupStateRequest(
+            group_id="share",
+            topics=[
+                delete_share_group_state.DeleteStateData(
+                    topic_id=s.topic_id, partitions=[delete_share_group_state.PartitionData()]
+                )
+            ],
+        )
+    ),
+    ApiKey.READ_SHARE_GROUP_STATE_SUMMARY: lambda s, v: (
+        read_share_group_state_summary.ReadShareGroupStateSummaryRequest(
+            group_id="share",
+            topics=[
+                read_share_group_state_summary.ReadStateSummaryData(
+                    topic_id=s.topic_id,
+                    partitions=[read_share_group_state_summary.PartitionData()],
+                )
+            ],
+        )
+    ),
 }
 
 EXPECTED_ERRORS: dict[ApiKey, set[ErrorCode]] = {
@@ -455,6 +516,16 @@ EXPECTED_ERRORS: dict[ApiKey, set[ErrorCode]] = {
     ApiKey.UNREGISTER_BROKER: {ErrorCode.BROKER_ID_NOT_REGISTERED},
     ApiKey.ADD_RAFT_VOTER: {ErrorCode.INCONSISTENT_CLUSTER_ID},
     ApiKey.REMOVE_RAFT_VOTER: {ErrorCode.INCONSISTENT_CLUSTER_ID},
+    **{
+        key: {ErrorCode.NONE, ErrorCode.NOT_COORDINATOR}
+        for key in (
+            ApiKey.INITIALIZE_SHARE_GROUP_STATE,
+            ApiKey.READ_SHARE_GROUP_STATE,
+            ApiKey.WRITE_SHARE_GROUP_STATE,
+            ApiKey.DELETE_SHARE_GROUP_STATE,
+            ApiKey.READ_SHARE_GROUP_STATE_SUMMARY,
+        )
+    },
 }
 CASES = [
     (key, version)

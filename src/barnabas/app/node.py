@@ -15,6 +15,7 @@ from random import Random, SystemRandom
 from typing import Any
 
 from barnabas.app.background import Background
+from barnabas.app.shares import make_shares
 from barnabas.app.transactions import make_transactions
 from barnabas.base.clock import Clock, SystemClock
 from barnabas.base.config.listeners import ListenerConfig
@@ -28,8 +29,10 @@ from barnabas.broker.dispatch import Dispatcher
 from barnabas.broker.fetch_sessions import FetchSessionCache
 from barnabas.broker.handlers import HANDLERS, RAW_HANDLERS
 from barnabas.broker.services import BrokerServices
+from barnabas.broker.topic_creation import create_topics
 from barnabas.coordinator.group.service import GroupCoordinator
 from barnabas.coordinator.internal_topic import InternalTopic
+from barnabas.coordinator.share.service import SHARE_GROUP_STATE, ShareCoordinator
 from barnabas.coordinator.transaction.service import TRANSACTION_STATE, TransactionCoordinator
 from barnabas.log.compaction.compactor import Compactor, Worker
 from barnabas.log.compaction.inline_worker import InlineWorker
@@ -45,7 +48,7 @@ from barnabas.net.tcp import TcpNetwork
 from barnabas.replication.replica_manager import ReplicaManager
 
 CONSUMER_OFFSETS = "__consumer_offsets"
-COORDINATED = frozenset({CONSUMER_OFFSETS, TRANSACTION_STATE})
+COORDINATED = frozenset({CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE})
 """Topics whose leaders coordinate something."""
 LOCK_FILE = ".lock"
 SECURITY_PROTOCOL_NUMBERS = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
@@ -186,6 +189,15 @@ class Node:
             lambda: self._services.allocate_producer_id(),
         )
         self.transactions, self.verifier = parts.coordinator, parts.verifier
+        self.shares = make_shares(
+            config,
+            self._clock,
+            self._network,
+            lambda: self.metadata.image,
+            self.replicas,
+            source=self._random,
+            create_topic=self._create_share_state_topic,
+        )
         services = self._services = BrokerServices(
             config=config,
             clock=self._clock,
@@ -199,6 +211,8 @@ class Node:
             transactions=self.transactions,
             verifier=self.verifier,
             marker_writer=parts.marker_writer,
+            shares=self.shares.coordinator,
+            persister=self.shares.persister,
             fetch_sessions=FetchSessionCache(
                 config.int("max.incremental.fetch.session.cache.slots"),
                 lambda: self._random.getrandbits(31),
@@ -327,6 +341,13 @@ class Node:
             "transactional id expiry",
             self.transactions.expire_ids,
         )
+        shares = self.shares.coordinator
+        every(shares.config.prune_interval_ms, "pruning of share state", shares.prune)
+        every(
+            shares.config.cold_snapshot_interval_ms,
+            "snapshots of quiet share state",
+            shares.snapshot_cold,
+        )
         if config.bool("log.cleaner.enable"):
             self._start_compaction()
 
@@ -362,14 +383,16 @@ class Node:
         deleted = [topic.name for topic in delta.topics_deleted.values()]
         if deleted:
             self.groups.on_topics_deleted(deleted)
+            self.shares.coordinator.on_topics_deleted(delta.topics_deleted)
         if any(topic.name in COORDINATED for topic in delta.topics.values()):
             self._image_changed_partitions(image)
 
     def _image_changed_partitions(self, image: MetadataImage) -> None:
         """Load what every partition coordinates that this node leads now."""
-        coordinators: dict[str, GroupCoordinator | TransactionCoordinator] = {
+        coordinators: dict[str, GroupCoordinator | TransactionCoordinator | ShareCoordinator] = {
             CONSUMER_OFFSETS: self.groups,
             TRANSACTION_STATE: self.transactions,
+            SHARE_GROUP_STATE: self.shares.coordinator,
         }
         for name, coordinator in coordinators.items():
             topic = image.topics.by_name.get(name)
@@ -381,6 +404,9 @@ class Node:
                     coordinator.load(index, partition.leader_epoch)
                 else:
                     coordinator.unload(index)
+
+    async def _create_share_state_topic(self) -> None:
+        await create_topics(self._services, [SHARE_GROUP_STATE])
 
     async def _say_directories(self, image: MetadataImage) -> None:
         """Tell the controller where replicas lie that it believes elsewhere (KIP-858)."""
@@ -436,6 +462,7 @@ class Node:
             self._server.close()
             await self._dispatcher.close()
             await self.verifier.close()
+            await self.shares.close()
             await self._services.close()
             await self.transactions.close()
             await self.groups.close()

@@ -1,13 +1,19 @@
 """FindCoordinator (key 10), versions 0-6: KIP-98, 699, 890, 932.
 
-Groups and transactional ids are found; their topic is created when the first client asks.
-Share-group state is refused as by a broker without a share coordinator.
+Groups, transactional ids and share-partitions are found; their topic is created when the first
+client asks. The key of a share-partition is `group:topicId:partition`.
 """
 
 from barnabas.broker.context import RequestContext
 from barnabas.broker.services import BrokerServices
-from barnabas.broker.topic_creation import CONSUMER_OFFSETS, TRANSACTION_STATE, create_topics
+from barnabas.broker.topic_creation import (
+    CONSUMER_OFFSETS,
+    SHARE_GROUP_STATE,
+    TRANSACTION_STATE,
+    create_topics,
+)
 from barnabas.coordinator.partition_of import partition_of
+from barnabas.coordinator.share.state import SharePartitionKey
 from barnabas.metadata.image import TopicImage
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.find_coordinator import (
@@ -18,8 +24,10 @@ from barnabas.protocol.messages.find_coordinator import (
 
 GROUP = 0
 TRANSACTION = 1
-TOPICS = {GROUP: CONSUMER_OFFSETS, TRANSACTION: TRANSACTION_STATE}
+SHARE = 2
+TOPICS = {GROUP: CONSUMER_OFFSETS, TRANSACTION: TRANSACTION_STATE, SHARE: SHARE_GROUP_STATE}
 BATCHED_FROM_VERSION = 4
+SHARE_FROM_VERSION = 6
 NO_NODE = -1
 
 
@@ -30,16 +38,10 @@ async def handle(
     is_batched = context.api_version >= BATCHED_FROM_VERSION
     keys = request.coordinator_keys if is_batched else [request.key]
     name = TOPICS.get(request.key_type)
-    error = ErrorCode.INVALID_REQUEST if name is None else ErrorCode.NONE
-    topic = None
-    if name is not None and keys:
-        topic = await _topic(services, name)
-        if topic is None:
-            error = ErrorCode.COORDINATOR_NOT_AVAILABLE
-    found = [
-        _failure(key, error) if topic is None else _locate(services, context, topic, key)
-        for key in keys
-    ]
+    if name is None or (name == SHARE_GROUP_STATE and context.api_version < SHARE_FROM_VERSION):
+        found = [_failure(key, ErrorCode.INVALID_REQUEST) for key in keys]
+    else:
+        found = await _find(services, context, name, keys)
     if is_batched:
         return FindCoordinatorResponse(coordinators=found)
     only = found[0]
@@ -52,6 +54,35 @@ async def handle(
     )
 
 
+async def _find(
+    services: BrokerServices, context: RequestContext, name: str, keys: list[str]
+) -> list[Coordinator]:
+    topic = None
+    places: dict[str, str | None] = {
+        key: _share_key(key) if name == SHARE_GROUP_STATE else key for key in keys
+    }
+    if any(place is not None for place in places.values()):
+        topic = await _topic(services, name)
+    found = []
+    for key in keys:
+        place = places[key]
+        if place is None:
+            found.append(_failure(key, ErrorCode.INVALID_REQUEST))
+        elif topic is None:
+            found.append(_failure(key, ErrorCode.COORDINATOR_NOT_AVAILABLE))
+        else:
+            found.append(_locate(services, context, topic, key, place))
+    return found
+
+
+def _share_key(key: str) -> str | None:
+    """What decides on the partition for a share-partition's key; None where it is none."""
+    try:
+        return SharePartitionKey.parse(key).coordinator_key
+    except ValueError:
+        return None
+
+
 async def _topic(services: BrokerServices, name: str) -> TopicImage | None:
     topic = services.image.topics.by_name.get(name)
     if topic is None:
@@ -61,9 +92,9 @@ async def _topic(services: BrokerServices, name: str) -> TopicImage | None:
 
 
 def _locate(
-    services: BrokerServices, context: RequestContext, topic: TopicImage, key: str
+    services: BrokerServices, context: RequestContext, topic: TopicImage, key: str, place: str
 ) -> Coordinator:
-    partition = topic.partitions.get(partition_of(key, len(topic.partitions)))
+    partition = topic.partitions.get(partition_of(place, len(topic.partitions)))
     leader = None if partition is None else services.image.brokers.get(partition.leader)
     endpoint = None if leader is None else leader.listeners.get(context.listener_name)
     if leader is None or leader.fenced or endpoint is None:

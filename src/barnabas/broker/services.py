@@ -11,6 +11,8 @@ from barnabas.base.clock import Clock
 from barnabas.base.config.node import NodeConfig
 from barnabas.broker.fetch_sessions import FetchSessionCache
 from barnabas.coordinator.group.service import GroupCoordinator
+from barnabas.coordinator.share.persister import Persister
+from barnabas.coordinator.share.service import ShareCoordinator
 from barnabas.coordinator.transaction.marker_writer import MarkerWriter
 from barnabas.coordinator.transaction.service import TransactionCoordinator
 from barnabas.coordinator.transaction.verifier import TransactionVerifier
@@ -41,6 +43,8 @@ class BrokerServices:
     transactions: TransactionCoordinator
     verifier: TransactionVerifier
     marker_writer: MarkerWriter
+    shares: ShareCoordinator
+    persister: Persister
     fetch_sessions: FetchSessionCache
     fetch_max_bytes: int
     served_apis: set[ApiKey] = field(default_factory=set)

@@ -19,6 +19,7 @@ from barnabas.protocol.messages.create_topics import (
 
 CONSUMER_OFFSETS = "__consumer_offsets"
 TRANSACTION_STATE = "__transaction_state"
+SHARE_GROUP_STATE = "__share_group_state"
 CREATION_TIMEOUT_MS = 30_000
 VISIBILITY_TIMEOUT_MS = 1_000
 
@@ -61,6 +62,8 @@ async def _see(services: BrokerServices, names: list[str]) -> None:
 def _description(services: BrokerServices, name: str) -> CreatableTopic:
     if name == TRANSACTION_STATE:
         return _transaction_state(services)
+    if name == SHARE_GROUP_STATE:
+        return _share_group_state(services)
     if name != CONSUMER_OFFSETS:
         return CreatableTopic(name=name, num_partitions=-1, replication_factor=-1)
     config = services.config
@@ -96,5 +99,27 @@ def _transaction_state(services: BrokerServices) -> CreatableTopic:
                 name="segment.bytes", value=str(config.int("transaction.state.log.segment.bytes"))
             ),
             CreatableTopicConfig(name="unclean.leader.election.enable", value="false"),
+        ],
+    )
+
+
+def _share_group_state(services: BrokerServices) -> CreatableTopic:
+    config = services.config
+    prefix = "share.coordinator.state.topic."
+    return CreatableTopic(
+        name=SHARE_GROUP_STATE,
+        num_partitions=config.int(prefix + "num.partitions"),
+        replication_factor=config.int(prefix + "replication.factor"),
+        configs=[
+            # Its coordinator deletes what newer snapshots have made redundant; nothing else may.
+            CreatableTopicConfig(name="cleanup.policy", value="delete"),
+            CreatableTopicConfig(name="compression.type", value="producer"),
+            CreatableTopicConfig(
+                name="segment.bytes", value=str(config.int(prefix + "segment.bytes"))
+            ),
+            CreatableTopicConfig(
+                name="min.insync.replicas", value=str(config.int(prefix + "min.isr"))
+            ),
+            CreatableTopicConfig(name="retention.ms", value="-1"),
         ],
     )

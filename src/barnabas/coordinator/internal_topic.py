@@ -66,6 +66,14 @@ class InternalTopic:
                 yield part.read() if isinstance(part, FileRange) else part
             offset = result.next_offset
 
+    def delete_before(self, partition: int, offset: int) -> None:
+        """Delete what lies before a committed offset. Raises CoordinatorWriteError."""
+        found = self._leader(partition)
+        try:
+            found.raise_log_start(min(offset, found.high_watermark))
+        except LogDirFailure as failure:
+            raise CoordinatorWriteError(ErrorCode.KAFKA_STORAGE_ERROR) from failure
+
     def batch_size_bytes_max(self, partition: int) -> int:
         """The largest batch that the partition takes. Raises CoordinatorWriteError."""
         return self._leader(partition).log.config.max_message_bytes

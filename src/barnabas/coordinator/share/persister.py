@@ -58,4 +58,7 @@ class Persister(Protocol):
     async def read_summary(
         self, group_id: str, topic_id: Uuid, partition: int, leader_epoch: int = -1
     ) -> ShareSummary:
-        """What is kept, without the batches; with -1 throughout where nothing is kept."""
+        """What is kept, without the batches.
+
+        Where nothing is kept, the start offset and the count are -1, and the epochs 0.
+        """

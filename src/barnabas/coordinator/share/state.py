@@ -7,7 +7,7 @@ and how often it was delivered; what no batch covers was never delivered. Source
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from barnabas.base.ids import Uuid, uuid_to_text
+from barnabas.base.ids import Uuid, uuid_from_text, uuid_to_text
 from barnabas.protocol.errors import ErrorCode
 
 UNINITIALIZED_EPOCH: Final = -1
@@ -27,6 +27,14 @@ class SharePartitionKey(NamedTuple):
     def coordinator_key(self) -> str:
         """The key of FindCoordinator; it also decides on the partition of the state topic."""
         return f"{self.group_id}:{uuid_to_text(self.topic_id)}:{self.partition}"
+
+    @classmethod
+    def parse(cls, text: str) -> "SharePartitionKey":
+        """Read a key of FindCoordinator; group ids may hold colons. Raises ValueError."""
+        parts = text.rsplit(":", 2)
+        if len(parts) < 3 or not parts[0].strip():
+            raise ValueError(f"{text!r} is not group:topicId:partition")
+        return cls(parts[0], uuid_from_text(parts[1]), int(parts[2]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +73,22 @@ class ShareSummary:
     leader_epoch: int
     start_offset: int
     delivery_complete_count: int
+
+
+class Done:
+    """An outcome that says no more than that it is done."""
+
+    __slots__ = ()
+
+
+DONE: Final = Done()
+
+
+class Failure(NamedTuple):
+    """Why nothing came of a request for one share-partition."""
+
+    error: ErrorCode
+    message: str
 
 
 class ShareStateError(Exception):

@@ -1,0 +1,66 @@
+"""Puts together what share groups need: the share coordinator, and the way to all of them."""
+
+import random
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any
+
+from barnabas.base.clock import Clock
+from barnabas.base.config.node import NodeConfig
+from barnabas.base.ids import Uuid
+from barnabas.base.network import Network
+from barnabas.coordinator.internal_topic import InternalTopic
+from barnabas.coordinator.share.asking import CoordinatorPersister
+from barnabas.coordinator.share.config import ShareCoordinatorConfig
+from barnabas.coordinator.share.service import SHARE_GROUP_STATE, ShareCoordinator
+from barnabas.metadata.image import MetadataImage
+from barnabas.replication.replica_manager import ReplicaManager
+
+
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """The parts, as handlers use them."""
+
+    coordinator: ShareCoordinator
+    persister: CoordinatorPersister
+
+    async def close(self) -> None:
+        """Answer all that waits and serve nobody any more."""
+        await self.persister.close()
+        await self.coordinator.close()
+
+
+def make_shares(
+    config: NodeConfig,
+    clock: Clock,
+    network: Network,
+    image: Callable[[], MetadataImage],
+    replicas: ReplicaManager,
+    *,
+    source: random.Random,
+    create_topic: Callable[[], Coroutine[Any, Any, None]],
+) -> Shares:
+    """The parts of one node. `create_topic` makes `__share_group_state`."""
+
+    def partition_count(topic_id: Uuid) -> int:
+        topic = image().topics.by_id.get(topic_id)
+        return 0 if topic is None else len(topic.partitions)
+
+    coordinator = ShareCoordinator(
+        ShareCoordinatorConfig.from_node(config),
+        clock,
+        InternalTopic(SHARE_GROUP_STATE, replicas, clock),
+        partition_count,
+    )
+    persister = CoordinatorPersister(
+        config.node_id,
+        config.inter_broker_listener_name,
+        clock,
+        network,
+        image,
+        coordinator,
+        source=source,
+        create_topic=create_topic,
+        request_timeout_ms=config.int("request.timeout.ms"),
+    )
+    return Shares(coordinator, persister)

@@ -1,0 +1,28 @@
+"""What the share coordinator reads of the node's configuration."""
+
+from dataclasses import dataclass
+
+from barnabas.base.config.node import NodeConfig
+
+
+@dataclass(frozen=True, slots=True)
+class ShareCoordinatorConfig:
+    """Kafka's settings under their meaning; the defaults are Kafka's."""
+
+    state_partitions: int = 50
+    write_timeout_ms: int = 5_000
+    updates_per_snapshot: int = 500
+    cold_snapshot_interval_ms: int = 300_000
+    prune_interval_ms: int = 300_000
+
+    @classmethod
+    def from_node(cls, config: NodeConfig) -> "ShareCoordinatorConfig":
+        """Read `share.coordinator.*`."""
+        prefix = "share.coordinator."
+        return cls(
+            state_partitions=config.int(prefix + "state.topic.num.partitions"),
+            write_timeout_ms=config.int(prefix + "write.timeout.ms"),
+            updates_per_snapshot=config.int(prefix + "snapshot.update.records.per.snapshot"),
+            cold_snapshot_interval_ms=config.int(prefix + "cold.partition.snapshot.interval.ms"),
+            prune_interval_ms=config.int(prefix + "state.topic.prune.interval.ms"),
+        )
