@@ -1,0 +1,125 @@
+"""A member of a group that consumes, transforms and produces in transactions, as a process.
+
+`python chain_member.py BOOTSTRAP PROTOCOL GROUP NAME SOURCE TARGET`. NAME is its transactional id.
+What it writes goes to the partition that it came from. It starts over after every failure, as an
+operator would restart it, and goes on until it is killed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import sys
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
+
+CALL_TIMEOUT_S = 15.0
+RECORDS_MAX = 40
+SESSION_TIMEOUT_MS = 2_000
+TRANSACTION_TIMEOUT_MS = 4_000
+
+
+class Silence:
+    """Takes what librdkafka says of lost connections; they are lost on purpose."""
+
+    def log(self, *_: object) -> None:
+        """Nothing."""
+
+
+def run(bootstrap: str, protocol: str, group: str, name: str, source: str, target: str) -> None:
+    """One life: until something fails that a transaction cannot be aborted for."""
+    common = {"bootstrap.servers": bootstrap, "logger": Silence()}
+    session = {"session.timeout.ms": SESSION_TIMEOUT_MS, "heartbeat.interval.ms": 300}
+    consumer = Consumer(
+        {
+            **common,
+            **(session if protocol == "classic" else {}),
+            "group.protocol": protocol,
+            "group.id": group,
+            "enable.auto.commit": False,
+            "isolation.level": "read_committed",
+            "auto.offset.reset": "earliest",
+        }
+    )
+    producer = Producer(
+        {
+            **common,
+            "transactional.id": name,
+            "transaction.timeout.ms": TRANSACTION_TIMEOUT_MS,
+            "linger.ms": 2,
+        }
+    )
+    try:
+        producer.init_transactions(CALL_TIMEOUT_S)
+        # With callbacks partitions change hands inside `consume` only; without, behind the back of
+        # a transaction, whose offsets would go out with the generation of the new assignment.
+        consumer.subscribe([source], on_assign=_noted, on_revoke=_noted, on_lost=_noted)
+        while True:
+            messages = consumer.consume(random.randint(1, RECORDS_MAX), 0.2)
+            for message in messages:
+                if message.error() and not message.error().retriable():
+                    raise KafkaException(message.error())
+            messages = [message for message in messages if not message.error()]
+            if messages:
+                move(consumer, producer, messages, target)
+    finally:
+        with contextlib.suppress(KafkaException):
+            producer.abort_transaction(CALL_TIMEOUT_S)
+        producer.purge()
+        consumer.close()
+
+
+def _noted(*_: object) -> None:
+    """Partitions come and go; librdkafka does what is to be done."""
+
+
+def move(consumer: Consumer, producer: Producer, messages: list[Message], target: str) -> None:
+    """One transaction. Some are aborted for no reason, and done again."""
+    ends: dict[tuple[str, int], int] = {}
+    producer.begin_transaction()
+    for message in messages:
+        producer.produce(target, message.value(), partition=message.partition())
+        ends[message.topic(), message.partition()] = message.offset() + 1
+    places = [TopicPartition(*place, end) for place, end in ends.items()]
+    try:
+        if random.random() < 0.05:
+            raise KafkaException(KafkaError(KafkaError._STATE, "changed its mind"))
+        metadata = consumer.consumer_group_metadata()
+        producer.send_offsets_to_transaction(places, metadata, CALL_TIMEOUT_S)
+        producer.commit_transaction(CALL_TIMEOUT_S)
+    except KafkaException as error:
+        if error.args[0].fatal():
+            raise
+        while True:
+            try:
+                producer.abort_transaction(CALL_TIMEOUT_S)
+                break
+            except KafkaException as abort_error:
+                if not abort_error.args[0].retriable():
+                    raise
+        rewind(consumer, messages)
+
+
+def rewind(consumer: Consumer, messages: list[Message]) -> None:
+    """Go back to where the transaction began, in the partitions that are still ours."""
+    firsts: dict[tuple[str, int], int] = {}
+    for message in messages:
+        firsts.setdefault((message.topic(), message.partition()), message.offset())
+    ours = {(place.topic, place.partition) for place in consumer.assignment()}
+    for (topic, partition), offset in firsts.items():
+        if (topic, partition) in ours:
+            with contextlib.suppress(KafkaException):  # it may have gone meanwhile
+                consumer.seek(TopicPartition(topic, partition, offset))
+
+
+def main() -> None:
+    while True:
+        try:
+            run(*sys.argv[1:])
+        except KafkaException as error:
+            sys.stdout.write(f"{sys.argv[4]} starts over: {error}\n")
+            sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()
