@@ -114,7 +114,13 @@ class FetchSession:
         self._by_partition: dict[Partition, FetchTarget] = {}
 
     def update(self, targets: Iterable[FetchTarget], forgotten: Iterable[PartitionKey]) -> None:
-        """Apply a request: what it names is ready to be looked at."""
+        """Apply a request: what it names is ready to be looked at.
+
+        So is everything, if somebody else has spoken in the follower's name since.
+        """
+        if self.source.is_displaced:
+            self.source.is_displaced = False
+            self.ready.update(dict.fromkeys(self.targets.values()))
         for target in targets:
             key = (target.topic, target.index)
             known = self.targets.get(key)

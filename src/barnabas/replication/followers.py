@@ -14,10 +14,15 @@ UNKNOWN_OFFSET = -1
 class FetchSource:
     """The fetches of one follower that stand for all the partitions it named in them."""
 
-    __slots__ = ("last_fetch_ms",)
+    __slots__ = ("is_displaced", "last_fetch_ms")
 
     def __init__(self, last_fetch_ms: int = 0) -> None:
         self.last_fetch_ms = last_fetch_ms
+        self.is_displaced = False
+        """Fetches from elsewhere have been taken note of since: what these said must be repeated.
+
+        They may have come late, from a connection that the follower has given up.
+        """
 
 
 class Follower:
@@ -85,7 +90,10 @@ class Follower:
         self.last_fetch_leader_end = max(leader_end_offset, self.last_fetch_leader_end)
         self.last_fetch_ms = now_ms
         self.broker_epoch = broker_epoch
-        self.source = source
+        if source is not self.source:
+            if self.source is not None:
+                self.source.is_displaced = True
+            self.source = source
 
     def fell_behind(self) -> None:
         """The leader appended to a log that this follower had all of."""

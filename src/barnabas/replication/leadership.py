@@ -134,10 +134,16 @@ class Leadership:
         broker_epoch: int,
         source: FetchSource | None,
     ) -> bool:
-        """Take note of a follower's fetch; False from an incarnation that is over (KIP-903)."""
-        broker = self._context.brokers.get(follower.broker_id)
-        if broker_epoch != ANY_BROKER_EPOCH and broker is not None and broker.epoch > broker_epoch:
-            return False
+        """Take note of a follower's fetch; False from an incarnation that is over (KIP-903).
+
+        The next one may have fetched already while this node's image does not know of it yet.
+        """
+        if broker_epoch != ANY_BROKER_EPOCH:
+            broker = self._context.brokers.get(follower.broker_id)
+            if broker is not None and broker.epoch > broker_epoch:
+                return False
+            if follower.broker_epoch is not None and follower.broker_epoch > broker_epoch:
+                return False
         now_ms = self._context.clock.monotonic_ms()
         follower.record(
             fetch_offset,

@@ -91,6 +91,19 @@ class Bench:
         return reader.read(target, 1 << 20, min_one_batch=True, is_first_look=True)
 
 
+    def look(self, session: FetchSession, *, replica: int) -> None:
+        """What a fetch of a follower's session does at first."""
+        request = FetchRequest(
+            replica_state=ReplicaState(replica_id=replica, replica_epoch=BROKER_EPOCH)
+        )
+        connection: Any = SimpleNamespace(peer_host="client", listener_name="PLAINTEXT")
+        context = RequestContext(ApiKey.FETCH, 17, 1, None, connection)
+        reader = Reader.of(self.services, context, request, session)
+        for target in list(session.ready):
+            reader.read(target, 1 << 20, min_one_batch=True, is_first_look=True)
+            del session.ready[target]
+
+
 class Case(NamedTuple):
     name: str
     asked: dict[str, Any]
@@ -186,6 +199,40 @@ def test_a_followers_offset_says_what_it_has_and_commits_it() -> None:
     assert follower.log_end_offset == 4, "an offset that cannot be is not believed"
     bench.read(replica=2, offset=5, last_epoch=3)
     assert follower.log_end_offset == 4, "nor one of another history"
+
+
+def test_a_fetch_that_comes_late_from_a_former_incarnation_is_not_believed() -> None:
+    bench = Bench()
+    leading = bench.partition.leading
+    assert leading is not None
+    follower = leading.follower(3)
+    assert follower is not None
+    assert bench.read(replica=3, offset=5, broker_epoch=BROKER_EPOCH + 1).error == ErrorCode.NONE
+    late = bench.read(replica=3, offset=3)  # the image knows no later epoch than this one's
+    assert late.error == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert (follower.log_end_offset, follower.broker_epoch) == (5, BROKER_EPOCH + 1)
+
+
+def test_a_session_says_all_again_when_another_has_spoken_for_its_follower() -> None:
+    bench = Bench()
+    leading = bench.partition.leading
+    assert leading is not None
+    follower = leading.follower(3)
+    assert follower is not None
+    session = FetchSession(1, False, 0, is_follower=True)
+    session.update([FetchTarget("topic", 0, 5, 1 << 20, log_start_offset=0)], [])
+    bench.look(session, replica=3)
+    assert (follower.log_end_offset, follower.source) == (5, session.source)
+    session.update([], [])
+    assert not session.ready
+    # From a connection that the follower has given up.
+    bench.read(replica=3, offset=4)
+    assert follower.log_end_offset == 4
+    session.update([], [])
+    bench.look(session, replica=3)
+    assert (follower.log_end_offset, follower.source) == (5, session.source)
+    session.update([], [])
+    assert not session.ready
 
 
 @pytest.mark.parametrize(
