@@ -1,0 +1,1 @@
+"""The machine of one share partition: no clock, disk, network or task."""
