@@ -59,6 +59,8 @@ from barnabas.protocol.messages import (
     produce,
     read_share_group_state,
     read_share_group_state_summary,
+    streams_group_describe,
+    streams_group_heartbeat,
     sync_group,
     txn_offset_commit,
     update_features,
@@ -282,6 +284,25 @@ REQUESTS: dict[ApiKey, Callable[[Setting, int], Any]] = {
         consumer_group_describe.ConsumerGroupDescribeRequest(
             group_ids=[s.new_group()], include_authorized_operations=True
         )
+    ),
+    ApiKey.STREAMS_GROUP_HEARTBEAT: lambda s, v: (
+        streams_group_heartbeat.StreamsGroupHeartbeatRequest(
+            group_id=s.new_group(),
+            member_id="member",
+            rebalance_timeout_ms=60_000,
+            topology=streams_group_heartbeat.Topology(
+                subtopologies=[
+                    streams_group_heartbeat.Subtopology(subtopology_id="0", source_topics=[s.topic])
+                ]
+            ),
+            active_tasks=[],
+            standby_tasks=[],
+            warmup_tasks=[],
+            process_id="process",
+        )
+    ),
+    ApiKey.STREAMS_GROUP_DESCRIBE: lambda s, v: streams_group_describe.StreamsGroupDescribeRequest(
+        group_ids=[s.new_group()], include_authorized_operations=True
     ),
     ApiKey.LIST_GROUPS: lambda s, v: list_groups.ListGroupsRequest(),
     ApiKey.DELETE_GROUPS: lambda s, v: delete_groups.DeleteGroupsRequest(
@@ -509,6 +530,7 @@ EXPECTED_ERRORS: dict[ApiKey, set[ErrorCode]] = {
     ApiKey.DELETE_GROUPS: {ErrorCode.GROUP_ID_NOT_FOUND},
     ApiKey.DESCRIBE_GROUPS: {ErrorCode.NONE, ErrorCode.GROUP_ID_NOT_FOUND},
     ApiKey.CONSUMER_GROUP_DESCRIBE: {ErrorCode.GROUP_ID_NOT_FOUND},
+    ApiKey.STREAMS_GROUP_DESCRIBE: {ErrorCode.GROUP_ID_NOT_FOUND},
     ApiKey.DELETE_TOPICS: {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION},
     ApiKey.UPDATE_FEATURES: {ErrorCode.INVALID_REQUEST},  # it names no feature
     ApiKey.ELECT_LEADERS: {ErrorCode.NONE, ErrorCode.ELECTION_NOT_NEEDED},

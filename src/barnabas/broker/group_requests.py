@@ -4,10 +4,11 @@ from barnabas.base.ids import ZERO_UUID, Uuid
 from barnabas.broker.context import RequestContext
 from barnabas.broker.services import BrokerServices
 from barnabas.coordinator.group.service import ClientInfo
-from barnabas.metadata.features import GROUP_VERSION
+from barnabas.metadata.features import GROUP_VERSION, STREAMS_VERSION
 from barnabas.metadata.image import TopicImage
 
 CONSUMER_PROTOCOL = "consumer"
+STREAMS_PROTOCOL = "streams"
 
 
 def client_of(context: RequestContext) -> ClientInfo:
@@ -32,4 +33,12 @@ def serves_consumer_protocol(services: BrokerServices) -> bool:
     return (
         CONSUMER_PROTOCOL in services.config.list("group.coordinator.rebalance.protocols")
         and services.image.features.get(GROUP_VERSION, 0) > 0
+    )
+
+
+def serves_streams_protocol(services: BrokerServices) -> bool:
+    """Whether groups of Kafka Streams are served: by configuration and `streams.version`."""
+    return (
+        STREAMS_PROTOCOL in services.config.list("group.coordinator.rebalance.protocols")
+        and services.image.features.get(STREAMS_VERSION, 0) > 0
     )

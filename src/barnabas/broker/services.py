@@ -10,6 +10,7 @@ from typing import Any
 from barnabas.base.clock import Clock
 from barnabas.base.config.node import NodeConfig
 from barnabas.broker.fetch_sessions import FetchSessionCache
+from barnabas.broker.streams_topics import StreamsTopics
 from barnabas.coordinator.group.service import GroupCoordinator
 from barnabas.coordinator.share.persister import Persister
 from barnabas.coordinator.share.service import ShareCoordinator
@@ -23,6 +24,7 @@ from barnabas.metadata.node import MetadataNode
 from barnabas.protocol.apis import ApiKey
 from barnabas.protocol.errors import ErrorCode
 from barnabas.replication.replica_manager import ReplicaManager
+from barnabas.share.partitions import SharePartitions
 
 telemetry = logging.getLogger(__name__)
 
@@ -45,9 +47,11 @@ class BrokerServices:
     marker_writer: MarkerWriter
     shares: ShareCoordinator
     persister: Persister
+    share_partitions: SharePartitions
     fetch_sessions: FetchSessionCache
     fetch_max_bytes: int
     served_apis: set[ApiKey] = field(default_factory=set)
+    streams_topics: StreamsTopics = field(default_factory=StreamsTopics)
     _tasks: set["asyncio.Future[None]"] = field(default_factory=set)
 
     def start(self, work: Coroutine[Any, Any, None]) -> "asyncio.Future[None]":

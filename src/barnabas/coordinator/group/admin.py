@@ -9,6 +9,7 @@ from barnabas.coordinator.group.offsets import OffsetStore
 from barnabas.coordinator.group.records import group_tombstone, offset_tombstone
 from barnabas.coordinator.group.registry import Group, GroupRegistry
 from barnabas.coordinator.group.states import GroupState
+from barnabas.coordinator.group.streams.group import StreamsGroup
 from barnabas.coordinator.group.subscription import CONSUMER_PROTOCOL_TYPE
 from barnabas.coordinator.group.unserved import GroupType
 from barnabas.protocol.errors import ErrorCode
@@ -106,6 +107,8 @@ def _protocol_type(group: Group) -> str:
         return group.protocol_type or ""
     if isinstance(group, ConsumerGroup):
         return CONSUMER_PROTOCOL_TYPE
+    if isinstance(group, StreamsGroup):
+        return GroupType.STREAMS
     return str(group.group_type)
 
 
@@ -114,4 +117,6 @@ def _state_and_type(group: Group) -> tuple[str, str]:
         return group.state, GroupType.CLASSIC
     if isinstance(group, ConsumerGroup):
         return group.state, GroupType.CONSUMER
+    if isinstance(group, StreamsGroup):
+        return group.state, GroupType.STREAMS
     return (GroupState.EMPTY if group.is_empty else GroupState.STABLE), group.group_type

@@ -67,6 +67,16 @@ class GroupConfig:
     consumer_size_max: int = 2**31 - 1
     consumer_assignors: tuple[str, ...] = ("uniform", "range")
     migration_policy: MigrationPolicy = MigrationPolicy.BIDIRECTIONAL
+    streams_session_timeout_ms: int = 45_000
+    streams_session_timeout_limits_ms: tuple[int, int] = (45_000, 60_000)
+    streams_heartbeat_interval_ms: int = 5_000
+    streams_heartbeat_interval_limits_ms: tuple[int, int] = (5_000, 15_000)
+    streams_assignment_interval_ms: int = 1_000
+    streams_assignment_interval_limits_ms: tuple[int, int] = (0, 15_000)
+    streams_initial_rebalance_delay_ms: int = 3_000
+    streams_standby_replicas: int = 0
+    streams_standby_replicas_max: int = 2
+    streams_size_max: int = 2**31 - 1
 
     @classmethod
     def from_node(cls, config: NodeConfig) -> "GroupConfig":
@@ -103,6 +113,27 @@ class GroupConfig:
             migration_policy=MigrationPolicy(
                 config.string("group.consumer.migration.policy").lower()
             ),
+            streams_session_timeout_ms=config.int("group.streams.session.timeout.ms"),
+            streams_session_timeout_limits_ms=(
+                config.int("group.streams.min.session.timeout.ms"),
+                config.int("group.streams.max.session.timeout.ms"),
+            ),
+            streams_heartbeat_interval_ms=config.int("group.streams.heartbeat.interval.ms"),
+            streams_heartbeat_interval_limits_ms=(
+                config.int("group.streams.min.heartbeat.interval.ms"),
+                config.int("group.streams.max.heartbeat.interval.ms"),
+            ),
+            streams_assignment_interval_ms=config.int("group.streams.assignment.interval.ms"),
+            streams_assignment_interval_limits_ms=(
+                config.int("group.streams.min.assignment.interval.ms"),
+                config.int("group.streams.max.assignment.interval.ms"),
+            ),
+            streams_initial_rebalance_delay_ms=config.int(
+                "group.streams.initial.rebalance.delay.ms"
+            ),
+            streams_standby_replicas=config.int("group.streams.num.standby.replicas"),
+            streams_standby_replicas_max=config.int("group.streams.max.standby.replicas"),
+            streams_size_max=config.int("group.streams.max.size"),
         )
 
 

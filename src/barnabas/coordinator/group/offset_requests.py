@@ -19,6 +19,7 @@ from barnabas.coordinator.group.offsets import (
 from barnabas.coordinator.group.records import offset_record, offset_tombstone
 from barnabas.coordinator.group.registry import Group
 from barnabas.coordinator.group.states import GroupState
+from barnabas.coordinator.group.streams.group import StreamsGroup
 from barnabas.coordinator.group.unserved import UnservedGroup
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.offset_commit import (
@@ -71,6 +72,13 @@ def check_commit(group: Group | None, request: OffsetCommitRequest, version: int
             for partition in topic.partitions
         ]
         return group.check_commit(request.member_id, generation, partitions, version)
+    if isinstance(group, StreamsGroup):
+        names = [
+            (topic.name, partition.partition_index)
+            for topic in request.topics
+            for partition in topic.partitions
+        ]
+        return group.check_commit(request.member_id, generation, names, version)
     if generation < 0 and group.is_empty:
         return ErrorCode.NONE
     if generation >= 0 or request.member_id or request.group_instance_id is not None:
@@ -135,6 +143,14 @@ def check_transactional_commit(group: Group | None, request: TxnOffsetCommitRequ
     generation = request.generation_id
     if group is None:
         return ErrorCode.NONE if generation < 0 else ErrorCode.ILLEGAL_GENERATION
+    if isinstance(group, StreamsGroup):
+        names = [
+            (topic.name, partition.partition_index)
+            for topic in request.topics
+            for partition in topic.partitions
+        ]
+        error = group.check_transactional_commit(request.member_id, generation, names)
+        return ErrorCode.ILLEGAL_GENERATION if error is ErrorCode.STALE_MEMBER_EPOCH else error
     if not isinstance(group, ClassicGroup):
         error = group.check_member(request.member_id, generation)
         return ErrorCode.ILLEGAL_GENERATION if error is ErrorCode.STALE_MEMBER_EPOCH else error
@@ -197,7 +213,7 @@ def fetch(
     UNSTABLE_OFFSET_COMMIT (KIP-447).
     """
     response = OffsetFetchResponseGroup(group_id=request.group_id)
-    if isinstance(group, ConsumerGroup):
+    if isinstance(group, ConsumerGroup | StreamsGroup):
         error = group.check_fetch(request.member_id, request.member_epoch)
         if error:
             response.error_code = error

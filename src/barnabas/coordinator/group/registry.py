@@ -9,6 +9,7 @@ from barnabas.coordinator.group.consumer.group import ConsumerGroup
 from barnabas.coordinator.group.member import Member
 from barnabas.coordinator.group.states import GroupEvent, GroupState
 from barnabas.coordinator.group.step import MEMBER_TIMERS, GroupTimers, TimerKey, TimerKind
+from barnabas.coordinator.group.streams.group import StreamsGroup
 from barnabas.coordinator.group.unserved import UnservedGroup, group_type_of
 from barnabas.protocol.messages.group_records import (
     ConsumerGroupMemberMetadataKey,
@@ -16,8 +17,12 @@ from barnabas.protocol.messages.group_records import (
     GroupMetadataKey,
     GroupMetadataValue,
 )
+from barnabas.protocol.messages.streams_group_records import (
+    StreamsGroupMemberMetadataKey,
+    StreamsGroupMetadataKey,
+)
 
-Group = ClassicGroup | ConsumerGroup | UnservedGroup
+Group = ClassicGroup | ConsumerGroup | StreamsGroup | UnservedGroup
 
 telemetry = logging.getLogger(__name__)
 
@@ -48,6 +53,8 @@ class GroupRegistry:
 
     def put(self, group: Group) -> None:
         """Take a group in, in place of whatever had its id."""
+        if isinstance(self._groups.get(group.group_id), StreamsGroup):
+            self._timers.cancel(TimerKey(TimerKind.INITIAL_DELAY, group.group_id))
         self._groups[group.group_id] = group
 
     def drop(self, group_id: str) -> None:
@@ -59,7 +66,8 @@ class GroupRegistry:
             for member_id in (*group.members, *group.pending_joins):
                 self._timers.cancel(TimerKey(TimerKind.SESSION, group_id, member_id))
             group.move(GroupEvent.GROUP_GONE, group.state_timestamp_ms)
-        elif isinstance(group, ConsumerGroup):
+        elif isinstance(group, ConsumerGroup | StreamsGroup):
+            self._timers.cancel(TimerKey(TimerKind.INITIAL_DELAY, group_id))
             for member_id in group.members:
                 self._cancel_member_timers(group_id, member_id)
 
@@ -86,6 +94,23 @@ class GroupRegistry:
             return
         group.replay(record)
         if is_tombstone and isinstance(key, ConsumerGroupMemberMetadataKey):
+            self._cancel_member_timers(group_id, key.member_id)
+
+    def replay_streams(self, group_id: str, record: CoordinatorRecord) -> None:
+        """Apply a record of a streams group; the first makes it, the epoch's tombstone ends it."""
+        group = self._groups.get(group_id)
+        key, is_tombstone = record.key, record.value is None
+        if not isinstance(group, StreamsGroup):
+            if is_tombstone:
+                return
+            self.drop(group_id)
+            group = StreamsGroup(group_id)
+            self._groups[group_id] = group
+        if is_tombstone and isinstance(key, StreamsGroupMetadataKey):
+            self.drop(group_id)
+            return
+        group.replay(record)
+        if is_tombstone and isinstance(key, StreamsGroupMemberMetadataKey):
             self._cancel_member_timers(group_id, key.member_id)
 
     def _cancel_member_timers(self, group_id: str, member_id: str) -> None:

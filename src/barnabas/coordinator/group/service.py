@@ -30,6 +30,7 @@ from barnabas.coordinator.group.responses import (
 )
 from barnabas.coordinator.group.shard import GroupShard
 from barnabas.coordinator.group.step import Client
+from barnabas.coordinator.group.streams.service import StreamsService
 from barnabas.coordinator.partition_of import partition_of
 from barnabas.coordinator.partition_writer import PartitionWriter
 from barnabas.coordinator.promise import Promise, gather, then
@@ -119,6 +120,7 @@ class GroupCoordinator:
             RECORD_TYPES,
             write_timeout_ms=config.write_timeout_ms,
         )
+        self.streams = StreamsService(config, self._metadata, self._run)
 
     # Where
 

@@ -45,8 +45,10 @@ from barnabas.coordinator.group.step import (
     TimerKey,
     TimerKind,
 )
+from barnabas.coordinator.group.streams.group import StreamsGroup
+from barnabas.coordinator.group.streams.requests import StreamsGroups
 from barnabas.coordinator.group.sync import AssignmentStored, assignment_stored, sync
-from barnabas.coordinator.group.unserved import UnservedGroup, group_type_of
+from barnabas.coordinator.group.unserved import GroupType, UnservedGroup, group_type_of
 from barnabas.log.producers.verification import Verification
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.group_records import (
@@ -77,7 +79,7 @@ class GroupCreated:
     """Continuation: the first record of a group that a JoinGroup created."""
 
     group: ClassicGroup
-    replaced: ConsumerGroup | UnservedGroup | None
+    replaced: ConsumerGroup | StreamsGroup | UnservedGroup | None
 
 
 class GroupShard:
@@ -88,9 +90,9 @@ class GroupShard:
         self._timers: GroupTimers = GroupTimers()
         self.groups = GroupRegistry(self._timers)
         self.offsets = OffsetStore()
-        self.consumers = ConsumerGroups(
-            config, self._timers, self.groups, metadata or GroupMetadata()
-        )
+        metadata = metadata or GroupMetadata()
+        self.consumers = ConsumerGroups(config, self._timers, self.groups, metadata)
+        self.streams = StreamsGroups(config, self._timers, self.groups, metadata)
 
     # The classic protocol
 
@@ -107,7 +109,7 @@ class GroupShard:
         step = self._step(now)
         if isinstance(group, ConsumerGroup) and not group.is_empty:
             return self.consumers.join(group, Join(request, client, waiter, id_suffix), now)
-        if isinstance(group, ConsumerGroup | UnservedGroup):
+        if isinstance(group, ConsumerGroup | StreamsGroup | UnservedGroup):
             if not group.is_empty:
                 response = JoinGroupResponse(
                     error_code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL, protocol_name=None
@@ -261,10 +263,13 @@ class GroupShard:
             self._replay_offset(offset, producer_id, *_modern(key, value))
         else:
             group_id: str = getattr(key, "group_id")  # noqa: B009  # every other key has one
-            if group_type_of(key) is None:
-                self.groups.replay_consumer(group_id, record)
-            else:
-                self.groups.replay_unserved(group_id, record)
+            match group_type_of(key):
+                case None:
+                    self.groups.replay_consumer(group_id, record)
+                case GroupType.STREAMS:
+                    self.groups.replay_streams(group_id, record)
+                case _:
+                    self.groups.replay_unserved(group_id, record)
 
     def replay_end_transaction(self, producer_id: int, is_commit: bool) -> None:
         """Apply the end of a transaction that committed offsets."""
@@ -283,6 +288,9 @@ class GroupShard:
                 continue
             if isinstance(group, ConsumerGroup):
                 self.consumers.loaded(group, step)
+                continue
+            if isinstance(group, StreamsGroup):
+                self.streams.loaded(group, step)
                 continue
             for member in group.members.values():
                 reset_session(step, group, member)
@@ -344,6 +352,8 @@ class GroupShard:
             match key.kind:
                 case TimerKind.UNSERVED_SESSION:
                     yield self._end_unserved_sessions(key.group_id)
+                case _ if isinstance(self.groups.get(key.group_id), StreamsGroup):
+                    yield self.streams.timer_is_up(key, now)
                 case kind if kind in MEMBER_TIMERS:
                     yield self.consumers.timer_is_up(key, now)
                 case _:

@@ -26,13 +26,15 @@ class TimerKind(IntEnum):
     UNSERVED_SESSION = 3
     """A member of a group type that is not served here cannot have sent heartbeats."""
     MEMBER_SESSION = 4
-    """A member of a consumer group was silent for its session time-out."""
+    """A member of a consumer or streams group was silent for its session time-out."""
     REVOCATION = 5
-    """The time in which a member of a consumer group must give partitions up is up."""
+    """The time in which such a member must give partitions or tasks up is up."""
     REJOIN = 6
     """The time in which a classic member of a consumer group must join again is up."""
     RESYNC = 7
     """The time in which such a member must ask for its assignment is up."""
+    INITIAL_DELAY = 8
+    """The time in which a streams group waits for more members is up."""
 
 
 MEMBER_TIMERS = (
@@ -41,7 +43,7 @@ MEMBER_TIMERS = (
     TimerKind.REJOIN,
     TimerKind.RESYNC,
 )
-"""What may run for a member of a consumer group."""
+"""What may run for a member of a consumer or streams group."""
 
 
 class TimerKey(NamedTuple):

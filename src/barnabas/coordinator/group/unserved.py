@@ -1,4 +1,4 @@
-"""Groups of the newest protocols (KIP-932, KIP-1071) as a log holds them.
+"""Share groups (KIP-932) as a log holds them.
 
 A directory that Apache Kafka wrote may hold them. Their records are kept, so that the groups are
 listed, their offsets read, committed and expired, and they can be deleted. Their members cannot
@@ -10,7 +10,7 @@ from enum import StrEnum
 from barnabas.coordinator.decision import CoordinatorRecord
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages import share_group_records as share
-from barnabas.protocol.messages import streams_group_records as streams
+from barnabas.protocol.messages.streams_group_records import STREAMS_GROUP_RECORDS
 from barnabas.protocol.schema import Message
 
 
@@ -52,7 +52,7 @@ class UnservedGroup:
         return not self.members
 
     def is_subscribed(self, topic: str) -> bool:
-        """Share and streams groups keep no offsets that a subscription would protect."""
+        """Share groups keep no offsets that a subscription would protect."""
         return False
 
     def check_member(self, member_id: str, member_epoch: int) -> ErrorCode:
@@ -85,7 +85,7 @@ class UnservedGroup:
 
 
 def group_type_of(key: Message) -> GroupType | None:
-    """The kind of group whose record has such a key; None for keys of classic groups."""
+    """The kind of group whose record has such a key; None for classic and consumer groups."""
     return _TYPES.get(type(key))
 
 
@@ -96,31 +96,15 @@ def _part_of(key: Message) -> str:
 
 _DELETION_ORDER: list[type[Message]] = [
     share.ShareGroupCurrentMemberAssignmentKey,
-    streams.StreamsGroupCurrentMemberAssignmentKey,
     share.ShareGroupTargetAssignmentMemberKey,
-    streams.StreamsGroupTargetAssignmentMemberKey,
     share.ShareGroupTargetAssignmentMetadataKey,
-    streams.StreamsGroupTargetAssignmentMetadataKey,
     share.ShareGroupMemberMetadataKey,
-    streams.StreamsGroupMemberMetadataKey,
     share.ShareGroupStatePartitionMetadataKey,
-    streams.StreamsGroupTopologyKey,
     share.ShareGroupMetadataKey,
-    streams.StreamsGroupMetadataKey,
 ]
-_PREFIXES = {
-    "Share": GroupType.SHARE,
-    "Streams": GroupType.STREAMS,
-}
 _TYPES: dict[type[Message], GroupType] = {
-    key: next(kind for prefix, kind in _PREFIXES.items() if key.__name__.startswith(prefix))
-    for key in _DELETION_ORDER
+    **dict.fromkeys(_DELETION_ORDER, GroupType.SHARE),
+    **{key: GroupType.STREAMS for key, _ in STREAMS_GROUP_RECORDS.values()},
 }
-_MEMBER_KEYS = (
-    share.ShareGroupMemberMetadataKey,
-    streams.StreamsGroupMemberMetadataKey,
-)
-_CURRENT_ASSIGNMENT_KEYS: tuple[type[Message], ...] = (
-    share.ShareGroupCurrentMemberAssignmentKey,
-    streams.StreamsGroupCurrentMemberAssignmentKey,
-)
+_MEMBER_KEYS = (share.ShareGroupMemberMetadataKey,)
+_CURRENT_ASSIGNMENT_KEYS: tuple[type[Message], ...] = (share.ShareGroupCurrentMemberAssignmentKey,)

@@ -143,7 +143,8 @@ def _check_group(state: ControllerState, name: str, values: Mapping[str, str]) -
     for key, value in typed.items():
         kind, _, rest = key.partition(".")
         for bound, exceeds in (("min", int.__lt__), ("max", int.__gt__)):
-            limit_key = f"group.{kind}.{bound}.{rest}"
+            # `streams.num.standby.replicas` is limited by `group.streams.max.standby.replicas`.
+            limit_key = f"group.{kind}.{bound}.{rest.removeprefix('num.')}"
             if limit_key in BROKER_KEYS and exceeds(value, broker.int(limit_key)):
                 raise ConfigError(key, f"{value} is beyond {limit_key}={broker.int(limit_key)}")
     for kind in ("consumer", "share", "streams"):

@@ -50,6 +50,11 @@ class GroupMetadata:
         topic = self.topics.by_id.get(topic_id)
         return 0 if topic is None else len(topic.partitions)
 
+    def named_partition_count(self, name: str) -> int | None:
+        """How many partitions the topic of that name has; None where there is no such topic."""
+        topic = self.topics.by_name.get(name)
+        return None if topic is None else len(topic.partitions)
+
     def topic_name(self, topic_id: Uuid) -> str | None:
         """The name of a topic that exists."""
         topic = self.topics.by_id.get(topic_id)
