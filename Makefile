@@ -12,7 +12,7 @@ JOBS ?= 2
 # Further arguments of pytest, the benchmark or the demo: make test ARGS="-k config -x".
 ARGS ?=
 
-.PHONY: help setup demo test test-cluster check format bench soak clean
+.PHONY: help setup demo test test-cluster test-slow check format bench soak clean
 
 help:
 	@echo "make setup   install everything into $(VENV)"
@@ -22,7 +22,8 @@ help:
 	@echo "make check   linters and types alone"
 	@echo "make format  format the code"
 	@echo "make bench   measure beside Apache Kafka"
-	@echo "make soak    long campaigns (MINUTES=10)"
+	@echo "make test-slow     tests that take too long for every run"
+	@echo "make soak    random campaigns that last MINUTES=10 in total"
 	@echo "make clean   remove everything that these made"
 
 setup: $(INSTALLED)
@@ -70,6 +71,9 @@ format: setup
 
 bench: setup
 	$(BIN)/python -m bench $(ARGS)
+
+test-slow: setup | $(KAFKA_LIBS)
+	$(BIN)/pytest -m slow --timeout=1800 $(ARGS)
 
 soak: setup | $(KAFKA_LIBS)
 	MINUTES=$(MINUTES) $(BIN)/pytest -m soak --timeout=0 $(ARGS)

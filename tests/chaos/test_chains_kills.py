@@ -32,9 +32,7 @@ LONG_S = 1.5 * SESSION_TIMEOUT_MS / 1000
 pytestmark = pytest.mark.timeout(300)
 
 
-@pytest.mark.parametrize(
-    "protocol", [pytest.param("classic", marks=pytest.mark.soak), "consumer"]
-)
+@pytest.mark.parametrize("protocol", [pytest.param("classic", marks=pytest.mark.slow), "consumer"])
 def test_members_that_are_killed_and_that_wake_up_late(
     tmp_path: pathlib.Path, protocol: str
 ) -> None:
@@ -59,6 +57,7 @@ def test_members_that_are_killed_and_that_wake_up_late(
 
 
 @pytest.mark.soak
+@pytest.mark.timeout(0)
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
 def test_whatever_comes_to_a_chain_of_two_stages(
     tmp_path: pathlib.Path, soak_minutes: float, protocol: str

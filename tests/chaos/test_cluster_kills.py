@@ -47,7 +47,7 @@ def test_a_paused_leader(tmp_path: pathlib.Path) -> None:
         cluster.wait_until_healthy()
 
 
-@pytest.mark.soak
+@pytest.mark.slow
 def test_a_paused_controller(tmp_path: pathlib.Path) -> None:
     with suffering(tmp_path) as (cluster, load):
         controller = cluster.controller()
@@ -73,7 +73,7 @@ def test_a_rolling_restart(tmp_path: pathlib.Path) -> None:
             load.await_acknowledged(BETWEEN_RECORDS)
 
 
-@pytest.mark.soak
+@pytest.mark.soak(weight=2)
 @pytest.mark.parametrize("nodes", [3, 5])
 def test_whatever_comes(tmp_path: pathlib.Path, nodes: int, soak_minutes: float) -> None:
     """Kills, pauses, clean and full restarts, drawn at random, for minutes."""

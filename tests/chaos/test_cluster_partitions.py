@@ -40,7 +40,7 @@ def test_a_leader_cut_off_from_the_others(tmp_path: pathlib.Path, network: NodeN
         cluster.wait_until_healthy()
 
 
-@pytest.mark.soak
+@pytest.mark.slow
 def test_a_controller_cut_off_from_the_others(tmp_path: pathlib.Path, network: NodeNetwork) -> None:
     with suffering(tmp_path, places=network.places) as (cluster, load):
         controller = cluster.controller()
@@ -52,7 +52,7 @@ def test_a_controller_cut_off_from_the_others(tmp_path: pathlib.Path, network: N
         cluster.wait_until_healthy()
 
 
-@pytest.mark.soak
+@pytest.mark.slow
 def test_two_nodes_that_only_a_third_reaches(tmp_path: pathlib.Path, network: NodeNetwork) -> None:
     """Neither half is a minority: the middle keeps a majority with either."""
     with suffering(tmp_path, places=network.places) as (cluster, load):
@@ -66,7 +66,7 @@ def test_two_nodes_that_only_a_third_reaches(tmp_path: pathlib.Path, network: No
         cluster.wait_until_healthy()
 
 
-@pytest.mark.soak
+@pytest.mark.slow
 def test_a_node_that_is_heard_and_hears_nothing(
     tmp_path: pathlib.Path, network: NodeNetwork
 ) -> None:

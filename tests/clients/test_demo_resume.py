@@ -29,7 +29,7 @@ COMMAND = [sys.executable, "-m", "barnabas", "demo", "--json", "--seconds", str(
 CHILDREN = ("broker", "dashboard", "pipeline", "generators")
 NODES = ("broker-1", "broker-2", "broker-3")
 
-pytestmark = [pytest.mark.soak, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 
 @contextlib.contextmanager

@@ -434,7 +434,7 @@ def test_static_member_returns_without_a_rebalance(
         run.stop()
 
 
-@pytest.mark.soak
+@pytest.mark.slow
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("assignor", ["Range", "CooperativeSticky"])

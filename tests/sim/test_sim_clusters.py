@@ -66,8 +66,10 @@ def test_a_seed_replays_the_same_run_after_others() -> None:
     assert run(11, "one").trace_hash == first
 
 
-@pytest.mark.soak
-def test_clusters_for_a_long_time(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.soak(weight=8)
+def test_clusters_for_a_long_time(
+    capsys: pytest.CaptureFixture[str], soak_minutes: float
+) -> None:
     first = random.SystemRandom().randrange(1 << 32)
 
     def tell(verdict: Verdict) -> None:
@@ -77,7 +79,7 @@ def test_clusters_for_a_long_time(capsys: pytest.CaptureFixture[str]) -> None:
 
     campaign = run_campaign(
         ((seed, "") for seed in count(first)),
-        minutes=float(os.environ.get("MINUTES", "5")),
+        minutes=soak_minutes,
         on_verdict=tell,
     )
     with capsys.disabled():

@@ -18,7 +18,7 @@ QUICK = [
     "sequences unchecked",
     "append without writing",
 ]
-"""Those that few seeds find; the others are left to `make soak`."""
+"""Those that few seeds find; the others are left to `make test-slow`."""
 
 
 @pytest.mark.parametrize("name", QUICK)
@@ -26,7 +26,7 @@ def test_a_planted_defect_is_found(name: str) -> None:
     assert find(BY_NAME[name]) is not None
 
 
-@pytest.mark.soak
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in BY_NAME if name not in QUICK])
 def test_a_planted_defect_is_found_in_the_end(name: str) -> None:
     assert find(BY_NAME[name]) is not None

@@ -34,7 +34,7 @@ def test_the_rules_of_raft_hold(world: Callable[[int], Chaos], seed: int) -> Non
     assert chaos.world.committed
 
 
-@pytest.mark.soak
+@pytest.mark.slow
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("world", WORLDS, ids=lambda world: world.__name__)
 def test_the_rules_of_raft_hold_for_long(world: Callable[[int], Chaos]) -> None:
