@@ -59,6 +59,8 @@ from barnabas.protocol.messages import (
     produce,
     read_share_group_state,
     read_share_group_state_summary,
+    share_acknowledge,
+    share_fetch,
     streams_group_describe,
     streams_group_heartbeat,
     sync_group,
@@ -499,6 +501,12 @@ REQUESTS: dict[ApiKey, Callable[[Setting, int], Any]] = {
             ],
         )
     ),
+    ApiKey.SHARE_FETCH: lambda s, v: share_fetch.ShareFetchRequest(
+        group_id=GROUP, member_id="versions", max_records=1
+    ),
+    ApiKey.SHARE_ACKNOWLEDGE: lambda s, v: share_acknowledge.ShareAcknowledgeRequest(
+        group_id=GROUP, member_id="nobody", share_session_epoch=1
+    ),
     ApiKey.DELETE_SHARE_GROUP_STATE: lambda s, v: (
         delete_share_group_state.DeleteShareGroupStateRequest(
             group_id="share",
@@ -531,6 +539,7 @@ EXPECTED_ERRORS: dict[ApiKey, set[ErrorCode]] = {
     ApiKey.DESCRIBE_GROUPS: {ErrorCode.NONE, ErrorCode.GROUP_ID_NOT_FOUND},
     ApiKey.CONSUMER_GROUP_DESCRIBE: {ErrorCode.GROUP_ID_NOT_FOUND},
     ApiKey.STREAMS_GROUP_DESCRIBE: {ErrorCode.GROUP_ID_NOT_FOUND},
+    ApiKey.SHARE_ACKNOWLEDGE: {ErrorCode.SHARE_SESSION_NOT_FOUND},
     ApiKey.DELETE_TOPICS: {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION},
     ApiKey.UPDATE_FEATURES: {ErrorCode.INVALID_REQUEST},  # it names no feature
     ApiKey.ELECT_LEADERS: {ErrorCode.NONE, ErrorCode.ELECTION_NOT_NEEDED},

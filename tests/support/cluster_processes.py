@@ -43,6 +43,7 @@ PROPERTIES = {
     "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
     "group.initial.rebalance.delay.ms": "0",
     "offsets.topic.num.partitions": "4",
+    "share.coordinator.state.topic.num.partitions": "4",
     "transaction.state.log.num.partitions": "4",
 }
 EAGER = {
@@ -231,6 +232,8 @@ class ClusterProcesses:
             "default.replication.factor": copies,
             "min.insync.replicas": "2" if nodes > 1 else "1",
             "offsets.topic.replication.factor": copies,
+            "share.coordinator.state.topic.replication.factor": copies,
+            "share.coordinator.state.topic.min.isr": "2" if nodes > 1 else "1",
             "transaction.state.log.replication.factor": copies,
             "transaction.state.log.min.isr": "2" if nodes > 1 else "1",
         }

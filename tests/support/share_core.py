@@ -57,7 +57,10 @@ class ShareBench:
         assert acquisition.count == sum(
             entry.last_offset - entry.first_offset + 1 for entry in acquisition.acquired
         )
-        return [tuple(entry) for entry in acquisition.acquired]
+        return [
+            (entry.first_offset, entry.last_offset, entry.delivery_count)
+            for entry in acquisition.acquired
+        ]
 
     def begin(self, member: str, *batches: tuple[int, int, int | list[int]]) -> Change | Refused:
         """Acknowledge, and leave it unwritten."""

@@ -26,6 +26,7 @@ logging.getLogger("barnabas").addHandler(logging.NullHandler())  # the program d
 
 EMBEDDED_CONFIG = {
     "offsets.topic.num.partitions": "4",
+    "share.coordinator.state.topic.num.partitions": "4",
     "log.segment.delete.delay.ms": "1000",
 }
 """Beside the standalone node's: what makes small clusters quick. `config` wins over it."""

@@ -119,6 +119,8 @@ def _common(quorum: str, count: int) -> dict[str, str]:
         "default.replication.factor": str(replicas),
         "min.insync.replicas": "2" if replicas > 2 else "1",
         "offsets.topic.replication.factor": str(replicas),
+        "share.coordinator.state.topic.replication.factor": str(replicas),
+        "share.coordinator.state.topic.min.isr": "2" if replicas > 2 else "1",
         "transaction.state.log.replication.factor": str(replicas),
         "transaction.state.log.min.isr": "2" if replicas > 2 else "1",
         "group.initial.rebalance.delay.ms": "0",

@@ -46,6 +46,8 @@ from barnabas.metadata.replay import ImageDelta
 from barnabas.net.server import Server, ServerLimits
 from barnabas.net.tcp import TcpNetwork
 from barnabas.replication.replica_manager import ReplicaManager
+from barnabas.share.partitions import SharePartitions
+from barnabas.share.settings import ShareSettings
 
 CONSUMER_OFFSETS = "__consumer_offsets"
 COORDINATED = frozenset({CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE})
@@ -198,6 +200,12 @@ class Node:
             source=self._random,
             create_topic=self._create_share_state_topic,
         )
+        self.share_partitions = SharePartitions(
+            self._clock,
+            self.replicas,
+            self.shares.persister,
+            ShareSettings(config, lambda: self.metadata.image),
+        )
         services = self._services = BrokerServices(
             config=config,
             clock=self._clock,
@@ -213,6 +221,7 @@ class Node:
             marker_writer=parts.marker_writer,
             shares=self.shares.coordinator,
             persister=self.shares.persister,
+            share_partitions=self.share_partitions,
             fetch_sessions=FetchSessionCache(
                 config.int("max.incremental.fetch.session.cache.slots"),
                 lambda: self._random.getrandbits(31),
@@ -376,6 +385,7 @@ class Node:
 
     def _image_changed(self, delta: ImageDelta, image: MetadataImage) -> None:
         self.replicas.apply(delta, image)
+        self.share_partitions.image_changed(delta, image)
         if delta.topics and len(self.logs.log_dirs) > 1:
             self._start(self._say_directories(image))
         has_new_topics = any(topic.created for topic in delta.topics.values())
@@ -462,6 +472,7 @@ class Node:
             self._server.close()
             await self._dispatcher.close()
             await self.verifier.close()
+            await self.share_partitions.close()
             await self.shares.close()
             await self._services.close()
             await self.transactions.close()

@@ -23,11 +23,12 @@ CLIENT_LISTENER = "PLAINTEXT"
 CONTROLLER_LISTENER = "CONTROLLER"
 SINGLE_REPLICA = {
     "offsets.topic.replication.factor": "1",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
     "transaction.state.log.replication.factor": "1",
     "transaction.state.log.min.isr": "1",
 }
-"""Kafka's internal topics want three replicas; here is one node. Topics of what is not served yet
-join with it: a key without effect would be warned of."""
+"""Kafka's internal topics want three replicas; here is one node."""
 
 
 def standalone_properties(

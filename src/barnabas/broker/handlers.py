@@ -49,6 +49,8 @@ from barnabas.broker import (
     read_share_group_state,
     read_share_group_state_summary,
     remove_raft_voter,
+    share_acknowledge,
+    share_fetch,
     streams_group_describe,
     streams_group_heartbeat,
     sync_group,
@@ -66,6 +68,7 @@ if TYPE_CHECKING:
 RAW_HANDLERS: "dict[ApiKey, RawHandler]" = {
     ApiKey.PRODUCE: produce.handle,
     ApiKey.FETCH: fetch.handle,
+    ApiKey.SHARE_FETCH: share_fetch.handle,
 }
 """Handlers that read the frame themselves."""
 
@@ -114,6 +117,7 @@ HANDLERS: "dict[ApiKey, Handler]" = {
     ApiKey.READ_SHARE_GROUP_STATE: read_share_group_state.handle,
     ApiKey.READ_SHARE_GROUP_STATE_SUMMARY: read_share_group_state_summary.handle,
     ApiKey.REMOVE_RAFT_VOTER: remove_raft_voter.handle,
+    ApiKey.SHARE_ACKNOWLEDGE: share_acknowledge.handle,
     ApiKey.STREAMS_GROUP_DESCRIBE: streams_group_describe.handle,
     ApiKey.STREAMS_GROUP_HEARTBEAT: streams_group_heartbeat.handle,
     ApiKey.SYNC_GROUP: sync_group.handle,

@@ -24,6 +24,7 @@ from barnabas.metadata.node import MetadataNode
 from barnabas.protocol.apis import ApiKey
 from barnabas.protocol.errors import ErrorCode
 from barnabas.replication.replica_manager import ReplicaManager
+from barnabas.share.partitions import SharePartitions
 
 telemetry = logging.getLogger(__name__)
 
@@ -46,6 +47,7 @@ class BrokerServices:
     marker_writer: MarkerWriter
     shares: ShareCoordinator
     persister: Persister
+    share_partitions: SharePartitions
     fetch_sessions: FetchSessionCache
     fetch_max_bytes: int
     served_apis: set[ApiKey] = field(default_factory=set)
