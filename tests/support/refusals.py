@@ -1,0 +1,341 @@
+"""What goes wrong with producers, transactions and groups on the wire, case by case.
+
+Each case drives a fresh `Wire` into a situation and returns the error code that it meets. What
+Apache Kafka 4.3.1 answers stands beside it in `test_refusals.py`.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from typing import Any
+
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages import (
+    add_offsets_to_txn,
+    add_partitions_to_txn,
+    consumer_group_heartbeat,
+    describe_transactions,
+    end_txn,
+    find_coordinator,
+    heartbeat,
+    init_producer_id,
+    join_group,
+    offset_commit,
+    produce,
+    sync_group,
+    txn_offset_commit,
+)
+from barnabas.protocol.records.records import Record, encode_batch
+from support.node_process import wait_until
+from support.raw_client import RawClient
+
+WAITABLE = {
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.CONCURRENT_TRANSACTIONS,
+    ErrorCode.NOT_COORDINATOR,
+}
+UNVERIFIABLE = {ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.NOT_ENOUGH_REPLICAS}
+"""A leader that cannot ask the coordinator yet."""
+METADATA_BYTES_MAX = 4096
+"""The default of `offset.metadata.max.bytes`."""
+SEQUENCE_MAX = 2**31 - 1
+
+
+class Wire:
+    """One connection, a topic, and names that nobody else has. For clusters of one node."""
+
+    def __init__(self, bootstrap_servers: str) -> None:
+        self.raw = RawClient(bootstrap_servers)
+        self.name = f"refused-{uuid.uuid4().hex[:10]}"
+        self.topic = f"{self.name}-topic"
+        self.group = f"{self.name}-group"
+        self.raw.create_topic(self.topic)
+        self.producer_id = -1
+        self.epoch = -1
+        for key_type, key in ((0, self.group), (1, self.name)):
+            self._await_coordinator(key_type, key)
+
+    def close(self) -> None:
+        self.raw.socket.close()
+
+    def _await_coordinator(self, key_type: int, key: str) -> None:
+        request = find_coordinator.FindCoordinatorRequest(key_type=key_type, coordinator_keys=[key])
+        wait_until(
+            lambda: (
+                self.raw.call(request, find_coordinator.FindCoordinatorResponse)
+                .coordinators[0]
+                .error_code
+                == ErrorCode.NONE
+            ),
+            "a coordinator",
+        )
+
+    # Producers
+
+    def init(
+        self,
+        name: str | None = "",
+        timeout_ms: int = 60_000,
+        producer_id: int = -1,
+        epoch: int = -1,
+        version: int = 5,
+    ) -> init_producer_id.InitProducerIdResponse:
+        """InitProducerId, again while the coordinator says to wait; "" stands for our own name."""
+        request = init_producer_id.InitProducerIdRequest(
+            transactional_id=self.name if name == "" else name,
+            transaction_timeout_ms=timeout_ms,
+            producer_id=producer_id,
+            producer_epoch=epoch,
+        )
+        while True:
+            answer = self.raw.call(request, init_producer_id.InitProducerIdResponse, version)
+            if answer.error_code not in WAITABLE:
+                return answer
+
+    def take(self, timeout_ms: int = 60_000) -> None:
+        """Become the producer of our transactional id."""
+        answer = self.init(timeout_ms=timeout_ms)
+        assert answer.error_code == ErrorCode.NONE
+        self.producer_id, self.epoch = answer.producer_id, answer.producer_epoch
+
+    def take_idempotent(self) -> None:
+        answer = self.init(None)
+        assert answer.error_code == ErrorCode.NONE
+        self.producer_id, self.epoch = answer.producer_id, answer.producer_epoch
+
+    def produce(
+        self,
+        sequence: int,
+        *,
+        count: int = 1,
+        epoch: int | None = None,
+        producer_id: int | None = None,
+        transactional: bool = False,
+        version: int = 12,
+        name: str | None = None,
+        topic: str | None = None,
+    ) -> int:
+        records = [Record(timestamp=time.time_ns() // 1_000_000, value=b"v") for _ in range(count)]
+        batch = encode_batch(
+            records,
+            producer_id=self.producer_id if producer_id is None else producer_id,
+            producer_epoch=self.epoch if epoch is None else epoch,
+            base_sequence=sequence,
+            is_transactional=transactional,
+        )
+        request = produce.ProduceRequest(
+            transactional_id=(name or self.name) if transactional else None,
+            acks=-1,
+            timeout_ms=5000,
+            topic_data=[
+                produce.TopicProduceData(
+                    name=topic or self.topic,
+                    topic_id=self.raw.topic_id(topic or self.topic),
+                    partition_data=[produce.PartitionProduceData(index=0, records=bytes(batch))],
+                )
+            ],
+        )
+        while True:
+            response = self.raw.call(request, produce.ProduceResponse, version)
+            code = response.responses[0].partition_responses[0].error_code
+            if code not in WAITABLE | UNVERIFIABLE:
+                return code
+
+    def _identity(self, **changes: Any) -> dict[str, Any]:
+        return {
+            "transactional_id": self.name,
+            "producer_id": self.producer_id,
+            "producer_epoch": self.epoch,
+        } | changes
+
+    def add_partitions(self, topics: list[str] | None = None, **changes: Any) -> list[int]:
+        """AddPartitionsToTxn as clients send it (version 3): the codes, topic by topic."""
+        named = [
+            add_partitions_to_txn.AddPartitionsToTxnTopic(name=topic, partitions=[0])
+            for topic in topics or [self.topic]
+        ]
+        request = add_partitions_to_txn.AddPartitionsToTxnRequest(
+            v3_and_below_topics=named,
+            **{f"v3_and_below_{k}": v for k, v in self._identity(**changes).items()},
+        )
+        while True:
+            answer = self.raw.call(request, add_partitions_to_txn.AddPartitionsToTxnResponse, 3)
+            found = {
+                topic.name: topic.results_by_partition[0].partition_error_code
+                for topic in answer.results_by_topic_v3_and_below
+            }
+            codes = [found[topic.name] for topic in named]
+            if not WAITABLE.intersection(codes):
+                return codes
+
+    def add_offsets(self, group: str | None = None, version: int = 3, **changes: Any) -> int:
+        request = add_offsets_to_txn.AddOffsetsToTxnRequest(
+            group_id=self.group if group is None else group, **self._identity(**changes)
+        )
+        while True:
+            answer = self.raw.call(request, add_offsets_to_txn.AddOffsetsToTxnResponse, version)
+            if answer.error_code not in WAITABLE:
+                return answer.error_code
+
+    def end(self, *, committed: bool = True, version: int = 4, **changes: Any) -> int:
+        request = end_txn.EndTxnRequest(committed=committed, **self._identity(**changes))
+        while True:
+            answer = self.raw.call(request, end_txn.EndTxnResponse, version)
+            if answer.error_code not in WAITABLE:
+                return answer.error_code
+
+    def state(self) -> str:
+        """Of our transactional id."""
+        request = describe_transactions.DescribeTransactionsRequest(transactional_ids=[self.name])
+        answer = self.raw.call(request, describe_transactions.DescribeTransactionsResponse)
+        return answer.transaction_states[0].transaction_state
+
+    def await_state(self, state: str) -> None:
+        wait_until(lambda: self.state() == state, state)
+
+    def time_out(self, version: int = 3) -> None:
+        """Have a transaction under way until the coordinator ends it."""
+        self.take(timeout_ms=100)
+        if version == 3:
+            assert self.add_partitions() == [ErrorCode.NONE]
+        assert self.produce(0, transactional=True, version=11 if version == 3 else 12) == 0
+        # The coordinator looks every few seconds.
+        wait_until(lambda: self.state() == "CompleteAbort", "the end of its time", 40)
+
+    # Groups
+
+    def commit(
+        self,
+        member_id: str = "",
+        generation: int = -1,
+        *,
+        group: str | None = None,
+        topic: str | None = None,
+        partition: int = 0,
+        metadata: str | None = "",
+        instance_id: str | None = None,
+        version: int = 9,
+    ) -> int:
+        request = offset_commit.OffsetCommitRequest(
+            group_id=self.group if group is None else group,
+            generation_id_or_member_epoch=generation,
+            member_id=member_id,
+            group_instance_id=instance_id,
+            topics=[
+                offset_commit.OffsetCommitRequestTopic(
+                    name=topic or self.topic,
+                    topic_id=self.raw.topic_id(self.topic)
+                    if topic is None
+                    else bytes(15) + b"\x07",
+                    partitions=[
+                        offset_commit.OffsetCommitRequestPartition(
+                            partition_index=partition,
+                            committed_offset=1,
+                            committed_metadata=metadata,
+                        )
+                    ],
+                )
+            ],
+        )
+        answer = self.raw.call(request, offset_commit.OffsetCommitResponse, version)
+        return answer.topics[0].partitions[0].error_code
+
+    def txn_commit(
+        self,
+        member_id: str = "",
+        generation: int = -1,
+        *,
+        group: str | None = None,
+        topic: str | None = None,
+        partition: int = 0,
+        metadata: str | None = "",
+        instance_id: str | None = None,
+        version: int = 5,
+        **changes: Any,
+    ) -> int:
+        request = txn_offset_commit.TxnOffsetCommitRequest(
+            group_id=self.group if group is None else group,
+            generation_id=generation,
+            member_id=member_id,
+            group_instance_id=instance_id,
+            topics=[
+                txn_offset_commit.TxnOffsetCommitRequestTopic(
+                    name=topic or self.topic,
+                    partitions=[
+                        txn_offset_commit.TxnOffsetCommitRequestPartition(
+                            partition_index=partition,
+                            committed_offset=1,
+                            committed_metadata=metadata,
+                        )
+                    ],
+                )
+            ],
+            **self._identity(**changes),
+        )
+        while True:
+            answer = self.raw.call(request, txn_offset_commit.TxnOffsetCommitResponse, version)
+            code = answer.topics[0].partitions[0].error_code
+            if code not in WAITABLE:
+                return code
+
+    def join_classic(self) -> tuple[str, int]:
+        """Become the one member of a stable classic group: member id and generation."""
+        protocols = [join_group.JoinGroupRequestProtocol(name="range", metadata=b"")]
+        member_id = ""
+        while True:
+            request = join_group.JoinGroupRequest(
+                group_id=self.group,
+                session_timeout_ms=30_000,
+                rebalance_timeout_ms=30_000,
+                member_id=member_id,
+                protocol_type="consumer",
+                protocols=protocols,
+            )
+            joined = self.raw.call(request, join_group.JoinGroupResponse)
+            member_id = joined.member_id
+            if joined.error_code == ErrorCode.NONE:
+                break
+            assert joined.error_code == ErrorCode.MEMBER_ID_REQUIRED
+        sync = sync_group.SyncGroupRequest(
+            group_id=self.group,
+            generation_id=joined.generation_id,
+            member_id=member_id,
+            protocol_type="consumer",
+            protocol_name="range",
+            assignments=[
+                sync_group.SyncGroupRequestAssignment(member_id=member_id, assignment=b"")
+            ],
+        )
+        assert self.raw.call(sync, sync_group.SyncGroupResponse).error_code == ErrorCode.NONE
+        return member_id, joined.generation_id
+
+    def heartbeat_classic(self, member_id: str, generation: int, group: str | None = None) -> int:
+        request = heartbeat.HeartbeatRequest(
+            group_id=self.group if group is None else group,
+            generation_id=generation,
+            member_id=member_id,
+        )
+        return self.raw.call(request, heartbeat.HeartbeatResponse).error_code
+
+    def heartbeat(
+        self, member_id: str = "member", epoch: int = 0, **fields: Any
+    ) -> consumer_group_heartbeat.ConsumerGroupHeartbeatResponse:
+        """ConsumerGroupHeartbeat; a joining one is complete unless `fields` says otherwise."""
+        if epoch == 0:
+            fields = {
+                "rebalance_timeout_ms": 60_000,
+                "subscribed_topic_names": [self.topic],
+                "topic_partitions": [],
+            } | fields
+        request = consumer_group_heartbeat.ConsumerGroupHeartbeatRequest(
+            **{"group_id": self.group, "member_id": member_id, "member_epoch": epoch} | fields
+        )
+        return self.raw.call(request, consumer_group_heartbeat.ConsumerGroupHeartbeatResponse)
+
+    def join(self, member_id: str = "member", **fields: Any) -> int:
+        """Join a group of the consumer protocol; the member epoch."""
+        answer = self.heartbeat(member_id, 0, **fields)
+        assert answer.error_code == ErrorCode.NONE, answer.error_message
+        return answer.member_epoch
