@@ -1,0 +1,278 @@
+"""A Kafka Streams application on a real node: totals exact, whatever is killed.
+
+`java/streams/ChargingApp.java` counts charging sessions by station, exactly once, through a
+repartition topic and a store with a changelog. Two instances share the work; one of them is killed
+in the middle and comes back. Each session must be in the output once: of each station the counts
+1, 2, 3 … and the sum of its energy.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+from java_host import AVAILABLE, JAVA, JAVAC, LIBS, MISSING, SOURCES, JavaHost, ToolResult
+
+from support.node_process import NodeProcess, wait_until
+
+HAS_STREAMS = AVAILABLE and any(LIBS[-1].glob("kafka-streams-*.jar"))
+pytestmark = pytest.mark.skipif(not HAS_STREAMS, reason=f"{MISSING}, with Kafka Streams")
+
+PARTITIONS = 3
+STATIONS = 7
+SESSIONS = 1_500
+TIMEOUT_S = 90.0
+QUICK = {
+    "group.streams.min.session.timeout.ms": "1000",
+    "group.streams.session.timeout.ms": "3000",
+    "group.streams.min.heartbeat.interval.ms": "100",
+    "group.streams.heartbeat.interval.ms": "200",
+    "group.streams.initial.rebalance.delay.ms": "0",
+    "group.min.session.timeout.ms": "1000",
+    "offsets.topic.num.partitions": "2",
+    "transaction.state.log.num.partitions": "2",
+}
+SETTINGS = {
+    "streams": ("group.protocol=streams",),
+    "classic": (
+        "group.protocol=classic",
+        "consumer.session.timeout.ms=3000",
+        "consumer.heartbeat.interval.ms=300",
+        "acceptable.recovery.lag=10000",
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def classes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The compiled application."""
+    directory = tmp_path_factory.mktemp("streams-classes")
+    source = SOURCES / "streams" / "ChargingApp.java"
+    options = ("-Xlint:all,-options", "-Werror", "-cp", f"{LIBS[-1]}/*", "-d", str(directory))
+    subprocess.run([str(JAVAC), *options, str(source)], check=True)
+    return directory
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NodeProcess]:
+    """A node whose members are heard often."""
+    process = NodeProcess(tmp_path_factory.mktemp("streams-node"), QUICK)
+    process.start()
+    try:
+        yield process
+    finally:
+        process.stop()
+
+
+class Instance:
+    """One process of the application, with its state directory."""
+
+    def __init__(self, classes: Path, directory: Path, *arguments: str) -> None:
+        directory.mkdir(parents=True, exist_ok=True)
+        self._output = directory / "out"
+        self._command = (
+            str(JAVA),
+            *("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
+            f"-Dlog4j2.configurationFile={SOURCES / 'log4j2.properties'}",
+            *("-cp", f"{classes}:{LIBS[-1]}/*", "ChargingApp"),
+            *arguments,
+            f"state.dir={directory / 'state'}",
+        )
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Start the process; see `says`."""
+        with self._output.open("wb") as output:
+            self._process = subprocess.Popen(
+                self._command, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
+            )
+
+    def says(self, line: str) -> bool:
+        """Whether the process has printed `line` since it was started."""
+        assert self._process is not None
+        text = self._output.read_text()
+        assert self._process.poll() is None or line in text, text[-4000:]
+        return line in text
+
+    def await_running(self) -> None:
+        """Wait until the process has its tasks."""
+        wait_until(lambda: self.says("state RUNNING"), "an instance runs", TIMEOUT_S)
+
+    def kill(self) -> None:
+        """SIGKILL; harmless where it has ended."""
+        if self._process is not None and self._process.poll() is None:
+            os.kill(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+
+    def stop(self) -> None:
+        """SIGTERM, upon which the application leaves its group."""
+        assert self._process is not None
+        os.kill(self._process.pid, signal.SIGTERM)
+        self._process.wait(30)
+        assert self.says("closed")
+
+
+class Charging:
+    """The input, what must come of it, and the output so far."""
+
+    def __init__(self, node: NodeProcess, name: str) -> None:
+        self.servers = node.bootstrap_servers
+        self.application = name
+        self.sessions, self.energy = f"{name}-sessions", f"{name}-energy"
+        admin = AdminClient({"bootstrap.servers": self.servers})
+        topics = [NewTopic(topic, PARTITIONS, 1) for topic in (self.sessions, self.energy)]
+        for created in admin.create_topics(topics).values():
+            created.result()
+        self._producer = Producer({"bootstrap.servers": self.servers, "linger.ms": 5})
+        self._random = random.Random(7)
+        self.totals: dict[str, tuple[int, int]] = {}
+        self.seen: dict[str, list[tuple[int, int]]] = {}
+        self._reader = Consumer(
+            {
+                "bootstrap.servers": self.servers,
+                "group.id": f"{name}-reader",
+                "isolation.level": "read_committed",
+                "enable.auto.commit": False,
+            }
+        )
+        self._reader.assign([TopicPartition(self.energy, index, 0) for index in range(PARTITIONS)])
+
+    def charge(self, sessions: int) -> None:
+        """Write sessions."""
+        for _ in range(sessions):
+            station = f"station-{self._random.randrange(STATIONS)}"
+            energy = self._random.randrange(1, 50_000)
+            count, total = self.totals.get(station, (0, 0))
+            self.totals[station] = (count + 1, total + energy)
+            key = f"session-{sum(count for count, _ in self.totals.values())}"
+            self._producer.produce(self.sessions, f"{station},{energy}", key)
+            self._producer.poll(0)
+        assert self._producer.flush(30) == 0
+
+    def read(self) -> int:
+        """Read what has come out meanwhile; returns how much there is in all."""
+        for message in self._reader.consume(500, 0.2):
+            if message.error():
+                assert message.error().code() == KafkaError._PARTITION_EOF
+                continue
+            count, total = message.value().decode().split(",")
+            self.seen.setdefault(message.key().decode(), []).append((int(count), int(total)))
+        return sum(map(len, self.seen.values()))
+
+    def has_come(self, sessions: int) -> bool:
+        """Whether that many results are out."""
+        return self.read() >= sessions
+
+    def check(self) -> None:
+        """Each session once, in one order per station, and the sums right."""
+        self.read()
+        for station, (count, total) in self.totals.items():
+            results = self.seen[station]
+            assert [each for each, _ in results] == list(range(1, count + 1)), station
+            assert results[-1][1] == total
+        assert self.seen.keys() == self.totals.keys()
+
+    def close(self) -> None:
+        self._reader.close()
+
+
+@pytest.fixture
+def start(
+    node: NodeProcess, classes: Path, tmp_path: Path
+) -> Iterator[Callable[..., tuple[Charging, Instance, Instance]]]:
+    """Two instances of the application that run."""
+    ends: list[Callable[[], None]] = []
+
+    def run(protocol: str) -> tuple[Charging, Instance, Instance]:
+        charging = Charging(node, f"charging-{protocol}")
+        ends.append(charging.close)
+        topics = charging.sessions, charging.energy
+        arguments = (node.bootstrap_servers, charging.application, *topics, *SETTINGS[protocol])
+        first, second = (
+            Instance(classes, tmp_path / name, *arguments) for name in ("first", "second")
+        )
+        for instance in (first, second):
+            instance.start()
+            ends.append(instance.kill)
+        for instance in (first, second):
+            instance.await_running()
+        return charging, first, second
+
+    yield run
+    for end in reversed(ends):
+        end()
+
+
+def work_through(charging: Charging, first: Instance, second: Instance) -> None:
+    """Charge while one instance is killed and comes back; all that comes out is exact."""
+    third = SESSIONS // 3
+    charging.charge(third)
+    wait_until(lambda: charging.has_come(third // 2), "first results", TIMEOUT_S)
+    charging.charge(third)
+    first.kill()
+    charging.charge(third)
+    first.start()
+    wait_until(lambda: charging.has_come(3 * third), "all results", TIMEOUT_S)
+    charging.check()
+    first.await_running()
+    second.stop()
+
+
+def test_streams_protocol(
+    start: Callable[..., tuple[Charging, Instance, Instance]], java: JavaHost
+) -> None:
+    charging, first, second = start("streams")
+    work_through(charging, first, second)
+    check_tool(charging, first, java)
+
+
+def check_tool(charging: Charging, last: Instance, java: JavaHost) -> None:
+    """What kafka-streams-groups shows of a group with one member, and does to it."""
+    name = charging.application
+
+    def result(action: str, *arguments: str) -> ToolResult:
+        group = () if action == "--list" else ("--group", name)
+        servers = ("--bootstrap-server", charging.servers)
+        return java.run("kafka-streams-groups", *servers, action, *group, *arguments)
+
+    def tool(action: str, *arguments: str) -> list[list[str]]:
+        return result(action, *arguments).table
+
+    assert tool("--list", "--state")[1:] == [[name, "Stable"]]
+    (described,) = tool("--describe", "--state", "--verbose")[1:]
+    assert [described[0], described[-4], described[-1]] == [name, "Stable", "1"]
+    assert described[-3] == described[-2], "the group's epoch is that of its assignment"
+    (member,) = tool("--describe", "--members", "--verbose")[1:]
+    assert " ".join(member[8:]) == (
+        "ACTIVE: 0:[0,1,2]; 1:[0,1,2]; TARGET-ACTIVE: 0:[0,1,2]; 1:[0,1,2];"
+    )
+    lags = tool("--describe", "--offsets")[1:]
+    topics = charging.sessions, f"{name}-by-station-repartition"
+    assert sorted((row[1], row[2]) for row in lags) == sorted(
+        (topic, str(index)) for topic in topics for index in range(PARTITIONS)
+    )
+    assert {row[3] for row in lags} == {"0"}
+    assert "GroupNotEmptyException:" in result("--delete").out
+    last.stop()
+    (described,) = tool("--describe", "--state", "--verbose")[-1:]
+    assert [described[-4], described[-1]] == ["Empty", "0"]
+    again = ("--all-input-topics", "--to-earliest", "--execute")
+    assert {row[3] for row in tool("--reset-offsets", *again)[1:]} == {"0"}
+    deleted = tool("--delete-offsets", "--input-topic", charging.sessions)
+    assert [row[2] for row in deleted if row[0] == charging.sessions] == ["Successful"] * PARTITIONS
+    assert "was successful" in result("--delete").out
+    assert tool("--list") == []
+
+
+@pytest.mark.soak
+def test_classic_protocol(start: Callable[..., tuple[Charging, Instance, Instance]]) -> None:
+    charging, first, second = start("classic")
+    work_through(charging, first, second)
+    first.stop()
