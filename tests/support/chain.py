@@ -39,6 +39,11 @@ class Member:
         self.kill()
         self._start()
 
+    def revive(self) -> None:
+        """Start it again if it has ended by itself: its client was stuck."""
+        if self._process.poll() is not None:
+            self._start()
+
     def pause(self) -> None:
         """SIGSTOP, in the middle of whatever it does."""
         os.kill(self._process.pid, signal.SIGSTOP)
@@ -79,6 +84,11 @@ class Chain:
         for member in self.members:
             member.kill()
 
+    def revive(self) -> None:
+        """Start those again that have ended by themselves."""
+        for member in self.members:
+            member.revive()
+
     def said(self) -> str:
         """The ends of what the members printed, for a failure's message."""
         return "\n".join(m.output.read_text(errors="replace")[-600:] for m in self.members)
@@ -112,6 +122,7 @@ class Reader:
         while self.count < count:
             if self._poll():
                 deadline = time.monotonic() + STALL_S
+            chain.revive()
             assert time.monotonic() < deadline, f"{self.count} of {count}\n{chain.said()}"
 
     def read_rest(self) -> list[list[int]]:

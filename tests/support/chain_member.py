@@ -3,11 +3,16 @@
 `python chain_member.py BOOTSTRAP PROTOCOL GROUP NAME SOURCE TARGET`. NAME is its transactional id.
 What it writes goes to the partition that it came from. It starts over after every failure, as an
 operator would restart it, and goes on until it is killed.
+
+librdkafka (2.16) may wait for ever in send_offsets_to_transaction when the group's coordinator is
+lost meanwhile: it has every answer that it asked for, and does not send its TxnOffsetCommit. So a
+member that is stuck ends, and is started again.
 """
 
 from __future__ import annotations
 
 import contextlib
+import faulthandler
 import random
 import sys
 
@@ -15,6 +20,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Produ
 
 CALL_TIMEOUT_S = 15.0
 RECORDS_MAX = 40
+STUCK_S = 25.0
 SESSION_TIMEOUT_MS = 2_000
 TRANSACTION_TIMEOUT_MS = 4_000
 
@@ -55,6 +61,7 @@ def run(bootstrap: str, protocol: str, group: str, name: str, source: str, targe
         # a transaction, whose offsets would go out with the generation of the new assignment.
         consumer.subscribe([source], on_assign=_noted, on_revoke=_noted, on_lost=_noted)
         while True:
+            faulthandler.dump_traceback_later(STUCK_S, exit=True)
             messages = consumer.consume(random.randint(1, RECORDS_MAX), 0.2)
             for message in messages:
                 if message.error() and not message.error().retriable():

@@ -16,13 +16,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from queue import Empty, SimpleQueue
+from threading import Thread
 from typing import Final
 
-from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
 from barnabas.pipeline.progress import checkpoint_id, planned_offsets
 
-CALL_TIMEOUT_SECONDS: Final = 60.0
+CALL_TIMEOUT_SECONDS: Final = 30.0
+_GRACE_SECONDS: Final = 1.0
 _QUEUE_POLL_SECONDS: Final = 0.1
 
 QUERY_HEADER: Final = "query"
@@ -137,10 +140,38 @@ class TransactionalWriter:
         self._producer.begin_transaction()
         for topic, key, value in records:
             self._produce(topic, key, value, headers)
-        self._producer.send_offsets_to_transaction(
-            places, self._offsets.consumer_group_metadata(), CALL_TIMEOUT_SECONDS
-        )
+        self._send_offsets(places)
         self._producer.commit_transaction(CALL_TIMEOUT_SECONDS)
+
+    def _send_offsets(self, places: list[TopicPartition]) -> None:
+        """Have the transaction commit the offsets, in a thread that can be left behind.
+
+        librdkafka (2.16) may wait for ever here, whatever time it is given, when the group's
+        coordinator is lost meanwhile (its issues 5456 and 5511). That producer is abandoned, and
+        fenced by the next. Raises KafkaException, also then.
+        """
+        producer, offsets = self._producer, self._offsets
+        assert producer is not None
+        assert offsets is not None
+        outcome: SimpleQueue[KafkaException | None] = SimpleQueue()
+
+        def send() -> None:
+            try:
+                group = offsets.consumer_group_metadata()
+                producer.send_offsets_to_transaction(places, group, CALL_TIMEOUT_SECONDS)
+                outcome.put(None)
+            except KafkaException as error:
+                outcome.put(error)
+
+        Thread(target=send, name=writer_name(self._query_name), daemon=True).start()
+        try:
+            error = outcome.get(timeout=CALL_TIMEOUT_SECONDS + _GRACE_SECONDS)
+        except Empty:
+            self._producer = None
+            reason = KafkaError(KafkaError._TIMED_OUT, "committing offsets in a transaction")
+            raise KafkaException(reason) from None
+        if error is not None:
+            raise error
 
     def _produce(
         self, topic: str, key: str, value: str, headers: list[tuple[str, str | bytes | None]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -178,6 +179,31 @@ def test_a_full_queue_is_waited_for(world: World, monkeypatch: pytest.MonkeyPatc
     )
     assert world.write(world.writer(), 0)
     assert world.values() == world.values_of(0)
+
+
+def test_a_client_that_is_stuck_is_left_behind(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    woken = threading.Event()
+
+    class StuckProducer(exactly_once.Producer):  # type: ignore[misc,name-defined]  # of C
+        def send_offsets_to_transaction(self, *arguments: object) -> None:
+            assert woken.wait(60)
+            super().send_offsets_to_transaction(*arguments)
+
+    writer = world.writer()
+    world.write(writer, 0)
+    with monkeypatch.context() as patch:
+        patch.setattr(exactly_once, "Producer", StuckProducer)
+        patch.setattr(exactly_once, "CALL_TIMEOUT_SECONDS", 5.0)
+        patch.setattr(exactly_once, "_GRACE_SECONDS", -4.9)
+        writer.close()
+        with pytest.raises(KafkaException, match="_TIMED_OUT"):
+            world.write(writer, 1)
+    assert world.write(writer, 1)
+    woken.set()
+    assert not world.write(writer, 1)
+    assert world.values() == world.values_of(0, 1)
 
 
 def test_a_planned_micro_batch_is_needed(world: World) -> None:
