@@ -41,7 +41,7 @@ $(INSTALLED): pyproject.toml
 # without a network, the tests that need them are skipped.
 $(KAFKA_LIBS):
 	@if command -v mvn >/dev/null; then \
-		echo "Fetching Apache Kafka's jars with Maven (some 100 MB, once)"; \
+		echo "Fetching Apache Kafka's jars with Maven (some 170 MB, once)"; \
 		rm -rf $@.partial; \
 		mvn --batch-mode --quiet -f tools/kafka/pom.xml dependency:copy-dependencies \
 			-DoutputDirectory=$(CURDIR)/$@.partial && mv $@.partial $@ \
