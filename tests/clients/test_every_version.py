@@ -21,12 +21,14 @@ from barnabas.protocol.messages import (
     add_partitions_to_txn,
     alter_configs,
     alter_partition_reassignments,
+    alter_share_group_offsets,
     consumer_group_describe,
     consumer_group_heartbeat,
     create_partitions,
     create_topics,
     delete_groups,
     delete_records,
+    delete_share_group_offsets,
     delete_share_group_state,
     delete_topics,
     describe_configs,
@@ -34,6 +36,7 @@ from barnabas.protocol.messages import (
     describe_log_dirs,
     describe_producers,
     describe_quorum,
+    describe_share_group_offsets,
     describe_topic_partitions,
     describe_transactions,
     elect_leaders,
@@ -61,6 +64,8 @@ from barnabas.protocol.messages import (
     read_share_group_state_summary,
     share_acknowledge,
     share_fetch,
+    share_group_describe,
+    share_group_heartbeat,
     streams_group_describe,
     streams_group_heartbeat,
     sync_group,
@@ -466,6 +471,49 @@ REQUESTS: dict[ApiKey, Callable[[Setting, int], Any]] = {
     ApiKey.REMOVE_RAFT_VOTER: lambda s, v: RemoveRaftVoterRequest(
         cluster_id="another", voter_id=4711
     ),
+    ApiKey.SHARE_GROUP_HEARTBEAT: lambda s, v: share_group_heartbeat.ShareGroupHeartbeatRequest(
+        group_id=s.new_group(), member_id="member", subscribed_topic_names=[s.topic]
+    ),
+    ApiKey.SHARE_GROUP_DESCRIBE: lambda s, v: share_group_describe.ShareGroupDescribeRequest(
+        group_ids=[s.new_group()], include_authorized_operations=True
+    ),
+    ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: lambda s, v: (
+        describe_share_group_offsets.DescribeShareGroupOffsetsRequest(
+            groups=[
+                describe_share_group_offsets.DescribeShareGroupOffsetsRequestGroup(
+                    group_id=s.new_group(),
+                    topics=[
+                        describe_share_group_offsets.DescribeShareGroupOffsetsRequestTopic(
+                            topic_name=s.topic, partitions=[0]
+                        )
+                    ],
+                )
+            ]
+        )
+    ),
+    ApiKey.ALTER_SHARE_GROUP_OFFSETS: lambda s, v: (
+        alter_share_group_offsets.AlterShareGroupOffsetsRequest(
+            group_id=s.new_group(),
+            topics=[
+                alter_share_group_offsets.AlterShareGroupOffsetsRequestTopic(
+                    topic_name=s.topic,
+                    partitions=[
+                        alter_share_group_offsets.AlterShareGroupOffsetsRequestPartition(
+                            start_offset=1
+                        )
+                    ],
+                )
+            ],
+        )
+    ),
+    ApiKey.DELETE_SHARE_GROUP_OFFSETS: lambda s, v: (
+        delete_share_group_offsets.DeleteShareGroupOffsetsRequest(
+            group_id=s.new_group(),
+            topics=[
+                delete_share_group_offsets.DeleteShareGroupOffsetsRequestTopic(topic_name=s.topic)
+            ],
+        )
+    ),
     ApiKey.INITIALIZE_SHARE_GROUP_STATE: lambda s, v: (
         initialize_share_group_state.InitializeShareGroupStateRequest(
             group_id="share",
@@ -493,6 +541,7 @@ REQUESTS: dict[ApiKey, Callable[[Setting, int], Any]] = {
                     topic_id=s.topic_id,
                     partitions=[
                         write_share_group_state.PartitionData(
+                            state_epoch=1,
                             state_batches=[write_share_group_state.StateBatch(last_offset=4)],
                             **({"delivery_complete_count": 1} if v >= 1 else {}),
                         )
@@ -538,6 +587,8 @@ EXPECTED_ERRORS: dict[ApiKey, set[ErrorCode]] = {
     ApiKey.DELETE_GROUPS: {ErrorCode.GROUP_ID_NOT_FOUND},
     ApiKey.DESCRIBE_GROUPS: {ErrorCode.NONE, ErrorCode.GROUP_ID_NOT_FOUND},
     ApiKey.CONSUMER_GROUP_DESCRIBE: {ErrorCode.GROUP_ID_NOT_FOUND},
+    ApiKey.SHARE_GROUP_DESCRIBE: {ErrorCode.GROUP_ID_NOT_FOUND},
+    ApiKey.DELETE_SHARE_GROUP_OFFSETS: {ErrorCode.GROUP_ID_NOT_FOUND},
     ApiKey.STREAMS_GROUP_DESCRIBE: {ErrorCode.GROUP_ID_NOT_FOUND},
     ApiKey.SHARE_ACKNOWLEDGE: {ErrorCode.SHARE_SESSION_NOT_FOUND},
     ApiKey.DELETE_TOPICS: {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION},

@@ -15,6 +15,7 @@ from random import Random, SystemRandom
 from typing import Any
 
 from barnabas.app.background import Background
+from barnabas.app.housekeeping import keep_coordinators, keep_logs
 from barnabas.app.shares import make_shares
 from barnabas.app.transactions import make_transactions
 from barnabas.base.clock import Clock, SystemClock
@@ -197,8 +198,9 @@ class Node:
             self._network,
             lambda: self.metadata.image,
             self.replicas,
+            self.groups,
             source=self._random,
-            create_topic=self._create_share_state_topic,
+            create_topic=lambda: create_topics(self._services, [SHARE_GROUP_STATE]),
         )
         self.share_partitions = SharePartitions(
             self._clock,
@@ -221,6 +223,7 @@ class Node:
             marker_writer=parts.marker_writer,
             shares=self.shares.coordinator,
             persister=self.shares.persister,
+            share_groups=self.shares.groups,
             share_partitions=self.share_partitions,
             fetch_sessions=FetchSessionCache(
                 config.int("max.incremental.fetch.session.cache.slots"),
@@ -321,42 +324,10 @@ class Node:
         return self._ports[listener_name]
 
     def _schedule(self) -> None:
-        config, logs = self.config, self.logs
-        every = self._background.every
-
-        def retention() -> None:
-            logs.retention_step(self._clock.now_ms())
-
-        every(config.long("log.retention.check.interval.ms"), "retention", retention)
-        every(
-            config.int("log.flush.offset.checkpoint.interval.ms"),
-            "checkpoint",
-            logs.checkpoint_step,
-        )
-        every(1000, "delete", lambda: logs.delete_step(self._clock.now_ms()))
-        every(1000, "flush", lambda: logs.flush_step(self._clock.now_ms()))
-        every(
-            config.long("offsets.retention.check.interval.ms"),
-            "offset expiry",
-            self.groups.expire_offsets,
-        )
-        every(
-            config.int("transaction.abort.timed.out.transaction.cleanup.interval.ms"),
-            "aborting overdue transactions",
-            lambda: self._start(self.transactions.abort_overdue()),
-        )
-        every(
-            config.int("transaction.remove.expired.transaction.cleanup.interval.ms"),
-            "transactional id expiry",
-            self.transactions.expire_ids,
-        )
+        config, background = self.config, self._background
+        keep_logs(background, config, self._clock, self.logs)
         shares = self.shares.coordinator
-        every(shares.config.prune_interval_ms, "pruning of share state", shares.prune)
-        every(
-            shares.config.cold_snapshot_interval_ms,
-            "snapshots of quiet share state",
-            shares.snapshot_cold,
-        )
+        keep_coordinators(background, config, self.groups, self.transactions, shares, self._start)
         if config.bool("log.cleaner.enable"):
             self._start_compaction()
 
@@ -394,6 +365,7 @@ class Node:
         if deleted:
             self.groups.on_topics_deleted(deleted)
             self.shares.coordinator.on_topics_deleted(delta.topics_deleted)
+            self.shares.groups.on_topics_deleted(delta.topics_deleted)
         if any(topic.name in COORDINATED for topic in delta.topics.values()):
             self._image_changed_partitions(image)
 
@@ -414,9 +386,6 @@ class Node:
                     coordinator.load(index, partition.leader_epoch)
                 else:
                     coordinator.unload(index)
-
-    async def _create_share_state_topic(self) -> None:
-        await create_topics(self._services, [SHARE_GROUP_STATE])
 
     async def _say_directories(self, image: MetadataImage) -> None:
         """Tell the controller where replicas lie that it believes elsewhere (KIP-858)."""

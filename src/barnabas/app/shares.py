@@ -9,9 +9,12 @@ from barnabas.base.clock import Clock
 from barnabas.base.config.node import NodeConfig
 from barnabas.base.ids import Uuid
 from barnabas.base.network import Network
+from barnabas.coordinator.group.service import GroupCoordinator
 from barnabas.coordinator.internal_topic import InternalTopic
 from barnabas.coordinator.share.asking import CoordinatorPersister
 from barnabas.coordinator.share.config import ShareCoordinatorConfig
+from barnabas.coordinator.share.end_offsets import EndOffsets
+from barnabas.coordinator.share.groups import ShareGroupService
 from barnabas.coordinator.share.service import SHARE_GROUP_STATE, ShareCoordinator
 from barnabas.metadata.image import MetadataImage
 from barnabas.replication.replica_manager import ReplicaManager
@@ -23,10 +26,12 @@ class Shares:
 
     coordinator: ShareCoordinator
     persister: CoordinatorPersister
+    groups: ShareGroupService
 
     async def close(self) -> None:
         """Answer all that waits and serve nobody any more."""
         await self.persister.close()
+        await self.groups.close()
         await self.coordinator.close()
 
 
@@ -36,9 +41,10 @@ def make_shares(
     network: Network,
     image: Callable[[], MetadataImage],
     replicas: ReplicaManager,
+    groups: GroupCoordinator,
     *,
     source: random.Random,
-    create_topic: Callable[[], Coroutine[Any, Any, None]],
+    create_topic: Callable[[], Coroutine[Any, Any, object]],
 ) -> Shares:
     """The parts of one node. `create_topic` makes `__share_group_state`."""
 
@@ -52,15 +58,14 @@ def make_shares(
         InternalTopic(SHARE_GROUP_STATE, replicas, clock),
         partition_count,
     )
+    timeout_ms = config.int("request.timeout.ms")
+    common = config.node_id, config.inter_broker_listener_name, clock, network, image
     persister = CoordinatorPersister(
-        config.node_id,
-        config.inter_broker_listener_name,
-        clock,
-        network,
-        image,
+        *common,
         coordinator,
         source=source,
         create_topic=create_topic,
-        request_timeout_ms=config.int("request.timeout.ms"),
+        request_timeout_ms=timeout_ms,
     )
-    return Shares(coordinator, persister)
+    ends = EndOffsets(*common, replicas, request_timeout_ms=timeout_ms)
+    return Shares(coordinator, persister, ShareGroupService(groups, persister, ends, image))

@@ -10,5 +10,5 @@ from barnabas.protocol.messages.delete_groups import DeleteGroupsRequest, Delete
 def handle(
     services: BrokerServices, context: RequestContext, request: DeleteGroupsRequest
 ) -> DeleteGroupsResponse | Awaitable[DeleteGroupsResponse]:
-    """Delete groups that have no members."""
-    return services.groups.delete_groups(request)
+    """Delete groups that have no members; of share groups also what share coordinators keep."""
+    return services.share_groups.delete_groups(request)

@@ -4,7 +4,7 @@ from barnabas.base.ids import ZERO_UUID, Uuid
 from barnabas.broker.context import RequestContext
 from barnabas.broker.services import BrokerServices
 from barnabas.coordinator.group.service import ClientInfo
-from barnabas.metadata.features import GROUP_VERSION, STREAMS_VERSION
+from barnabas.metadata.features import GROUP_VERSION, SHARE_VERSION, STREAMS_VERSION
 from barnabas.metadata.image import TopicImage
 
 CONSUMER_PROTOCOL = "consumer"
@@ -34,6 +34,11 @@ def serves_consumer_protocol(services: BrokerServices) -> bool:
         CONSUMER_PROTOCOL in services.config.list("group.coordinator.rebalance.protocols")
         and services.image.features.get(GROUP_VERSION, 0) > 0
     )
+
+
+def serves_share_groups(services: BrokerServices) -> bool:
+    """Whether share groups are served: by `share.version` alone."""
+    return services.image.features.get(SHARE_VERSION, 0) > 0
 
 
 def serves_streams_protocol(services: BrokerServices) -> bool:

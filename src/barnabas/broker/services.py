@@ -12,6 +12,7 @@ from barnabas.base.config.node import NodeConfig
 from barnabas.broker.fetch_sessions import FetchSessionCache
 from barnabas.broker.streams_topics import StreamsTopics
 from barnabas.coordinator.group.service import GroupCoordinator
+from barnabas.coordinator.share.groups import ShareGroupService
 from barnabas.coordinator.share.persister import Persister
 from barnabas.coordinator.share.service import ShareCoordinator
 from barnabas.coordinator.transaction.marker_writer import MarkerWriter
@@ -47,6 +48,7 @@ class BrokerServices:
     marker_writer: MarkerWriter
     shares: ShareCoordinator
     persister: Persister
+    share_groups: ShareGroupService
     share_partitions: SharePartitions
     fetch_sessions: FetchSessionCache
     fetch_max_bytes: int

@@ -105,20 +105,21 @@ def _transaction_state(services: BrokerServices) -> CreatableTopic:
 
 def _share_group_state(services: BrokerServices) -> CreatableTopic:
     config = services.config
-    prefix = "share.coordinator.state.topic."
     return CreatableTopic(
         name=SHARE_GROUP_STATE,
-        num_partitions=config.int(prefix + "num.partitions"),
-        replication_factor=config.int(prefix + "replication.factor"),
+        num_partitions=config.int("share.coordinator.state.topic.num.partitions"),
+        replication_factor=config.int("share.coordinator.state.topic.replication.factor"),
         configs=[
             # Its coordinator deletes what newer snapshots have made redundant; nothing else may.
             CreatableTopicConfig(name="cleanup.policy", value="delete"),
             CreatableTopicConfig(name="compression.type", value="producer"),
             CreatableTopicConfig(
-                name="segment.bytes", value=str(config.int(prefix + "segment.bytes"))
+                name="segment.bytes",
+                value=str(config.int("share.coordinator.state.topic.segment.bytes")),
             ),
             CreatableTopicConfig(
-                name="min.insync.replicas", value=str(config.int(prefix + "min.isr"))
+                name="min.insync.replicas",
+                value=str(config.int("share.coordinator.state.topic.min.isr")),
             ),
             CreatableTopicConfig(name="retention.ms", value="-1"),
         ],

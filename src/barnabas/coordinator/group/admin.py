@@ -5,13 +5,14 @@ from collections.abc import Iterable
 from barnabas.coordinator.decision import CoordinatorRecord
 from barnabas.coordinator.group.classic import ClassicGroup
 from barnabas.coordinator.group.consumer.group import ConsumerGroup
+from barnabas.coordinator.group.group_type import GroupType
 from barnabas.coordinator.group.offsets import OffsetStore
 from barnabas.coordinator.group.records import group_tombstone, offset_tombstone
 from barnabas.coordinator.group.registry import Group, GroupRegistry
+from barnabas.coordinator.group.share.group import ShareGroup
 from barnabas.coordinator.group.states import GroupState
 from barnabas.coordinator.group.streams.group import StreamsGroup
 from barnabas.coordinator.group.subscription import CONSUMER_PROTOCOL_TYPE
-from barnabas.coordinator.group.unserved import GroupType
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.describe_groups import DescribedGroup, DescribedGroupMember
 from barnabas.protocol.messages.list_groups import ListedGroup, ListGroupsRequest
@@ -105,18 +106,16 @@ def group_tombstones(group: Group) -> list[CoordinatorRecord]:
 def _protocol_type(group: Group) -> str:
     if isinstance(group, ClassicGroup):
         return group.protocol_type or ""
-    if isinstance(group, ConsumerGroup):
-        return CONSUMER_PROTOCOL_TYPE
-    if isinstance(group, StreamsGroup):
-        return GroupType.STREAMS
-    return str(group.group_type)
+    return CONSUMER_PROTOCOL_TYPE if isinstance(group, ConsumerGroup) else _TYPES[type(group)]
 
 
 def _state_and_type(group: Group) -> tuple[str, str]:
-    if isinstance(group, ClassicGroup):
-        return group.state, GroupType.CLASSIC
-    if isinstance(group, ConsumerGroup):
-        return group.state, GroupType.CONSUMER
-    if isinstance(group, StreamsGroup):
-        return group.state, GroupType.STREAMS
-    return (GroupState.EMPTY if group.is_empty else GroupState.STABLE), group.group_type
+    return group.state, _TYPES[type(group)]
+
+
+_TYPES: dict[type, GroupType] = {
+    ClassicGroup: GroupType.CLASSIC,
+    ConsumerGroup: GroupType.CONSUMER,
+    ShareGroup: GroupType.SHARE,
+    StreamsGroup: GroupType.STREAMS,
+}

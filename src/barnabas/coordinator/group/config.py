@@ -15,6 +15,10 @@ ASSIGNOR_NAMES = {
     "org.apache.kafka.coordinator.group.assignor.RangeAssignor": "range",
 }
 """What `group.consumer.assignors` may hold."""
+SHARE_ASSIGNORS = frozenset(
+    {"simple", "org.apache.kafka.coordinator.group.assignor.SimpleAssignor"}
+)
+"""What `group.share.assignors` may hold: one assignor, by its name or its class."""
 PENDING_JOINS_MAX = 10_000
 """Ids given out and not yet used, per group; at the limit joins get GROUP_MAX_SIZE_REACHED."""
 
@@ -67,6 +71,14 @@ class GroupConfig:
     consumer_size_max: int = 2**31 - 1
     consumer_assignors: tuple[str, ...] = ("uniform", "range")
     migration_policy: MigrationPolicy = MigrationPolicy.BIDIRECTIONAL
+    share_session_timeout_ms: int = 45_000
+    share_session_timeout_limits_ms: tuple[int, int] = (45_000, 60_000)
+    share_heartbeat_interval_ms: int = 5_000
+    share_heartbeat_interval_limits_ms: tuple[int, int] = (5_000, 15_000)
+    share_assignment_interval_ms: int = 1_000
+    share_assignment_interval_limits_ms: tuple[int, int] = (0, 15_000)
+    share_initialize_retry_interval_ms: int = 30_000
+    share_size_max: int = 200
     streams_session_timeout_ms: int = 45_000
     streams_session_timeout_limits_ms: tuple[int, int] = (45_000, 60_000)
     streams_heartbeat_interval_ms: int = 5_000
@@ -81,6 +93,9 @@ class GroupConfig:
     @classmethod
     def from_node(cls, config: NodeConfig) -> "GroupConfig":
         """Read `group.*` and `offsets.*`."""
+        for name in config.list("group.share.assignors"):
+            if name not in SHARE_ASSIGNORS:
+                telemetry.error("group.share.assignors: %s is not an assignor here", name)
         return cls(
             offsets_partitions=config.int("offsets.topic.num.partitions"),
             min_session_timeout_ms=config.int("group.min.session.timeout.ms"),
@@ -113,6 +128,25 @@ class GroupConfig:
             migration_policy=MigrationPolicy(
                 config.string("group.consumer.migration.policy").lower()
             ),
+            share_session_timeout_ms=config.int("group.share.session.timeout.ms"),
+            share_session_timeout_limits_ms=(
+                config.int("group.share.min.session.timeout.ms"),
+                config.int("group.share.max.session.timeout.ms"),
+            ),
+            share_heartbeat_interval_ms=config.int("group.share.heartbeat.interval.ms"),
+            share_heartbeat_interval_limits_ms=(
+                config.int("group.share.min.heartbeat.interval.ms"),
+                config.int("group.share.max.heartbeat.interval.ms"),
+            ),
+            share_assignment_interval_ms=config.int("group.share.assignment.interval.ms"),
+            share_assignment_interval_limits_ms=(
+                config.int("group.share.min.assignment.interval.ms"),
+                config.int("group.share.max.assignment.interval.ms"),
+            ),
+            share_initialize_retry_interval_ms=config.int(
+                "group.share.initialize.retry.interval.ms"
+            ),
+            share_size_max=config.int("group.share.max.size"),
             streams_session_timeout_ms=config.int("group.streams.session.timeout.ms"),
             streams_session_timeout_limits_ms=(
                 config.int("group.streams.min.session.timeout.ms"),

@@ -18,9 +18,9 @@ from barnabas.coordinator.group.offsets import (
 )
 from barnabas.coordinator.group.records import offset_record, offset_tombstone
 from barnabas.coordinator.group.registry import Group
+from barnabas.coordinator.group.share.group import ShareGroup
 from barnabas.coordinator.group.states import GroupState
 from barnabas.coordinator.group.streams.group import StreamsGroup
-from barnabas.coordinator.group.unserved import UnservedGroup
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -63,8 +63,8 @@ def check_commit(group: Group | None, request: OffsetCommitRequest, version: int
             if version >= GROUP_ID_NOT_FOUND_FROM_VERSION
             else ErrorCode.ILLEGAL_GENERATION
         )
-    if isinstance(group, UnservedGroup):
-        return group.check_member(request.member_id, generation)
+    if isinstance(group, ShareGroup):
+        return ErrorCode.GROUP_ID_NOT_FOUND  # its offsets are the share coordinator's
     if isinstance(group, ConsumerGroup):
         partitions = [
             (topic.topic_id, partition.partition_index)
@@ -218,11 +218,9 @@ def fetch(
         if error:
             response.error_code = error
             return response
-    if isinstance(group, UnservedGroup) and (request.member_id or request.member_epoch >= 0):
-        error = group.check_member(request.member_id or "", request.member_epoch)
-        if error:
-            response.error_code = error
-            return response
+    if isinstance(group, ShareGroup):
+        response.error_code = ErrorCode.GROUP_ID_NOT_FOUND
+        return response
     if request.topics is None:
         for name, partitions in store.group(request.group_id).items():
             topic_id = next(iter(partitions.values())).topic_id
@@ -292,7 +290,7 @@ def delete(
     store: OffsetStore, group: Group | None, request: OffsetDeleteRequest
 ) -> tuple[list[CoordinatorRecord], OffsetDeleteResponse]:
     """Forget offsets, but for topics that the group reads (KIP-496)."""
-    if group is None:
+    if group is None or isinstance(group, ShareGroup):
         return [], OffsetDeleteResponse(error_code=ErrorCode.GROUP_ID_NOT_FOUND)
     if isinstance(group, ClassicGroup) and not group.is_empty and not group.uses_consumer_protocol:
         return [], OffsetDeleteResponse(error_code=ErrorCode.NON_EMPTY_GROUP)
@@ -331,6 +329,8 @@ def expired(
     commit, for topics that it no longer reads; for offsets without a group's protocol from the
     commit. A commit that brought an expiry of its own keeps to it (KIP-211).
     """
+    if isinstance(group, ShareGroup):
+        return [], False  # they stay until somebody deletes them
     since_ms: int | None = None
     if isinstance(group, ClassicGroup) and group.protocol_type is not None:
         if group.is_empty:

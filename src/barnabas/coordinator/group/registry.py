@@ -7,22 +7,26 @@ from barnabas.coordinator.decision import CoordinatorRecord
 from barnabas.coordinator.group.classic import ClassicGroup
 from barnabas.coordinator.group.consumer.group import ConsumerGroup
 from barnabas.coordinator.group.member import Member
+from barnabas.coordinator.group.share.group import ShareGroup
 from barnabas.coordinator.group.states import GroupEvent, GroupState
 from barnabas.coordinator.group.step import MEMBER_TIMERS, GroupTimers, TimerKey, TimerKind
 from barnabas.coordinator.group.streams.group import StreamsGroup
-from barnabas.coordinator.group.unserved import UnservedGroup, group_type_of
 from barnabas.protocol.messages.group_records import (
     ConsumerGroupMemberMetadataKey,
     ConsumerGroupMetadataKey,
     GroupMetadataKey,
     GroupMetadataValue,
 )
+from barnabas.protocol.messages.share_group_records import (
+    ShareGroupMemberMetadataKey,
+    ShareGroupMetadataKey,
+)
 from barnabas.protocol.messages.streams_group_records import (
     StreamsGroupMemberMetadataKey,
     StreamsGroupMetadataKey,
 )
 
-Group = ClassicGroup | ConsumerGroup | StreamsGroup | UnservedGroup
+Group = ClassicGroup | ConsumerGroup | ShareGroup | StreamsGroup
 
 telemetry = logging.getLogger(__name__)
 
@@ -66,7 +70,7 @@ class GroupRegistry:
             for member_id in (*group.members, *group.pending_joins):
                 self._timers.cancel(TimerKey(TimerKind.SESSION, group_id, member_id))
             group.move(GroupEvent.GROUP_GONE, group.state_timestamp_ms)
-        elif isinstance(group, ConsumerGroup | StreamsGroup):
+        elif isinstance(group, ConsumerGroup | ShareGroup | StreamsGroup):
             self._timers.cancel(TimerKey(TimerKind.INITIAL_DELAY, group_id))
             for member_id in group.members:
                 self._cancel_member_timers(group_id, member_id)
@@ -117,20 +121,22 @@ class GroupRegistry:
         for kind in MEMBER_TIMERS:
             self._timers.cancel(TimerKey(kind, group_id, member_id))
 
-    def replay_unserved(self, group_id: str, record: CoordinatorRecord) -> None:
-        """Apply a record of a group of another type."""
+    def replay_share(self, group_id: str, record: CoordinatorRecord) -> None:
+        """Apply a record of a share group; the first makes it, the epoch's tombstone ends it."""
         group = self._groups.get(group_id)
-        if not isinstance(group, UnservedGroup):
-            if record.value is None:
+        key, is_tombstone = record.key, record.value is None
+        if not isinstance(group, ShareGroup):
+            if is_tombstone:
                 return
-            group_type = group_type_of(record.key)
-            assert group_type is not None
-            group = UnservedGroup(group_id, group_type)
             self.drop(group_id)
+            group = ShareGroup(group_id)
             self._groups[group_id] = group
+        if is_tombstone and isinstance(key, ShareGroupMetadataKey):
+            self.drop(group_id)
+            return
         group.replay(record)
-        if not group.records:
-            del self._groups[group_id]
+        if is_tombstone and isinstance(key, ShareGroupMemberMetadataKey):
+            self._cancel_member_timers(group_id, key.member_id)
 
 
 def group_from_record(group_id: str, value: GroupMetadataValue) -> ClassicGroup:

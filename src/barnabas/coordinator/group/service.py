@@ -29,6 +29,7 @@ from barnabas.coordinator.group.responses import (
     txn_commit_error,
 )
 from barnabas.coordinator.group.shard import GroupShard
+from barnabas.coordinator.group.share.door import ShareGroupDoor
 from barnabas.coordinator.group.step import Client
 from barnabas.coordinator.group.streams.service import StreamsService
 from barnabas.coordinator.partition_of import partition_of
@@ -120,6 +121,7 @@ class GroupCoordinator:
             RECORD_TYPES,
             write_timeout_ms=config.write_timeout_ms,
         )
+        self.shares = ShareGroupDoor(self._run, self._run_everywhere, self.partition_for)
         self.streams = StreamsService(config, self._metadata, self._run)
 
     # Where

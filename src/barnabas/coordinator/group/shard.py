@@ -26,6 +26,7 @@ from barnabas.coordinator.group.consumer.group import ConsumerGroup
 from barnabas.coordinator.group.consumer.migration import Downgraded
 from barnabas.coordinator.group.consumer.requests import ConsumerGroups
 from barnabas.coordinator.group.consumer.view import GroupMetadata
+from barnabas.coordinator.group.group_type import GroupType, group_type_of
 from barnabas.coordinator.group.join import Join, StaticMemberStored, join, static_member_stored
 from barnabas.coordinator.group.membership import heartbeat, leave, session_ended
 from barnabas.coordinator.group.offsets import OffsetStore
@@ -37,18 +38,18 @@ from barnabas.coordinator.group.rebalance import (
 )
 from barnabas.coordinator.group.records import new_group_record, offset_tombstone
 from barnabas.coordinator.group.registry import GroupRegistry
+from barnabas.coordinator.group.share.group import ShareGroup
+from barnabas.coordinator.group.share.requests import ShareGroups
 from barnabas.coordinator.group.step import (
     MEMBER_TIMERS,
     Client,
     GroupTimers,
     Step,
-    TimerKey,
     TimerKind,
 )
 from barnabas.coordinator.group.streams.group import StreamsGroup
 from barnabas.coordinator.group.streams.requests import StreamsGroups
 from barnabas.coordinator.group.sync import AssignmentStored, assignment_stored, sync
-from barnabas.coordinator.group.unserved import GroupType, UnservedGroup, group_type_of
 from barnabas.log.producers.verification import Verification
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.group_records import (
@@ -79,7 +80,7 @@ class GroupCreated:
     """Continuation: the first record of a group that a JoinGroup created."""
 
     group: ClassicGroup
-    replaced: ConsumerGroup | StreamsGroup | UnservedGroup | None
+    replaced: ConsumerGroup | StreamsGroup | None
 
 
 class GroupShard:
@@ -92,6 +93,7 @@ class GroupShard:
         self.offsets = OffsetStore()
         metadata = metadata or GroupMetadata()
         self.consumers = ConsumerGroups(config, self._timers, self.groups, metadata)
+        self.shares = ShareGroups(config, self._timers, self.groups, metadata)
         self.streams = StreamsGroups(config, self._timers, self.groups, metadata)
 
     # The classic protocol
@@ -109,8 +111,8 @@ class GroupShard:
         step = self._step(now)
         if isinstance(group, ConsumerGroup) and not group.is_empty:
             return self.consumers.join(group, Join(request, client, waiter, id_suffix), now)
-        if isinstance(group, ConsumerGroup | StreamsGroup | UnservedGroup):
-            if not group.is_empty:
+        if isinstance(group, ShareGroup | ConsumerGroup | StreamsGroup):
+            if isinstance(group, ShareGroup) or not group.is_empty:
                 response = JoinGroupResponse(
                     error_code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL, protocol_name=None
                 )
@@ -269,7 +271,7 @@ class GroupShard:
                 case GroupType.STREAMS:
                     self.groups.replay_streams(group_id, record)
                 case _:
-                    self.groups.replay_unserved(group_id, record)
+                    self.groups.replay_share(group_id, record)
 
     def replay_end_transaction(self, producer_id: int, is_commit: bool) -> None:
         """Apply the end of a transaction that committed offsets."""
@@ -279,12 +281,8 @@ class GroupShard:
         """Give every member a whole session from now, since nobody knows its last heartbeat."""
         step = self._step(now)
         for group in self.groups:
-            if isinstance(group, UnservedGroup):
-                for member_id in group.members:
-                    step.schedule(
-                        TimerKey(TimerKind.UNSERVED_SESSION, group.group_id, member_id),
-                        self._config.consumer_session_timeout_ms,
-                    )
+            if isinstance(group, ShareGroup):
+                self.shares.loaded(group, step)
                 continue
             if isinstance(group, ConsumerGroup):
                 self.consumers.loaded(group, step)
@@ -349,11 +347,12 @@ class GroupShard:
     def expire(self, now: Moment) -> Iterator[Decision]:
         """Run the timers that are due."""
         while (key := self._timers.pop_due(now.monotonic_ms)) is not None:
+            owner = self.groups.get(key.group_id)
             match key.kind:
-                case TimerKind.UNSERVED_SESSION:
-                    yield self._end_unserved_sessions(key.group_id)
-                case _ if isinstance(self.groups.get(key.group_id), StreamsGroup):
+                case _ if isinstance(owner, StreamsGroup):
                     yield self.streams.timer_is_up(key, now)
+                case _ if isinstance(owner, ShareGroup):
+                    yield self.shares.session_ended(owner, key, now)
                 case kind if kind in MEMBER_TIMERS:
                     yield self.consumers.timer_is_up(key, now)
                 case _:
@@ -362,12 +361,6 @@ class GroupShard:
                         step = self._step(now)
                         _EXPIRED[key.kind](step, group, key.member_id)
                         yield step.decide()
-
-    def _end_unserved_sessions(self, group_id: str) -> Decision:
-        group = self.groups.get(group_id)
-        if not isinstance(group, UnservedGroup):
-            return Decision()
-        return Decision(group.member_tombstones(), is_atomic=False)
 
     def _replay_offset(
         self,

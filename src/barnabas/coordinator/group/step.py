@@ -23,10 +23,8 @@ class TimerKind(IntEnum):
     """The time in which members may join is up."""
     SYNC = 2
     """The time in which members must ask for their assignment is up."""
-    UNSERVED_SESSION = 3
-    """A member of a group type that is not served here cannot have sent heartbeats."""
     MEMBER_SESSION = 4
-    """A member of a consumer or streams group was silent for its session time-out."""
+    """A member of a consumer, share or streams group was silent for its session time-out."""
     REVOCATION = 5
     """The time in which such a member must give partitions or tasks up is up."""
     REJOIN = 6

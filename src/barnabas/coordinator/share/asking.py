@@ -103,7 +103,7 @@ class CoordinatorPersister:
         coordinator: ShareCoordinator,
         *,
         source: random.Random,
-        create_topic: Callable[[], Coroutine[Any, Any, None]],
+        create_topic: Callable[[], Coroutine[Any, Any, object]],
         request_timeout_ms: int,
     ) -> None:
         """`create_topic` makes `__share_group_state`, or returns without it."""
@@ -122,7 +122,7 @@ class CoordinatorPersister:
         self._writes: dict[SharePartitionKey, list[_Write]] = {}
         """The write under way, and those that wait for it."""
         self._peers: dict[int, Peer] = {}
-        self._creating: asyncio.Future[None] | None = None
+        self._creating: asyncio.Future[object] | None = None
         self._writers: dict[asyncio.Future[None], None] = {}
         self._pauses: dict[Promise[None], None] = {}
         self._is_closed = False

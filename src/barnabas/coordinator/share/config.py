@@ -18,11 +18,14 @@ class ShareCoordinatorConfig:
     @classmethod
     def from_node(cls, config: NodeConfig) -> "ShareCoordinatorConfig":
         """Read `share.coordinator.*`."""
-        prefix = "share.coordinator."
         return cls(
-            state_partitions=config.int(prefix + "state.topic.num.partitions"),
-            write_timeout_ms=config.int(prefix + "write.timeout.ms"),
-            updates_per_snapshot=config.int(prefix + "snapshot.update.records.per.snapshot"),
-            cold_snapshot_interval_ms=config.int(prefix + "cold.partition.snapshot.interval.ms"),
-            prune_interval_ms=config.int(prefix + "state.topic.prune.interval.ms"),
+            state_partitions=config.int("share.coordinator.state.topic.num.partitions"),
+            write_timeout_ms=config.int("share.coordinator.write.timeout.ms"),
+            updates_per_snapshot=config.int(
+                "share.coordinator.snapshot.update.records.per.snapshot"
+            ),
+            cold_snapshot_interval_ms=config.int(
+                "share.coordinator.cold.partition.snapshot.interval.ms"
+            ),
+            prune_interval_ms=config.int("share.coordinator.state.topic.prune.interval.ms"),
         )

@@ -6,7 +6,7 @@ protocol, which name many share-partitions, are taken apart in `operations.py`.
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, Union
 
 from barnabas.base.clock import Clock
 from barnabas.base.ids import Uuid
@@ -32,7 +32,7 @@ from barnabas.protocol.messages.share_records import SHARE_RECORDS
 SHARE_GROUP_STATE = "__share_group_state"
 
 R = TypeVar("R")
-Outcome = Failure | R | Promise[R | Failure]
+Outcome = Union[R, Failure, Promise[Union[R, Failure]]]  # noqa: UP007  # mypy takes no generic alias of the other form
 
 telemetry = logging.getLogger(__name__)
 

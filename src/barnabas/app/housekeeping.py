@@ -1,0 +1,62 @@
+"""What a broker does from time to time with its logs and coordinators."""
+
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from barnabas.app.background import Background
+from barnabas.base.clock import Clock
+from barnabas.base.config.node import NodeConfig
+from barnabas.coordinator.group.service import GroupCoordinator
+from barnabas.coordinator.share.service import ShareCoordinator
+from barnabas.coordinator.transaction.service import TransactionCoordinator
+from barnabas.log.manager import LogManager
+
+
+def keep_logs(background: Background, config: NodeConfig, clock: Clock, logs: LogManager) -> None:
+    """Retention, checkpoints, deletion and flushes."""
+    every = background.every
+    every(
+        config.long("log.retention.check.interval.ms"),
+        "retention",
+        lambda: logs.retention_step(clock.now_ms()),
+    )
+    every(
+        config.int("log.flush.offset.checkpoint.interval.ms"),
+        "checkpoint",
+        logs.checkpoint_step,
+    )
+    every(1000, "delete", lambda: logs.delete_step(clock.now_ms()))
+    every(1000, "flush", lambda: logs.flush_step(clock.now_ms()))
+
+
+def keep_coordinators(
+    background: Background,
+    config: NodeConfig,
+    groups: GroupCoordinator,
+    transactions: TransactionCoordinator,
+    shares: ShareCoordinator,
+    start: Callable[[Coroutine[Any, Any, None]], None],
+) -> None:
+    """What has outlived its time in internal topics. `start` runs work beside everything else."""
+    every = background.every
+    every(
+        config.long("offsets.retention.check.interval.ms"),
+        "offset expiry",
+        groups.expire_offsets,
+    )
+    every(
+        config.int("transaction.abort.timed.out.transaction.cleanup.interval.ms"),
+        "aborting overdue transactions",
+        lambda: start(transactions.abort_overdue()),
+    )
+    every(
+        config.int("transaction.remove.expired.transaction.cleanup.interval.ms"),
+        "transactional id expiry",
+        transactions.expire_ids,
+    )
+    every(shares.config.prune_interval_ms, "pruning of share state", shares.prune)
+    every(
+        shares.config.cold_snapshot_interval_ms,
+        "snapshots of quiet share state",
+        shares.snapshot_cold,
+    )

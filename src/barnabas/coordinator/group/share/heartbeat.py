@@ -1,0 +1,337 @@
+"""ShareGroupHeartbeat: joining, staying, following the assignment, leaving.
+
+A heartbeat does four things, as far as they are due: it writes what has changed about the member
+(which may raise the group epoch), has the target assignment made for a new group epoch, gives the
+member its target, and finds partitions whose state has to be initialised before anybody may have
+them. Source: Kafka's GroupMetadataManager.shareGroupHeartbeat.
+"""
+
+import logging
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+from barnabas.base.ids import Uuid
+from barnabas.coordinator.group.consumer.refusal import Refusal
+from barnabas.coordinator.group.registry import GroupRegistry
+from barnabas.coordinator.group.share.assignor import NAME, assign
+from barnabas.coordinator.group.share.group import ShareGroup
+from barnabas.coordinator.group.share.member import (
+    JOINING_EPOCH,
+    LEAVING_EPOCH,
+    ShareMember,
+    Target,
+)
+from barnabas.coordinator.group.share.records import (
+    current_record,
+    epoch_record,
+    member_record,
+    member_tombstones,
+    state_record,
+    target_epoch_record,
+    target_record,
+)
+from barnabas.coordinator.group.share.state import StateMetadata, TopicState
+from barnabas.coordinator.group.share.timing import (
+    assignment_interval_ms,
+    heartbeat_interval_ms,
+    reset_session,
+)
+from barnabas.coordinator.group.step import Client, Step
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.share_group_heartbeat import (
+    Assignment,
+    ShareGroupHeartbeatRequest,
+    ShareGroupHeartbeatResponse,
+    TopicPartitions,
+)
+
+telemetry = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Initialization:
+    """Share-partitions whose state the share coordinators have to initialise."""
+
+    group_id: str
+    state_epoch: int
+    start_offsets: dict[Uuid, dict[int, int]]
+    """By topic and partition; -1 where the group's configuration decides."""
+
+    @property
+    def partitions(self) -> dict[Uuid, tuple[int, ...]]:
+        """Partitions by topic."""
+        return {topic_id: tuple(offsets) for topic_id, offsets in self.start_offsets.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """The outcome of a heartbeat: its answer, and what is to be initialised beside it."""
+
+    response: ShareGroupHeartbeatResponse
+    initialization: Initialization | None = None
+
+
+@dataclass(slots=True)
+class Draft:
+    """A group with one member as it is about to be, and the epoch that comes of it."""
+
+    group: ShareGroup
+    former: ShareMember
+    member: ShareMember
+    epoch: int
+    is_raised: bool = False
+    names: frozenset[str] = field(default_factory=frozenset)
+
+    def members(self) -> list[ShareMember]:
+        """All members of the draft."""
+        return list({**self.group.members, self.member.member_id: self.member}.values())
+
+
+def check_request(request: ShareGroupHeartbeatRequest) -> Refusal | None:
+    """What can be said against a request without looking at its group."""
+    message = _invalid(request)
+    return Refusal(ErrorCode.INVALID_REQUEST, message) if message else None
+
+
+def _invalid(request: ShareGroupHeartbeatRequest) -> str:
+    if not request.member_id.strip():
+        return "MemberId can't be empty."
+    if not request.group_id.strip():
+        return "GroupId can't be empty."
+    if request.rack_id is not None and not request.rack_id.strip():
+        return "RackId can't be empty."
+    if request.member_epoch == JOINING_EPOCH and not request.subscribed_topic_names:
+        return "SubscribedTopicNames must be set in first request."
+    if request.member_epoch < LEAVING_EPOCH:
+        return "MemberEpoch is invalid."
+    return ""
+
+
+def heartbeat(
+    step: Step, groups: GroupRegistry, request: ShareGroupHeartbeatRequest, client: Client
+) -> Heard | Refusal:
+    """Handle a heartbeat that `check_request` lets pass."""
+    if request.member_epoch == LEAVING_EPOCH:
+        return _leave(step, groups, request)
+    is_joining = request.member_epoch == JOINING_EPOCH
+    group = find(groups, request.group_id, creates=is_joining)
+    if isinstance(group, Refusal):
+        return group
+    size_max = step.config.share_size_max
+    if len(group.members) >= size_max and request.member_id not in group.members:
+        return Refusal(
+            ErrorCode.GROUP_MAX_SIZE_REACHED,
+            f"The share group has reached its maximum capacity of {size_max} members.",
+        )
+    former = group.members.get(request.member_id)
+    if former is None:
+        if not is_joining:
+            return _unknown_member(group, request.member_id)
+        former = ShareMember(request.member_id)
+    refusal = _check_epoch(former, request.member_epoch)
+    if refusal is not None:
+        return refusal
+    draft = Draft(group, former, _updated(former, request, client), group.epoch)
+    _update_member(step, draft)
+    member = _follow_target(step, draft)
+    initialization = _initialize(step, draft)
+    reset_session(step, group.group_id, member.member_id)
+    response = ShareGroupHeartbeatResponse(
+        member_id=member.member_id,
+        member_epoch=member.member_epoch,
+        heartbeat_interval_ms=heartbeat_interval_ms(step, group.group_id),
+    )
+    is_full = is_joining or request.subscribed_topic_names is not None
+    if is_full or member.assigned != former.assigned:
+        response.assignment = Assignment(
+            topic_partitions=[
+                TopicPartitions(topic_id=topic_id, partitions=list(numbers))
+                for topic_id, numbers in member.assigned.items()
+            ]
+        )
+    return Heard(response, initialization)
+
+
+def find(groups: GroupRegistry, group_id: str, *, creates: bool) -> ShareGroup | Refusal:
+    """The share group; a new one where there is none and the request may create it."""
+    group = groups.get(group_id)
+    if isinstance(group, ShareGroup):
+        return group
+    if group is None:
+        if creates:
+            return ShareGroup(group_id)
+        return Refusal(ErrorCode.GROUP_ID_NOT_FOUND, f"Share group {group_id} not found.")
+    return Refusal(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a share group.")
+
+
+def fence(step: Step, group: ShareGroup, member: ShareMember) -> None:
+    """Take a member out, and have what it had assigned anew."""
+    step.records += member_tombstones(group.group_id, member.member_id)
+    left = _names_of(other for other in group.members.values() if other is not member)
+    metadata_hash = step.metadata.subscription_hash(left)
+    step.records.append(epoch_record(group.group_id, group.epoch + 1, metadata_hash))
+
+
+def _leave(
+    step: Step, groups: GroupRegistry, request: ShareGroupHeartbeatRequest
+) -> Heard | Refusal:
+    group = groups.get(request.group_id)
+    if group is None:
+        return Refusal(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {request.group_id} not found.")
+    found = find(groups, request.group_id, creates=False)
+    if isinstance(found, Refusal):
+        return found
+    member = found.members.get(request.member_id)
+    if member is None:
+        return _unknown_member(found, request.member_id)
+    telemetry.info("group %s: %s leaves", found.group_id, member.member_id)
+    fence(step, found, member)
+    return Heard(
+        ShareGroupHeartbeatResponse(member_id=request.member_id, member_epoch=request.member_epoch)
+    )
+
+
+def _unknown_member(group: ShareGroup, member_id: str) -> Refusal:
+    return Refusal(
+        ErrorCode.UNKNOWN_MEMBER_ID,
+        f"Member {member_id} is not a member of group {group.group_id}.",
+    )
+
+
+def _check_epoch(member: ShareMember, epoch: int) -> Refusal | None:
+    """Whether the epoch is the member's own, or the one before: a response may have been lost."""
+    if epoch in (JOINING_EPOCH, member.member_epoch, member.previous_member_epoch):
+        return None
+    relation = "greater" if epoch > member.member_epoch else "smaller"
+    return Refusal(
+        ErrorCode.FENCED_MEMBER_EPOCH,
+        f"The share group member has a {relation} member epoch ({epoch}) than the one known "
+        f"by the group coordinator ({member.member_epoch}). The member must abandon all its "
+        "partitions and rejoin.",
+    )
+
+
+def _updated(
+    member: ShareMember, request: ShareGroupHeartbeatRequest, client: Client
+) -> ShareMember:
+    """The member with what the request says anew."""
+    names = request.subscribed_topic_names
+    return replace(
+        member,
+        rack_id=member.rack_id if request.rack_id is None else request.rack_id,
+        topic_names=member.topic_names if names is None else frozenset(names),
+        client_id=client.client_id,
+        client_host=client.host,
+    )
+
+
+def _update_member(step: Step, draft: Draft) -> None:
+    """Write what has changed about the member, and raise the group epoch if that matters."""
+    group, member = draft.group, draft.member
+    if member != draft.former:
+        step.records.append(member_record(group.group_id, member))
+    is_raised = member.topic_names != draft.former.topic_names
+    if group.assignment_epoch >= group.epoch:
+        is_raised |= group.awaits_assignment
+    draft.names = _names_of(draft.members())
+    checked = group.checked_topics
+    is_checked = (
+        checked is not None and checked[0] is step.metadata.topics and group.epoch >= checked[1]
+    )
+    if is_checked and not is_raised:
+        return
+    metadata_hash = step.metadata.subscription_hash(draft.names)
+    draft.is_raised = is_raised or metadata_hash != group.metadata_hash
+    if draft.is_raised:
+        draft.epoch += 1
+        step.records.append(epoch_record(group.group_id, draft.epoch, metadata_hash))
+        telemetry.info("group %s: epoch %d", group.group_id, draft.epoch)
+    group.checked_topics = (step.metadata.topics, draft.epoch)
+
+
+def _follow_target(step: Step, draft: Draft) -> ShareMember:
+    """Make the target assignment if that is due, and give the member its part."""
+    group, member = draft.group, draft.member
+    epoch, target = _update_target(step, draft)
+    if member.member_epoch == epoch and not draft.is_raised:
+        return member
+    subscribed = step.metadata.topic_ids(member.topic_names)
+    reconciled = replace(
+        member,
+        assigned={key: numbers for key, numbers in target.items() if key in subscribed},
+    )
+    if member.member_epoch != epoch:
+        reconciled = replace(
+            reconciled, member_epoch=epoch, previous_member_epoch=member.member_epoch
+        )
+    if reconciled != member:
+        step.records.append(current_record(group.group_id, reconciled))
+    return reconciled
+
+
+def _update_target(step: Step, draft: Draft) -> tuple[int, Target]:
+    group, member = draft.group, draft.member
+    due_ms = group.assignment_timestamp_ms + assignment_interval_ms(step, group.group_id)
+    is_too_early = group.assignment_timestamp_ms > 0 and step.now.wall_ms < due_ms
+    if group.assignment_epoch >= draft.epoch or is_too_early:
+        return group.assignment_epoch, group.target.get(member.member_id, {})
+    metadata = step.metadata
+    subscriptions = {
+        other.member_id: metadata.topic_ids(other.topic_names) for other in draft.members()
+    }
+    existing = metadata.topic_ids(draft.names)
+    assignable = {
+        topic_id: topic.partitions
+        for topic_id, topic in group.state_metadata.initialized.items()
+        if topic_id in existing
+    }
+    telemetry.info("group %s: %s assigns for epoch %d", group.group_id, NAME, draft.epoch)
+    targets = assign(subscriptions, group.target, assignable)
+    for member_id, target in targets.items():
+        if group.target.get(member_id) != target:
+            step.records.append(target_record(group.group_id, member_id, target))
+    step.records.append(target_epoch_record(group.group_id, draft.epoch, step.now.wall_ms))
+    return draft.epoch, targets[member.member_id]
+
+
+def _initialize(step: Step, draft: Draft) -> Initialization | None:
+    """Have partitions initialised that members subscribe to and nobody has asked for.
+
+    What was asked for long ago and never came is asked for again.
+    """
+    group, metadata = draft.group, step.metadata
+    state, now_ms = group.state_metadata, step.now.wall_ms
+    retry_ms = step.config.share_initialize_retry_interval_ms
+    found: dict[Uuid, TopicState] = {}
+    for name in sorted(draft.names):
+        topic = metadata.topics.by_name.get(name)
+        if topic is None:
+            continue
+        known = set(state.initialized[topic.id].partitions if topic.id in state.initialized else ())
+        if (
+            topic.id in state.initializing
+            and now_ms - group.requested_ms.get(topic.id, 0) < retry_ms
+        ):
+            known.update(state.initializing[topic.id].partitions)
+        missing = tuple(index for index in range(len(topic.partitions)) if index not in known)
+        if missing:
+            found[topic.id] = TopicState(name, missing)
+    if not found:
+        return None
+    begin(step, group, state.begun(found), found)
+    return Initialization(
+        group.group_id,
+        draft.epoch,
+        {topic_id: dict.fromkeys(topic.partitions, -1) for topic_id, topic in found.items()},
+    )
+
+
+def begin(step: Step, group: ShareGroup, state: StateMetadata, topics: Iterable[Uuid]) -> None:
+    """Write that `topics` are being initialised, as of now."""
+    step.records.append(state_record(group.group_id, state))
+    for topic_id in topics:
+        group.requested_ms[topic_id] = step.now.wall_ms
+
+
+def _names_of(members: Iterable[ShareMember]) -> frozenset[str]:
+    return frozenset().union(*(member.topic_names for member in members))

@@ -1,0 +1,148 @@
+"""Where partitions end: what the lag of a share group is counted from.
+
+Partitions that this node leads are looked at; the leaders of others are asked with ListOffsets, one
+request for all of a leader's. A leader that has moved is looked for again a few times.
+Source: Kafka's NetworkPartitionMetadataClient.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from barnabas.base.clock import Clock
+from barnabas.base.ids import TopicPartition
+from barnabas.base.network import Network
+from barnabas.base.pause import pause
+from barnabas.metadata.image import MetadataImage
+from barnabas.net.client import Peer
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
+from barnabas.replication.partition import Partition
+from barnabas.replication.replica_manager import ReplicaManager
+
+ATTEMPTS_MAX: Final = 5
+PAUSE_MS: Final = 100
+"""The first pause; each is twice the one before."""
+CONSUMER: Final = -1
+LATEST: Final = -1
+RETRIABLE: Final = frozenset(
+    {
+        ErrorCode.NETWORK_EXCEPTION,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.LEADER_NOT_AVAILABLE,
+        ErrorCode.OFFSET_NOT_AVAILABLE,
+    }
+)
+
+Ends = dict[TopicPartition, int | ErrorCode]
+
+
+class EndOffsets:
+    """Tells the high watermarks of partitions anywhere in the cluster."""
+
+    def __init__(
+        self,
+        node_id: int,
+        listener_name: str,
+        clock: Clock,
+        network: Network,
+        image: Callable[[], MetadataImage],
+        replicas: ReplicaManager,
+        *,
+        request_timeout_ms: int,
+    ) -> None:
+        self._node_id = node_id
+        self._listener_name = listener_name
+        self._clock = clock
+        self._network = network
+        self._image = image
+        self._replicas = replicas
+        self._request_timeout_ms = request_timeout_ms
+
+    async def find(self, partitions: Iterable[TopicPartition]) -> Ends:
+        """The end of each partition, or why it cannot be told."""
+        found: Ends = {}
+        wanted = list(dict.fromkeys(partitions))
+        pause_ms = PAUSE_MS
+        for attempt in range(1, ATTEMPTS_MAX + 1):
+            found |= await self._find_once(wanted)
+            wanted = [place for place in wanted if found[place] in RETRIABLE]
+            if not wanted or attempt == ATTEMPTS_MAX:
+                break
+            await pause(self._clock, pause_ms)
+            pause_ms *= 2
+        return found
+
+    async def _find_once(self, wanted: list[TopicPartition]) -> Ends:
+        found: Ends = {}
+        elsewhere: dict[int, list[TopicPartition]] = {}
+        for place in wanted:
+            image = self._image().topics.partition(*place)
+            if image is None:
+                found[place] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            elif image.leader == self._node_id:
+                found[place] = self._here(place)
+            else:
+                elsewhere.setdefault(image.leader, []).append(place)
+        answers = await asyncio.gather(
+            *(self._ask(node_id, places) for node_id, places in elsewhere.items())
+        )
+        for answer in answers:
+            found |= answer
+        return found
+
+    def _here(self, place: TopicPartition) -> int | ErrorCode:
+        partition = self._replicas.find(*place)
+        if not isinstance(partition, Partition):
+            return partition
+        return partition.high_watermark if partition.is_leader else ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+    async def _ask(self, node_id: int, places: list[TopicPartition]) -> Ends:
+        broker = self._image().brokers.get(node_id)
+        endpoint = None if broker is None else broker.listeners.get(self._listener_name)
+        if broker is None or broker.fenced or endpoint is None:
+            return dict.fromkeys(places, ErrorCode.LEADER_NOT_AVAILABLE)
+        peer = Peer(
+            self._network,
+            self._clock,
+            endpoint.host,
+            endpoint.port,
+            client_id=f"broker-{self._node_id}-end-offsets",
+            request_timeout_ms=self._request_timeout_ms,
+        )
+        found: Ends = dict.fromkeys(places, ErrorCode.NETWORK_EXCEPTION)
+        try:
+            response = await peer.send(_request(places))
+        except OSError:
+            return found
+        finally:
+            peer.close()
+        for topic in response.topics:
+            for answer in topic.partitions:
+                place = TopicPartition(topic.name, answer.partition_index)
+                error = ErrorCode.of(answer.error_code)
+                found[place] = error or answer.offset
+        return found
+
+
+def _request(places: list[TopicPartition]) -> ListOffsetsRequest:
+    topics: dict[str, list[int]] = {}
+    for topic, index in places:
+        topics.setdefault(topic, []).append(index)
+    return ListOffsetsRequest(
+        replica_id=CONSUMER,
+        topics=[
+            ListOffsetsTopic(
+                name=name,
+                partitions=[
+                    ListOffsetsPartition(partition_index=index, timestamp=LATEST)
+                    for index in indexes
+                ],
+            )
+            for name, indexes in topics.items()
+        ],
+    )
