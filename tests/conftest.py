@@ -13,6 +13,7 @@ MINUTES = float(os.environ.get("MINUTES", "10"))
 """How long all campaigns last together."""
 
 
+@pytest.hookimpl(tryfirst=True)  # xdist reads the marks in a hook of the same name
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Keep each module in one process, with its fixtures, and all of Spark's modules in one."""
     for item in items:
