@@ -60,26 +60,31 @@ class Acquisition:
         shares, bases = self._shares, self._bases
         if max_records <= 0 or not bases or self._lasts[-1] < shares.start_offset:
             return
-        max_records, last = self._room(max_records, fetch_offset, self._lasts[-1])
-        if max_records <= 0:
-            return
         base = bases[0]
         if fetch_offset < base:
             # The log has lost what was free in between (compaction).
             shares.archive(fetch_offset, base - 1, RecordState.AVAILABLE, is_counted=True)
+            shares.advance()
+        max_records, last = self._room(max_records, fetch_offset, self._lasts[-1])
+        if max_records <= 0:
+            return
         floor = shares.floor_index(base)
-        if floor < 0:
-            base = max(base, shares.start_offset)
-        elif shares.batches[floor].last >= base:
+        if floor >= 0 and shares.batches[floor].last >= base:
             base = shares.batches[floor].first
+        else:
+            base = max(base, shares.start_offset)
+        if base > last:
+            return  # full, and the log goes on behind what is in flight
+        was_open = shares.is_gap_window_open
         known = shares.between(min(bases[0], base), last)
         if not known:
             self._acquire_new(base, last, max_records)
             return
         if self._acquire_known(known, base, last, max_records) and known[-1].last < last:
             self._acquire_new(known[-1].last + 1, last, max_records - self.count)
-        if self.acquired:
-            shares.shrink_gap_window(self.acquired[-1].last_offset + 1)
+        shares.shrink_gap_window((self.acquired[-1].last_offset if self.acquired else last) + 1)
+        if was_open:
+            shares.advance()  # holes that were looked at hold nothing back
 
     def _room(self, max_records: int, fetch_offset: int, last: int) -> tuple[int, int]:
         """(records, last offset) that may be acquired while so much is in flight."""
@@ -102,6 +107,7 @@ class Acquisition:
             if self.count >= max_records:
                 return False
             if shares.is_gap_window_open:
+                gap_start = max(gap_start, shares.gap_start, shares.start_offset)
                 if gap_start < batch.first:
                     self._acquire_new(gap_start, batch.first - 1, max_records - self.count)
                 gap_start = batch.last + 1
@@ -172,8 +178,9 @@ class Acquisition:
     def _acquire_new(self, first: int, last: int, max_records: int) -> None:
         """Acquire what was never in flight, up to the end of the batch with the last record."""
         shares = self._shares
-        if shares.is_empty and shares.end_offset > first:
-            first = shares.end_offset
+        first = max(first, shares.end_offset if shares.is_empty else shares.start_offset)
+        if first > last:
+            return
         wanted = last
         if max_records < wanted - first + 1:
             wanted = self._last_of_batch_with(first + max_records - 1)

@@ -99,7 +99,7 @@ class SharePartition:
             self.end_offset = self.batches[-1].last
             if gap_start != NO_OFFSET:
                 self._gap_start, self._gap_end = gap_start, self.end_offset
-            self._advance()
+            self.advance()
 
     # -- batches by offset
 
@@ -178,6 +178,11 @@ class SharePartition:
                 if span.is_available:
                     return span.first
         self._may_have_available = False
+        if is_open:
+            # No hole is left in what was kept. Kafka's start offset waits here for new records.
+            self._gap_start = self._gap_end = NO_OFFSET
+            if self.advance():
+                return self.next_fetch_offset()
         return self.end_offset + 1
 
     def can_acquire(self, limits: ShareLimits) -> bool:
@@ -335,7 +340,7 @@ class SharePartition:
             span.commit()
             if span.state is RecordState.AVAILABLE:
                 self._may_have_available = True
-        return self._advance()
+        return self.advance()
 
     def _undo(self, change: Change, limits: ShareLimits, now_ms: int) -> None:
         for span in change.spans:
@@ -345,14 +350,19 @@ class SharePartition:
                 self._may_have_available = True
             if was_terminal and not span.is_terminal:
                 self.delivery_complete_count -= self._in_flight(span.first, span.last)
+        if change.spans and self.batches and self.batches[0].first < self.start_offset:
+            # What the log has lost meanwhile does not come back.
+            first = self.batches[0].first
+            self.archive(first, self.start_offset - 1, RecordState.AVAILABLE, is_counted=False)
 
-    def _advance(self) -> bool:
+    def advance(self) -> bool:
         """Drop what is done from the front; whether the start offset has moved."""
-        index = self.floor_index(self.start_offset)
-        if index < 0:
-            return False
         batches = self.batches
-        holder = batches[index]
+        index = self.floor_index(self.start_offset)
+        if not batches or (index < 0 and self.is_gap_window_open):
+            return False
+        # A hole at the start that was looked at is one of the log. Kafka's start offset stays there.
+        holder = batches[max(0, index)]
         at_start = holder.spans[holder.index_at(self.start_offset)]
         if at_start.change is not None or not at_start.is_terminal:
             return False
@@ -360,7 +370,8 @@ class SharePartition:
         if last_done == NO_OFFSET:
             return False
         if last_done == batches[-1].last:
-            self.start_offset = self.end_offset = last_done + 1
+            # The log may have lost more than that: never back (Kafka's goes, and comes again).
+            self.start_offset = self.end_offset = max(self.start_offset, last_done + 1)
             self._clear()
             return True
         index = self.floor_index(last_done)
@@ -421,6 +432,8 @@ class SharePartition:
         self.start_offset = log_start_offset
         self.delivery_complete_count -= done_count
         self.end_offset = max(self.end_offset, log_start_offset)
+        if self._gap_start < log_start_offset:
+            self.shrink_gap_window(log_start_offset)
         return True
 
     def archive(self, first: int, last: int, state: RecordState, *, is_counted: bool) -> None:

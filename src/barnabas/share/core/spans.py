@@ -190,6 +190,8 @@ class InFlightBatch:
 
     def within(self, first: int, last: int) -> Iterator[Span]:
         """The spans that have records in `first`..`last`, as they are now."""
+        if last < first:
+            return
         spans = self.spans
         index = self.index_at(first)
         while index < len(spans) and spans[index].first <= last:
