@@ -51,6 +51,11 @@ from barnabas.protocol.messages.sync_group import (
     SyncGroupRequestAssignment,
     SyncGroupResponse,
 )
+from barnabas.protocol.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+)
 from barnabas.protocol.records.batch import iterate_headers, patch
 from barnabas.protocol.records.records import decode_records
 from sim.manual_clock import ManualClock
@@ -376,6 +381,27 @@ class GroupWorld:
         """The one error of a commit of one partition."""
         response = self.commit(*args, **options).response
         return ErrorCode(response.topics[0].partitions[0].error_code)
+
+    def transactional_commit_error(
+        self, partition: tuple[str, int], member_id: str = "", generation_id: int = -1
+    ) -> ErrorCode:
+        """Send a TxnOffsetCommit of one partition; returns its error."""
+        topic, index = partition
+        request = TxnOffsetCommitRequest(
+            transactional_id="t",
+            group_id="g",
+            producer_id=1,
+            producer_epoch=0,
+            generation_id=generation_id,
+            member_id=member_id,
+            topics=[
+                TxnOffsetCommitRequestTopic(
+                    name=topic, partitions=[TxnOffsetCommitRequestPartition(partition_index=index)]
+                )
+            ],
+        )
+        call: Call[Any] = Call(self.coordinator.txn_offset_commit(request, None))
+        return ErrorCode(call.response.topics[0].partitions[0].error_code)
 
     def fetch(
         self,

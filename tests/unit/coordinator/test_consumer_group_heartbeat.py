@@ -402,11 +402,21 @@ def test_a_commit_of_an_older_epoch_counts_for_what_was_owned_then(world: Consum
     def check(partition: int, epoch: int) -> ErrorCode:
         return group.check_commit("1", epoch, [(topic_id("t"), partition)], 10)
 
-    assert check(0, 2) is ErrorCode.NONE
-    assert check(4, 3) is ErrorCode.NONE
-    assert check(4, 2) is ErrorCode.STALE_MEMBER_EPOCH
-    assert check(0, 1) is ErrorCode.STALE_MEMBER_EPOCH
-    assert check(9, 2) is ErrorCode.STALE_MEMBER_EPOCH
+    cases = {
+        (0, 2): ErrorCode.NONE,
+        (4, 3): ErrorCode.NONE,
+        (4, 2): ErrorCode.STALE_MEMBER_EPOCH,
+        (0, 1): ErrorCode.STALE_MEMBER_EPOCH,
+        (9, 2): ErrorCode.STALE_MEMBER_EPOCH,
+    }
+    for (partition, epoch), error in cases.items():
+        assert check(partition, epoch) is error
+        expected = ErrorCode.ILLEGAL_GENERATION if error else ErrorCode.NONE
+        assert world.transactional_commit_error(("t", partition), "1", epoch) is expected
+    assert world.transactional_commit_error(("x", 0), "1", 2) is ErrorCode.ILLEGAL_GENERATION
+    assert world.transactional_commit_error(("t", 0), "1", 4) is ErrorCode.ILLEGAL_GENERATION
+    assert world.transactional_commit_error(("t", 0), "2", 3) is ErrorCode.UNKNOWN_MEMBER_ID
+    assert world.transactional_commit_error(("t", 0)) is ErrorCode.NONE
 
 
 def test_groups_are_listed_and_deleted(world: ConsumerWorld) -> None:

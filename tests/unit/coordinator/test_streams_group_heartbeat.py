@@ -22,11 +22,6 @@ from barnabas.protocol.messages.streams_group_heartbeat import (
 from barnabas.protocol.messages.streams_group_heartbeat import (
     StreamsGroupHeartbeatRequestTaskIds as TaskIds,
 )
-from barnabas.protocol.messages.txn_offset_commit import (
-    TxnOffsetCommitRequest,
-    TxnOffsetCommitRequestPartition,
-    TxnOffsetCommitRequestTopic,
-)
 from support.group_world import Call
 from support.streams_world import (
     COUNTING,
@@ -597,25 +592,6 @@ def test_lost_configuration_is_made_again(world: StreamsWorld) -> None:
 # Offsets
 
 
-def txn_error(world: StreamsWorld, topic: str, partition: int, member: str, epoch: int) -> int:
-    """The outcome of a TxnOffsetCommit of one partition."""
-    request = TxnOffsetCommitRequest(
-        transactional_id="t",
-        group_id="g",
-        producer_id=1,
-        producer_epoch=0,
-        generation_id=epoch,
-        member_id=member,
-        topics=[
-            TxnOffsetCommitRequestTopic(
-                name=topic, partitions=[TxnOffsetCommitRequestPartition(partition_index=partition)]
-            )
-        ],
-    )
-    call: Call[Any] = Call(world.coordinator.txn_offset_commit(request, None))
-    return int(call.response.topics[0].partitions[0].error_code)
-
-
 def test_commits_of_members(world: StreamsWorld, thread: StreamThread) -> None:
     other = StreamThread(world, "n", "q")
     for _ in range(3):
@@ -638,7 +614,7 @@ def test_commits_of_members(world: StreamsWorld, thread: StreamThread) -> None:
     for task, member, epoch, error in cases:
         name = topic[task.subtopology_id]
         assert world.commit_error({(name, task.partition): 1}, member, epoch) is error
-        in_transaction = txn_error(world, name, task.partition, member, epoch)
+        in_transaction = world.transactional_commit_error((name, task.partition), member, epoch)
         if error is ErrorCode.STALE_MEMBER_EPOCH:
             assert in_transaction == ErrorCode.ILLEGAL_GENERATION
         elif not member:

@@ -10,6 +10,7 @@ from barnabas.coordinator.decision import CoordinatorRecord, Moment
 from barnabas.coordinator.group.classic import ClassicGroup
 from barnabas.coordinator.group.config import GroupConfig
 from barnabas.coordinator.group.consumer.group import ConsumerGroup
+from barnabas.coordinator.group.consumer.view import GroupMetadata
 from barnabas.coordinator.group.offsets import (
     NO_EXPIRY,
     CommittedOffset,
@@ -135,7 +136,9 @@ def commit(
     return records, OffsetCommitResponse(topics=topics)
 
 
-def check_transactional_commit(group: Group | None, request: TxnOffsetCommitRequest) -> ErrorCode:
+def check_transactional_commit(
+    group: Group | None, request: TxnOffsetCommitRequest, metadata: GroupMetadata
+) -> ErrorCode:
     """Whether the producer may commit for the group: its consumer must be a member (KIP-447).
 
     Older clients name no member; then nothing is checked. The group's state does not matter.
@@ -150,6 +153,15 @@ def check_transactional_commit(group: Group | None, request: TxnOffsetCommitRequ
             for partition in topic.partitions
         ]
         error = group.check_transactional_commit(request.member_id, generation, names)
+        return ErrorCode.ILLEGAL_GENERATION if error is ErrorCode.STALE_MEMBER_EPOCH else error
+    if isinstance(group, ConsumerGroup):
+        # Those of a topic that is gone have no owner, so only the current epoch commits them.
+        by_id = [
+            (metadata.topic_id(topic.name) or ZERO_UUID, partition.partition_index)
+            for topic in request.topics
+            for partition in topic.partitions
+        ]
+        error = group.check_transactional_commit(request.member_id, generation, by_id)
         return ErrorCode.ILLEGAL_GENERATION if error is ErrorCode.STALE_MEMBER_EPOCH else error
     if not isinstance(group, ClassicGroup):
         error = group.check_member(request.member_id, generation)

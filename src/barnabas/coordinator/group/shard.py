@@ -192,7 +192,7 @@ class GroupShard:
     ) -> Decision:
         """TxnOffsetCommit; the response is an error code where nothing may be committed."""
         error = offset_requests.check_transactional_commit(
-            self.groups.get(request.group_id), request
+            self.groups.get(request.group_id), request, self.consumers.metadata
         )
         if error:
             return Decision(response=error)

@@ -164,16 +164,18 @@ class ConsumerGroup:
             return ErrorCode.UNKNOWN_MEMBER_ID
         if not member.is_classic and version < MEMBER_EPOCH_FROM_VERSION:
             return ErrorCode.UNSUPPORTED_VERSION
-        if epoch == member.member_epoch:
+        return _check_epoch(member, epoch, partitions)
+
+    def check_transactional_commit(
+        self, member_id: str, epoch: int, partitions: Iterable[tuple[Uuid, int]]
+    ) -> ErrorCode:
+        """As `check_commit`; producers of before KIP-447 name no member, and are not checked."""
+        if epoch < 0 and (self.is_empty or not member_id):
             return ErrorCode.NONE
-        wrong = ErrorCode.ILLEGAL_GENERATION if member.is_classic else ErrorCode.STALE_MEMBER_EPOCH
-        if epoch > member.member_epoch:
-            return wrong
-        for topic_id, partition in partitions:
-            since = member.assignment_epoch(topic_id, partition)
-            if since is None or epoch < since:
-                return wrong
-        return ErrorCode.NONE
+        member = self.members.get(member_id)
+        if member is None:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        return _check_epoch(member, epoch, partitions)
 
     def check_fetch(self, member_id: str | None, epoch: int) -> ErrorCode:
         """Whether offsets may be read; without member id and epoch anyone may."""
@@ -185,15 +187,6 @@ class ConsumerGroup:
         if epoch == member.member_epoch:
             return ErrorCode.NONE
         return ErrorCode.ILLEGAL_GENERATION if member.is_classic else ErrorCode.STALE_MEMBER_EPOCH
-
-    def check_member(self, member_id: str, epoch: int) -> ErrorCode:
-        """Whether a member is in the epoch that it names, for commits in transactions.
-
-        Producers of before KIP-447 name no member, and are not checked.
-        """
-        if epoch < 0 and (self.is_empty or not member_id):
-            return ErrorCode.NONE
-        return self.check_fetch(member_id, epoch)
 
     # Records
 
@@ -399,6 +392,22 @@ def names_of(
     for regex in resolved.values():
         found |= regex.topics
     return frozenset(found)
+
+
+def _check_epoch(
+    member: ConsumerMember, epoch: int, partitions: Iterable[tuple[Uuid, int]]
+) -> ErrorCode:
+    """Whether a member that names `epoch` may commit partitions, given by topic id."""
+    if epoch == member.member_epoch:
+        return ErrorCode.NONE
+    wrong = ErrorCode.ILLEGAL_GENERATION if member.is_classic else ErrorCode.STALE_MEMBER_EPOCH
+    if epoch > member.member_epoch:
+        return wrong
+    for topic_id, partition in partitions:
+        since = member.assignment_epoch(topic_id, partition)
+        if since is None or epoch < since:
+            return wrong
+    return ErrorCode.NONE
 
 
 def _member_state(number: int) -> MemberState:

@@ -55,6 +55,11 @@ class GroupMetadata:
         topic = self.topics.by_name.get(name)
         return None if topic is None else len(topic.partitions)
 
+    def topic_id(self, name: str) -> Uuid | None:
+        """The id of the topic of that name; None where there is no such topic."""
+        topic = self.topics.by_name.get(name)
+        return None if topic is None else topic.id
+
     def topic_name(self, topic_id: Uuid) -> str | None:
         """The name of a topic that exists."""
         topic = self.topics.by_id.get(topic_id)
