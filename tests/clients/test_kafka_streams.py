@@ -20,6 +20,7 @@ from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from java_host import AVAILABLE, JAVA, JAVAC, LIBS, MISSING, SOURCES, JavaHost, ToolResult
 
+from support.cluster_processes import EAGER, ClusterProcesses
 from support.node_process import NodeProcess, wait_until
 
 HAS_STREAMS = AVAILABLE and any(LIBS[-1].glob("kafka-streams-*.jar"))
@@ -122,12 +123,12 @@ class Instance:
 class Charging:
     """The input, what must come of it, and the output so far."""
 
-    def __init__(self, node: NodeProcess, name: str) -> None:
-        self.servers = node.bootstrap_servers
+    def __init__(self, servers: str, name: str) -> None:
+        self.servers = servers
         self.application = name
         self.sessions, self.energy = f"{name}-sessions", f"{name}-energy"
         admin = AdminClient({"bootstrap.servers": self.servers})
-        topics = [NewTopic(topic, PARTITIONS, 1) for topic in (self.sessions, self.energy)]
+        topics = [NewTopic(topic, PARTITIONS) for topic in (self.sessions, self.energy)]
         for created in admin.create_topics(topics).values():
             created.result()
         self._producer = Producer({"bootstrap.servers": self.servers, "linger.ms": 5})
@@ -151,10 +152,15 @@ class Charging:
             energy = self._random.randrange(1, 50_000)
             count, total = self.totals.get(station, (0, 0))
             self.totals[station] = (count + 1, total + energy)
-            key = f"session-{sum(count for count, _ in self.totals.values())}"
+            key = f"session-{self.count}"
             self._producer.produce(self.sessions, f"{station},{energy}", key)
             self._producer.poll(0)
         assert self._producer.flush(30) == 0
+
+    @property
+    def count(self) -> int:
+        """How many sessions were written."""
+        return sum(count for count, _ in self.totals.values())
 
     def read(self) -> int:
         """Read what has come out meanwhile; returns how much there is in all."""
@@ -183,18 +189,19 @@ class Charging:
         self._reader.close()
 
 
+Started = tuple[Charging, Instance, Instance]
+
+
 @pytest.fixture
-def start(
-    node: NodeProcess, classes: Path, tmp_path: Path
-) -> Iterator[Callable[..., tuple[Charging, Instance, Instance]]]:
+def start(classes: Path, tmp_path: Path) -> Iterator[Callable[[str, str], Started]]:
     """Two instances of the application that run."""
     ends: list[Callable[[], None]] = []
 
-    def run(protocol: str) -> tuple[Charging, Instance, Instance]:
-        charging = Charging(node, f"charging-{protocol}")
+    def run(servers: str, protocol: str) -> Started:
+        charging = Charging(servers, f"charging-{protocol}")
         ends.append(charging.close)
         topics = charging.sessions, charging.energy
-        arguments = (node.bootstrap_servers, charging.application, *topics, *SETTINGS[protocol])
+        arguments = (servers, charging.application, *topics, *SETTINGS[protocol])
         first, second = (
             Instance(classes, tmp_path / name, *arguments) for name in ("first", "second")
         )
@@ -210,25 +217,31 @@ def start(
         end()
 
 
-def work_through(charging: Charging, first: Instance, second: Instance) -> None:
+def work_through(
+    charging: Charging,
+    first: Instance,
+    second: Instance,
+    disturb: Callable[[], None] = lambda: None,
+) -> None:
     """Charge while one instance is killed and comes back; all that comes out is exact."""
     third = SESSIONS // 3
     charging.charge(third)
     wait_until(lambda: charging.has_come(third // 2), "first results", TIMEOUT_S)
     charging.charge(third)
     first.kill()
+    disturb()
     charging.charge(third)
     first.start()
-    wait_until(lambda: charging.has_come(3 * third), "all results", TIMEOUT_S)
+    wait_until(lambda: charging.has_come(charging.count), "all results", TIMEOUT_S)
     charging.check()
     first.await_running()
     second.stop()
 
 
 def test_streams_protocol(
-    start: Callable[..., tuple[Charging, Instance, Instance]], java: JavaHost
+    node: NodeProcess, start: Callable[[str, str], Started], java: JavaHost
 ) -> None:
-    charging, first, second = start("streams")
+    charging, first, second = start(node.bootstrap_servers, "streams")
     work_through(charging, first, second)
     check_tool(charging, first, java)
 
@@ -272,7 +285,26 @@ def check_tool(charging: Charging, last: Instance, java: JavaHost) -> None:
 
 
 @pytest.mark.soak
-def test_classic_protocol(start: Callable[..., tuple[Charging, Instance, Instance]]) -> None:
-    charging, first, second = start("classic")
+def test_classic_protocol(node: NodeProcess, start: Callable[[str, str], Started]) -> None:
+    charging, first, second = start(node.bootstrap_servers, "classic")
     work_through(charging, first, second)
     first.stop()
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("protocol", SETTINGS)
+def test_nodes_are_killed_too(
+    protocol: str, tmp_path: Path, start: Callable[[str, str], Started]
+) -> None:
+    """Each of three nodes in turn, and with it whatever it coordinates and leads."""
+    with ClusterProcesses(tmp_path / "nodes", 3, EAGER | QUICK) as cluster:
+        charging, first, second = start(cluster.bootstrap_servers, protocol)
+
+        def disturb() -> None:
+            for node_id in cluster.nodes:
+                cluster.kill(node_id)
+                charging.charge(SESSIONS // 10)
+                cluster.start(node_id)
+
+        work_through(charging, first, second, disturb)
+        first.stop()
