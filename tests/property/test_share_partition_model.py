@@ -45,7 +45,8 @@ class World:
 
     def __init__(self, seed: int) -> None:
         rng = self.rng = Random(seed)
-        log, offset = [], 0
+        log: list[tuple[int, int]] = []
+        offset = 0
         for _ in range(rng.randint(1, 8)):
             size = rng.randint(1, 12)
             if not log or rng.random() < 0.85:
@@ -302,12 +303,12 @@ class World:
                 break
             for first, last, state, _, holder in self.bench.spans():
                 if state == "ACQUIRED" and holder == "z":
-                    change = self.bench.begin("z", (first, last, ACCEPT))
-                    assert isinstance(change, Change)
+                    accepted = self.bench.begin("z", (first, last, ACCEPT))
+                    assert isinstance(accepted, Change)
                     for offset in range(first, last + 1):
                         if offset in self.truth:
                             self.truth[offset].holder = ""
-                    self._write(change, True)
+                    self._write(accepted, True)
         assert all(truth.is_done for truth in self.truth.values())
         assert self.bench.machine.is_empty
         assert self.bench.machine.start_offset > self.bench.log[-1][1]

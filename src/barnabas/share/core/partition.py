@@ -361,7 +361,7 @@ class SharePartition:
         index = self.floor_index(self.start_offset)
         if not batches or (index < 0 and self.is_gap_window_open):
             return False
-        # A hole at the start that was looked at is one of the log. Kafka's start offset stays there.
+        # A hole at the start that was looked at is one of the log; Kafka's start stays there.
         holder = batches[max(0, index)]
         at_start = holder.spans[holder.index_at(self.start_offset)]
         if at_start.change is not None or not at_start.is_terminal:
