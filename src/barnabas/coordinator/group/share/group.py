@@ -40,7 +40,6 @@ class ShareGroup:
         "group_id",
         "members",
         "metadata_hash",
-        "requested_ms",
         "state_metadata",
         "target",
     )
@@ -55,8 +54,6 @@ class ShareGroup:
         self.members: dict[str, ShareMember] = {}
         self.target: dict[str, Target] = {}
         self.state_metadata = StateMetadata()
-        self.requested_ms: dict[Uuid, int] = {}
-        """Not in the log: since when each topic is being initialised."""
         self.checked_topics: tuple[object, int] | None = None
         """Not in the log: the topics that a handler has looked at last, and the group epoch that
         came of it. If the group has not reached that epoch, the look was in vain."""
@@ -200,11 +197,6 @@ class ShareGroup:
         self, key: Message, value: messages.ShareGroupStatePartitionMetadataValue | None
     ) -> None:
         self.state_metadata = StateMetadata() if value is None else StateMetadata.from_value(value)
-        self.requested_ms = {
-            topic_id: since_ms
-            for topic_id, since_ms in self.requested_ms.items()
-            if topic_id in self.state_metadata.initializing
-        }
 
 
 _REPLAY: Final[dict[type[Message], Callable[[ShareGroup, Any, Any], None]]] = {

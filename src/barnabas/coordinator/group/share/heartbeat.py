@@ -30,7 +30,7 @@ from barnabas.coordinator.group.share.records import (
     target_epoch_record,
     target_record,
 )
-from barnabas.coordinator.group.share.state import StateMetadata, TopicState
+from barnabas.coordinator.group.share.state import RequestTimes, StateMetadata, TopicState
 from barnabas.coordinator.group.share.timing import (
     assignment_interval_ms,
     heartbeat_interval_ms,
@@ -108,7 +108,11 @@ def _invalid(request: ShareGroupHeartbeatRequest) -> str:
 
 
 def heartbeat(
-    step: Step, groups: GroupRegistry, request: ShareGroupHeartbeatRequest, client: Client
+    step: Step,
+    groups: GroupRegistry,
+    times: RequestTimes,
+    request: ShareGroupHeartbeatRequest,
+    client: Client,
 ) -> Heard | Refusal:
     """Handle a heartbeat that `check_request` lets pass."""
     if request.member_epoch == LEAVING_EPOCH:
@@ -134,7 +138,7 @@ def heartbeat(
     draft = Draft(group, former, _updated(former, request, client), group.epoch)
     _update_member(step, draft)
     member = _follow_target(step, draft)
-    initialization = _initialize(step, draft)
+    initialization = _initialize(step, times, draft)
     reset_session(step, group.group_id, member.member_id)
     response = ShareGroupHeartbeatResponse(
         member_id=member.member_id,
@@ -294,7 +298,7 @@ def _update_target(step: Step, draft: Draft) -> tuple[int, Target]:
     return draft.epoch, targets[member.member_id]
 
 
-def _initialize(step: Step, draft: Draft) -> Initialization | None:
+def _initialize(step: Step, times: RequestTimes, draft: Draft) -> Initialization | None:
     """Have partitions initialised that members subscribe to and nobody has asked for.
 
     What was asked for long ago and never came is asked for again.
@@ -308,17 +312,15 @@ def _initialize(step: Step, draft: Draft) -> Initialization | None:
         if topic is None:
             continue
         known = set(state.initialized[topic.id].partitions if topic.id in state.initialized else ())
-        if (
-            topic.id in state.initializing
-            and now_ms - group.requested_ms.get(topic.id, 0) < retry_ms
-        ):
+        is_fresh = now_ms - times.since_ms(group.group_id, topic.id) < retry_ms
+        if is_fresh and topic.id in state.initializing:
             known.update(state.initializing[topic.id].partitions)
         missing = tuple(index for index in range(len(topic.partitions)) if index not in known)
         if missing:
             found[topic.id] = TopicState(name, missing)
     if not found:
         return None
-    begin(step, group, state.begun(found), found)
+    begin(step, times, group, state.begun(found), found)
     return Initialization(
         group.group_id,
         draft.epoch,
@@ -326,11 +328,12 @@ def _initialize(step: Step, draft: Draft) -> Initialization | None:
     )
 
 
-def begin(step: Step, group: ShareGroup, state: StateMetadata, topics: Iterable[Uuid]) -> None:
+def begin(
+    step: Step, times: RequestTimes, group: ShareGroup, state: StateMetadata, topics: Iterable[Uuid]
+) -> None:
     """Write that `topics` are being initialised, as of now."""
     step.records.append(state_record(group.group_id, state))
-    for topic_id in topics:
-        group.requested_ms[topic_id] = step.now.wall_ms
+    times.asked(group.group_id, topics, state.initializing, step.now.wall_ms)
 
 
 def _names_of(members: Iterable[ShareMember]) -> frozenset[str]:

@@ -14,7 +14,7 @@ from barnabas.coordinator.group.registry import GroupRegistry
 from barnabas.coordinator.group.share.group import ShareGroup
 from barnabas.coordinator.group.share.heartbeat import Initialization, begin, find
 from barnabas.coordinator.group.share.records import state_record
-from barnabas.coordinator.group.share.state import StateMetadata, TopicState, joined
+from barnabas.coordinator.group.share.state import RequestTimes, StateMetadata, TopicState, joined
 from barnabas.coordinator.group.step import Step
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.alter_share_group_offsets import (
@@ -49,7 +49,7 @@ class Deletion:
 
 
 def alter(
-    step: Step, groups: GroupRegistry, request: AlterShareGroupOffsetsRequest
+    step: Step, groups: GroupRegistry, times: RequestTimes, request: AlterShareGroupOffsetsRequest
 ) -> Alteration | Refusal:
     """AlterShareGroupOffsets: only groups without members can be moved."""
     group = find(groups, request.group_id, creates=True)
@@ -81,7 +81,7 @@ def alter(
             numbers = offsets.get(topic.id, {})
             begun[topic.id] = TopicState(topic.name, tuple(sorted(numbers)))
     if begun:
-        begin(step, group, group.state_metadata.begun(begun), begun)
+        begin(step, times, group, group.state_metadata.begun(begun), begun)
     return Alteration(response, Initialization(group.group_id, group.epoch, offsets))
 
 

@@ -19,6 +19,7 @@ from barnabas.coordinator.group.share.group import ShareGroup
 from barnabas.coordinator.group.share.heartbeat import fence, heartbeat
 from barnabas.coordinator.group.share.member import ShareMember
 from barnabas.coordinator.group.share.records import state_record
+from barnabas.coordinator.group.share.state import RequestTimes
 from barnabas.coordinator.group.share.timing import reset_session
 from barnabas.coordinator.group.step import Client, GroupTimers, Step, TimerKey
 from barnabas.protocol.errors import ErrorCode
@@ -40,7 +41,7 @@ Partitions = Mapping[Uuid, Iterable[int]]
 class ShareGroups:
     """The door to the share groups of a shard."""
 
-    __slots__ = ("_config", "_groups", "_metadata", "_timers")
+    __slots__ = ("_config", "_groups", "_metadata", "_timers", "_times")
 
     def __init__(
         self,
@@ -51,6 +52,7 @@ class ShareGroups:
     ) -> None:
         self._config = config
         self._timers = timers
+        self._times = RequestTimes()
         self._groups = groups
         self._metadata = metadata
 
@@ -59,7 +61,7 @@ class ShareGroups:
     ) -> Decision:
         """ShareGroupHeartbeat; the response is `Heard` or a `Refusal`."""
         step = self._step(now)
-        response = heartbeat(step, self._groups, request, client)
+        response = heartbeat(step, self._groups, self._times, request, client)
         if isinstance(response, Refusal):
             return Decision(response=response)
         return step.decide_and_replay(response)
@@ -112,7 +114,7 @@ class ShareGroups:
     def alter(self, request: AlterShareGroupOffsetsRequest, now: Moment) -> Decision:
         """AlterShareGroupOffsets; the response is an `Alteration` or a `Refusal`."""
         step = self._step(now)
-        return step.decide_and_replay(offsets.alter(step, self._groups, request))
+        return step.decide_and_replay(offsets.alter(step, self._groups, self._times, request))
 
     def begin_deletion(self, request: DeleteShareGroupOffsetsRequest, now: Moment) -> Decision:
         """DeleteShareGroupOffsets; the response is a `Deletion` or a `Refusal`."""
@@ -135,12 +137,13 @@ class ShareGroups:
         response: dict[str, dict[Uuid, tuple[int, ...]] | ErrorCode] = {}
         for group_id in group_ids:
             group = self._groups.get(group_id)
-            if isinstance(group, ShareGroup):
-                response[group_id] = (
-                    offsets.begin_group_deletion(step, group)
-                    if group.is_empty
-                    else ErrorCode.NON_EMPTY_GROUP
-                )
+            if not isinstance(group, ShareGroup):
+                continue
+            if not group.is_empty:
+                response[group_id] = ErrorCode.NON_EMPTY_GROUP
+                continue
+            response[group_id] = offsets.begin_group_deletion(step, group)
+            self._times.forget(group_id)
         return Decision(step.records, response, is_atomic=False)
 
     def topics_deleted(self, topic_ids: frozenset[Uuid]) -> Decision:
@@ -159,7 +162,9 @@ class ShareGroups:
         """The group was read from the log: nobody knows since when things are under way."""
         for member_id in group.members:
             reset_session(step, group.group_id, member_id)
-        group.requested_ms = dict.fromkeys(group.state_metadata.initializing, step.now.wall_ms)
+        initializing = group.state_metadata.initializing
+        if initializing:
+            self._times.asked(group.group_id, initializing, initializing, step.now.wall_ms)
 
     def session_ended(self, group: ShareGroup, key: TimerKey, now: Moment) -> Decision:
         """A member was silent for too long."""

@@ -101,6 +101,34 @@ class StateMetadata:
         )
 
 
+class RequestTimes:
+    """Since when share coordinators have been asked to initialise topics; not in the log.
+
+    Topics that were loaded as *initializing* count as asked for when they were loaded.
+    """
+
+    __slots__ = ("_since_ms",)
+
+    def __init__(self) -> None:
+        self._since_ms: dict[str, dict[Uuid, int]] = {}
+
+    def since_ms(self, group_id: str, topic_id: Uuid) -> int:
+        """Wall time of the last request for the topic; 0 where there was none."""
+        return self._since_ms.get(group_id, {}).get(topic_id, 0)
+
+    def asked(
+        self, group_id: str, topics: Iterable[Uuid], initializing: Topics, now_ms: int
+    ) -> None:
+        """`topics` are asked for now; what is not `initializing` any more is forgotten."""
+        known = self._since_ms.get(group_id, {})
+        kept = {key: since_ms for key, since_ms in known.items() if key in initializing}
+        self._since_ms[group_id] = {**kept, **dict.fromkeys(topics, now_ms)}
+
+    def forget(self, group_id: str) -> None:
+        """The group is to be deleted."""
+        self._since_ms.pop(group_id, None)
+
+
 def joined(topics: Topics, others: Topics) -> dict[Uuid, TopicState]:
     """The partitions of both."""
     found = dict(topics)
