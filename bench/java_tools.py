@@ -45,9 +45,18 @@ class JavaTool:
 
 
 def producer(
-    bootstrap: str, topic: str, records: int, record_size: int, warm_up: int, **properties: object
+    bootstrap: str,
+    topic: str,
+    records: int,
+    record_size: int,
+    warm_up: int,
+    transaction_ms: int | None = None,
+    **properties: object,
 ) -> JavaTool:
-    """ProducerPerformance with the client's defaults (acks=all, idempotent, 16 KB batches)."""
+    """ProducerPerformance with the client's defaults (acks=all, idempotent, 16 KB batches).
+
+    With `transaction_ms` it commits a transaction after each span of so many milliseconds.
+    """
     settings = [f"{name.replace('_', '.')}={value}" for name, value in properties.items()]
     return JavaTool(
         "org.apache.kafka.tools.ProducerPerformance",
@@ -57,6 +66,7 @@ def producer(
         "--record-size", str(record_size),
         "--throughput", "-1",
         "--warmup-records", str(warm_up),
+        *(["--transaction-duration-ms", str(transaction_ms)] if transaction_ms else []),
         *(["--command-property", *settings] if settings else []),
     )  # fmt: skip
 
@@ -91,3 +101,30 @@ def consume(bootstrap: str, topic: str, records: int, timeout_seconds: float) ->
     if int(row[4]) < records:
         raise RuntimeError(f"ConsumerPerformance read {row[4]} of {records} records")
     return float(row[8]) * 1024 * 1024 / 1e6
+
+
+def share_consume(
+    bootstrap: str, topic: str, group: str, records: int, timeout_seconds: float
+) -> float:
+    """ShareConsumerPerformance: one member of a share group; MB/s (10^6), its joining included.
+
+    Raises RuntimeError if it read fewer records.
+    """
+    tool = JavaTool(
+        "org.apache.kafka.tools.ShareConsumerPerformance",
+        "--bootstrap-server", bootstrap,
+        "--topic", topic,
+        "--group", group,
+        "--num-records", str(records),
+        "--hide-header",
+        "--timeout", "30000",
+    )  # fmt: skip
+    output = tool.wait(timeout_seconds)
+    rows = [line.split(", ") for line in output.splitlines() if line.count(", ") >= 6]
+    if not rows:
+        raise RuntimeError(f"ShareConsumerPerformance printed no summary:\n{output[-2000:]}")
+    # start, end, MB, MB/s, records/s, records, ms
+    row = rows[-1]
+    if int(row[5]) < records:
+        raise RuntimeError(f"ShareConsumerPerformance read {row[5]} of {records} records")
+    return float(row[3]) * 1024 * 1024 / 1e6

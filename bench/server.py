@@ -29,6 +29,8 @@ controller.quorum.bootstrap.servers=127.0.0.1:{controller_port}
 offsets.topic.replication.factor=1
 transaction.state.log.replication.factor=1
 transaction.state.log.min.isr=1
+share.coordinator.state.topic.replication.factor=1
+share.coordinator.state.topic.min.isr=1
 """
 
 

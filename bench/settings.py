@@ -33,6 +33,13 @@ class Settings:
     idle_seconds: float = 10.0
     connections: int = 1000
     many_partitions: int = 1000
+    transaction_records: int = 400_000
+    commit_seconds: float = 10.0
+    group_members: int = 100
+    share_records: int = 500_000
+    compaction_records: int = 2_000_000
+    compaction_keys: int = 200_000
+    compaction_record_size: int = 500
     limit_bytes: int = 4_000_000_000
     cluster_records: int = 500_000
     catch_up_records: int = 1_000_000
@@ -58,6 +65,12 @@ class Settings:
             latency_seconds=4,
             latency_warm_up_seconds=1,
             idle_seconds=1.0,
+            transaction_records=40_000,
+            commit_seconds=2.0,
+            group_members=10,
+            share_records=50_000,
+            compaction_records=200_000,
+            compaction_keys=20_000,
             limit_bytes=400_000_000,
             cluster_records=50_000,
             catch_up_records=50_000,

@@ -14,6 +14,12 @@ from barnabas.protocol.messages.create_topics import (
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
+from barnabas.protocol.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
 from barnabas.protocol.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
@@ -33,6 +39,7 @@ R = TypeVar("R", bound=Message)
 API_VERSIONS_VERSION = 3
 CREATE_TOPICS_VERSION = 5
 METADATA_VERSION = 9
+ALTER_CONFIGS_VERSION = 1
 PRODUCE_VERSION = 9
 RETRY_SECONDS = 0.005
 ERRORS = {int(error): error for error in ErrorCode}
@@ -119,6 +126,24 @@ class WireClient:
             for partition in topic.partition_responses:
                 if not partition.error_code:
                     places.discard((topic.name, partition.index))
+
+
+def alter_config(port: int, resource_type: int, name: str, values: dict[str, str]) -> None:
+    """Set configuration of a topic (2) or a group (32). Raises RuntimeError if it is refused."""
+    configs = [
+        AlterableConfig(name=key, config_operation=0, value=value) for key, value in values.items()
+    ]
+    resource = AlterConfigsResource(
+        resource_type=resource_type, resource_name=name, configs=configs
+    )
+    with WireClient(port) as client:
+        request = IncrementalAlterConfigsRequest(resources=[resource])
+        response = cast(
+            "IncrementalAlterConfigsResponse", client.request(44, ALTER_CONFIGS_VERSION, request)
+        )
+    (answer,) = response.responses
+    if answer.error_code:
+        raise RuntimeError(f"{values} for {name}: {answer.error_message}")
 
 
 def make_topic(

@@ -16,7 +16,9 @@ from bench.workloads.cluster_load import (
 )
 from bench.workloads.cluster_many import cluster_controller, cluster_partitions
 from bench.workloads.cluster_session import ClusterSession
+from bench.workloads.compaction import compaction
 from bench.workloads.consume import consume_cold, consume_raw, consume_tail
+from bench.workloads.groups import group_join, share_consume
 from bench.workloads.latency import latency
 from bench.workloads.memory import memory_connections, memory_load, memory_partitions
 from bench.workloads.produce import (
@@ -27,6 +29,7 @@ from bench.workloads.produce import (
     produce_single,
 )
 from bench.workloads.session import Session
+from bench.workloads.transactions import offset_commits, transactions
 
 Figures = dict[str, float]
 
@@ -43,6 +46,11 @@ WORKLOADS: dict[str, Callable[[Session], Figures]] = {
     "memory-load": memory_load,
     "memory-partitions": memory_partitions,
     "memory-connections": memory_connections,
+    "transactions": transactions,
+    "offset-commits": offset_commits,
+    "group-join": group_join,
+    "share-consume": share_consume,
+    "compaction": compaction,
 }
 """In the order in which they run on a server. Before them: start-up and idle memory."""
 
