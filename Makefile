@@ -60,7 +60,7 @@ check: setup
 
 # Most tests wait for processes: two at a time use two cores well. tests/conftest.py groups them.
 test: check | $(KAFKA_LIBS)
-	$(BIN)/pytest --numprocesses $(JOBS) --dist loadgroup --no-loadscope-reorder $(ARGS)
+	$(BIN)/pytest --numprocesses $(JOBS) $(ARGS)
 
 test-cluster: setup | $(KAFKA_LIBS)
 	BARNABAS_TEST_NODES=3 $(BIN)/pytest tests/clients $(ARGS)

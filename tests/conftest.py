@@ -4,6 +4,8 @@ import os
 from pathlib import Path
 
 import pytest
+from xdist.remote import Producer
+from xdist.scheduler.loadscope import LoadScopeScheduling
 
 HERE = Path(__file__).parent
 SPARK = ("browser", "clients/test_spark", "clients/test_three_nodes", "unit/pipeline")
@@ -13,12 +15,18 @@ MINUTES = float(os.environ.get("MINUTES", "10"))
 """How long all campaigns last together."""
 
 
-@pytest.hookimpl(tryfirst=True)  # xdist reads the marks in a hook of the same name
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep each module in one process, with its fixtures, and all of Spark's modules in one."""
-    for item in items:
-        module = item.path.relative_to(HERE).as_posix()
-        item.add_marker(pytest.mark.xdist_group("spark" if module.startswith(SPARK) else module))
+class ByModule(LoadScopeScheduling):
+    """Keeps each module in one process, with its fixtures, and all of Spark's modules in one."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        module: str = nodeid.partition("::")[0].removeprefix("tests/")
+        return "spark" if module.startswith(SPARK) else module
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByModule:
+    """How several processes share the tests out, in the order of the tests."""
+    config.option.loadscopereorder = False
+    return ByModule(config, log)
 
 
 @pytest.fixture
