@@ -557,6 +557,7 @@ def test_what_is_written(world: StreamsWorld) -> None:
     assert target_epoch.assignment_epoch == 2
     assert isinstance(current, records.StreamsGroupCurrentMemberAssignmentValue)
     assert [tasks.assignment_epochs for tasks in current.active_tasks] == [[2], [2]]
+    assert current.state == 1, "Kafka's number for a stable member"
     world.beat_streams(member_id="m", member_epoch=-1)
     left = world.log.records()[6:]
     assert [type(record.key).__name__ for record in left] == [

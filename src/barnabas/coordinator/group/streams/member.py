@@ -16,12 +16,12 @@ STATIC_LEAVING_EPOCH = -2
 
 
 class MemberState(IntEnum):
-    """How far a member has come; the numbers are those of the records."""
+    """How far a member has come; the numbers are those of the records, one more than consumers'."""
 
-    STABLE = 0
-    UNREVOKED_TASKS = 1
+    STABLE = 1
+    UNREVOKED_TASKS = 2
     """It was told to give tasks up and has not said that it did."""
-    UNRELEASED_TASKS = 2
+    UNRELEASED_TASKS = 3
     """Tasks that it shall get still belong to others."""
     UNKNOWN = 127
     """Written by a later version."""
