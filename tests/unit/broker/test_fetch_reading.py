@@ -90,7 +90,6 @@ class Bench:
         reader = Reader.of(self.services, context, request, session)
         return reader.read(target, 1 << 20, min_one_batch=True, is_first_look=True)
 
-
     def look(self, session: FetchSession, *, replica: int) -> None:
         """What a fetch of a follower's session does at first."""
         request = FetchRequest(

@@ -18,7 +18,7 @@ Source: Kafka's SharePartition.
 
 import heapq
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from barnabas.coordinator.share.state import ShareState, StateBatch
 from barnabas.protocol.errors import ErrorCode
@@ -237,10 +237,10 @@ class SharePartition:
                 continue
             whole = in_flight.whole
             if whole is not None:
-                refused = _check(whole, member)
+                refused = whole.refusal(member)
                 if refused is not None:
                     return refused
-            for kind, run_first, run_last in _runs(batch, in_flight):
+            for kind, run_first, run_last in batch.runs(in_flight.first, in_flight.last):
                 refused = self._acknowledge_run(
                     in_flight, member, kind, run_first, run_last, limits, now_ms, change
                 )
@@ -262,7 +262,7 @@ class SharePartition:
         """One type for records of one batch."""
         first = max(first, self.start_offset)
         for found in list(in_flight.within(first, last)):
-            refused = _check(found, member)
+            refused = found.refusal(member)
             if refused is not None:
                 return refused
             if kind == AcknowledgeType.RENEW and not limits.is_renewal_enabled:
@@ -457,30 +457,3 @@ class SharePartition:
     def next_deadline_ms(self) -> int | None:
         """A time before which no lock runs out; None where nothing is locked."""
         return self._deadlines[0][0] if self._deadlines else None
-
-
-def _check(span: Span, member: str) -> Refused | None:
-    """Whether a member may say something of records."""
-    if span.state is not RecordState.ACQUIRED:
-        return Refused(ErrorCode.INVALID_RECORD_STATE, "the records are not acquired")
-    if span.member != member:
-        return Refused(ErrorCode.INVALID_RECORD_STATE, "another member holds the records")
-    return None
-
-
-def _runs(batch: AckBatch, in_flight: InFlightBatch) -> Iterator[tuple[int, int, int]]:
-    """(type, first, last) for the records of `batch` that are of `in_flight`."""
-    first = max(batch.first_offset, in_flight.first)
-    last = min(batch.last_offset, in_flight.last)
-    types = batch.types
-    if len(types) == 1:
-        yield types[0], first, last
-        return
-    run_first = first
-    kind = types[first - batch.first_offset]
-    for offset in range(first + 1, last + 1):
-        following = types[offset - batch.first_offset]
-        if following != kind:
-            yield kind, run_first, offset - 1
-            run_first, kind = offset, following
-    yield kind, run_first, last

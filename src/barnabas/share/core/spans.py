@@ -9,7 +9,15 @@ from collections.abc import Iterator
 from operator import attrgetter
 
 from barnabas.coordinator.share.state import StateBatch
-from barnabas.share.core.states import NEVER_MS, NOBODY, TERMINAL, TRANSITIONS, RecordState
+from barnabas.protocol.errors import ErrorCode
+from barnabas.share.core.states import (
+    NEVER_MS,
+    NOBODY,
+    TERMINAL,
+    TRANSITIONS,
+    RecordState,
+    Refused,
+)
 
 _first_of = attrgetter("first")
 
@@ -81,6 +89,14 @@ class Span:
     @property
     def is_terminal(self) -> bool:
         return self.state in TERMINAL
+
+    def refusal(self, member: str) -> Refused | None:
+        """Why `member` may say nothing of these records, if so."""
+        if self.state is not RecordState.ACQUIRED:
+            return Refused(ErrorCode.INVALID_RECORD_STATE, "the records are not acquired")
+        if self.member != member:
+            return Refused(ErrorCode.INVALID_RECORD_STATE, "another member holds the records")
+        return None
 
     @property
     def is_available(self) -> bool:

@@ -11,6 +11,7 @@ back. A change that is being written down is not binding yet: it is undone if th
 Source: Kafka's RecordState and InFlightState, KIP-932.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final, NamedTuple
@@ -104,6 +105,23 @@ class AckBatch(NamedTuple):
     first_offset: int
     last_offset: int
     types: list[int]
+
+    def runs(self, first: int, last: int) -> Iterator[tuple[int, int, int]]:
+        """(type, first, last) for the records of this batch from `first` to `last`."""
+        first = max(self.first_offset, first)
+        last = min(self.last_offset, last)
+        types = self.types
+        if len(types) == 1:
+            yield types[0], first, last
+            return
+        run_first = first
+        kind = types[first - self.first_offset]
+        for offset in range(first + 1, last + 1):
+            following = types[offset - self.first_offset]
+            if following != kind:
+                yield kind, run_first, offset - 1
+                run_first, kind = offset, following
+        yield kind, run_first, last
 
 
 class Refused(NamedTuple):
