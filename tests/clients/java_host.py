@@ -56,6 +56,7 @@ TOOLS = {
     "kafka-verifiable-producer": "org.apache.kafka.tools.VerifiableProducer",
     "client-steps": "ClientSteps",
     "group-steps": "GroupSteps",
+    "share-steps": "ShareSteps",
 }
 """The scripts of Kafka's bin directory, and the class each starts."""
 
