@@ -24,7 +24,10 @@ from support.cluster_processes import EAGER, ClusterProcesses
 from support.node_process import NodeProcess, wait_until
 
 HAS_STREAMS = AVAILABLE and any(LIBS[-1].glob("kafka-streams-*.jar"))
-pytestmark = pytest.mark.skipif(not HAS_STREAMS, reason=f"{MISSING}, with Kafka Streams")
+pytestmark = [
+    pytest.mark.soak,
+    pytest.mark.skipif(not HAS_STREAMS, reason=f"{MISSING}, with Kafka Streams"),
+]
 
 PARTITIONS = 3
 STATIONS = 7
@@ -284,14 +287,12 @@ def check_tool(charging: Charging, last: Instance, java: JavaHost) -> None:
     assert tool("--list") == []
 
 
-@pytest.mark.soak
 def test_classic_protocol(node: NodeProcess, start: Callable[[str, str], Started]) -> None:
     charging, first, second = start(node.bootstrap_servers, "classic")
     work_through(charging, first, second)
     first.stop()
 
 
-@pytest.mark.soak
 @pytest.mark.parametrize("protocol", SETTINGS)
 def test_nodes_are_killed_too(
     protocol: str, tmp_path: Path, start: Callable[[str, str], Started]
