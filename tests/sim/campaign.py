@@ -8,9 +8,12 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass, field
 
-from sim.simulation import run
+from sim.workloads import run
 
 QUEUED_PER_JOB = 3
+
+Run = tuple[int, str] | tuple[int, str, str]
+"""Seed, topology and, unless it is the plain one, workload."""
 
 
 @dataclass(slots=True)
@@ -19,6 +22,7 @@ class Verdict:
 
     seed: int
     topology: str
+    workload: str
     is_good: bool
     text: str
     """Plan, faults and anomalies, unless the run was good."""
@@ -56,14 +60,15 @@ class Campaign:
         )
 
 
-def run_one(seed: int, topology: str) -> Verdict:
+def run_one(seed: int, topology: str, workload: str = "") -> Verdict:
     """Run a seed and say what came of it."""
-    outcome = run(seed, topology)
+    outcome = run(seed, topology, workload)
     return Verdict(
         seed,
         topology,
+        workload,
         outcome.is_good,
-        "" if outcome.is_good else str(outcome),
+        "" if outcome.is_good else f"{workload} {outcome}",
         outcome.trace_hash,
         outcome.operations,
         outcome.virtual_s,
@@ -72,13 +77,13 @@ def run_one(seed: int, topology: str) -> Verdict:
 
 
 def run_campaign(
-    seeds: Iterable[tuple[int, str]],
+    seeds: Iterable[Run],
     *,
     minutes: float | None = None,
     jobs: int | None = None,
     on_verdict: Callable[[Verdict], None] | None = None,
 ) -> Campaign:
-    """Run (seed, topology) after (seed, topology), until none is left or time is over."""
+    """Run one (seed, topology, workload) after the other, until none is left or time is over."""
     jobs = jobs or os.cpu_count() or 1
     campaign = Campaign()
     began_s = time.monotonic()
@@ -103,7 +108,7 @@ def run_campaign(
     return campaign
 
 
-def _until(seeds: Iterable[tuple[int, str]], end_s: float | None) -> Iterator[tuple[int, str]]:
+def _until(seeds: Iterable[Run], end_s: float | None) -> Iterator[Run]:
     for each in seeds:
         if end_s is not None and time.monotonic() >= end_s:
             return

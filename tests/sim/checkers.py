@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from barnabas.base.ids import TopicPartition
+from sim.group_checkers import former_commits, group_skips, lost_commits, two_owners
 from sim.sim_history import Anomaly, History, Outcome, Poll, Send
 
 
@@ -240,6 +241,11 @@ def unwritten_reads(history: History, views: Views) -> list[Anomaly]:
     return found
 
 
+def skipped_by_groups(history: History, views: Views) -> list[Anomaly]:
+    """See `group_skips`."""
+    return group_skips(history, {partition: of.final for partition, of in views.items()})
+
+
 CHECKERS: dict[str, Checker] = {
     "lost-write": lost_writes,
     "unseen": unseen,
@@ -250,4 +256,8 @@ CHECKERS: dict[str, Checker] = {
     "nonmonotonic-send": nonmonotonic_sends,
     "G1a": aborted_reads,
     "unwritten": unwritten_reads,
+    "two-owners": lambda history, _: two_owners(history.tenures),
+    "lost-commit": lambda history, _: lost_commits(history.commits, history.offset_fetches),
+    "former-commit": lambda history, _: former_commits(history.commits, history.tenures),
+    "group-skip": skipped_by_groups,
 }

@@ -65,6 +65,11 @@ class Client:
         """Run the client in its own process."""
         return self.loop.create_task(_as_coroutine(run()), context=self.process.context)
 
+    def kill(self) -> None:
+        """End its process: nothing of it runs any more, and its connections are reset."""
+        self.loop.kill(self.process)
+        self.network.process_ended()
+
     async def pause(self, low_s: float, high_s: float) -> None:
         await asyncio.sleep(low_s + self.random.random() * (high_s - low_s))
 

@@ -1,6 +1,7 @@
 """A consumer that is assigned partitions, keeps a position in each and reads on from there."""
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from barnabas.base.ids import TopicPartition
@@ -56,6 +57,8 @@ class Consumer:
         self._is_durable = is_durable
         self._restarts = restarts
         self.positions = {partition: Position() for partition in partitions}
+        self.on_records: Callable[[TopicPartition, list[tuple[int, str]]], None] | None = None
+        """Told of what is read, (offset, value)."""
 
     async def run(self) -> None:
         """Read until the client is stopping; now and then begin again at an earlier offset."""
@@ -193,6 +196,8 @@ class Consumer:
                 is_final,
             )
             client.history.polls.append(poll)
+            if self.on_records is not None:
+                self.on_records(topic_partition, records)
         return True
 
     def _read(self, position: Position, answer: PartitionData) -> list[tuple[int, str]]:

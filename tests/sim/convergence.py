@@ -59,6 +59,9 @@ def _missing(machines: list[Machine], partitions: list[TopicPartition]) -> Itera
         if sorted(state.isr) != sorted(alive) or state.leader not in alive:
             yield f"{topic_partition} has leader {state.leader} and in-sync replicas {state.isr}"
             continue
+        if (state.adding or state.removing) and len(alive) == len(state.replicas):
+            yield f"{topic_partition} is still being moved: {state}"
+            continue
         ends = {}
         for node_id in alive:
             found = brokers[node_id].replicas.find(*topic_partition)

@@ -1,9 +1,12 @@
 """Who makes the faults of a plan happen, and mends them."""
 
+import asyncio
 from collections import Counter
 from collections.abc import Callable
 from random import Random
 
+from sim.changes import CHANGES
+from sim.clients import Client
 from sim.disk import io_error
 from sim.loop import SimLoop
 from sim.machine import Machine
@@ -27,6 +30,11 @@ class Nemesis:
         self.log: list[str] = []
         self.damaged: set[str] = set()
         """Machines with flipped bits in their files."""
+        self.admin: Client | None = None
+        """Asks the cluster to change, in runs in which that is a fault."""
+        self.cluster_id = ""
+        self.changes: list[asyncio.Task[bool]] = []
+        self.is_changing_voters = False
         self._mends: dict[int, tuple[str, Mend]] = {}
         self._number = 0
         self._is_over = False
@@ -383,4 +391,5 @@ HARMS: dict[str, Callable[[Nemesis, Machine], Mend | None]] = {
     "client-partition": _client_partition,
     "bit-flip": _bit_flip,
     "cut-file": _cut_file,
+    **CHANGES,
 }

@@ -43,7 +43,8 @@ class Watch:
         self._history = history
         self._is_durable = is_durable
         self._quorum_leaders: dict[int, int] = {}
-        self._quorum_epochs: dict[int, int] = {}
+        self._quorum_epochs: dict[tuple[int, int], int] = {}
+        """By node and disk."""
         self._leaders: dict[tuple[TopicPartition, int], int] = {}
         self._states: dict[tuple[Any, int, int], tuple[Any, str]] = {}
         self._high_watermarks: dict[tuple[TopicPartition, int, int], int] = {}
@@ -82,14 +83,15 @@ class Watch:
 
     def _look_at_quorum(self, machine: Machine, raft: Any) -> None:
         epoch, leader = raft.epoch, raft.leader_id
-        highest = self._quorum_epochs.get(machine.node_id, 0)
+        node = (machine.node_id, machine.disk_number)
+        highest = self._quorum_epochs.get(node, 0)
         if epoch < highest:
             self._complain(
                 "epoch-went-back",
                 f"epoch {machine} {epoch} {highest}",
                 f"{machine.process} is in quorum epoch {epoch} after {highest}",
             )
-        self._quorum_epochs[machine.node_id] = max(highest, epoch)
+        self._quorum_epochs[node] = max(highest, epoch)
         if leader >= 0:
             known = self._quorum_leaders.setdefault(epoch, leader)
             if known != leader:

@@ -48,6 +48,9 @@ class Machine:
         """Whether `start` of the node has returned."""
         self.is_wanted = True
         """Whether a supervisor is to start the node again when it ends by itself."""
+        self.has_disk = True
+        self.disk_number = 0
+        """Rises when the disk is replaced by an empty one."""
         self.excuses = 0
         """Faults at present that explain that its node ends."""
         self._network: SimNetwork | None = None
@@ -92,8 +95,8 @@ class Machine:
     # Life
 
     def start(self) -> None:
-        """Start the node, if the machine has power and none runs."""
-        if self.process is not None or not self.host.is_powered:
+        """Start the node, if the machine has power and a disk, and none runs."""
+        if self.process is not None or not self.host.is_powered or not self.has_disk:
             return
         self._incarnation += 1
         process = Process(self.name, self._incarnation)
@@ -155,6 +158,19 @@ class Machine:
 
     def give_power(self) -> None:
         self.host.is_powered = True
+
+    def lose_disk(self, *, keep: str | None) -> None:
+        """Have an empty disk but for the directory `keep`; no node runs."""
+        for directory in dict.fromkeys((*self.config.log_dirs, self.config.metadata_log_dir)):
+            if directory != keep and self.disk.exists(directory):
+                self.disk.remove_tree(directory)
+        self.disk.sync_dir("/data")
+        self.has_disk = False
+
+    def get_disk(self) -> None:
+        """Somebody has formatted the new disk."""
+        self.has_disk = True
+        self.disk_number += 1
 
     def _forget(self) -> None:
         self.process = self.node = self._network = None

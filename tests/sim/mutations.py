@@ -5,9 +5,8 @@ runs seeds until one shows an anomaly. `python -m tests.sim.mutations` looks for
 writes docs/simulation.md's table.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from random import Random
 from typing import Any
 
@@ -27,45 +26,13 @@ from barnabas.raft.quorum_state import NO_NODE, ElectionState
 from barnabas.raft.replica_log import ReplicaLog
 from barnabas.replication.leadership import Leadership
 from barnabas.replication.partition import Partition
+from sim.group_mutations import GROUP_MUTATIONS
 from sim.plan import NEEDS_FLUSHES, Plan, draw_faults, draw_plan
-from sim.simulation import Outcome, run_plan
+from sim.planting import Mutation, Patch
+from sim.simulation import Outcome
+from sim.workloads import run_plan
 
 FAR_AWAY = 1 << 60
-
-
-class Patch:
-    """Replaces attributes, and puts them back."""
-
-    def __init__(self) -> None:
-        self._replaced: list[tuple[Any, str, Any]] = []
-
-    def set(self, owner: Any, name: str, value: Any) -> None:
-        """Give `owner.name` another value."""
-        self._replaced.append((owner, name, owner.__dict__[name]))
-        setattr(owner, name, value)
-
-    def undo(self) -> None:
-        """Put everything back, the last first."""
-        while self._replaced:
-            owner, name, value = self._replaced.pop()
-            setattr(owner, name, value)
-
-
-@dataclass(frozen=True, slots=True)
-class Mutation:
-    """One planted defect."""
-
-    name: str
-    breaks: str
-    """The rule that no longer holds."""
-    plant: Callable[[Patch], None]
-    seeds_max: int
-    """It is found within this many seeds, counted from 0."""
-    topology: str = ""
-    kinds: tuple[str, ...] = ()
-    """The faults to try it with; none: those that the seed draws."""
-    adjust: Callable[[Plan], None] | None = None
-    """Makes the situation likely in which the rule matters."""
 
 
 def _ack_before_high_watermark(patch: Patch) -> None:
@@ -420,6 +387,7 @@ MUTATIONS = [
         10,
         "one",
     ),
+    *GROUP_MUTATIONS,
 ]
 BY_NAME = {mutation.name: mutation for mutation in MUTATIONS}
 
@@ -451,7 +419,7 @@ def find(mutation: Mutation, first: int = 0) -> tuple[int, Outcome] | None:
                 )
             if mutation.adjust is not None:
                 mutation.adjust(plan)
-            outcome = run_plan(plan)
+            outcome = run_plan(plan, mutation.workload)
             if not outcome.is_good:
                 return seed, outcome
     return None

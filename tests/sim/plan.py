@@ -152,7 +152,7 @@ FAULTS_OF_MANY = {
     "cut-file": 1,
 }
 NEEDS_FLUSHES = {"power-loss-all"}
-DAMAGE = {"bit-flip", "cut-file"}
+DAMAGE = {"bit-flip", "cut-file", "lost-disk"}
 UNCLEAN_ENDS = {"kill", "power-loss", "full-disk", "broken-disk"}
 """After these a node cannot say that it has all that it had."""
 UNCLEAN_ENDS_OF_MANY = {"chase", "kill-all", "power-loss-all"}

@@ -2,7 +2,8 @@
 
 `--minutes 5` goes on for so long.
 A seed alone decides everything but the topology, where `--topology` names one (`one`, `three`,
-`five`, `dedicated`, `one controller`, `mixed`); without it the seed decides that too.
+`five`, `dedicated`, `one controller`, `mixed`; without it the seed decides that too), and what
+clients do, where `--workload` says it (`transactions`, `groups`, `chains`).
 """
 
 import argparse
@@ -13,7 +14,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from sim.campaign import Verdict, run_campaign
-from sim.simulation import run
+from sim.workloads import WORKLOADS, run
 
 
 def main() -> int:
@@ -23,12 +24,13 @@ def main() -> int:
     parser.add_argument("--seeds", help="first..last")
     parser.add_argument("--minutes", type=float, help="for so long, from --seed on")
     parser.add_argument("--topology", default="")
+    parser.add_argument("--workload", default="", choices=list(WORKLOADS))
     parser.add_argument("--jobs", type=int)
     parser.add_argument("--verbose", action="store_true", help="with what the nodes log")
     options = parser.parse_args()
     first = options.seed or 0
     if options.minutes is None and not options.seeds:
-        outcome = run(first, options.topology, verbose=options.verbose)
+        outcome = run(first, options.topology, options.workload, verbose=options.verbose)
         print(outcome)
         print(f"trace {outcome.trace_hash}")
         return 0 if outcome.is_good else 1
@@ -42,7 +44,7 @@ def main() -> int:
             print(verdict.text, flush=True)
 
     campaign = run_campaign(
-        ((seed, options.topology) for seed in seeds),
+        ((seed, options.topology, options.workload) for seed in seeds),
         minutes=options.minutes,
         jobs=options.jobs,
         on_verdict=tell,

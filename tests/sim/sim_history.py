@@ -52,6 +52,50 @@ class Poll:
     is_final: bool = False
 
 
+@dataclass(slots=True, eq=False)
+class Tenure:
+    """A group's member's having one partition, from the answer that gave it on."""
+
+    group: str
+    member: str
+    topic_partition: TopicPartition
+    epoch: int
+    """The member's epoch, or the group's generation, in which it was given."""
+    coordinator: int
+    """The node that gave it."""
+    began_s: float
+    confirmed_s: dict[int, float] = field(default_factory=dict)
+    """By node: when the last heartbeat left that it answered without taking the partition away."""
+
+
+@dataclass(slots=True, eq=False)
+class OffsetCommit:
+    """One attempt to commit an offset of a group."""
+
+    group: str
+    member: str
+    topic_partition: TopicPartition
+    offset: int
+    invoked_s: float
+    completed_s: float = 0.0
+    outcome: Outcome = Outcome.PENDING
+    epoch: int = -1
+    """The epoch or generation that was named; -1 for one that is checked elsewhere."""
+
+
+@dataclass(slots=True, eq=False)
+class OffsetFetch:
+    """What somebody was told of a group's committed offset; 0 for none."""
+
+    group: str
+    who: str
+    topic_partition: TopicPartition
+    offset: int
+    invoked_s: float
+    completed_s: float
+    is_final: bool = False
+
+
 @dataclass(slots=True)
 class Anomaly:
     """Something that must not happen."""
@@ -73,6 +117,11 @@ class History:
     """What clients, nodes and invariants complained of while it happened."""
     final_ends: dict[TopicPartition, int] = field(default_factory=dict)
     """How far the final read went; partitions that could not be read to the end are missing."""
+    tenures: list[Tenure] = field(default_factory=list)
+    commits: list[OffsetCommit] = field(default_factory=list)
+    offset_fetches: list[OffsetFetch] = field(default_factory=list)
+    group_of: dict[str, str] = field(default_factory=dict)
+    """Consumer → the group for which it reads."""
 
     def saw(self, name: str, text: str) -> None:
         """Record an anomaly at once."""

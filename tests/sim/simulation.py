@@ -9,7 +9,7 @@ from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from random import Random
-from typing import Any
+from typing import Any, TypeVar
 
 from barnabas.base.ids import TopicPartition, Uuid, uuid_to_text
 from barnabas.log.errors import LogDirFailure
@@ -23,10 +23,12 @@ from sim.faults import Nemesis
 from sim.invariants import SAMPLE_EVERY_S, Watch
 from sim.loop import PROCESS, LivelockError, SimLoop
 from sim.machine import CLIENT_PORT, CONTROLLER_PORT, Machine
-from sim.plan import Plan, draw_plan, node_properties
+from sim.plan import Plan, node_properties
 from sim.producers import Producer, ProducerOptions
 from sim.sim_history import Anomaly, History
 from sim.wire import Wire
+
+T = TypeVar("T")
 
 START_WITHIN_S = 60.0
 FINISH_WITHIN_S = 120.0
@@ -59,18 +61,12 @@ class Outcome:
         return "\n".join(lines)
 
 
-def run(seed: int, topology: str = "", *, verbose: bool = False) -> Outcome:
-    """Run one seed to its end; `topology` as in `draw_plan`."""
-    return run_plan(draw_plan(seed, topology), verbose=verbose)
-
-
-def run_plan(plan: Plan, *, verbose: bool = False) -> Outcome:
-    """Run one plan to its end."""
-    simulation = Simulation(plan)
+def run_simulation(simulation: "Simulation", *, verbose: bool = False) -> Outcome:
+    """Run a simulation to its end."""
     is_collecting = gc.isenabled()
     gc.disable()  # dead nodes are kept until the end anyway
     try:
-        with simulation.listening(verbose=verbose), _tails_of(plan.tail_bytes_max):
+        with simulation.listening(verbose=verbose), _tails_of(simulation.plan.tail_bytes_max):
             try:
                 simulation.loop.run_until_complete(simulation.main())
             except LivelockError as error:
@@ -152,14 +148,26 @@ class Simulation:
         await asyncio.sleep(self.plan.duration_s)
         self.nemesis.mend_all()
         await self._finish(working)
-        left = [machine for machine in self.machines if machine.name not in self.watch.distrusted]
-        for machine in self.machines:
-            if machine not in left:
-                machine.is_wanted = False
-                machine.kill()  # somebody gives it a new disk, some time
-        await wait_converged(left, self.partitions, self.history, CONVERGE_WITHIN_S)
+        self._retire_damaged()
+        await self._converge()
         self.watch.look_at_all_again()
         self.watch.sample()
+        await self._audit()
+
+    def _retire_damaged(self) -> None:
+        """Somebody gives those whose files were damaged a new disk, some time."""
+        for machine in self.machines:
+            if machine.name in self.watch.distrusted:
+                machine.is_wanted = False
+                machine.kill()
+
+    async def _converge(self) -> None:
+        """See the cluster become whole again by itself."""
+        left = [machine for machine in self.machines if machine.is_wanted]
+        await wait_converged(left, self.partitions, self.history, CONVERGE_WITHIN_S)
+
+    async def _audit(self) -> None:
+        """Look at what there is in the end: everything is read once more."""
         reader = self._client("reader")
         consumer = Consumer(
             reader, self.partitions, is_durable=self.plan.is_durable, restarts=False
@@ -168,7 +176,7 @@ class Simulation:
 
     def _format(self) -> None:
         plan = self.plan
-        cluster_id = random_cluster_id(self.random)
+        cluster_id = self.nemesis.cluster_id = random_cluster_id(self.random)
         voters = None
         if plan.is_dynamic:
             voters = ",".join(
@@ -237,8 +245,8 @@ class Simulation:
         self._clients.append(client)
         return client
 
-    async def _in(self, client: Client, work: Coroutine[Any, Any, None]) -> None:
-        await self.loop.create_task(work, context=client.process.context)
+    async def _in(self, client: Client, work: Coroutine[Any, Any, T]) -> T:
+        return await self.loop.create_task(work, context=client.process.context)
 
     def _producer(self, client: Client) -> Producer:
         plan, random = self.plan, client.random
@@ -278,6 +286,11 @@ class Simulation:
             logger.setLevel(level)
             logger.propagate = propagate
 
+    @property
+    def operation_count(self) -> int:
+        """How much was done that is checked."""
+        return self.history.operation_count
+
     def verdict(self) -> Outcome:
         """What came of it."""
         for line in self.nemesis.log:
@@ -289,7 +302,7 @@ class Simulation:
             anomalies=check(self.history),
             trace_hash=self._trace.hexdigest(),
             virtual_s=self.loop.time(),
-            operations=self.history.operation_count,
+            operations=self.operation_count,
             injected=self.nemesis.injected,
             fault_log=self.nemesis.log,
             history=self.history,

@@ -1,10 +1,12 @@
 """Each checker finds the anomaly that it is named after, and nothing in a good history."""
 
+from collections.abc import Iterable
+
 import pytest
 
 from barnabas.base.ids import TopicPartition
 from sim.checkers import CHECKERS, check
-from sim.sim_history import History, Outcome, Poll, Send
+from sim.sim_history import History, OffsetCommit, OffsetFetch, Outcome, Poll, Send, Tenure
 
 T = TopicPartition("t", 0)
 
@@ -43,6 +45,38 @@ def final(records: list[tuple[int, str]]) -> Poll:
     return poll(records, consumer="reader", is_final=True)
 
 
+def commit(
+    offset: int, invoked_s: float, *, outcome: Outcome = Outcome.OK, epoch: int = 1
+) -> OffsetCommit:
+    return OffsetCommit("g", "m", T, offset, invoked_s, invoked_s + 0.5, outcome, epoch)
+
+
+def fetch(offset: int, invoked_s: float, *, is_final: bool = False) -> OffsetFetch:
+    return OffsetFetch("g", "who", T, offset, invoked_s, invoked_s + 0.5, is_final)
+
+
+def tenure(member: str, epoch: int, began_s: float, confirmed: dict[int, float]) -> Tenure:
+    return Tenure("g", member, T, epoch, 1, began_s, confirmed)
+
+
+def group_history(
+    *,
+    tenures: Iterable[Tenure] = (),
+    commits: Iterable[OffsetCommit] = (),
+    fetches: Iterable[OffsetFetch] = (),
+    polls: Iterable[Poll] = (),
+) -> History:
+    return History(
+        sends=GOOD,
+        polls=[*polls, final(ALL)],
+        final_ends={T: 3},
+        tenures=list(tenures),
+        commits=list(commits),
+        offset_fetches=list(fetches),
+        group_of={"c": "g"},
+    )
+
+
 BAD = {
     "lost-write": [
         history(GOOD, [final(ALL[:2])], end=2),
@@ -72,11 +106,36 @@ BAD = {
         history([*GOOD, send(3, ["d"], -1, outcome=Outcome.FAILED)], [final([*ALL, (3, "d")])])
     ],
     "unwritten": [history(GOOD, [final([*ALL, (3, "ghost")])])],
+    "two-owners": [
+        group_history(tenures=[tenure("m", 1, 1.0, {1: 3.0}), tenure("n", 2, 2.0, {})]),
+        group_history(tenures=[tenure("m", 2, 1.0, {}), tenure("n", 2, 5.0, {})]),
+    ],
+    "lost-commit": [
+        group_history(commits=[commit(2, 1.0)], fetches=[fetch(0, 2.0)]),
+        group_history(commits=[commit(2, 1.0), commit(1, 1.6)], fetches=[fetch(1, 3.0)]),
+    ],
+    "unwritten-commit": [
+        group_history(fetches=[fetch(2, 2.0)]),
+        group_history(
+            commits=[commit(2, 1.0, outcome=Outcome.FAILED), commit(3, 4.0)],
+            fetches=[fetch(2, 2.0), fetch(3, 3.0)],
+        ),
+    ],
+    "former-commit": [
+        group_history(commits=[commit(2, 1.0)], tenures=[tenure("n", 2, 0.5, {})]),
+    ],
+    "group-skip": [
+        group_history(
+            commits=[commit(3, 1.0)],
+            fetches=[fetch(3, 2.0, is_final=True)],
+            polls=[poll(ALL[:1]), poll(ALL[2:], run=1)],
+        )
+    ],
 }
 
 
 def test_every_checker_is_tried() -> None:
-    assert set(BAD) == set(CHECKERS)
+    assert set(BAD) == {*CHECKERS, "unwritten-commit"}
 
 
 @pytest.mark.parametrize("name", BAD)
@@ -101,6 +160,19 @@ def test_an_anomaly_is_found(name: str) -> None:
         # Nobody knows of an unknown outcome.
         history([*GOOD, send(3, ["d"], -1, outcome=Outcome.UNKNOWN)], [final(ALL)], end=3),
         history([*GOOD, send(3, ["d"], -1, outcome=Outcome.UNKNOWN)], [final([*ALL, (3, "d")])]),
+        # A coordinator that was replaced may not know it yet.
+        group_history(tenures=[tenure("m", 1, 1.0, {2: 3.0}), tenure("n", 2, 2.0, {})]),
+        group_history(tenures=[tenure("m", 1, 1.0, {1: 1.5}), tenure("n", 2, 2.0, {1: 4.0})]),
+        # It was under way already, or is the later owner's.
+        group_history(
+            commits=[commit(1, 1.0), commit(2, 3.0, epoch=3)], tenures=[tenure("n", 2, 1.2, {})]
+        ),
+        # A commit of which nothing is known may have happened; one under way need not have.
+        group_history(
+            commits=[commit(1, 1.0), commit(2, 1.6, outcome=Outcome.UNKNOWN), commit(3, 3.2)],
+            fetches=[fetch(1, 2.0), fetch(2, 3.0), fetch(3, 3.5, is_final=True)],
+            polls=[poll(ALL)],
+        ),
     ],
 )
 def test_a_good_history_passes(good: History) -> None:

@@ -5,13 +5,13 @@ import random
 import subprocess
 import sys
 from collections.abc import Iterable
-from itertools import count
+from itertools import count, cycle
 from pathlib import Path
 
 import pytest
 
 from sim.campaign import Verdict, run_campaign
-from sim.simulation import run
+from sim.workloads import run
 
 ROOT = Path(__file__).parents[2]
 REGRESSIONS = {
@@ -22,6 +22,7 @@ REGRESSIONS = {
     294: "a segment that was cut short took its records out of the middle of a log",
     306: "a node could not register with its own controller after a restart",
     699: "the same, with a majority just come back",
+    200_124: "a late fetch of a dead follower's stood for its living one's",
 }
 """Seeds that found something once, and what."""
 
@@ -30,9 +31,9 @@ REGRESSIONS = {
 @pytest.mark.parametrize(
     ("topology", "seeds"),
     [
-        ("one", range(150)),
-        ("", range(75)),
-        ("", range(75, 150)),
+        ("one", range(120)),
+        ("", range(60)),
+        ("", range(60, 120)),
         ("", REGRESSIONS),
     ],
     ids=["single nodes", "clusters", "more clusters", "what was wrong once"],
@@ -67,9 +68,7 @@ def test_a_seed_replays_the_same_run_after_others() -> None:
 
 
 @pytest.mark.soak(weight=8)
-def test_clusters_for_a_long_time(
-    capsys: pytest.CaptureFixture[str], soak_minutes: float
-) -> None:
+def test_clusters_for_a_long_time(capsys: pytest.CaptureFixture[str], soak_minutes: float) -> None:
     first = random.SystemRandom().randrange(1 << 32)
 
     def tell(verdict: Verdict) -> None:
@@ -77,8 +76,9 @@ def test_clusters_for_a_long_time(
             with capsys.disabled():
                 print(verdict.text)
 
+    workloads = cycle(("", "changes", "", "transactions", "groups", "chains"))
     campaign = run_campaign(
-        ((seed, "") for seed in count(first)),
+        ((seed, "", workload) for seed, workload in zip(count(first), workloads, strict=False)),
         minutes=soak_minutes,
         on_verdict=tell,
     )

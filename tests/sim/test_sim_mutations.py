@@ -17,6 +17,9 @@ QUICK = [
     "flush.messages ignored",
     "sequences unchecked",
     "append without writing",
+    "offsets of an open transaction count",
+    "markers are tried once",
+    "aborted transactions are not told of",
 ]
 """Those that few seeds find; the others are left to `make test-slow`."""
 

@@ -1,0 +1,178 @@
+"""Planted defects of coordinators: of groups, their offsets, and transactions."""
+
+from typing import Any
+
+from barnabas.coordinator.group import offset_requests
+from barnabas.coordinator.group.consumer.group import ConsumerGroup
+from barnabas.coordinator.group.offsets import OffsetStore
+from barnabas.coordinator.runtime import CoordinatorRuntime
+from barnabas.coordinator.transaction import initializing
+from barnabas.coordinator.transaction.markers import MarkerSender
+from barnabas.coordinator.transaction.shard import TransactionShard
+from barnabas.log.partition_log import PartitionLog
+from barnabas.protocol.errors import ErrorCode
+from barnabas.replication.partition import Partition
+from sim.planting import Mutation, Patch
+
+NO_PRODUCER = -1
+
+
+def _given_before_released(patch: Patch) -> None:
+    patch.set(ConsumerGroup, "owner_epoch", lambda self, topic_id, partition: None)
+
+
+def _former_members_commit_in_transactions(patch: Patch) -> None:
+    patch.set(offset_requests, "check_transactional_commit", lambda *_: ErrorCode.NONE)
+
+
+def _answered_before_commit(patch: Patch) -> None:
+    carry_out = CoordinatorRuntime._carry_out
+
+    def carry_out_at_once(self: Any, entry: Any, decision: Any, pending: Any, now: Any) -> None:
+        carry_out(self, entry, decision, pending, now)
+        if pending is not None and pending in entry.pending:
+            entry.pending.remove(pending)
+            self._finish(entry, pending, ErrorCode.NONE)
+
+    patch.set(CoordinatorRuntime, "_carry_out", carry_out_at_once)
+
+
+def _open_offsets_count(patch: Patch) -> None:
+    replay = OffsetStore.replay
+
+    def replay_plainly(self: Any, offset: int, producer_id: int, key: Any, value: Any) -> None:
+        replay(self, offset, NO_PRODUCER, key, value)
+
+    patch.set(OffsetStore, "replay", replay_plainly)
+
+
+def _a_partition_gets_no_marker(patch: Patch) -> None:
+    send = MarkerSender.send
+
+    def send_most(self: Any, markers: Any) -> None:
+        if len(markers.missing) > 2:
+            markers.missing.popitem()
+        send(self, markers)
+
+    patch.set(MarkerSender, "send", send_most)
+
+
+def _markers_are_tried_once(patch: Patch) -> None:
+    def settle(self: Any, markers: Any, partition: Any, error: Any, failed: Any) -> None:
+        markers.missing.pop(partition, None)
+
+    patch.set(MarkerSender, "_settle", settle)
+
+
+def _decisions_are_forgotten(patch: Patch) -> None:
+    loaded = TransactionShard.loaded
+
+    def loaded_without_markers(self: Any, now: Any) -> Any:
+        decision = loaded(self, now)
+        decision.continuation = None
+        return decision
+
+    patch.set(TransactionShard, "loaded", loaded_without_markers)
+
+
+def _aborted_are_not_told(patch: Patch) -> None:
+    patch.set(PartitionLog, "aborted_transactions", lambda *_: [])
+
+
+def _open_transactions_are_read(patch: Patch) -> None:
+    patch.set(Partition, "last_stable_offset", property(lambda self: self.high_watermark))
+
+
+def _nobody_is_fenced(patch: Patch) -> None:
+    next_epoch = initializing._next_epoch
+
+    def same_epoch(transaction: Any, request: Any, now_ms: int) -> Any:
+        if request.has_producer:
+            return next_epoch(transaction, request, now_ms)
+        return initializing._taken(
+            transaction,
+            request,
+            transaction.producer_id,
+            transaction.producer_epoch,
+            -1,
+            now_ms,
+        )
+
+    patch.set(initializing, "_next_epoch", same_epoch)
+
+
+GROUP_MUTATIONS = [
+    Mutation(
+        "given before it is released",
+        "a partition goes to its next owner when the one before has let it go",
+        _given_before_released,
+        10,
+        workload="groups",
+    ),
+    Mutation(
+        "coordinator answers before the commit",
+        "what a coordinator acknowledges is committed",
+        _answered_before_commit,
+        40,
+        kinds=("chase", "kill", "partition", "slow-links"),
+        workload="groups",
+    ),
+    Mutation(
+        "former members commit in transactions",
+        "only members commit in transactions, in the generation that there is",
+        _former_members_commit_in_transactions,
+        40,
+        workload="chains",
+    ),
+    Mutation(
+        "offsets of an open transaction count",
+        "offsets of a transaction count when it is committed",
+        _open_offsets_count,
+        10,
+        workload="chains",
+    ),
+    Mutation(
+        "a partition gets no marker",
+        "the end of a transaction reaches each of its partitions",
+        _a_partition_gets_no_marker,
+        10,
+        workload="transactions",
+    ),
+    Mutation(
+        "markers are tried once",
+        "a marker is written again until it is there",
+        _markers_are_tried_once,
+        40,
+        kinds=("kill", "chase", "partition"),
+        workload="transactions",
+    ),
+    Mutation(
+        "decided transactions are forgotten",
+        "a new coordinator goes on with what it finds decided",
+        _decisions_are_forgotten,
+        80,
+        kinds=("kill", "chase", "slow-links"),
+        workload="transactions",
+    ),
+    Mutation(
+        "aborted transactions are not told of",
+        "read_committed shows nothing that was aborted",
+        _aborted_are_not_told,
+        10,
+        workload="transactions",
+    ),
+    Mutation(
+        "open transactions are read",
+        "read_committed shows nothing that is not decided",
+        _open_transactions_are_read,
+        10,
+        workload="transactions",
+    ),
+    Mutation(
+        "nobody is fenced",
+        "whoever takes a transactional id shuts out all before it",
+        _nobody_is_fenced,
+        20,
+        workload="transactions",
+    ),
+]

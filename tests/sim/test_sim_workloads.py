@@ -1,0 +1,44 @@
+"""Simulated clusters whose clients work in transactions, in groups, or in both."""
+
+from __future__ import annotations
+
+import pytest
+
+from sim.campaign import run_campaign
+from sim.plan import draw_plan
+from sim.sim_history import Outcome
+from sim.simulation import run_simulation
+from sim.transactions import TransactionalSimulation
+from sim.workloads import WORKLOADS
+
+SEEDS = {
+    "transactions": [
+        1,
+        7,
+        13,
+        20,  # a batch of the next transaction came before the marker of the one before
+    ],
+    "groups": range(3),
+    "chains": range(2),
+    "changes": range(4),
+}
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("workload", SEEDS)
+def test_seeds_come_to_a_good_end(workload: str) -> None:
+    campaign = run_campaign((seed, "three", workload) for seed in SEEDS[workload])
+    assert not campaign.bad, "\n".join(verdict.text for verdict in campaign.bad)
+    assert campaign.operations > 0
+
+
+def test_transactions_end_both_ways() -> None:
+    simulation = TransactionalSimulation(draw_plan(3, "three"))
+    assert run_simulation(simulation).is_good
+    done = [one for one in simulation.transactions if one.outcome is Outcome.OK]
+    assert any(one.is_commit for one in done)
+    assert any(not one.is_commit for one in done)
+
+
+def test_every_workload_is_named() -> None:
+    assert set(SEEDS) == set(WORKLOADS) - {""}

@@ -1,0 +1,29 @@
+"""What clients do in a run, by name, and how a seed is run with it."""
+
+from collections.abc import Callable
+
+from sim.chain_groups import ChainSimulation
+from sim.changing import ChangingSimulation
+from sim.groups import GroupSimulation
+from sim.plan import Plan, draw_plan
+from sim.simulation import Outcome, Simulation, run_simulation
+from sim.transactions import TransactionalSimulation
+
+WORKLOADS: dict[str, Callable[[Plan], Simulation]] = {
+    "": Simulation,
+    "transactions": TransactionalSimulation,
+    "groups": GroupSimulation,
+    "chains": ChainSimulation,
+    "changes": ChangingSimulation,
+}
+"""Plain producers and consumers where nothing is said."""
+
+
+def run(seed: int, topology: str = "", workload: str = "", *, verbose: bool = False) -> Outcome:
+    """Run one seed to its end; `topology` as in `draw_plan`."""
+    return run_plan(draw_plan(seed, topology), workload, verbose=verbose)
+
+
+def run_plan(plan: Plan, workload: str = "", *, verbose: bool = False) -> Outcome:
+    """Run one plan to its end."""
+    return run_simulation(WORKLOADS[workload](plan), verbose=verbose)
