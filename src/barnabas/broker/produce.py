@@ -6,22 +6,27 @@ when this replica has stored the records (Kafka's leader waits for an fsync too 
 `flush.messages` asks for it), `acks=all` when the high watermark has passed them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import islice
 
 from barnabas.base.network import Part
 from barnabas.broker.client_state import client_state
 from barnabas.broker.context import RequestContext
-from barnabas.broker.produce_again import ProduceShapes
+from barnabas.broker.produce_again import ProduceShapes, Shape
 from barnabas.broker.produce_codec import TOPIC_ID_FROM, parse_produce
-from barnabas.broker.produce_outcome import Outcome, find_partition, is_transactional
+from barnabas.broker.produce_outcome import ATTRIBUTES_AT, Outcome, find_partition, is_transactional
 from barnabas.broker.produce_transactional import TransactionalProduce
 from barnabas.broker.produce_waits import ACKS_ALL, VERSION_AND_CORRELATION, RepeatedWait
 from barnabas.broker.services import BrokerServices
 from barnabas.log.errors import LogDirFailure
 from barnabas.net.connection import Connection, Reply
 from barnabas.protocol.apis import ApiKey
-from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.errors import DecodeError, ErrorCode
+from barnabas.protocol.records.batch import TRANSACTIONAL_MASK
 from barnabas.replication.partition import Partition
+
+RUN_MAX = 256
+"""Requests whose records are written together; as many buffers as one gathering write takes."""
 
 
 def handle(
@@ -53,7 +58,10 @@ def handle(
 def handle_again(
     services: BrokerServices, connection: Connection, shapes: ProduceShapes, frame: bytearray
 ) -> Sequence[Part] | Reply | None:
-    """As `handle` for a whole frame that repeats an earlier one; None: it does not."""
+    """As `handle` for a whole frame that repeats an earlier one; None: it does not.
+
+    The requests behind it that have arrived already, and repeat it too, are answered with it.
+    """
     repeated = shapes.find(frame)
     if repeated is None:
         return None
@@ -62,7 +70,8 @@ def handle_again(
     log = partition.log
     if (
         partition.leader_id != partition.node_id
-        or log.is_offline
+        or log.is_closed
+        or log.log_directory.is_offline
         or (
             shape.acks == ACKS_ALL
             and partition.isr_size < log.config.min_insync_replicas
@@ -70,11 +79,25 @@ def handle_again(
         )
     ):
         return None
-    records = memoryview(frame)[start:end]
-    if is_transactional(records):
+    if end - start > ATTRIBUTES_AT and frame[start + ATTRIBUTES_AT] & TRANSACTIONAL_MASK:
         return None
+    records = memoryview(frame)[start:end]
     now_ms = services.clock.now_ms()
     try:
+        if connection.frames:
+            frames = [frame]
+            first_offsets = partition.append_alone(
+                _with_next(connection, shapes, shape, frames, records), now_ms
+            )
+            if first_offsets:
+                if not connection.is_closed:
+                    for _ in range(len(first_offsets) - 1):
+                        connection.frames.popleft()
+                return list(map(shape.respond, frames, first_offsets))
+        else:
+            first_offsets = partition.append_alone((records,), now_ms)
+            if first_offsets:
+                return (shape.respond(frame, first_offsets[0]),)
         result = partition.append(records, now_ms)
     except LogDirFailure:
         return None  # the general way finds the directory offline, and says so
@@ -82,7 +105,7 @@ def handle_again(
         partition.high_watermark > result.last_offset
         or (shape.acks != ACKS_ALL and partition.stored_offset > result.last_offset)
     ):
-        return (shape.respond(frame, result),)
+        return (shape.respond(frame, result.first_offset, result.log_append_time_ms),)
     if not result.error:
         waiting = RepeatedWait(services, connection, shape, frame, result)
         return waiting.start(result.last_offset + 1)
@@ -92,3 +115,26 @@ def handle_again(
     outcome.begin(shape.topic)
     outcome.take(partition, shape.index, result)
     return outcome.finish(shape.timeout_ms)
+
+
+def _with_next(
+    connection: Connection,
+    shapes: ProduceShapes,
+    shape: Shape,
+    frames: list[bytearray],
+    records: memoryview,
+) -> Iterator[memoryview]:
+    """`records`, then those of the next frames as long as they repeat `shape`; adds to `frames`."""
+    yield records
+    for frame in islice(connection.frames, RUN_MAX):
+        try:
+            found = shapes.find(frame)
+        except DecodeError:
+            return  # it will be found again when its turn comes
+        if found is None or found[0] is not shape:
+            return
+        records = memoryview(frame)[found[1] : found[2]]
+        if is_transactional(records):
+            return
+        frames.append(frame)
+        yield records

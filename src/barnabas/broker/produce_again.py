@@ -13,7 +13,6 @@ from struct import Struct
 
 from barnabas.base.ids import Uuid
 from barnabas.broker.produce_codec import FLEXIBLE_FROM, ParsedProduce
-from barnabas.log.partition_log import AppendResult
 from barnabas.protocol.varint import read_unsigned_varint, write_unsigned_varint
 from barnabas.replication.partition import Partition
 
@@ -23,28 +22,36 @@ NO_TAGS = b"\0\0\0"
 """After the records: the partition, the topic and the request have no tagged fields."""
 SHAPES_MAX = 32
 """Remembered per connection: as many partitions as a producer may write to in turn."""
-THROTTLE_AND_TAGS = bytes(6)
-
-_correlation = Struct(">i").unpack_from
+TAIL = b"\1" + bytes(8)
+"""Of the answer: no record errors, no message, no tags, no throttling, no tags."""
+NO_TIMESTAMP = -1
 
 
 class Shape:
     """What all requests with the same beginning have in common."""
 
     __slots__ = (
+        "_head",
+        "_pack",
+        "_size_bytes",
         "acks",
         "index",
         "partition",
         "prefix",
-        "response",
+        "same_end",
+        "same_prefix",
+        "same_start",
         "timeout_ms",
         "topic",
-        "topic_prefix",
     )
 
     def __init__(self, request_prefix: bytes, request: ParsedProduce, partition: Partition) -> None:
         self.prefix = request_prefix
         """The request between correlation id and records."""
+        self.same_prefix = b""
+        """`prefix` and the records' length, of the last request."""
+        self.same_start = self.same_end = 0
+        """Where its records were."""
         (produced,) = request.topics
         self.topic: str | Uuid = produced.topic
         self.index = produced.partitions[0].partition
@@ -59,26 +66,24 @@ class Shape:
         else:
             prefix += self.topic
         prefix += b"\x02"
-        self.topic_prefix = bytes(prefix)
-        self.response = Struct(f">iiB{len(prefix)}sihqqqBBB6s")
+        head = Struct(">B").pack(0) + prefix + Struct(">ih").pack(self.index, 0)
+        response = Struct(f">i4s{len(head)}sqqq{len(TAIL)}s")
+        self._pack = response.pack
+        self._size_bytes = response.size - 4
+        self._head = head
 
-    def respond(self, frame: bytearray, result: AppendResult) -> bytes:
+    def respond(
+        self, frame: bytearray, first_offset: int, log_append_time_ms: int = NO_TIMESTAMP
+    ) -> bytes:
         """The whole frame of the answer to `frame`, which was appended without errors."""
-        response = self.response
-        return response.pack(
-            response.size - 4,
-            _correlation(frame, 4)[0],
-            0,
-            self.topic_prefix,
-            self.index,
-            0,
-            result.first_offset,
-            result.log_append_time_ms,
+        return self._pack(
+            self._size_bytes,
+            frame[4:CORRELATION_END],
+            self._head,
+            first_offset,
+            log_append_time_ms,
             self.partition.log.log_start_offset,
-            1,
-            0,
-            0,
-            THROTTLE_AND_TAGS,
+            TAIL,
         )
 
 
@@ -130,6 +135,13 @@ class ProduceShapes:
             return None
         at = self._records_at
         shape = self._last
+        if (
+            shape is not None
+            and shape.same_end + 3 == len(frame)
+            and frame.startswith(shape.same_prefix, CORRELATION_END)
+            and frame.endswith(NO_TAGS)
+        ):
+            return shape, shape.same_start, shape.same_end  # nearly always of the same size, too
         if shape is None or not frame.startswith(shape.prefix, CORRELATION_END):
             shape = self._by_prefix.get(bytes(frame[CORRELATION_END:at]))
             if shape is None:
@@ -139,4 +151,7 @@ class ProduceShapes:
         end = start + length - 1
         if length <= 1 or end + 3 != len(frame) or not frame.endswith(NO_TAGS):
             return None
+        shape.same_prefix = bytes(frame[CORRELATION_END:start])
+        shape.same_start = start
+        shape.same_end = end
         return shape, start, end

@@ -48,7 +48,7 @@ class RepeatedWait:
         self._services = services
         self._connection = connection
         self._shape = shape
-        self._response = shape.respond(frame, result)
+        self._response = shape.respond(frame, result.first_offset, result.log_append_time_ms)
         self._version_and_correlation = VERSION_AND_CORRELATION.unpack_from(frame, 2)
         self._reply = Reply()
 

@@ -6,7 +6,6 @@ write leaves the log as it was, and takes the log directory offline. Source: Kaf
 """
 
 from collections.abc import Sequence
-from zlib import crc32
 
 from crc32c import crc32c
 
@@ -14,7 +13,7 @@ from barnabas.base.disk import Buffer
 from barnabas.log.config import LogConfig
 from barnabas.log.errors import LogDirFailure
 from barnabas.log.index.txn_index import AbortedTransaction
-from barnabas.log.plain_append import PlainAppendLog, PlainLimits
+from barnabas.log.plain_append import PlainAppendLog
 from barnabas.log.producers.replay import check_coordinator_batch, record_batch
 from barnabas.log.producers.state import CompletedTransaction
 from barnabas.log.producers.verification import AppendTerms
@@ -103,13 +102,10 @@ class AppendableLog(PlainAppendLog):
             data = bytearray(data)
         if origin is not _CLIENT:
             return self._append_trusted(data, leader_epoch, now_ms, origin, terms)
-        limits = self.active.plain_limits
-        if limits is None or limits.config is not self.config:
-            limits = self._make_limits()
         view = data if type(data) is memoryview else memoryview(data)
-        plain_offset = self.append_plain(view, limits, leader_epoch, now_ms)
-        if plain_offset >= 0:
-            return AppendResult(ErrorCode.NONE, plain_offset, self.log_end_offset - 1)
+        plain_offsets = self.append_plain((view,), leader_epoch, now_ms)
+        if plain_offsets:
+            return AppendResult(ErrorCode.NONE, plain_offsets[0], self.log_end_offset - 1)
         return self._append_client(data, leader_epoch, now_ms, terms)
 
     def _append_client(
@@ -320,7 +316,7 @@ class AppendableLog(PlainAppendLog):
             ):
                 self._roll(first_offset, now_ms)
             self.active.append(
-                data,
+                (data,),
                 size_bytes,
                 last_offset,
                 max_timestamp,
@@ -330,19 +326,6 @@ class AppendableLog(PlainAppendLog):
         except OSError as error:
             raise self.fail(error) from error
         self.log_end_offset = last_offset + 1
-
-    def _segment_ms(self) -> int:
-        """segment.ms less a part of segment.jitter.ms, so that logs do not all roll at once."""
-        config = self.config
-        if not config.segment_jitter_ms:
-            return config.segment_ms
-        seed = crc32(f"{self.topic_partition} {self.active.base_offset}".encode())
-        return config.segment_ms - seed % min(config.segment_jitter_ms, config.segment_ms)
-
-    def _make_limits(self) -> PlainLimits:
-        limits = PlainLimits(self.config, self.active, self._segment_ms())
-        self.active.plain_limits = limits
-        return limits
 
     def _index_aborted(self, completed: CompletedTransaction) -> None:
         try:

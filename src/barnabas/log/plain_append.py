@@ -1,16 +1,19 @@
 """The short way into a log, for the batch that nearly every append is.
 
-A client's single batch that needs no rewriting, from a producer that is known and goes on where
-it was (or from one without an id), into a segment that has room: all that it must be is asked at
-once, in one function without a call that could be saved. Whatever else it may be (the first of
-its producer, a duplicate, wrong, in need of a new segment) takes the general way, which knows the
-reasons. So nothing is decided here, and nothing is changed before everything has been asked.
+A client's batch that needs no rewriting, from a producer that is known and goes on where it was
+(or from one without an id), into a segment that has room: all that it must be is asked at once, in
+one function without a call that could be saved. Several that arrived together are written
+together. Whatever else a batch may be (the first of its producer, a duplicate, wrong, in need of a
+new segment) takes the general way, which knows the reasons. So nothing is decided here, and
+nothing of a batch is changed before everything has been asked of it.
 
 `python -m bench.log_append` shows the gain.
 """
 
+from collections.abc import Iterable
 from struct import Struct
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
+from zlib import crc32
 
 from crc32c import crc32c
 
@@ -25,21 +28,24 @@ from barnabas.log.segment import (
 from barnabas.protocol.errors import DecodeError
 from barnabas.protocol.records.batch import (
     ATTRIBUTES_POSITION,
+    CODEC_MASK,
     HEADER,
     HEADER_SIZE_BYTES,
     LOG_OVERHEAD_BYTES,
     MAGIC,
+    NO_SEQUENCE,
+    NO_TIMESTAMP,
     SEQUENCE_MAX,
     TRANSACTIONAL_MASK,
     Codec,
     TimestampType,
 )
 from barnabas.protocol.records.records import RECORDS_PER_BATCH_MAX, check_structure
+from barnabas.protocol.records.uniform import is_uniform
 
 if TYPE_CHECKING:
     from barnabas.log.producers.entry import ProducerEntry
 
-REFUSED: Final = -1
 _unpack_header = HEADER.unpack_from
 _pack_overhead = Struct(">qii").pack_into
 _new_tuple = tuple.__new__
@@ -91,89 +97,144 @@ class PlainAppendLog(LogState):
 
     __slots__ = ()
 
-    def append_plain(
-        self, data: memoryview, limits: PlainLimits, leader_epoch: int, now_ms: int
-    ) -> int:
-        """Append `data` if nothing about it is out of the ordinary; returns its first offset.
+    def append_plain(  # noqa: C901  # one function, since each call costs as much as a check
+        self, batches: Iterable[memoryview], leader_epoch: int, now_ms: int
+    ) -> list[int]:
+        """Append `batches` up to the first about which something is out of the ordinary.
 
-        REFUSED: it takes the general way, and nothing has changed. Raises LogDirFailure.
+        Returns the first offsets of those that were appended, by one write. The next one is for
+        the general way, or begins another call if its producer is another; of it, and of what
+        follows, nothing has changed. The log must be online. Raises LogDirFailure.
         """
-        size = len(data)
-        if size < HEADER_SIZE_BYTES:
-            return REFUSED
-        (
-            base_offset,
-            batch_length,
-            _,
-            magic,
-            crc,
-            attributes,
-            last_offset_delta,
-            base_timestamp,
-            max_timestamp,
-            producer_id,
-            producer_epoch,
-            base_sequence,
-            count,
-        ) = _unpack_header(data)
         segment = self.active
+        limits = segment.plain_limits
+        if limits is None or limits.config is not self.config:
+            limits = self._make_limits()
         first_timestamp = segment.first_timestamp
-        first_offset = self.log_end_offset
-        last_offset = first_offset + last_offset_delta
         if (
-            magic != MAGIC
-            or base_offset
-            or batch_length + LOG_OVERHEAD_BYTES != size
-            or size > limits.batch_size_max_bytes
-            or attributes not in limits.attributes
-            or not 0 < count <= RECORDS_PER_BATCH_MAX
-            or last_offset_delta != count - 1
-            or not base_timestamp <= max_timestamp <= now_ms + limits.timestamp_after_max_ms
-            or not 0 < segment.size_bytes <= limits.segment_size_max_bytes - size
-            or last_offset > limits.last_offset_max
-            or first_timestamp is None
+            first_timestamp is None
             or first_timestamp < 0
-            or max_timestamp - first_timestamp > limits.span_max_ms
+            or segment.size_bytes <= 0
             or leader_epoch != self.epochs.latest_epoch
         ):
-            return REFUSED
+            return []
+        timestamp_max = min(
+            now_ms + limits.timestamp_after_max_ms, first_timestamp + limits.span_max_ms
+        )
+        room = limits.segment_size_max_bytes - segment.size_bytes
+        next_offset = self.log_end_offset
         entry: ProducerEntry | None = None
-        if producer_id >= 0:
-            entry = self.producers.producers.get(producer_id)
+        known_id: int | None = None
+        expected_sequence = NO_SEQUENCE
+        size_bytes = 0
+        greatest_timestamp = greatest_offset = NO_TIMESTAMP
+        buffers: list[memoryview] = []
+        first_offsets: list[int] = []
+        next_offsets: list[int] = []
+        produced: list[ProducedBatch] = []
+        for data in batches:
+            size = len(data)
+            if size < HEADER_SIZE_BYTES:
+                break
+            (
+                base_offset,
+                batch_length,
+                _,
+                magic,
+                crc,
+                attributes,
+                last_offset_delta,
+                base_timestamp,
+                max_timestamp,
+                producer_id,
+                producer_epoch,
+                base_sequence,
+                count,
+            ) = _unpack_header(data)
             if (
-                entry is None
-                or producer_epoch != entry.epoch
-                or base_sequence < 0
-                or not entry.batches
-                or base_sequence != entry.batches[-1][0] + 1
-                or (entry.txn_first_offset >= 0) is not (attributes >= TRANSACTIONAL_MASK)
+                magic != MAGIC
+                or base_offset
+                or batch_length + LOG_OVERHEAD_BYTES != size
+                or size > limits.batch_size_max_bytes
+                or size_bytes + size > room
+                or attributes not in limits.attributes
+                or not 0 < count <= RECORDS_PER_BATCH_MAX
+                or last_offset_delta != count - 1
+                or next_offset + last_offset_delta > limits.last_offset_max
+                or not base_timestamp <= max_timestamp <= timestamp_max
             ):
-                return REFUSED
-        if crc32c(data[ATTRIBUTES_POSITION:]) != crc:
-            return REFUSED
-        try:
-            check_structure(data, attributes, count, keys_required=limits.keys_required)
-        except DecodeError:
-            return REFUSED
-        _pack_overhead(data, 0, first_offset, batch_length, leader_epoch)
+                break
+            if producer_id != known_id:
+                if first_offsets:
+                    break
+                known_id = producer_id
+                if producer_id >= 0:
+                    entry = self.producers.producers.get(producer_id)
+                    if entry is None or not entry.batches:
+                        break
+                    expected_sequence = entry.batches[-1][0] + 1
+            if entry is not None:
+                if (
+                    producer_epoch != entry.epoch
+                    or base_sequence < 0
+                    or base_sequence != expected_sequence
+                    or (entry.txn_first_offset >= 0) is not (attributes >= TRANSACTIONAL_MASK)
+                ):
+                    break
+                expected_sequence = ((base_sequence + last_offset_delta) & SEQUENCE_MAX) + 1
+            if crc32c(data[ATTRIBUTES_POSITION:]) != crc:
+                break
+            if attributes & CODEC_MASK or not is_uniform(
+                bytes(data[HEADER_SIZE_BYTES:]), count, keys_required=limits.keys_required
+            ):
+                try:
+                    check_structure(data, attributes, count, keys_required=limits.keys_required)
+                except DecodeError:
+                    break
+            _pack_overhead(data, 0, next_offset, batch_length, leader_epoch)
+            buffers.append(data)
+            first_offsets.append(next_offset)
+            next_offset += count
+            next_offsets.append(next_offset)
+            size_bytes += size
+            if max_timestamp > greatest_timestamp:
+                greatest_timestamp = max_timestamp
+                greatest_offset = next_offset - 1
+            if entry is not None:
+                produced.append(
+                    _new_tuple(
+                        ProducedBatch,
+                        (expected_sequence - 1, next_offset - 1, last_offset_delta, max_timestamp),
+                    )
+                )
+        if not first_offsets:
+            return first_offsets
         try:
             segment.append(
-                data, size, last_offset, max_timestamp, last_offset, limits.index_interval_bytes
+                buffers,
+                size_bytes,
+                next_offset - 1,
+                greatest_timestamp,
+                greatest_offset,
+                limits.index_interval_bytes,
             )
         except OSError as error:
             raise self.fail(error) from error
-        self.log_end_offset = next_offset = last_offset + 1
+        self.log_end_offset = next_offset
         if entry is not None:
-            entry.add_batch(
-                _new_tuple(
-                    ProducedBatch,
-                    (
-                        (base_sequence + last_offset_delta) & SEQUENCE_MAX,
-                        last_offset,
-                        last_offset_delta,
-                        max_timestamp,
-                    ),
-                )
-            )
-        self.tail.append(data, next_offset)
-        return first_offset
+            entry.add_batches(produced)
+        self.tail.extend(buffers, next_offsets)
+        return first_offsets
+
+    def _make_limits(self) -> PlainLimits:
+        limits = PlainLimits(self.config, self.active, self._segment_ms())
+        self.active.plain_limits = limits
+        return limits
+
+    def _segment_ms(self) -> int:
+        """segment.ms less a part of segment.jitter.ms, so that logs do not all roll at once."""
+        config = self.config
+        if not config.segment_jitter_ms:
+            return config.segment_ms
+        seed = crc32(f"{self.topic_partition} {self.active.base_offset}".encode())
+        return config.segment_ms - seed % min(config.segment_jitter_ms, config.segment_ms)

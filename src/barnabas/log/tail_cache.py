@@ -7,6 +7,7 @@ in and pins that frame: kept as it is where it is nearly the whole frame, else c
 
 from bisect import bisect_right
 from collections import OrderedDict
+from collections.abc import Sequence
 
 from barnabas.base.disk import Buffer
 
@@ -51,19 +52,30 @@ class TailCache:
 
     def append(self, buffer: Buffer, next_offset: int) -> None:
         """Keep a batch that ends before `next_offset`; it must never change from now on."""
-        size = len(buffer)
+        self.extend((buffer,), (next_offset,))
+
+    def extend(self, buffers: Sequence[Buffer], next_offsets: Sequence[int]) -> None:
+        """Keep several batches, each of which ends before the one of `next_offsets`."""
         budget = self._budget
-        if size > budget.log_bytes_max:
-            self.clear(next_offset)
+        cost = 0
+        for buffer, next_offset in zip(buffers, next_offsets, strict=True):
+            size = len(buffer)
+            if size > budget.log_bytes_max:
+                self.size_bytes += cost
+                budget.used_bytes += cost
+                self.clear(next_offset)
+                cost = 0
+                continue
+            if type(buffer) is memoryview:
+                if len(buffer.obj) - size > PINNED_SLACK_BYTES:  # type: ignore[arg-type]  # bytes
+                    buffer = bytes(buffer)
+            elif type(buffer) is bytearray:
+                buffer = memoryview(buffer)
+            self._buffers.append(buffer)
+            self._next_offsets.append(next_offset)
+            cost += size + ENTRY_OVERHEAD_BYTES
+        if not cost:
             return
-        if type(buffer) is memoryview:
-            if len(buffer.obj) - size > PINNED_SLACK_BYTES:  # type: ignore[arg-type]  # bytes-like
-                buffer = bytes(buffer)
-        elif type(buffer) is bytearray:
-            buffer = memoryview(buffer)
-        self._buffers.append(buffer)
-        self._next_offsets.append(next_offset)
-        cost = size + ENTRY_OVERHEAD_BYTES
         self.size_bytes += cost
         budget.used_bytes += cost
         tails = budget.tails

@@ -81,7 +81,6 @@ class Connection:
 
     __slots__ = (
         "_busy",
-        "_frames",
         "_may_overlap",
         "_on_closed",
         "_paused",
@@ -90,6 +89,8 @@ class Connection:
         "_replies",
         "_service",
         "_transport",
+        "frames",
+        "get_buffer",
         "is_closed",
         "last_active_tick",
         "listener_name",
@@ -112,8 +113,11 @@ class Connection:
         self._transport = transport
         self._service = service
         self._reader = FrameReader(frame_size_max_bytes)
+        self.get_buffer = self._reader.buffer
         self._replies: deque[Reply] = deque()
-        self._frames: deque[bytearray] = deque()
+        self.frames: deque[bytearray] = deque()
+        """Requests that have arrived and not been begun. The service may take the next ones from
+        here with the one that it answers, and answer them all in their order."""
         self._produce_only = True  # every pending reply is one to a produce request
         self._paused = False
         self._busy = False
@@ -133,9 +137,6 @@ class Connection:
         """Whether an answer is outstanding."""
         return bool(self._replies) or self._transport.unsent_bytes() > 0
 
-    def get_buffer(self) -> memoryview:
-        return self._reader.buffer()
-
     def received(self, size_bytes: int) -> None:
         self.last_active_tick = -1
         try:
@@ -145,7 +146,7 @@ class Connection:
             self.close()
             return
         if frames:
-            self._frames.extend(frames)
+            self.frames.extend(frames)
             self._work()
 
     def drained(self) -> None:
@@ -156,7 +157,7 @@ class Connection:
         if self.is_closed:
             return
         self.is_closed = True
-        self._frames.clear()
+        self.frames.clear()
         replies, self._replies = self._replies, deque()
         for reply in replies:
             reply.abandon()
@@ -187,8 +188,11 @@ class Connection:
         try:
             if self._replies:
                 self._collect(out)
-            frames = self._frames
-            while frames and self._may_start(frames[0]):
+            frames = self.frames
+            is_open = self._transport.unsent_bytes() <= UNSENT_MAX_BYTES
+            while frames and is_open and not self.is_closed:
+                if self._replies and not self._may_overlap_now(frames[0]):
+                    break
                 frame = frames.popleft()
                 answer = self._service(self, frame)
                 if isinstance(answer, Reply):
@@ -206,6 +210,7 @@ class Connection:
                         if out_bytes > UNSENT_MAX_BYTES:
                             self._transport.send(out)
                             out, out_bytes = [], 0
+                            is_open = self._transport.unsent_bytes() <= UNSENT_MAX_BYTES
         except DecodeError as error:
             telemetry.warning("closing %s: %s", self.peer_host, error)
             self._close_after(out)
@@ -234,11 +239,8 @@ class Connection:
         if not replies:
             self._produce_only = True
 
-    def _may_start(self, frame: bytearray) -> bool:
-        if self.is_closed or self._transport.unsent_bytes() > UNSENT_MAX_BYTES:
-            return False
-        if not self._replies:
-            return True
+    def _may_overlap_now(self, frame: bytearray) -> bool:
+        """Whether the request of `frame` may start while those before it still wait."""
         return len(self._replies) < REPLIES_PENDING_MAX and (
             self._may_overlap or (self._produce_only and frame[:2] == PRODUCE_KEY)
         )
@@ -253,7 +255,7 @@ class Connection:
         """Read on only when every request that has arrived could start."""
         if self.is_closed:
             return
-        if self._frames:
+        if self.frames:
             if not self._paused:
                 self._paused = True
                 self._transport.pause_reading()

@@ -13,11 +13,12 @@ import asyncio
 import logging
 from bisect import insort
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
 from barnabas.base.disk import Buffer
 from barnabas.base.ids import TopicPartition, Uuid
+from barnabas.log.config import LONG_MAX
 from barnabas.log.errors import LogDirFailure
 from barnabas.log.partition_log import AppendOrigin, AppendResult, PartitionLog
 from barnabas.log.producers.verification import AppendTerms
@@ -248,6 +249,28 @@ class Partition:
         elif self._flush_task is None:
             self._advance(self.log.log_end_offset)
         return result
+
+    def append_alone(self, batches: Iterable[memoryview], now_ms: int) -> list[int]:
+        """As `append` for clients' batches that are committed as soon as they are in this log.
+
+        For a leader whose log is online. Returns the first offsets of those that were appended,
+        as `append_plain` does; none where there are followers, or fsync is asked for. The next
+        one is for `append`. Raises LogDirFailure.
+        """
+        log = self.log
+        if (
+            self.leading is not None
+            or self._flush_task is not None
+            or log.config.flush_messages != LONG_MAX
+        ):
+            return []
+        first_offsets = log.append_plain(batches, self.leader_epoch, now_ms)
+        if first_offsets:
+            if self._commit_waiters or self.read_waiters or self.follower_waiters:
+                self._advance(log.log_end_offset)
+            else:
+                self._high_watermark = log.high_watermark = log.log_end_offset
+        return first_offsets
 
     async def _flush(self) -> None:
         """fsync until nothing that was appended waits for it."""

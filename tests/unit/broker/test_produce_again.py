@@ -35,11 +35,6 @@ class FakePartition(NamedTuple):
     log: FakeLog = FakeLog()
 
 
-class FakeResult(NamedTuple):
-    first_offset: int
-    log_append_time_ms: int
-
-
 def frame_of(
     version: int,
     correlation_id: int,
@@ -102,7 +97,7 @@ def test_a_repeated_request_gets_the_answer_of_the_general_way(
     answer = PartitionAnswer(index, 0, offset, time_ms, 5)  # type: ignore[arg-type]
     body = encode_answers(version, [(topic, [answer])])
     (expected,) = frame_small_response(correlation_id, True, body)
-    assert shape.respond(frame, FakeResult(offset, time_ms)) == expected  # type: ignore[arg-type]
+    assert shape.respond(frame, offset, time_ms) == expected
 
 
 @pytest.mark.parametrize(

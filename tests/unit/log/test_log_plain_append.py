@@ -9,7 +9,7 @@ import pytest
 from barnabas.log.appending import AppendResult
 from barnabas.log.config import LogConfig
 from barnabas.log.partition_log import PartitionLog
-from barnabas.log.plain_append import REFUSED, PlainLimits
+from barnabas.log.plain_append import PlainLimits
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.records.batch import Codec, set_crc
 from support.logs import NOW_MS, LogBench, make_batch, read_records
@@ -123,12 +123,12 @@ def test_both_ways_come_to_the_same(name: str, seed: int) -> None:
 def _count_plain(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """Whether each append from now on was plain."""
     plain: list[bool] = []
-    way: Callable[..., int] = PartitionLog.append_plain
+    way: Callable[..., list[int]] = PartitionLog.append_plain
 
-    def noted(log: PartitionLog, *arguments: object) -> int:
-        offset = way(log, *arguments)
-        plain.append(offset != REFUSED)
-        return offset
+    def noted(log: PartitionLog, *arguments: object) -> list[int]:
+        offsets = way(log, *arguments)
+        plain.append(bool(offsets))
+        return offsets
 
     monkeypatch.setattr(PartitionLog, "append_plain", noted)
     return plain
@@ -172,3 +172,48 @@ def test_limits_follow_the_configuration() -> None:
     renewed: PlainLimits | None = bench.log.active.plain_limits
     assert renewed is not None
     assert renewed.batch_size_max_bytes == 100
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+@pytest.mark.parametrize("seed", range(3))
+def test_what_is_written_together_comes_to_the_same(name: str, seed: int) -> None:
+    chance = random.Random(seed)
+    plain, general = LogBench(config=CONFIGS[name]), LogBench(config=CONFIGS[name])
+    sequences: dict[int, int] = {}
+    together = 0
+    for number in range(60):
+        run = [_some_batch(chance, sequences) for _ in range(chance.randrange(1, 9))]
+        run = [_spoil(chance, data) if chance.random() < 0.1 else data for data in run]
+        now_ms = NOW_MS + number * 10
+        expected = [_append_generally(general.log, bytearray(data), 0, now_ms) for data in run]
+        waiting = [memoryview(bytearray(data)) for data in run]
+        while waiting:
+            offsets = plain.log.append_plain(iter(waiting), 0, now_ms)
+            together += len(offsets) > 1
+            for offset in offsets:
+                del waiting[0]
+                told = expected.pop(0)
+                assert (told.error, told.first_offset) == (ErrorCode.NONE, offset)
+            if waiting and not offsets:
+                result = plain.log._append_client(waiting.pop(0), 0, now_ms)
+                assert _what_is_told(result) == _what_is_told(expected.pop(0))
+        indexes = slice(7, 11)  # several batches that are written together get one entry
+        kept, wanted = list(_what_is_kept(plain)), list(_what_is_kept(general))
+        del kept[indexes], wanted[indexes]
+        assert kept == wanted
+    assert read_records(plain.log) == read_records(general.log)
+    assert together or name != "defaults"
+
+
+def test_an_index_leads_to_batches_that_were_written_together() -> None:
+    bench = LogBench(config=LogConfig(index_interval_bytes=100))
+    bench.fill("a", "b", "c")
+    for _ in range(20):
+        batches = [memoryview(make_batch("x" * 90)) for _ in range(5)]
+        assert len(bench.log.append_plain(batches, 0, NOW_MS)) == 5
+    bench.log.tail.clear()
+    assert bench.log.active.offset_index.count > 10
+    for offset in range(bench.log.log_end_offset):
+        found = bench.log.active.locate(offset)
+        assert found is not None
+        assert found[1].base_offset == offset

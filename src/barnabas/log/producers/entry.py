@@ -88,6 +88,14 @@ class ProducerEntry:
             self.batches.clear()
             self.epoch = epoch
 
+    def add_batches(self, batches: list[ProducedBatch]) -> None:
+        """As `add_batch` for one after the other; one at least."""
+        known = self.batches
+        known += batches
+        if len(known) > BATCHES_MAX:
+            del known[:-BATCHES_MAX]
+        self.last_timestamp = batches[-1].timestamp
+
     def add_batch(self, batch: ProducedBatch) -> None:
         """Remember a batch, forgetting the oldest beyond BATCHES_MAX."""
         batches = self.batches
