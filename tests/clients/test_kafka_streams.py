@@ -25,7 +25,7 @@ from support.node_process import NodeProcess, wait_until
 
 HAS_STREAMS = AVAILABLE and any(LIBS[-1].glob("kafka-streams-*.jar"))
 pytestmark = [
-    pytest.mark.soak,
+    pytest.mark.slow,
     pytest.mark.skipif(not HAS_STREAMS, reason=f"{MISSING}, with Kafka Streams"),
 ]
 

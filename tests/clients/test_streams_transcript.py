@@ -41,7 +41,7 @@ from support.raw_client import RawClient
 from support.streams_world import COUNTING, subtopology, tasks_of, topology
 
 pytestmark = [
-    pytest.mark.soak,
+    pytest.mark.slow,
     pytest.mark.skipif(not AVAILABLE, reason="needs java and Kafka's jars in .cache"),
 ]
 SETTINGS = {
