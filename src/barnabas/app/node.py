@@ -10,7 +10,7 @@ import asyncio
 import logging
 import os
 import socket
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from random import Random, SystemRandom
 from typing import Any
 
@@ -46,6 +46,7 @@ from barnabas.metadata.node import MetadataNode
 from barnabas.metadata.replay import ImageDelta
 from barnabas.net.server import Server, ServerLimits
 from barnabas.net.tcp import TcpNetwork
+from barnabas.replication.partition import Partition
 from barnabas.replication.replica_manager import ReplicaManager
 from barnabas.share.partitions import SharePartitions
 from barnabas.share.settings import ShareSettings
@@ -294,10 +295,12 @@ class Node:
         )
         self.replicas.load(self.metadata.image)
         self.replicas.start()
-        if len(self.logs.log_dirs) > 1:
-            await self._say_directories(self.metadata.image)
         self.groups.image_changed(self.metadata.image, has_new_topics=True)
         self.metadata.add_listener(self._image_changed)
+        await self.replicas.opened()
+        self.replicas.on_opened = self._partitions_opened
+        if len(self.logs.log_dirs) > 1:
+            await self._say_directories(self.metadata.image)
         await self.metadata.unfence_broker()
         self._image_changed_partitions(self.metadata.image)
 
@@ -369,6 +372,14 @@ class Node:
         if any(topic.name in COORDINATED for topic in delta.topics.values()):
             self._image_changed_partitions(image)
 
+    def _partitions_opened(self, partitions: Sequence[Partition]) -> None:
+        """Partitions whose turn came after the image that places them was applied."""
+        image = self.metadata.image
+        if len(self.logs.log_dirs) > 1 and not self.replicas.has_waiting:
+            self._start(self._say_directories(image))
+        if any(partition.topic_partition.topic in COORDINATED for partition in partitions):
+            self._image_changed_partitions(image)
+
     def _image_changed_partitions(self, image: MetadataImage) -> None:
         """Load what every partition coordinates that this node leads now."""
         coordinators: dict[str, GroupCoordinator | TransactionCoordinator | ShareCoordinator] = {
@@ -382,7 +393,9 @@ class Node:
                 continue
             coordinator.partition_count = len(topic.partitions)
             for index, partition in topic.partitions.items():
-                if partition.leader == self.config.node_id:
+                if self.replicas.is_waiting(topic.id, index):
+                    coordinator.unload(index)  # until it is opened, if it is led here then
+                elif partition.leader == self.config.node_id:
                     coordinator.load(index, partition.leader_epoch)
                 else:
                     coordinator.unload(index)

@@ -134,7 +134,10 @@ class LocalDisk:
         return sorted(os.listdir(path))
 
     def make_dirs(self, path: str) -> None:
-        os.makedirs(path, exist_ok=True)
+        try:
+            os.mkdir(path)
+        except OSError:  # it exists, or its parent does not
+            os.makedirs(path, exist_ok=True)
 
     def remove(self, path: str) -> None:
         os.remove(path)

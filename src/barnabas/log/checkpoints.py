@@ -88,9 +88,19 @@ def read_topic_id(disk: Disk, directory: str) -> Uuid | None:
 
 
 def write_topic_id(disk: Disk, directory: str, topic_id: Uuid) -> None:
-    """Write a log's partition.metadata; not synced, since the log's flush does that."""
+    """Write a log's partition.metadata; not synced, since the log's flush does that.
+
+    Written in place, at half the cost of replacing it: one that a crash left without an id, or
+    with a part of it, counts as none, and the image knows.
+    """
     text = f"version: {VERSION}\ntopic_id: {uuid_to_text(topic_id)}"
-    disk.write_atomic(f"{directory}/{PARTITION_METADATA_FILE}", text.encode(), sync=False)
+    file = disk.open(f"{directory}/{PARTITION_METADATA_FILE}", create=True)
+    try:
+        if file.size():
+            file.truncate(0)
+        file.append((text.encode(),))
+    finally:
+        file.close()
 
 
 def take_clean_shutdown(disk: Disk, log_dir: str) -> int | None:

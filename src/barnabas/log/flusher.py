@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.base.disk import DiskFile
 from barnabas.log.checkpoints import write_epochs
-from barnabas.log.names import LEADER_EPOCH_FILE
+from barnabas.log.names import LEADER_EPOCH_FILE, PARTITION_METADATA_FILE
 
 if TYPE_CHECKING:
     from barnabas.log.log_state import LogState
@@ -25,8 +25,9 @@ class Flusher:
         "_flights_landed",
         "_flights_started",
         "_log",
-        "unsynced_dirs",
-        "unsynced_paths",
+        "_unsynced_dirs",
+        "_unsynced_paths",
+        "is_new",
     )
 
     def __init__(self, log: "LogState") -> None:
@@ -34,9 +35,25 @@ class Flusher:
         self._flight: asyncio.Future[None] | None = None
         self._flights_started = self._flights_landed = 0
         self._dirty_since_ms: int | None = None
-        self.unsynced_paths: set[str] = set()
+        self._unsynced_paths: set[str] | None = None
+        self._unsynced_dirs: set[str] | None = None
+        """Sets while there is something in them: most of thousands of logs are idle."""
+        self.is_new = False
+        """Made by this process and not flushed yet: not even its name is on the medium."""
+
+    @property
+    def unsynced_paths(self) -> set[str]:
         """Files beside the active segment's that were written since the last flush."""
-        self.unsynced_dirs: set[str] = set()
+        if self._unsynced_paths is None:
+            self._unsynced_paths = set()
+        return self._unsynced_paths
+
+    @property
+    def unsynced_dirs(self) -> set[str]:
+        """Directories whose entries have changed since then."""
+        if self._unsynced_dirs is None:
+            self._unsynced_dirs = set()
+        return self._unsynced_dirs
 
     @property
     def is_needed(self) -> bool:
@@ -44,8 +61,22 @@ class Flusher:
         log = self._log
         return (
             log.recovery_point < log.log_end_offset
-            or bool(self.unsynced_paths)
-            or bool(self.unsynced_dirs)
+            or self.is_new
+            or bool(self._unsynced_paths)
+            or bool(self._unsynced_dirs)
+        )
+
+    @property
+    def is_blank(self) -> bool:
+        """Whether there is nothing to lose but the name: a new log that never held a record.
+
+        What its directory holds can be made again from the name and the topic's id.
+        """
+        return (
+            self.is_new
+            and not self._log.log_end_offset
+            and not self._unsynced_paths
+            and not self._unsynced_dirs
         )
 
     def is_due(self, now_ms: int) -> bool:
@@ -105,21 +136,30 @@ class Flusher:
         """(what the log ends with, files to fsync, directories to sync)."""
         log = self._log
         disk, files = log.log_directory.disk, log.log_directory.files
+        if self.is_new:
+            self.is_new = False
+            self.unsynced_paths.add(f"{log.directory}/{PARTITION_METADATA_FILE}")
+            self.unsynced_dirs.update((log.directory, log.log_directory.path))
         if log.epochs.is_dirty:
             write_epochs(disk, log.directory, log.epochs.entries)
             log.epochs.is_dirty = False
             self.unsynced_paths.add(f"{log.directory}/{LEADER_EPOCH_FILE}")
             self.unsynced_dirs.add(log.directory)
-        paths, self.unsynced_paths = self.unsynced_paths, set()
-        directories, self.unsynced_dirs = sorted(self.unsynced_dirs), set()
-        for segment in log.segments[log.segment_index(log.recovery_point) :]:
-            paths.add(segment.log_path)
+        paths, self._unsynced_paths = self._unsynced_paths or set(), None
+        directories, self._unsynced_dirs = self._unsynced_dirs or set(), None
+        if log.recovery_point < log.log_end_offset:
+            for segment in log.segments[log.segment_index(log.recovery_point) :]:
+                if segment.is_unmade:
+                    segment.make_files()
+                    directories.add(log.directory)
+                paths.add(segment.log_path)
         opened = [files.get(path) for path in sorted(paths)]
         for path in paths:
             if not path.endswith(".log"):
                 files.forget(path)
-        return log.log_end_offset, opened, directories
+        return log.log_end_offset, opened, sorted(directories)
 
     def forget(self, path: str) -> None:
         """A file is removed: nothing is to be flushed any more."""
-        self.unsynced_paths.discard(path)
+        if self._unsynced_paths:
+            self._unsynced_paths.discard(path)

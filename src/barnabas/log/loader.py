@@ -40,6 +40,8 @@ from barnabas.protocol.records.batch import CorruptBatchError
 telemetry = logging.getLogger(__name__)
 
 PRODUCER_ID_EXPIRATION_MS_DEFAULT = 86_400_000
+UNINDEXED_BYTES_MAX = 1 << 20
+"""A segment that was never flushed may be without indexes; about here the first is written."""
 
 
 def create_log(
@@ -53,15 +55,16 @@ def create_log(
     """A new, empty log. Durable with its first flush. Raises LogDirFailure."""
     log_directory.check_online()
     directory = f"{log_directory.path}/{directory_name(topic_partition)}"
+    log = PartitionLog(log_directory, directory, topic_partition, topic_id, config)
     try:
+        is_anew = log_directory.disk.exists(directory)
         log_directory.disk.make_dirs(directory)
-        log = PartitionLog(log_directory, directory, topic_partition, topic_id, config)
-        _start_empty(log, start_offset)
+        _start_empty(log, start_offset, is_anew=is_anew)
     except OSError as error:
         raise log_directory.fail(error) from error
+    log.flusher.is_new = True
     log.assign_topic_id(topic_id)
     log.epochs.is_dirty = True
-    log.flusher.unsynced_dirs.add(log_directory.path)
     return log
 
 
@@ -145,7 +148,8 @@ def _open(
         remove_segments(log, dropped)
         log.epochs.clear()
         end_offset = log.log_start_offset
-        _start_empty(log, end_offset)
+        _start_empty(log, end_offset, is_anew=True)
+        log.flusher.unsynced_dirs.add(directory)
     log.active = log.segments[-1]
     log.log_end_offset = end_offset
     report.flushed_lost = max(report.flushed_lost, closed_at - end_offset)
@@ -169,17 +173,15 @@ def _open(
     return log, report
 
 
-def _start_empty(log: PartitionLog, offset: int) -> None:
+def _start_empty(log: PartitionLog, offset: int, *, is_anew: bool = False) -> None:
+    """Begin with an empty segment; `is_anew`: the directory may hold files of before."""
     log_directory = log.log_directory
-    log.active = Segment.create(
-        log_directory.files, log.directory, offset, log_directory.clock.now_ms()
-    )
+    make = Segment.create if is_anew else Segment.begin
+    log.active = make(log_directory.files, log.directory, offset, log_directory.clock.now_ms())
     log.segments.append(log.active)
     log.log_start_offset = log.log_end_offset = log.recovery_point = log.high_watermark = offset
     log.tail.clear(offset)
     log.producers.snapshot_offset = offset
-    log.flusher.unsynced_dirs.add(log.directory)
-    log.flusher.unsynced_paths.add(log.active.log_path)
 
 
 def _load_segments(log: PartitionLog, report: RecoveryReport) -> int | None:
@@ -208,8 +210,10 @@ def _load_segments(log: PartitionLog, report: RecoveryReport) -> int | None:
         )
         log.segments.append(segment)
         stem = name.removesuffix(LOG_SUFFIX)
-        if stem + INDEX_SUFFIX not in names or stem + TIME_INDEX_SUFFIX not in names:
-            report.indexes_rebuilt.append(base_offset)
+        has_indexes = (stem + INDEX_SUFFIX in names, stem + TIME_INDEX_SUFFIX in names)
+        if not all(has_indexes):
+            if any(has_indexes) or size_bytes > UNINDEXED_BYTES_MAX:
+                report.indexes_rebuilt.append(base_offset)
             try:
                 segment.rebuild_indexes(log.config.index_interval_bytes)
             except CorruptBatchError:

@@ -151,9 +151,9 @@ class LogState:
         old = self.active
         if old.base_offset == base_offset:
             return
-        old.seal()
-        unsynced = self.flusher.unsynced_paths
-        unsynced.update((old.offset_index.path, old.time_index.path))
+        if old.is_unmade:
+            old.make_files()
+        self.flusher.unsynced_paths.update(old.seal())
         self.take_snapshot(base_offset)
         files = self.log_directory.files
         self.active = Segment.create(files, self.directory, base_offset, now_ms)

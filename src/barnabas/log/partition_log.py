@@ -149,23 +149,30 @@ class PartitionLog(AppendableLog):
         except OSError as error:
             raise self.fail(error) from error
         self.topic_id = topic_id
-        self.flusher.unsynced_paths.add(f"{self.directory}/{PARTITION_METADATA_FILE}")
-        self.flusher.unsynced_dirs.add(self.directory)
+        if not self.flusher.is_new:
+            self.flusher.unsynced_paths.add(f"{self.directory}/{PARTITION_METADATA_FILE}")
+            self.flusher.unsynced_dirs.add(self.directory)
+
+    def complete(self) -> None:
+        """Write what a clean end needs beside the batches; a flush is to follow."""
+        self.check_online()
+        try:
+            self.take_snapshot(self.log_end_offset)
+            self.flusher.unsynced_paths.update(self.active.seal())
+        except OSError as error:
+            raise self.fail(error) from error
 
     def close(self, *, clean: bool = True) -> None:
-        """Let go of files and memory; `clean`: after a flush, so that no recovery is needed."""
+        """Let go of files and memory; `clean`: after a flush, so that no recovery is needed.
+
+        A log that never held a record is left to whoever syncs the log directory.
+        """
         self.tail.clear()
         self.read_hints.clear()
         if clean and not self.is_offline:
-            try:
-                self.take_snapshot(self.log_end_offset)
-                self.active.seal()
-                self.flusher.unsynced_paths.update(
-                    (self.active.offset_index.path, self.active.time_index.path)
-                )
-                self.flusher.flush_now()
-            except OSError as error:
-                raise self.fail(error) from error
+            self.complete()
+            if not self.flusher.is_blank:
+                self.flush_now()
         self.is_closed = True
         for segment in self.segments:
             segment.release()

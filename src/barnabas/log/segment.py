@@ -8,8 +8,7 @@ opening a thousand logs should not read a thousand indexes. Source: Kafka's LogS
 """
 
 import logging
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from barnabas.base.disk import Buffer, DiskFile
 from barnabas.log.batch_walk import walk_headers
@@ -61,6 +60,7 @@ class Segment:
         "created_ms",
         "directory",
         "first_timestamp",
+        "is_unmade",
         "log_path",
         "max_timestamp",
         "max_timestamp_offset",
@@ -99,11 +99,11 @@ class Segment:
         """Greatest timestamp of the first batch: the age that rolls a segment counts from it."""
         self.plain_limits: PlainLimits | None = None
         """Made at the first append that asks for them (`plain_append`)."""
+        self.is_unmade = False
+        """Whether files are missing, or were not there when the directory was last synced."""
 
     @classmethod
-    def create(
-        cls, files: FileCache, directory: str, base_offset: int, created_ms: int
-    ) -> "Segment":
+    def create(cls, files: FileCache, directory: str, base_offset: int, created_ms: int) -> Self:
         """A new, empty segment with its three files."""
         segment = cls(
             files, directory, base_offset, size_bytes=0, created_ms=created_ms, is_new=True
@@ -113,9 +113,32 @@ class Segment:
             if files.get(path, create=True).size():
                 # Left behind by a crash, after a roll or truncation that was not synced.
                 files.get(path).truncate(0)
+                files.get(path).fsync()
         files.forget(segment.offset_index.path)
         files.forget(segment.time_index.path)
         return segment
+
+    @classmethod
+    def begin(cls, files: FileCache, directory: str, base_offset: int, created_ms: int) -> Self:
+        """A new, empty segment where nothing was left behind: indexes come when needed.
+
+        Its `.log` file is made, so that no append has to wait for that, and not kept open.
+        """
+        segment = cls(
+            files, directory, base_offset, size_bytes=0, created_ms=created_ms, is_new=True
+        )
+        segment.is_unmade = True
+        segment.file()
+        files.forget(segment.log_path)
+        return segment
+
+    def make_files(self) -> None:
+        """Make what is missing; the directory is to be synced then."""
+        self.is_unmade = False
+        self.file()
+        for path in (self.offset_index.path, self.time_index.path):
+            self._files.get(path, create=True)
+            self._files.forget(path)
 
     @property
     def txn_index_path(self) -> str:
@@ -127,19 +150,16 @@ class Segment:
 
     def append(
         self,
-        buffers: Sequence[Buffer],
+        data: Buffer,
         size_bytes: int,
         last_offset: int,
         max_timestamp: int,
         max_timestamp_offset: int,
         index_interval_bytes: int,
     ) -> int:
-        """Write batches that end with `last_offset` at the end; returns their position.
-
-        `buffers` are `size_bytes` together, and go by one write.
-        """
+        """Write batches that end with `last_offset` at the end; returns their position."""
         position = self.size_bytes
-        self._files.get(self.log_path).append(buffers)
+        self._files.get(self.log_path).append((data,))
         self.size_bytes = position + size_bytes
         known = self.max_timestamp
         if known is None:
@@ -353,12 +373,17 @@ class Segment:
         """Write the new indexes, the greatest timestamp last."""
         self.seal()
 
-    def seal(self) -> None:
-        """Complete the indexes of a segment that will not grow, or not by this process."""
+    def seal(self) -> list[str]:
+        """Complete the indexes of a segment that will not grow, or not by this process.
+
+        Returns the paths of those that were written to since they were opened.
+        """
         if self.max_timestamp is not None and self.max_timestamp > NO_TIMESTAMP:
             self.time_index.maybe_append(self.max_timestamp, self.max_timestamp_offset)
-        self.offset_index.write_pending()
-        self.time_index.write_pending()
+        indexes = (self.offset_index, self.time_index)
+        for index in indexes:
+            index.write_pending()
+        return [index.path for index in indexes if index.is_written]
 
     def truncate_to(self, offset: int) -> None:
         """Drop the batch that holds `offset` and all after it."""

@@ -7,11 +7,10 @@ in-sync replicas every second, and high watermarks go to the checkpoint.
 Source: Kafka's ReplicaManager.
 """
 
-import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from random import Random
-from typing import Any, Protocol
+from typing import Any
 
 from barnabas.base.clock import Clock, Timer
 from barnabas.base.config.node import NodeConfig
@@ -31,21 +30,15 @@ from barnabas.metadata.replay import ImageDelta
 from barnabas.protocol.errors import ErrorCode
 from barnabas.replication.fetcher_manager import FetcherManager
 from barnabas.replication.isr_proposals import IsrProposals
-from barnabas.replication.partition import Partition, ReadWaiter
+from barnabas.replication.openings import Openings, PartitionKey
+from barnabas.replication.partition import Partition
 from barnabas.replication.shared import ReplicaContext
+from barnabas.replication.shared_configs import SharedLogConfigs
+from barnabas.replication.waking import Waking
 
 LOOK_AGAIN_MS = 1000
-EXPECTED_MS = 1000
-"""How long after an election a follower is expected to ask for the partition."""
 
 telemetry = logging.getLogger(__name__)
-
-
-class ParkedFetch(Protocol):
-    """A follower's fetch that waits."""
-
-    def hurry(self) -> None:
-        """Answer soon, with records or without."""
 
 
 class ReplicaManager:
@@ -66,20 +59,20 @@ class ReplicaManager:
     ) -> None:
         self.node_id = node_id
         self.logs = logs
-        self._topic_log_config = topic_log_config
+        self._log_configs = SharedLogConfigs(topic_log_config)
         self._clock = clock
         self._by_name: dict[str, dict[int, Partition]] = {}
         self._by_id: dict[Uuid, dict[int, Partition]] = {}
-        self._advanced: dict[Partition, None] = {}
-        self._appended: dict[Partition, None] = {}
         self._failed: set[tuple[str | Uuid, int]] = set()
         """What has no log for want of a disk, by topic and by topic id."""
         self._image = MetadataImage()
+        self._openings = Openings(clock, self._open_waiting, self._turn_ended)
+        self.on_opened: Callable[[Sequence[Partition]], None] | None = None
+        """Told which partitions came to be after the image that places them was applied."""
         self._timers: dict[str, Timer] = {}
-        self.parked: dict[int, ParkedFetch] = {}
+        self.waking = Waking(clock)
+        self.parked = self.waking.parked
         """By follower: its fetch that waits for records."""
-        self._expected: dict[int, int] = {}
-        """By follower: until when it is expected to ask for more partitions (monotonic ms)."""
         self._isr_proposals = IsrProposals(node_id, clock, ask_controller, broker_epoch)
         self.fetchers = FetcherManager(node_id, config, clock, random, network, broker_epoch)
         self.context = ReplicaContext(
@@ -87,8 +80,8 @@ class ReplicaManager:
             clock=clock,
             lag_max_ms=config.long("replica.lag.time.max.ms"),
             broker_epoch=broker_epoch,
-            on_advanced=self._on_advanced,
-            on_appended=self._on_appended,
+            on_advanced=self.waking.on_advanced,
+            on_appended=self.waking.on_appended,
             propose_isr=self._isr_proposals.propose,
         )
         self._checkpoint_interval_ms = config.long("replica.high.watermark.checkpoint.interval.ms")
@@ -133,7 +126,10 @@ class ReplicaManager:
     # -- following the image
 
     def load(self, image: MetadataImage) -> None:
-        """Take over the whole image at start-up; logs of unknown topics are removed."""
+        """Take over the whole image at start-up; logs of unknown topics are removed.
+
+        What has a log is there when this returns; `opened` waits for the rest.
+        """
         self._image_is(image)
         for topic in image.topics.by_name.values():
             for index, placed in topic.partitions.items():
@@ -150,8 +146,21 @@ class ReplicaManager:
                 )
                 self._guard(log.topic_partition, self.logs.delete)
 
+    def is_waiting(self, topic_id: Uuid, index: int) -> bool:
+        """Whether a partition is placed here and not opened yet."""
+        return (topic_id, index) in self._openings
+
+    @property
+    def has_waiting(self) -> bool:
+        """Whether any partition is."""
+        return bool(len(self._openings))
+
+    async def opened(self) -> None:
+        """Return once every partition is there that was placed here."""
+        await self._openings.finished()
+
     def apply(self, delta: ImageDelta, image: MetadataImage) -> None:
-        """Follow one change of the image."""
+        """Follow one change of the image; logs that it takes are made in turns (`openings`)."""
         self._image_is(image)
         for deleted in delta.topics_deleted.values():
             self._remove_topic(deleted)
@@ -185,7 +194,7 @@ class ReplicaManager:
         """Give a topic's logs the configuration that holds now."""
         partitions = self._by_name.get(topic)
         if partitions:
-            config = self._topic_log_config(image, topic)
+            config = self._log_configs.of(image, topic)
             for partition in partitions.values():
                 partition.log.config = config
         self._throttle(topic, image)
@@ -209,11 +218,16 @@ class ReplicaManager:
             if partition is not None:
                 telemetry.info("%s leaves this node", partition.topic_partition)
                 self._remove(partition, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            self._openings.forget((topic.id, index))
             self._failed -= {(topic.name, index), (topic.id, index)}
             return
         topic_partition = TopicPartition(topic.name, index)
         if partition is None:
-            config = self._topic_log_config(image, topic.name)
+            if not self._has_log(topic_partition, topic.id) and not self._openings.take_turn():
+                is_led = placed.leader == self.node_id
+                self._openings.wait((topic.id, index), is_new=is_new, is_led=is_led)
+                return
+            config = self._log_configs.of(image, topic.name)
             partition = self._open(topic_partition, topic.id, config, is_new=is_new)
             if partition is None:
                 return
@@ -223,29 +237,33 @@ class ReplicaManager:
             if placed.leader == self.node_id:
                 self.fetchers.stop(partition)
                 if partition.become_leader(placed):
-                    self._expect_followers(placed)
+                    self.waking.expect_followers(self.node_id, placed)
             elif partition.become_follower(placed):
                 self.fetchers.follow(partition)
         except LogDirFailure as failure:
             telemetry.error("%s: %s", topic_partition, failure)
 
-    def _expect_followers(self, placed: PartitionImage) -> None:
-        """Let followers not sleep in a fetch while they should ask for what is led here now.
-
-        Nothing can be committed before they do, and they cannot ask while a fetch is under way.
-        """
-        until_ms = self._clock.monotonic_ms() + EXPECTED_MS
-        for replica in placed.replicas:
-            if replica != self.node_id:
-                self._expected[replica] = until_ms
-                parked = self.parked.get(replica)
-                if parked is not None:
-                    parked.hurry()
-
     def is_expected(self, replica: int) -> bool:
         """Whether a follower may soon have more to ask for."""
-        until_ms = self._expected.get(replica)
-        return until_ms is not None and until_ms > self._clock.monotonic_ms()
+        return self.waking.is_expected(replica)
+
+    def _has_log(self, topic_partition: TopicPartition, topic_id: Uuid) -> bool:
+        log = self.logs.get(topic_partition)
+        return log is not None and log.topic_id in (topic_id, ZERO_UUID)
+
+    def _open_waiting(self, key: PartitionKey, is_new: bool) -> None:
+        """Open a partition whose turn has come, in the role that it has by now."""
+        topic_id, index = key
+        topic = self._image.topics.by_id.get(topic_id)
+        placed = None if topic is None else topic.partitions.get(index)
+        if topic is not None and placed is not None:
+            self._place(topic, index, placed, self._image, is_new=is_new)
+
+    def _turn_ended(self, keys: list[PartitionKey]) -> None:
+        found = [self._by_id.get(topic_id, {}).get(index) for topic_id, index in keys]
+        partitions = [partition for partition in found if partition is not None]
+        if self.on_opened is not None and partitions:
+            self.on_opened(partitions)
 
     def _open(
         self, topic_partition: TopicPartition, topic_id: Uuid, config: LogConfig, *, is_new: bool
@@ -279,6 +297,7 @@ class ReplicaManager:
         for partition in list(self._by_id.get(topic.id, {}).values()):
             self._remove(partition, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         for index in topic.partitions:
+            self._openings.forget((topic.id, index))
             self._failed -= {(topic.name, index), (topic.id, index)}
         if topic.name not in self._image.topics.by_name:
             self.fetchers.throttle(topic.name, {})
@@ -306,34 +325,6 @@ class ReplicaManager:
             action(topic_partition)
         except LogDirFailure as failure:
             telemetry.error("%s: %s", topic_partition, failure)
-
-    # -- waking who waits
-
-    def _on_advanced(self, partition: Partition) -> None:
-        """Wake readers and followers once per turn of the loop, however much was appended."""
-        if not self._advanced and not self._appended:
-            asyncio.get_running_loop().call_soon(self._wake)
-        self._advanced[partition] = None
-
-    def _on_appended(self, partition: Partition) -> None:
-        if not self._advanced and not self._appended:
-            asyncio.get_running_loop().call_soon(self._wake)
-        self._appended[partition] = None
-
-    def _wake(self) -> None:
-        advanced, self._advanced = self._advanced, {}
-        appended, self._appended = self._appended, {}
-        waiters: dict[ReadWaiter, dict[Partition, None]] = {}
-        for partition in advanced:
-            for waiter in partition.read_waiters:
-                waiters.setdefault(waiter, {})[partition] = None
-            for waiter in partition.follower_waiters:
-                waiters.setdefault(waiter, {})[partition] = None
-        for partition in appended:
-            for waiter in partition.follower_waiters:
-                waiters.setdefault(waiter, {})[partition] = None
-        for waiter, partitions in waiters.items():
-            waiter.partitions_advanced(list(partitions))
 
     # -- from time to time
 
@@ -384,6 +375,7 @@ class ReplicaManager:
         for timer in self._timers.values():
             timer.cancel()
         self._timers.clear()
+        self._openings.close()
         await self.fetchers.close()
         await self._isr_proposals.close()
         for partition in self:

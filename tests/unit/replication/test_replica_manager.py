@@ -107,7 +107,7 @@ async def test_a_failed_directory_is_not_taken_for_one_whose_name_begins_alike()
     assert told[1:] == [("/data/log10", ErrorCode.NONE)]
 
 
-def test_a_deleted_topic_that_had_no_disk_is_unknown() -> None:
+async def test_a_deleted_topic_that_had_no_disk_is_unknown() -> None:
     image = make_image(3)
     replicas = make_replicas(image)
     assert replicas.find("topic", 2) == ErrorCode.KAFKA_STORAGE_ERROR

@@ -21,7 +21,7 @@ _UNKNOWN = -1
 class EntryFile:
     """Entries 0 … count-1; the last ones may not be in the file yet."""
 
-    __slots__ = ("_files", "_pending", "_written", "path")
+    __slots__ = ("_files", "_pending", "_written", "is_written", "path")
 
     entry_size: ClassVar[int]
 
@@ -30,6 +30,8 @@ class EntryFile:
         self._files = files
         self._pending = bytearray() if is_new else None
         self._written = 0 if is_new else _UNKNOWN
+        self.is_written = False
+        """Whether the file has changed since this object was made."""
 
     @property
     def count(self) -> int:
@@ -69,6 +71,7 @@ class EntryFile:
         if not pending:
             self._pending = None
             return False
+        self.is_written = True
         self._file().append((pending,))
         self._written += len(pending) // self.entry_size
         self._pending = None
@@ -113,6 +116,7 @@ class EntryFile:
     def _truncate(self, count: int) -> None:
         """Keep the first `count` entries."""
         if count < self._written:
+            self.is_written = True
             self._file().truncate(count * self.entry_size)
             self._written = count
             self._pending = None
@@ -121,6 +125,7 @@ class EntryFile:
 
     def reset(self) -> None:
         """Drop every entry, whatever the file holds; it is created if it is missing."""
+        self.is_written = True
         self._file().truncate(0)
         self._written = 0
         self._pending = None
