@@ -11,9 +11,8 @@ Source: Kafka's Partition.
 
 import asyncio
 import logging
-from bisect import insort
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from barnabas.base.disk import Buffer
@@ -25,11 +24,16 @@ from barnabas.log.producers.verification import AppendTerms
 from barnabas.metadata.image import NO_LEADER, PartitionImage
 from barnabas.protocol.errors import ErrorCode
 from barnabas.replication.leadership import Leadership
+from barnabas.replication.offset_waiters import (
+    CommitCallback,
+    insert_in_order,
+    split,
+    tell,
+    without,
+)
 from barnabas.replication.shared import ReplicaContext
 
 NO_EPOCH = -1
-
-CommitCallback = Callable[[ErrorCode], None]
 
 telemetry = logging.getLogger(__name__)
 
@@ -291,10 +295,8 @@ class Partition:
     def _stored(self, offset: int) -> None:
         """This replica's log is safe up to `offset`."""
         if self._stored_waiters:
-            due = [entry for entry in self._stored_waiters if entry[0] <= offset]
-            self._stored_waiters = [entry for entry in self._stored_waiters if entry[0] > offset]
-            for _, callback in due:
-                callback(ErrorCode.NONE)
+            due, self._stored_waiters = split(self._stored_waiters, offset)
+            tell(due, ErrorCode.NONE)
         if self.is_leader:
             self._commit(offset)
 
@@ -321,9 +323,7 @@ class Partition:
 
     def forget_low_watermark_waiter(self, callback: CommitCallback) -> None:
         """Undo `when_low_watermark`."""
-        self._low_watermark_waiters = [
-            entry for entry in self._low_watermark_waiters if entry[1] != callback
-        ]
+        self._low_watermark_waiters = without(self._low_watermark_waiters, callback)
 
     @property
     def low_watermark(self) -> int:
@@ -331,14 +331,8 @@ class Partition:
         return self.log.log_start_offset if self.leading is None else self.leading.low_watermark()
 
     def _check_low_watermark(self) -> None:
-        reached = self.low_watermark
-        due = [entry for entry in self._low_watermark_waiters if entry[0] <= reached]
-        if due:
-            self._low_watermark_waiters = [
-                entry for entry in self._low_watermark_waiters if entry[0] > reached
-            ]
-            for _, callback in due:
-                callback(ErrorCode.NONE)
+        due, self._low_watermark_waiters = split(self._low_watermark_waiters, self.low_watermark)
+        tell(due, ErrorCode.NONE)
 
     def raise_log_start(self, offset: int) -> None:
         """Delete the records before `offset`, here and then on the followers.
@@ -425,10 +419,7 @@ class Partition:
         elif not waiters or waiters[-1][0] <= end_offset:
             waiters.append((end_offset, callback))
         else:
-            ordered = list(waiters)
-            insort(ordered, (end_offset, callback), key=_end_offset)
-            waiters.clear()
-            waiters.extend(ordered)
+            insert_in_order(waiters, (end_offset, callback))
 
     def when_stored(self, end_offset: int, callback: CommitCallback) -> None:
         """Call back once this replica has stored everything before `end_offset` (`acks=1`)."""
@@ -440,10 +431,10 @@ class Partition:
     def forget_commit_waiter(self, callback: CommitCallback) -> None:
         """Undo `when_committed` or `when_stored` (its time is up)."""
         if self._commit_waiters:
-            left = [entry for entry in self._commit_waiters if entry[1] != callback]
+            left = without(self._commit_waiters, callback)
             self._commit_waiters.clear()
             self._commit_waiters.extend(left)
-        self._stored_waiters = [entry for entry in self._stored_waiters if entry[1] != callback]
+        self._stored_waiters = without(self._stored_waiters, callback)
 
     def fail_waiters(self, error: ErrorCode) -> None:
         """The partition is gone from here, or led by another: release everyone."""
@@ -456,8 +447,7 @@ class Partition:
             self._commit_waiters.clear()
         self._stored_waiters = []
         self._low_watermark_waiters = []
-        for _, callback in waiters:
-            callback(error)
+        tell(waiters, error)
         self._tell_readers()
 
     def _tell_readers(self) -> None:
@@ -468,7 +458,3 @@ class Partition:
         """Wait for an fsync under way."""
         if self._flush_task is not None:
             await asyncio.wait([self._flush_task])
-
-
-def _end_offset(entry: tuple[int, CommitCallback]) -> int:
-    return entry[0]
