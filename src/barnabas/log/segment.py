@@ -8,6 +8,7 @@ opening a thousand logs should not read a thousand indexes. Source: Kafka's LogS
 """
 
 import logging
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Self
 
 from barnabas.base.disk import Buffer, DiskFile
@@ -150,16 +151,19 @@ class Segment:
 
     def append(
         self,
-        data: Buffer,
+        buffers: Sequence[Buffer],
         size_bytes: int,
         last_offset: int,
         max_timestamp: int,
         max_timestamp_offset: int,
         index_interval_bytes: int,
     ) -> int:
-        """Write batches that end with `last_offset` at the end; returns their position."""
+        """Write batches that end with `last_offset` at the end; returns their position.
+
+        `buffers` are `size_bytes` together, and go by one write.
+        """
         position = self.size_bytes
-        self._files.get(self.log_path).append((data,))
+        self._files.get(self.log_path).append(buffers)
         self.size_bytes = position + size_bytes
         known = self.max_timestamp
         if known is None:
