@@ -16,10 +16,10 @@ from typing import Any
 
 from barnabas.app.background import Background
 from barnabas.app.housekeeping import keep_coordinators, keep_logs
+from barnabas.app.listening import CannotListenError, server_limits
 from barnabas.app.shares import make_shares
 from barnabas.app.transactions import make_transactions
 from barnabas.base.clock import Clock, SystemClock
-from barnabas.base.config.listeners import ListenerConfig
 from barnabas.base.config.node import NodeConfig
 from barnabas.base.disk import Disk
 from barnabas.base.ids import Uuid
@@ -44,7 +44,7 @@ from barnabas.log.manager import LogManager
 from barnabas.metadata.image import Endpoint, MetadataImage
 from barnabas.metadata.node import MetadataNode
 from barnabas.metadata.replay import ImageDelta
-from barnabas.net.server import Server, ServerLimits
+from barnabas.net.server import Server
 from barnabas.net.tcp import TcpNetwork
 from barnabas.replication.partition import Partition
 from barnabas.replication.replica_manager import ReplicaManager
@@ -58,16 +58,6 @@ LOCK_FILE = ".lock"
 SECURITY_PROTOCOL_NUMBERS = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
 
 telemetry = logging.getLogger(__name__)
-
-
-class CannotListenError(OSError):
-    """A listener's address cannot be had: another process listens there, or it is not ours."""
-
-    def __init__(self, listener: ListenerConfig, cause: OSError) -> None:
-        super().__init__(cause.errno, f"cannot listen on {listener}: {cause.strerror}")
-
-    def __str__(self) -> str:
-        return str(self.strerror)
 
 
 class Node:
@@ -233,7 +223,9 @@ class Node:
             fetch_max_bytes=config.int("fetch.max.bytes"),
         )
         self._dispatcher = Dispatcher(services, HANDLERS, RAW_HANDLERS)
-        self._server = Server(self._network, self._clock, self._dispatcher, self._limits())
+        self._server = Server(
+            self._network, self._clock, self._dispatcher, server_limits(self.config)
+        )
         self._bind(self._server, is_controller=False)
 
     def _make_controller(self) -> None:
@@ -249,7 +241,7 @@ class Node:
             self._network,
             self._clock,
             self._controller_dispatcher,
-            self._limits(),
+            server_limits(self.config),
             requests_overlap=True,
         )
         self._bind(self._controller_server, is_controller=True)
@@ -262,21 +254,6 @@ class Node:
                     self._disk.lock(os.path.join(directory, LOCK_FILE))
                 except OSError as error:
                     telemetry.error("%s cannot be locked: %s", directory, error)
-
-    def _limits(self) -> ServerLimits:
-        config = self.config
-        overrides = {}
-        for entry in config.string("max.connections.per.ip.overrides").split(","):
-            if entry.strip():
-                host, _, count = entry.rpartition(":")
-                overrides[host.strip()] = int(count)
-        return ServerLimits(
-            frame_size_max_bytes=config.int("socket.request.max.bytes"),
-            connections_max=config.int("max.connections"),
-            connections_per_ip_max=config.int("max.connections.per.ip"),
-            connections_per_ip_overrides=overrides,
-            idle_max_ms=config.long("connections.max.idle.ms"),
-        )
 
     def _bind(self, server: Server, *, is_controller: bool) -> None:
         """Bind the listeners of one role."""

@@ -9,7 +9,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from barnabas.app.event_loop import new_event_loop
-from barnabas.app.node import CannotListenError, Node
+from barnabas.app.listening import CannotListenError
+from barnabas.app.node import Node
 from barnabas.app.reachability import advertised_problems
 from barnabas.base.config.listeners import ListenerConfig
 from barnabas.base.config.node import NodeConfig
