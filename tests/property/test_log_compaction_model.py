@@ -158,7 +158,7 @@ class CompactionMachine(RuleBasedStateMachine):
     def restart(self, is_clean: bool) -> None:
         log = self.bench.log
         if is_clean:
-            log.close(clean=True)
+            self.bench.close()
             self.checkpoint = log.recovery_point
         log.cleaned_offset = self.cleaned
         report = self.bench.reopen(is_clean=is_clean, recovery_point=self.checkpoint)

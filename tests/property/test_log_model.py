@@ -123,7 +123,7 @@ class LogMachine(RuleBasedStateMachine):
         """Stop in an orderly way, or be killed: nothing that was written is lost."""
         log = self.bench.log
         if is_clean:
-            log.close(clean=True)
+            self.bench.close()
             self.flushed = self.end
             self.checkpoint = (log.recovery_point, log.log_start_offset)
         report = self.bench.reopen(

@@ -88,6 +88,11 @@ class LogBench:
             result = self.append(make_batch(value, timestamp=self.clock.time_ms), epoch=epoch)
             assert not result.error, (result.error, result.message)
 
+    def close(self) -> None:
+        """An orderly end: whoever holds the log directory syncs the names in it (`LogManager`)."""
+        self.log.close(clean=True)
+        self.disk.sync_dir(LOG_DIR)
+
     def reopen(
         self,
         *,

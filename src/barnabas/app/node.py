@@ -444,6 +444,7 @@ class Node:
             self._controller_server.close()
             await self._controller_dispatcher.close()
         if self._server is not None:
+            await self.logs.complete()
             self._close_logs()
         if isinstance(self._disk, LocalDisk):
             self._disk.close()

@@ -9,6 +9,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from barnabas.base.disk import DiskFile
+from barnabas.base.ids import ZERO_UUID
 from barnabas.log.checkpoints import write_epochs
 from barnabas.log.names import LEADER_EPOCH_FILE, PARTITION_METADATA_FILE
 
@@ -39,7 +40,7 @@ class Flusher:
         self._unsynced_dirs: set[str] | None = None
         """Sets while there is something in them: most of thousands of logs are idle."""
         self.is_new = False
-        """Made by this process and not flushed yet: not even its name is on the medium."""
+        """Never held a record and was never flushed: not even its name need be on the medium."""
 
     @property
     def unsynced_paths(self) -> set[str]:
@@ -138,7 +139,8 @@ class Flusher:
         disk, files = log.log_directory.disk, log.log_directory.files
         if self.is_new:
             self.is_new = False
-            self.unsynced_paths.add(f"{log.directory}/{PARTITION_METADATA_FILE}")
+            if log.topic_id != ZERO_UUID:
+                self.unsynced_paths.add(f"{log.directory}/{PARTITION_METADATA_FILE}")
             self.unsynced_dirs.update((log.directory, log.log_directory.path))
         if log.epochs.is_dirty:
             write_epochs(disk, log.directory, log.epochs.entries)

@@ -160,6 +160,7 @@ def _open(
     log.epochs.truncate_from_start(log.log_start_offset)
     drop_stray_snapshots(log)
     if is_clean:
+        log.flusher.is_new = end_offset == 0  # a clean end syncs no log that never held a record
         load_producers(log, end_offset, is_clean=True)
     else:
         log.take_snapshot(end_offset)
