@@ -100,6 +100,7 @@ class BrokerLifecycle:
         self._has_left = False
         self._timer: Timer | None = None
         self._beating: asyncio.Task[Any] | None = None
+        self._beat_outcome = ErrorCode.NONE
         self.epoch = -1
         """The epoch of the registration, or -1."""
 
@@ -166,8 +167,13 @@ class BrokerLifecycle:
         self._beat_later()
         response = await self._beat()
         code = ErrorCode.of(response.error_code)
-        if code is not ErrorCode.NONE:
+        if code is self._beat_outcome:
+            return  # said once, however long it goes on
+        if code is ErrorCode.NONE:
+            telemetry.info("the controller takes heartbeats again")
+        else:
             telemetry.warning("the controller did not take a heartbeat: %s", code.name)
+        self._beat_outcome = code
 
     async def _beat(self) -> Any:
         return await self._controller.handle(self._request(), deadline_ms=self._interval_ms)
