@@ -32,9 +32,9 @@ READY_SECONDS = 30.0
 
 def main(port: int, topic: str, seconds: float) -> None:
     clients = [WireClient(port) for _ in range(CONNECTIONS)]
-    frames = [_frame(f"bench-commits-{number}", topic) for number in range(CONNECTIONS)]
+    frames = [commit_frame(f"bench-commits-{number}", topic) for number in range(CONNECTIONS)]
     for number, client in enumerate(clients):
-        _await_coordinator(client, number, topic)
+        await_coordinator(client, number, topic)
     selector = selectors.DefaultSelector()
     for client, frame in zip(clients, frames, strict=True):
         client.socket.sendall(frame)
@@ -69,12 +69,12 @@ def _request(group: str, topic: str) -> OffsetCommitRequest:
     return OffsetCommitRequest(group_id=group, topics=topics)
 
 
-def _frame(group: str, topic: str) -> bytes:
+def commit_frame(group: str, topic: str) -> bytes:
     frame = encode_request(8, OFFSET_COMMIT_VERSION, 1, "bench", _request(group, topic))
     return len(frame).to_bytes(4, "big") + bytes(frame)
 
 
-def _await_coordinator(client: WireClient, number: int, topic: str) -> None:
+def await_coordinator(client: WireClient, number: int, topic: str) -> None:
     """Until a commit of the group is taken. Raises RuntimeError when that takes too long."""
     group = f"bench-commits-{number}"
     deadline = time.monotonic() + READY_SECONDS

@@ -109,6 +109,9 @@ class MemoryPartitions:
         self.on_append(batch)
         return log.end_offset
 
+    def is_committed(self, partition: int, end_offset: int) -> bool:
+        return end_offset <= self[partition].committed_offset
+
     def when_committed(
         self, partition: int, end_offset: int, callback: Callable[[ErrorCode], None]
     ) -> None:

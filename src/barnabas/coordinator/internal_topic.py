@@ -38,6 +38,11 @@ class InternalTopic:
             raise CoordinatorWriteError(result.error)
         return result.last_offset + 1
 
+    def is_committed(self, partition: int, end_offset: int) -> bool:
+        """Whether everything before `end_offset` is committed, for all that is known now."""
+        found = self._replicas.find(self.name, partition)
+        return isinstance(found, Partition) and found.high_watermark >= end_offset
+
     def when_committed(
         self, partition: int, end_offset: int, callback: Callable[[ErrorCode], None]
     ) -> None:

@@ -1,5 +1,9 @@
 """Which partition of an internal topic coordinates a key. Source: Java's String.hashCode."""
 
+from functools import lru_cache
+
+KEYS_REMEMBERED_MAX = 1024
+
 
 def java_hash(text: str) -> int:
     """`String.hashCode()`: over UTF-16 units, as a signed 32-bit number."""
@@ -10,6 +14,7 @@ def java_hash(text: str) -> int:
     return value - (1 << 32) if value & 0x80000000 else value
 
 
+@lru_cache(KEYS_REMEMBERED_MAX)
 def partition_of(key: str, partition_count: int) -> int:
     """The partition for a group, a transactional id or a share key.
 

@@ -18,6 +18,12 @@ class PartitionWriter(Protocol):
         Raises CoordinatorWriteError, and then nothing was appended.
         """
 
+    def is_committed(self, partition: int, end_offset: int) -> bool:
+        """Whether everything before `end_offset`, which this node has, is known as committed.
+
+        False where that is not known yet, or cannot be: `when_committed` tells.
+        """
+
     def when_committed(
         self, partition: int, end_offset: int, callback: Callable[[ErrorCode], None]
     ) -> None:

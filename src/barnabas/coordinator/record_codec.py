@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from barnabas.coordinator.decision import CoordinatorRecord
 from barnabas.protocol.codec import decode, encode
 from barnabas.protocol.errors import DecodeError
+from barnabas.protocol.records.own_batch import KeyValue
 from barnabas.protocol.records.records import Record
 from barnabas.protocol.schema import Message
 
@@ -21,16 +22,38 @@ RECORD_OVERHEAD_BYTES = 32
 """More than the lengths, deltas and attributes around a key and a value take."""
 
 
-def encode_record(record: CoordinatorRecord, timestamp_ms: int) -> Record:
-    """The record as it stands in a batch. Raises EncodeError for a message out of its bounds."""
-    key_type = type(record.key).SCHEMA.api_key
-    assert key_type is not None, f"{type(record.key).__name__} is no key of a record"
-    key = key_type.to_bytes(2, "big") + encode(record.key, KEY_VERSION)
-    value = None
-    if record.value is not None:
-        version = record.value_version
-        value = version.to_bytes(2, "big") + encode(record.value, version)
-    return Record(timestamp=timestamp_ms, key=key, value=value)
+class SelfEncoding(CoordinatorRecord):
+    """A record of a kind that is written so often that it makes its bytes without messages."""
+
+    __slots__ = ()
+
+    def encoded(self) -> KeyValue:
+        """What `encode_record` gives of its key and value. Raises EncodeError."""
+        return _encode_messages(self)
+
+
+def encode_record(record: CoordinatorRecord) -> KeyValue:
+    """Key and value as they stand in a batch. Raises EncodeError for what is out of bounds."""
+    if isinstance(record, SelfEncoding):
+        return record.encoded()
+    return _encode_messages(record)
+
+
+def _encode_messages(record: CoordinatorRecord) -> KeyValue:
+    value = None if record.value is None else encode_value(record.value, record.value_version)
+    return encode_key(record.key), value
+
+
+def encode_key(key: Message) -> bytes:
+    """A key as it stands in a record. Raises EncodeError for a message out of its bounds."""
+    key_type = type(key).SCHEMA.api_key
+    assert key_type is not None, f"{type(key).__name__} is no key of a record"
+    return key_type.to_bytes(2, "big") + encode(key, KEY_VERSION)
+
+
+def encode_value(value: Message, version: int) -> bytes:
+    """A value as it stands in a record. Raises EncodeError for a message out of its bounds."""
+    return version.to_bytes(2, "big") + encode(value, version)
 
 
 def decode_record(record: Record, types: RecordTypes) -> CoordinatorRecord | None:
@@ -57,9 +80,9 @@ def decode_record(record: Record, types: RecordTypes) -> CoordinatorRecord | Non
     return CoordinatorRecord(key_message, decode(value_class, version, value[2:]), version)
 
 
-def chunk_records(records: Sequence[Record], size_bytes_max: int) -> list[list[Record]]:
+def chunk_records(records: Sequence[KeyValue], size_bytes_max: int) -> list[list[KeyValue]]:
     """Split records, in order, into runs that fit a batch each; a huge one stands alone."""
-    chunks: list[list[Record]] = []
+    chunks: list[list[KeyValue]] = []
     room = 0
     for record in records:
         size = record_size_bytes(record)
@@ -71,6 +94,7 @@ def chunk_records(records: Sequence[Record], size_bytes_max: int) -> list[list[R
     return chunks
 
 
-def record_size_bytes(record: Record) -> int:
+def record_size_bytes(record: KeyValue) -> int:
     """An upper bound of what the record takes in a batch."""
-    return len(record.key or b"") + len(record.value or b"") + RECORD_OVERHEAD_BYTES
+    key, value = record
+    return len(key) + len(value or b"") + RECORD_OVERHEAD_BYTES

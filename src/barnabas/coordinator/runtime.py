@@ -40,7 +40,7 @@ from barnabas.log.producers.verification import AppendTerms
 from barnabas.protocol.errors import DecodeError, EncodeError, ErrorCode
 from barnabas.protocol.records.batch import HEADER_SIZE_BYTES
 from barnabas.protocol.records.control import EndTxn, encode_end_txn
-from barnabas.protocol.records.records import Record, encode_batch
+from barnabas.protocol.records.own_batch import KeyValue, encode_own_batch
 
 S = TypeVar("S", bound=Shard)
 R = TypeVar("R")
@@ -109,6 +109,14 @@ class CoordinatorRuntime(Generic[S]):
             self._arm(entry)
             response: R = decision.response
             return response
+        if decision.records and decision.response is not None and decision.continuation is None:
+            error = self._write(entry, decision, now)
+            if decision.answers:
+                self._send(decision.answers)
+            if error:
+                self._arm(entry)
+                return on_error(error)
+            return self._when_committed(entry, decision.response, on_error, now)
         pending = Pending(0, 0, decision.response, on_error, waiter, decision.continuation)
         if decision.response is None:
             promise: Promise[R] = Promise()
@@ -147,16 +155,7 @@ class CoordinatorRuntime(Generic[S]):
             telemetry.warning("partition %d takes no marker: %s", partition, failure)
             return coordinator_error(failure.error)
         entry.shard.replay_end_transaction(producer.producer_id, marker.is_commit)
-        deadline_ms = now.monotonic_ms + self._write_timeout_ms
-        pending = Pending(entry.end_offset, deadline_ms, ErrorCode.NONE, lambda error: error)
-        entry.pending.append(pending)
-        self._await_commit(entry)
-        self._arm(entry)
-        if pending.is_done:
-            outcome: ErrorCode = pending.outcome
-            return outcome
-        pending.promise = Promise()
-        return pending.promise
+        return self._when_committed(entry, ErrorCode.NONE, lambda error: error, now)
 
     def partitions(self) -> list[int]:
         """The partitions that this node coordinates, loading ones too, in order."""
@@ -279,25 +278,54 @@ class CoordinatorRuntime(Generic[S]):
         if decision.records:
             self._await_commit(entry)
 
+    def _when_committed(
+        self, entry: Entry[S], response: R, on_error: Callable[[ErrorCode], R], now: Moment
+    ) -> R | Promise[R]:
+        """The response to what has been appended just now, or the promise of it."""
+        end_offset = entry.end_offset
+        if not entry.pending and self._writer.is_committed(entry.partition, end_offset):
+            entry.committed_offset = end_offset
+            self._arm(entry)
+            return response
+        deadline_ms = now.monotonic_ms + self._write_timeout_ms
+        pending = Pending(end_offset, deadline_ms, response, on_error)
+        entry.pending.append(pending)
+        self._await_commit(entry)
+        self._arm(entry)
+        if pending.is_done:
+            outcome: R = pending.outcome
+            return outcome
+        pending.promise = Promise()
+        return pending.promise
+
     def _write(self, entry: Entry[S], decision: Decision, now: Moment) -> ErrorCode:
         """Append the records, as one batch or several, and replay what was appended."""
         size_max = self._writer.batch_size_bytes_max(entry.partition)
         try:
-            encoded = [encode_record(record, now.wall_ms) for record in decision.records]
+            encoded = [encode_record(record) for record in decision.records]
         except EncodeError as failure:
             telemetry.error("partition %d: %s", entry.partition, failure)
             return ErrorCode.UNKNOWN_SERVER_ERROR
         if decision.is_atomic:
             if HEADER_SIZE_BYTES + sum(map(record_size_bytes, encoded)) > size_max:
                 return coordinator_error(ErrorCode.RECORD_LIST_TOO_LARGE)
-            chunks = [encoded]
-        else:
-            chunks = chunk_records(encoded, size_max - HEADER_SIZE_BYTES)
+            return self._append(
+                entry,
+                encoded,
+                decision.records if decision.replays else None,
+                decision.transactional,
+                now.wall_ms,
+            )
+        chunks = chunk_records(encoded, size_max - HEADER_SIZE_BYTES)
         written = 0
         for chunk in chunks:
             records = decision.records[written : written + len(chunk)]
             error = self._append(
-                entry, chunk, records if decision.replays else None, decision.transactional
+                entry,
+                chunk,
+                records if decision.replays else None,
+                decision.transactional,
+                now.wall_ms,
             )
             if error:
                 return error
@@ -307,18 +335,22 @@ class CoordinatorRuntime(Generic[S]):
     def _append(
         self,
         entry: Entry[S],
-        encoded: list[Record],
+        encoded: list[KeyValue],
         records: list[CoordinatorRecord] | None,
         producer: Transactional | None,
+        timestamp_ms: int,
     ) -> ErrorCode:
         producer_id, terms = NO_PRODUCER_ID, None
         if producer is None:
-            batch = encode_batch(encoded, partition_leader_epoch=entry.leader_epoch)
+            batch = encode_own_batch(
+                encoded, timestamp_ms, partition_leader_epoch=entry.leader_epoch
+            )
         else:
             producer_id = producer.producer_id
             terms = AppendTerms(producer.verification)
-            batch = encode_batch(
+            batch = encode_own_batch(
                 encoded,
+                timestamp_ms,
                 partition_leader_epoch=entry.leader_epoch,
                 producer_id=producer_id,
                 producer_epoch=producer.producer_epoch,

@@ -101,6 +101,9 @@ class AppendableLog(PlainAppendLog):
         if isinstance(data, bytes):
             data = bytearray(data)
         if origin is not _CLIENT:
+            first_offset = self.append_own(data, leader_epoch)
+            if first_offset >= 0:
+                return AppendResult(ErrorCode.NONE, first_offset, self.log_end_offset - 1)
             return self._append_trusted(data, leader_epoch, now_ms, origin, terms)
         view = data if type(data) is memoryview else memoryview(data)
         plain_offsets = self.append_plain((view,), leader_epoch, now_ms)

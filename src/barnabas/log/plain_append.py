@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 _unpack_header = HEADER.unpack_from
 _pack_overhead = Struct(">qii").pack_into
 _new_tuple = tuple.__new__
+NOT_APPENDED = -1
 
 
 class PlainLimits:
@@ -225,6 +226,62 @@ class PlainAppendLog(LogState):
             entry.add_batches(produced)
         self.tail.extend(buffers, next_offsets)
         return first_offsets
+
+    def append_own(self, data: bytearray | memoryview, leader_epoch: int) -> int:
+        """Append one plain batch that this node made itself: no producer, not compressed.
+
+        Returns its offset, or -1 for what is for the general way; nothing has changed then. The
+        log must be online. Raises LogDirFailure.
+        """
+        segment = self.active
+        limits = segment.plain_limits
+        if limits is None or limits.config is not self.config:
+            limits = self._make_limits()
+        first_timestamp = segment.first_timestamp
+        size = len(data)
+        if first_timestamp is None or first_timestamp < 0 or size < HEADER_SIZE_BYTES:
+            return NOT_APPENDED
+        (
+            _,
+            batch_length,
+            _,
+            magic,
+            _,
+            attributes,
+            last_offset_delta,
+            _,
+            timestamp,
+            producer_id,
+            _,
+            _,
+            _,
+        ) = _unpack_header(data)
+        offset = self.log_end_offset
+        last_offset = offset + last_offset_delta
+        position = segment.size_bytes
+        if (
+            producer_id >= 0
+            or attributes
+            or magic != MAGIC
+            or batch_length + LOG_OVERHEAD_BYTES != size
+            or size > limits.batch_size_max_bytes
+            or position <= 0
+            or position + size > limits.segment_size_max_bytes
+            or last_offset > limits.last_offset_max
+            or timestamp - first_timestamp > limits.span_max_ms
+            or leader_epoch != self.epochs.latest_epoch
+        ):
+            return NOT_APPENDED
+        _pack_overhead(data, 0, offset, batch_length, leader_epoch)
+        try:
+            segment.append(
+                (data,), size, last_offset, timestamp, last_offset, limits.index_interval_bytes
+            )
+        except OSError as error:
+            raise self.fail(error) from error
+        self.log_end_offset = last_offset + 1
+        self.tail.append(data, last_offset + 1)
+        return offset
 
     def _make_limits(self) -> PlainLimits:
         limits = PlainLimits(self.config, self.active, self._segment_ms())

@@ -259,7 +259,10 @@ def test_transactions_are_replayed():
     world.commit({("t", 0): 1})
     template = world.log[0].batches[0]
     assert template
-    raw = [encode_record(record, 0) for record in world.log.records()]
+    raw = [
+        Record(timestamp=0, key=key, value=value)
+        for key, value in map(encode_record, world.log.records())
+    ]
     for producer_id, is_commit in ((7, True), (8, False), (9, None)):
         raw[0].key = raw[0].key[:-4] + producer_id.to_bytes(4, "big")
         world.log.append(

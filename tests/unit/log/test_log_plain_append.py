@@ -10,6 +10,7 @@ from barnabas.log.appending import AppendResult
 from barnabas.log.config import LogConfig
 from barnabas.log.partition_log import PartitionLog
 from barnabas.log.plain_append import PlainLimits
+from barnabas.log.validator import AppendOrigin
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.records.batch import Codec, set_crc
 from support.logs import NOW_MS, LogBench, make_batch, read_records
@@ -203,6 +204,36 @@ def test_what_is_written_together_comes_to_the_same(name: str, seed: int) -> Non
         assert kept == wanted
     assert read_records(plain.log) == read_records(general.log)
     assert together or name != "defaults"
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+@pytest.mark.parametrize("seed", range(2))
+def test_both_ways_for_what_a_node_made_itself_come_to_the_same(name: str, seed: int) -> None:
+    chance = random.Random(seed)
+    plain, general = LogBench(config=CONFIGS[name]), LogBench(config=CONFIGS[name])
+    origin = AppendOrigin.COORDINATOR
+    epoch = taken = 0
+    for number in range(150):
+        data = _some_batch(chance, {})
+        if chance.random() < 0.1:
+            data += _some_batch(chance, {})
+        now_ms = NOW_MS + number * 10
+        epoch += chance.random() < 0.02
+        if chance.random() < 0.02:
+            end = chance.randrange(plain.log.log_end_offset + 1)
+            for bench in (plain, general):
+                bench.log.truncate_to(end)
+        offset = plain.log.append_own(copy := bytearray(data), epoch)
+        taken += offset >= 0
+        expected = general.log._append_trusted(bytearray(data), epoch, now_ms, origin, None)
+        if offset >= 0:
+            told = AppendResult(ErrorCode.NONE, offset, plain.log.log_end_offset - 1)
+        else:
+            told = plain.log._append_trusted(copy, epoch, now_ms, origin, None)
+        assert _what_is_told(told) == _what_is_told(expected)
+        assert _what_is_kept(plain) == _what_is_kept(general)
+    assert read_records(plain.log) == read_records(general.log)
+    assert taken or name == "small indexes"
 
 
 def test_an_index_leads_to_batches_that_were_written_together() -> None:

@@ -11,13 +11,14 @@ from barnabas.coordinator.group.classic import ClassicGroup
 from barnabas.coordinator.group.config import GroupConfig
 from barnabas.coordinator.group.consumer.group import ConsumerGroup
 from barnabas.coordinator.group.consumer.view import GroupMetadata
+from barnabas.coordinator.group.offset_record import offset_record
 from barnabas.coordinator.group.offsets import (
     NO_EXPIRY,
     CommittedOffset,
     OffsetStore,
     is_valid_for,
 )
-from barnabas.coordinator.group.records import offset_record, offset_tombstone
+from barnabas.coordinator.group.records import offset_tombstone
 from barnabas.coordinator.group.registry import Group
 from barnabas.coordinator.group.share.group import ShareGroup
 from barnabas.coordinator.group.states import GroupState
@@ -102,7 +103,7 @@ def commit(
     """The records of a commit that `check_commit` allows; too long metadata is refused."""
     retention_ms = request.retention_time_ms
     expire_ms = NO_EXPIRY if retention_ms == NO_RETENTION else now.wall_ms + retention_ms
-    records = []
+    records: list[CoordinatorRecord] = []
     topics = []
     for topic in request.topics:
         results = []
@@ -181,7 +182,7 @@ def transactional_commit(
     request: TxnOffsetCommitRequest, config: GroupConfig, now: Moment
 ) -> tuple[list[CoordinatorRecord], TxnOffsetCommitResponse]:
     """The records of a commit that counts when its transaction is committed."""
-    records = []
+    records: list[CoordinatorRecord] = []
     response = TxnOffsetCommitResponse()
     for topic in request.topics:
         results = []

@@ -125,12 +125,24 @@ class OffsetStore:
             topic_id=value.topic_id,
             record_offset=record_offset,
         )
+        self.put(producer_id, key.group, key.topic, key.partition, offset)
+
+    def put(
+        self, producer_id: int, group_id: str, topic: str, partition: int, offset: CommittedOffset
+    ) -> None:
+        """Take a commit in, in place of the one before."""
         groups = (
             self._committed
             if producer_id == NO_PRODUCER_ID
             else self._open.setdefault(producer_id, {})
         )
-        groups.setdefault(key.group, {}).setdefault(key.topic, {})[key.partition] = offset
+        topics = groups.get(group_id)
+        if topics is None:
+            topics = groups[group_id] = {}
+        partitions = topics.get(topic)
+        if partitions is None:
+            partitions = topics[topic] = {}
+        partitions[partition] = offset
 
     def replay_end_transaction(self, producer_id: int, is_commit: bool) -> None:
         """Apply the end of a transaction."""

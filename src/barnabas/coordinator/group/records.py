@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from typing import Final
 
-from barnabas.base.ids import ZERO_UUID, Uuid
 from barnabas.coordinator.decision import CoordinatorRecord
 from barnabas.coordinator.group.classic import ClassicGroup
 from barnabas.coordinator.record_codec import RecordTypes
@@ -13,7 +12,6 @@ from barnabas.protocol.messages.group_records import (
     GroupMetadataValue,
     MemberMetadata,
     OffsetCommitKey,
-    OffsetCommitValue,
 )
 from barnabas.protocol.messages.share_group_records import SHARE_GROUP_RECORDS
 from barnabas.protocol.messages.streams_group_records import STREAMS_GROUP_RECORDS
@@ -24,10 +22,6 @@ RECORD_TYPES: Final[RecordTypes] = {
     **STREAMS_GROUP_RECORDS,
 }
 GROUP_METADATA_VERSION = 3
-OFFSET_COMMIT_VERSION = 4
-OFFSET_COMMIT_VERSION_WITH_EXPIRY = 1
-"""The only version that holds an expiry of the offset's own (OffsetCommit up to version 4)."""
-NO_TIMESTAMP = -1
 
 
 def group_record(group: ClassicGroup, assignments: Mapping[str, bytes]) -> CoordinatorRecord:
@@ -75,35 +69,6 @@ def new_group_record(group: ClassicGroup) -> CoordinatorRecord:
 def group_tombstone(group_id: str) -> CoordinatorRecord:
     """The group is deleted."""
     return CoordinatorRecord(GroupMetadataKey(group=group_id), None)
-
-
-def offset_record(
-    group_id: str,
-    topic: str,
-    partition: int,
-    *,
-    offset: int,
-    leader_epoch: int,
-    metadata: str,
-    commit_timestamp_ms: int,
-    expire_timestamp_ms: int = NO_TIMESTAMP,
-    topic_id: Uuid = ZERO_UUID,
-) -> CoordinatorRecord:
-    """A committed offset."""
-    value = OffsetCommitValue(
-        offset=offset,
-        leader_epoch=leader_epoch,
-        metadata=metadata,
-        commit_timestamp=commit_timestamp_ms,
-        expire_timestamp=expire_timestamp_ms,
-        topic_id=topic_id,
-    )
-    has_expiry = expire_timestamp_ms != NO_TIMESTAMP
-    return CoordinatorRecord(
-        OffsetCommitKey(group=group_id, topic=topic, partition=partition),
-        value,
-        OFFSET_COMMIT_VERSION_WITH_EXPIRY if has_expiry else OFFSET_COMMIT_VERSION,
-    )
 
 
 def offset_tombstone(group_id: str, topic: str, partition: int) -> CoordinatorRecord:

@@ -29,6 +29,7 @@ from barnabas.coordinator.group.consumer.view import GroupMetadata
 from barnabas.coordinator.group.group_type import GroupType, group_type_of
 from barnabas.coordinator.group.join import Join, StaticMemberStored, join, static_member_stored
 from barnabas.coordinator.group.membership import heartbeat, leave, session_ended
+from barnabas.coordinator.group.offset_record import OffsetRecord
 from barnabas.coordinator.group.offsets import OffsetStore
 from barnabas.coordinator.group.rebalance import (
     join_time_is_up,
@@ -253,6 +254,14 @@ class GroupShard:
 
     def replay(self, offset: int, producer_id: int, record: CoordinatorRecord) -> None:
         """Apply one record of the partition."""
+        if isinstance(record, OffsetRecord):
+            committed = record.committed
+            committed.record_offset = offset
+            self._make_simple_group(record.group_id, committed.commit_timestamp_ms)
+            self.offsets.put(
+                producer_id, record.group_id, record.topic, record.partition, committed
+            )
+            return
         key, value = record.key, record.value
         if isinstance(key, OffsetCommitKey):
             assert value is None or isinstance(value, OffsetCommitValue)
@@ -369,10 +378,14 @@ class GroupShard:
         key: OffsetCommitKey,
         value: OffsetCommitValue | None,
     ) -> None:
-        if value is not None and self.groups.get(key.group) is None:
-            # Offsets without members: a 'simple' group, which has no record of its own.
-            self.groups.put(ClassicGroup(key.group, state_timestamp_ms=value.commit_timestamp))
+        if value is not None:
+            self._make_simple_group(key.group, value.commit_timestamp)
         self.offsets.replay(offset, producer_id, key, value)
+
+    def _make_simple_group(self, group_id: str, commit_timestamp_ms: int) -> None:
+        """Offsets without members make a 'simple' group, which has no record of its own."""
+        if self.groups.get(group_id) is None:
+            self.groups.put(ClassicGroup(group_id, state_timestamp_ms=commit_timestamp_ms))
 
     def _step(self, now: Moment) -> Step:
         return Step(now, self._config, self._timers, self.consumers.metadata)
