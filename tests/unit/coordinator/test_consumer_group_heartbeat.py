@@ -242,6 +242,17 @@ def test_a_silent_member_is_gone_after_its_session(world: ConsumerWorld) -> None
     assert world.beat(member_id="1", member_epoch=2).error_code == ErrorCode.UNKNOWN_MEMBER_ID
 
 
+def test_a_silent_member_is_gone_when_the_log_takes_records_again(world: ConsumerWorld) -> None:
+    first = ModernMember(world, "1", ["t"])
+    first.step()
+    world.log.append_error = ErrorCode.NOT_ENOUGH_REPLICAS
+    world.clock.advance(60_000)
+    assert set(world.consumer_group().members) == {"1"}
+    world.log.append_error = None
+    world.clock.advance(500)
+    assert world.consumer_group().is_empty
+
+
 def test_session_and_heartbeat_can_be_set_for_a_group(world: ConsumerWorld) -> None:
     world.set_topics(
         {"t": 4},

@@ -164,6 +164,17 @@ def test_a_silent_member_is_fenced(world: ShareGroupWorld) -> None:
     assert response.error_code == ErrorCode.UNKNOWN_MEMBER_ID
 
 
+def test_a_silent_member_is_fenced_when_the_log_takes_records_again(
+    world: ShareGroupWorld,
+) -> None:
+    world.log.append_error = ErrorCode.NOT_ENOUGH_REPLICAS
+    world.clock.advance(60_000)
+    assert list(world.share_group().members) == ["m"]
+    world.log.append_error = None
+    world.clock.advance(500)
+    assert world.share_group().is_empty
+
+
 def test_a_member_leaves(world: ShareGroupWorld) -> None:
     response = world.share_beat(member_id="m", member_epoch=-1)
     assert (response.error_code, response.member_id, response.member_epoch) == (0, "m", -1)

@@ -46,6 +46,7 @@ from barnabas.coordinator.group.step import (
     Client,
     GroupTimers,
     Step,
+    TimerKey,
     TimerKind,
 )
 from barnabas.coordinator.group.streams.group import StreamsGroup
@@ -75,6 +76,9 @@ from barnabas.protocol.messages.offset_fetch import OffsetFetchRequestGroup
 from barnabas.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from barnabas.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 
+TIMER_RETRY_MS = 500
+"""Until a timer whose records could not be appended is up again, as in Kafka."""
+
 
 @dataclass(slots=True)
 class GroupCreated:
@@ -82,6 +86,15 @@ class GroupCreated:
 
     group: ClassicGroup
     replaced: ConsumerGroup | StreamsGroup | None
+
+
+@dataclass(slots=True)
+class TimerWasUp:
+    """Continuation: a timer's records, after which it is not needed any more."""
+
+    key: TimerKey
+    then: Any
+    """What else is to be continued."""
 
 
 class GroupShard:
@@ -325,8 +338,15 @@ class GroupShard:
     def stored(
         self, continuation: Any, error: ErrorCode, is_appended: bool, now: Moment
     ) -> Decision:
-        """Go on after the record of a classic group was committed or failed."""
+        """Go on after records that somebody waits for were committed or failed."""
         step = self._step(now)
+        if isinstance(continuation, TimerWasUp):
+            if error and not is_appended and continuation.key not in self._timers:
+                # Nobody else would do it; the log may take records again soon.
+                self._timers.schedule(continuation.key, now.monotonic_ms + TIMER_RETRY_MS)
+            continuation = continuation.then
+        if continuation is None:
+            return step.decide()
         if isinstance(continuation, GroupCreated):
             created = continuation.group
             if error and not is_appended and self.groups.get(created.group_id) is created:
@@ -359,11 +379,11 @@ class GroupShard:
             owner = self.groups.get(key.group_id)
             match key.kind:
                 case _ if isinstance(owner, StreamsGroup):
-                    yield self.streams.timer_is_up(key, now)
+                    yield _again_if_lost(key, self.streams.timer_is_up(key, now))
                 case _ if isinstance(owner, ShareGroup):
-                    yield self.shares.session_ended(owner, key, now)
+                    yield _again_if_lost(key, self.shares.session_ended(owner, key, now))
                 case kind if kind in MEMBER_TIMERS:
-                    yield self.consumers.timer_is_up(key, now)
+                    yield _again_if_lost(key, self.consumers.timer_is_up(key, now))
                 case _:
                     group = self.groups.classic(key.group_id)
                     if group is not None:
@@ -389,6 +409,13 @@ class GroupShard:
 
     def _step(self, now: Moment) -> Step:
         return Step(now, self._config, self._timers, self.consumers.metadata)
+
+
+def _again_if_lost(key: TimerKey, decision: Decision) -> Decision:
+    """See that the timer comes again if its records cannot be appended."""
+    if decision.records:
+        decision.continuation = TimerWasUp(key, decision.continuation)
+    return decision
 
 
 def unknown_members(leaving: list[MemberIdentity]) -> LeaveGroupResponse:
