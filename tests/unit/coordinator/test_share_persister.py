@@ -275,6 +275,23 @@ async def test_writes_stay_in_order_and_those_that_wait_are_joined(setting: Sett
     assert await read(setting) == ShareState(1, 13, (StateBatch(13, 15, 2, 1),))
 
 
+async def test_a_read_waits_for_the_writes_before_it(setting: Setting) -> None:
+    setting.leader = THERE
+    await initialize(setting)
+    setting.far.failures = [ErrorCode.NOT_COORDINATOR]
+    writes = [
+        asyncio.ensure_future(write(setting, 11, StateBatch(12, 12, 2, 1))),
+        asyncio.ensure_future(write(setting, 12, StateBatch(13, 13, 2, 1))),
+    ]
+    await turn()
+    reading = asyncio.ensure_future(read(setting))
+    await turn()
+    assert not reading.done()
+    await setting.over_time(asyncio.gather(*writes))
+    state = await setting.over_time(reading)
+    assert state == ShareState(1, 12, (StateBatch(12, 13, 2, 1),))
+
+
 @pytest.mark.parametrize("leader", [THERE, -1])
 async def test_closing_ends_what_waits(setting: Setting, leader: int) -> None:
     setting.leader = leader

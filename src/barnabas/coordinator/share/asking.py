@@ -5,8 +5,8 @@ of a group in one request, one request of each kind and group under way to each 
 (a coordinator that moves or loads, a lost connection) is asked again with a growing pause.
 
 Writes of one share-partition are kept in order: while one is under way, those behind it are
-joined into one that follows. Not as in Kafka, where a write that is asked again may come after
-one that was later, and take the start offset back.
+joined into one that follows, and a read waits for them. Not as in Kafka, where a write that is
+asked again may come after one that was later, and take the start offset back.
 Source: Kafka's PersisterStateManager and DefaultStatePersister.
 """
 
@@ -132,8 +132,14 @@ class CoordinatorPersister:
     async def read(
         self, group_id: str, topic_id: Uuid, partition: int, leader_epoch: int
     ) -> ShareState:
-        """What is kept; leaders before `leader_epoch` are fenced."""
+        """What is kept, with all that this node has under way; earlier leaders are fenced.
+
+        A share partition that is closed and opened again in one leader epoch would otherwise
+        begin without what it wrote last, and nothing would keep that from being kept later.
+        """
         key = SharePartitionKey(group_id, topic_id, partition)
+        while writes := self._writes.get(key):
+            await writes[-1].answer
         question = reading.PartitionData(partition=partition, leader_epoch=leader_epoch)
         state: ShareState = await self._ask(READ, key, question)
         return state
