@@ -2,9 +2,13 @@
 
 import asyncio
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from barnabas.broker.produce_again import ProduceShapes
 from barnabas.net.connection import Connection
+
+if TYPE_CHECKING:
+    from barnabas.broker.offset_commit_again import CommitShape
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,10 +22,12 @@ class ClientSoftware:
 class ClientState:
     """Lives as long as the connection."""
 
-    __slots__ = ("shapes", "software", "transactional_produce")
+    __slots__ = ("commit_shape", "shapes", "software", "transactional_produce")
 
     def __init__(self) -> None:
         self.shapes = ProduceShapes()
+        self.commit_shape: CommitShape | None = None
+        """The last OffsetCommit, if it may be repeated."""
         self.software: ClientSoftware | None = None
         self.transactional_produce: asyncio.Future[None] | None = None
         """The last produce request that waits for a transaction's coordinator."""

@@ -14,16 +14,20 @@ from dataclasses import dataclass
 from typing import Any
 
 from barnabas.base.network import Part
-from barnabas.broker import api_versions, produce
+from barnabas.broker import api_versions, offset_commit_again, produce
 from barnabas.broker.client_state import ClientState
 from barnabas.broker.context import RequestContext
+from barnabas.broker.promised import answer_later
 from barnabas.broker.responses import frame_response
+from barnabas.coordinator.promise import Promise
 from barnabas.net.connection import Connection, Reply
 from barnabas.protocol.apis import APIS, Api, ApiKey
 from barnabas.protocol.codec import decode_at, encode_parts
 from barnabas.protocol.errors import DecodeError
 from barnabas.protocol.frames import decode_request_header
+from barnabas.protocol.schema import Message
 
+OFFSET_COMMIT = int(ApiKey.OFFSET_COMMIT).to_bytes(2, "big")
 _PREFIX = struct.Struct(">hhih")
 
 RawHandler = Callable[[Any, RequestContext, bytearray, int], "Sequence[Part] | Reply"]
@@ -66,7 +70,10 @@ class Dispatcher:
         """Answer one request. Raises DecodeError to have the connection closed."""
         state = connection.state
         if isinstance(state, ClientState):
-            answer = produce.handle_again(self._services, connection, state.shapes, frame)
+            if state.commit_shape is not None and frame.startswith(OFFSET_COMMIT):
+                answer = offset_commit_again.handle_again(self._services, state.commit_shape, frame)
+            else:
+                answer = produce.handle_again(self._services, connection, state.shapes, frame)
             if answer is not None:
                 return answer
         try:
@@ -92,9 +99,11 @@ class Dispatcher:
         request, _ = decode_at(route.api.request, version, frame, position)
         assert route.handler is not None
         response = route.handler(self._services, context, request)
-        if isinstance(response, Awaitable):
-            return self._later(response, context, route)
-        return _frame(response, context, route)
+        if isinstance(response, Message):
+            return _frame(context, response)
+        if isinstance(response, Promise):
+            return answer_later(response, context, _frame)
+        return self._later(response, context, route)
 
     def _rest_of_header(
         self, frame: bytearray, version: int, id_size: int, route: Route
@@ -147,7 +156,7 @@ async def _complete(
     reply: Reply, response: Awaitable[Any], context: RequestContext, route: Route
 ) -> None:
     try:
-        parts = _frame(await response, context, route)
+        parts = _frame(context, await response)
     except ConnectionAbortedError:
         reply.fail()
         return
@@ -158,7 +167,7 @@ async def _complete(
     reply.complete(parts)
 
 
-def _frame(response: Any, context: RequestContext, route: Route) -> list[Part]:
+def _frame(context: RequestContext, response: Message) -> list[Part]:
     version = context.api_version
-    flexible = route.api.response_header_version(version) > 0
+    flexible = APIS[context.api_key].response_header_version(version) > 0
     return frame_response(context.correlation_id, flexible, encode_parts(response, version))

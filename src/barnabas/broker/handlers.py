@@ -73,6 +73,7 @@ if TYPE_CHECKING:
 RAW_HANDLERS: "dict[ApiKey, RawHandler]" = {
     ApiKey.PRODUCE: produce.handle,
     ApiKey.FETCH: fetch.handle,
+    ApiKey.OFFSET_COMMIT: offset_commit.handle,
     ApiKey.SHARE_FETCH: share_fetch.handle,
 }
 """Handlers that read the frame themselves."""
@@ -118,7 +119,6 @@ HANDLERS: "dict[ApiKey, Handler]" = {
     ApiKey.LIST_PARTITION_REASSIGNMENTS: list_partition_reassignments.handle,
     ApiKey.LIST_TRANSACTIONS: list_transactions.handle,
     ApiKey.METADATA: metadata.handle,
-    ApiKey.OFFSET_COMMIT: offset_commit.handle,
     ApiKey.OFFSET_DELETE: offset_delete.handle,
     ApiKey.OFFSET_FETCH: offset_fetch.handle,
     ApiKey.OFFSET_FOR_LEADER_EPOCH: offset_for_leader_epoch.handle,

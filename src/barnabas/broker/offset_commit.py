@@ -4,12 +4,18 @@ Topics and partitions that do not exist are answered here; the coordinator store
 with its topic's id.
 """
 
-from collections.abc import Awaitable
+from collections.abc import Sequence
 
+from barnabas.base.network import Part
 from barnabas.broker.context import RequestContext
 from barnabas.broker.group_requests import client_of, find_topic
+from barnabas.broker.offset_commit_again import FLEXIBLE_FROM, learn
+from barnabas.broker.promised import answer_later
+from barnabas.broker.responses import frame_response
 from barnabas.broker.services import BrokerServices
-from barnabas.coordinator.promise import then
+from barnabas.coordinator.promise import Promise, then
+from barnabas.net.connection import Reply
+from barnabas.protocol.codec import decode_at, encode_parts
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -23,9 +29,34 @@ TOPIC_IDS_FROM_VERSION = 10
 
 
 def handle(
+    services: BrokerServices, context: RequestContext, frame: bytearray, position: int
+) -> Sequence[Part] | Reply:
+    """Store the offsets of a group. Raises DecodeError for a malformed request."""
+    request, _ = decode_at(OffsetCommitRequest, context.api_version, frame, position)
+    refused = _refuse_unknown(services, context, request)
+    if not request.topics:
+        return _respond(context, OffsetCommitResponse(topics=refused))
+    if not refused:
+        learn(services, context, request, frame, position)
+    response = then(
+        services.groups.offset_commit(request, client_of(context)),
+        lambda response: _merge(response, refused),
+    )
+    if isinstance(response, Promise):
+        return answer_later(response, context, _respond)
+    return _respond(context, response)
+
+
+def _respond(context: RequestContext, response: OffsetCommitResponse) -> Sequence[Part]:
+    version = context.api_version
+    body = encode_parts(response, version)
+    return frame_response(context.correlation_id, version >= FLEXIBLE_FROM, body)
+
+
+def _refuse_unknown(
     services: BrokerServices, context: RequestContext, request: OffsetCommitRequest
-) -> OffsetCommitResponse | Awaitable[OffsetCommitResponse]:
-    """Store the offsets of a group."""
+) -> list[OffsetCommitResponseTopic]:
+    """Take out of the request what does not exist, and name the topics of the others."""
     by_id = context.api_version >= TOPIC_IDS_FROM_VERSION
     refused: list[OffsetCommitResponseTopic] = []
     known: list[OffsetCommitRequestTopic] = []
@@ -50,14 +81,8 @@ def handle(
             ]
         if topic.partitions:
             known.append(topic)
-    if not known:
-        return OffsetCommitResponse(topics=refused)
     request.topics = known
-
-    def finish(response: OffsetCommitResponse) -> OffsetCommitResponse:
-        return _merge(response, refused)
-
-    return then(services.groups.offset_commit(request, client_of(context)), finish)
+    return refused
 
 
 def _refuse(

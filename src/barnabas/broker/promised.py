@@ -1,0 +1,46 @@
+"""The answer to a request whose response is promised: a callback in place of a task."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from barnabas.base.network import Part
+from barnabas.broker.context import RequestContext
+from barnabas.coordinator.promise import Promise
+from barnabas.net.connection import Reply
+from barnabas.protocol.apis import ApiKey
+
+R = TypeVar("R")
+
+telemetry = logging.getLogger(__name__)
+
+
+def answer_later(
+    promise: Promise[R],
+    context: RequestContext,
+    respond: Callable[[RequestContext, R], Sequence[Part]],
+) -> Reply:
+    """A reply that is completed with what `respond` makes of the promised response.
+
+    Not while the promise is being settled: the connection goes on with its next request then,
+    which must not begin in the middle of a coordinator's step.
+    """
+    reply = Reply()
+    loop = asyncio.get_running_loop()
+
+    def complete(response: R) -> None:
+        try:
+            parts = respond(context, response)
+        except Exception:  # noqa: BLE001  # our own fault: it is logged, and the node serves on
+            name = ApiKey(context.api_key).name
+            telemetry.exception("%s failed; closing %s", name, context.client_host)
+            reply.fail()
+            return
+        reply.complete(parts)
+
+    def settled(response: R) -> None:
+        loop.call_soon(complete, response)
+
+    promise.then(settled)
+    return reply
