@@ -2,6 +2,7 @@
 
 import pytest
 
+from barnabas.log.compaction.runs import RUN_LENGTH_MIN
 from barnabas.log.compaction.scan import Scan, _walk, scan_records, timestamp_delta
 from barnabas.protocol.records.batch import HEADER_SIZE_BYTES, CorruptBatchError
 from barnabas.protocol.records.records import Record, encode_batch
@@ -26,11 +27,15 @@ def test_records_of_one_size(count: int, key_size: int, value_size: int) -> None
     if count * value_size > 2_000_000:
         count = 100
     data = records_of(count, key_size, value_size)
-    quick, thorough = scan_records(data, count), _walk(data, count)
-    assert list(quick.starts) == list(thorough.starts)
-    assert quick.keys == thorough.keys
-    assert list(quick.deltas) == list(thorough.deltas) == list(range(count))
-    assert list(quick.tombstones) == list(thorough.tombstones) == []
+    scan = scan_records(data, 0, len(data), count)
+    thorough = Scan(data, len(data))
+    deltas: list[int] = []
+    assert _walk(thorough, deltas, 0, 0, count) == len(data)
+    assert scan.runs or count < RUN_LENGTH_MIN
+    assert scan.starts == thorough.starts
+    assert scan.keys == thorough.keys
+    assert list(scan.deltas) == deltas == list(range(count))
+    assert scan.tombstones == thorough.tombstones == []
 
 
 def test_all_that_records_may_be() -> None:
@@ -44,7 +49,7 @@ def test_all_that_records_may_be() -> None:
         ]
     )
     data = bytes(batch[HEADER_SIZE_BYTES:])
-    scan = scan_records(data, 4)
+    scan = scan_records(data, 0, len(data), 4)
     assert (scan.keys, list(scan.deltas)) == ([b"a", long_key, None, b""], [0, 7, 70, 70_000])
     assert list(scan.tombstones) == [1, 2]
     deltas = [timestamp_delta(data, start)[0] for start in scan.starts[:-1]]
@@ -55,10 +60,10 @@ def test_what_is_no_record_is_refused() -> None:
     data = records_of(3, 4, 10, step_ms=100)
     for end in range(len(data)):
         with pytest.raises(CorruptBatchError):
-            scan_records(data[:end], 3)
+            scan_records(data[:end], 0, end, 3)
     for count in (2, 4, -1):
         with pytest.raises(CorruptBatchError):
-            scan_records(data, count)
+            scan_records(data, 0, len(data), count)
     for position in range(len(data)):
         for byte in (0x00, 0x01, 0x7F, 0x80, 0xFF):
             changed = data[:position] + bytes([byte]) + data[position + 1 :]
@@ -67,6 +72,6 @@ def test_what_is_no_record_is_refused() -> None:
 
 def _scan_or_refuse(data: bytes) -> Scan | None:
     try:
-        return scan_records(data, 3)
+        return scan_records(data, 0, len(data), 3)
     except CorruptBatchError:
         return None

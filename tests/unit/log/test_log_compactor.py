@@ -164,12 +164,13 @@ def test_the_map_keeps_to_its_memory() -> None:
         tracemalloc.reset_peak()
         for start in range(0, count, 100):
             keys = [b"%030d" % number for number in range(start, min(start + 100, count))]
-            assert offset_map.put_all(keys, range(1 << 40, (1 << 40) + len(keys)))
+            assert offset_map.put_all(keys, range(1 << 40, (1 << 40) + len(keys)), 30)
+        assert len(offset_map.survivors(0, 1 << 41)) == count
         peak = tracemalloc.get_traced_memory()[1] - before
     finally:
         tracemalloc.stop()
     assert len(offset_map) == count
-    assert not offset_map.put_all([b"one more"], [1 << 41])
+    assert not offset_map.put_all([b"one more"], [1 << 41], 8)
     assert bytes_max * 0.5 < peak < bytes_max * 1.05
 
 
@@ -180,7 +181,7 @@ def test_a_map_holds_at_least_one_key() -> None:
 
 def test_a_full_map_says_how_far_it_got() -> None:
     offset_map = OffsetMap(map_bytes(2), 1.0)
-    assert not offset_map.put_all([b"a", b"b", b"c"], [4, 6, 9])
+    assert not offset_map.put_all([b"a", b"b", b"c"], [4, 6, 9], 1)
     assert (offset_map.latest_offset, len(offset_map)) == (6, 2)
 
 

@@ -5,14 +5,15 @@ so that whoever runs them may slow them down, stop them, or do something else in
 """
 
 from bisect import bisect_right
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from typing import Final
 
 from barnabas.base.disk import Buffer, Disk, DiskFile
 from barnabas.log.compaction.cleaned_segment import CleanedSegment
 from barnabas.log.compaction.job import CleanJob, GroupCleaned, MapBuilt, Source
 from barnabas.log.compaction.offset_map import OffsetMap
 from barnabas.log.compaction.retention import BatchFilter
-from barnabas.log.compaction.scan import scan_records, unfold
+from barnabas.log.compaction.scan import offsets_of, require_crc, scan_records, unfold
 from barnabas.log.compaction.transactions import TransactionTracker
 from barnabas.log.index.txn_index import AbortedTransaction, read_aborted
 from barnabas.log.names import LOG_SUFFIX, TXN_INDEX_SUFFIX, offset_file
@@ -20,9 +21,11 @@ from barnabas.protocol.records.batch import (
     HEADER_SIZE_BYTES,
     BatchHeader,
     CorruptBatchError,
-    check_crc,
     read_header,
 )
+
+GAP_SIZE_BYTES_MIN: Final = 16_384
+"""What is not needed is left out, instead of read with what is, from this size on."""
 
 
 class Cleaner:
@@ -36,6 +39,8 @@ class Cleaner:
         self._disk = disk
         self._job = job
         self._map = OffsetMap(job.map_bytes_max, job.map_load_factor)
+        self._is_keyless = False
+        """Whether a record without a key was met, of which the map knows nothing."""
         self._aborted = self._read_aborted()
         self._transactions = TransactionTracker(self._aborted)
         self._filter = BatchFilter(
@@ -88,6 +93,8 @@ class Cleaner:
             # Offsets that are no more count as read.
             following = dirty[index + 1].base_offset if index + 1 < len(dirty) else job.end_offset
             self._map.latest_offset = following - 1
+        if not self._is_keyless:
+            self._filter.trust_map_from(job.start_offset)
         return MapBuilt(
             end_offset=self._map.latest_offset + 1,
             bytes_read=bytes_read,
@@ -103,22 +110,22 @@ class Cleaner:
         start_offset = self._job.start_offset
         if header.last_offset < start_offset:
             return True
-        _check(chunk, at, header)
+        require_crc(chunk, at, header)
         if header.is_control:
             transactions.is_marker_discardable(header, chunk, at)
         elif not transactions.is_data_discarded(header) and header.record_count:
-            scan = scan_records(unfold(chunk, at, header), header.record_count)
-            base = header.base_offset
+            scan = scan_records(*unfold(chunk, at, header), header.record_count)
             keys: Sequence[bytes | None] = scan.keys
-            offsets = [base + delta for delta in scan.deltas]
-            if base < start_offset or None in keys:
+            offsets = offsets_of(scan, header.base_offset)
+            if scan.is_keyless or header.base_offset < start_offset:
+                self._is_keyless = self._is_keyless or scan.is_keyless
                 pairs = [
                     (key, offset)
                     for key, offset in zip(keys, offsets, strict=True)
                     if key is not None and offset >= start_offset
                 ]
                 keys, offsets = [key for key, _ in pairs], [offset for _, offset in pairs]
-            if not self._map.put_all(keys, offsets):  # type: ignore[arg-type]  # none is None
+            if not self._map.put_all(keys, offsets, scan.key_size_max):  # type: ignore[arg-type]
                 return False
         self._map.latest_offset = header.last_offset
         return True
@@ -149,8 +156,10 @@ class Cleaner:
         """What of a single segment has proved to stay as it is, and is not written yet."""
         for source in group:
             file = self._open(source)
-            for chunk, batches in read_chunks(file, source.size_bytes, self._job.io_buffer_bytes):
-                size = sum(header.size_bytes for _, header in batches)
+            for chunk, batches in read_chunks(
+                file, source.size_bytes, self._job.io_buffer_bytes, self._filter.is_superseded
+            ):
+                size = sum([header.size_bytes for _, header in batches])
                 written = cleaned.size_bytes
                 parts, is_same = self._filter_chunk(cleaned, chunk, batches)
                 bytes_read += size
@@ -162,7 +171,7 @@ class Cleaner:
                     yield from _copy(file, same_bytes, self._job.io_buffer_bytes, cleaned)
                     same_bytes = None
                 cleaned.write(parts)
-                yield size + cleaned.size_bytes - written
+                yield min(size, len(chunk)) + cleaned.size_bytes - written
             file.close()
         if same_bytes is not None:
             cleaned.discard()
@@ -193,7 +202,6 @@ class Cleaner:
         is_same = True
         run_start = run_end = batches[0][0]
         for at, header in batches:
-            _check(chunk, at, header)
             kept = keep(header, chunk, at)
             if kept is header:
                 if run_end != at:
@@ -222,12 +230,6 @@ def _from_offset(sources: Sequence[Source], offset: int) -> Sequence[Source]:
     return sources[max(0, index) :]
 
 
-def _check(chunk: bytes, at: int, header: BatchHeader) -> None:
-    """Raise CorruptBatchError for a batch whose damage a new CRC would hide."""
-    if not check_crc(chunk, at, header):
-        raise CorruptBatchError(f"the batch at offset {header.base_offset} fails its CRC")
-
-
 def _copy(
     file: DiskFile, end: int, buffer_bytes: int, cleaned: CleanedSegment
 ) -> Generator[int, None, None]:
@@ -243,36 +245,65 @@ def _copy(
 
 
 def read_chunks(
-    file: DiskFile, end: int, buffer_bytes: int
+    file: DiskFile,
+    end: int,
+    buffer_bytes: int,
+    is_superseded: Callable[[BatchHeader], bool] = lambda _: False,
 ) -> Iterator[tuple[bytes, list[tuple[int, BatchHeader]]]]:
     """The batches of a file up to `end`, by whole ones that one buffer holds (one at least).
 
-    Yields (buffer, [(place in the buffer, header)]). Raises CorruptBatchError where something
-    that is no batch stands, or the last is cut off.
+    Yields (buffer, [(place in the buffer, header)]). Of batches that `is_superseded` takes, the
+    buffer need not have more than the header. Raises CorruptBatchError where something that is no
+    batch stands, or the last is cut off.
     """
     position = 0
+    wanted = buffer_bytes
     while position < end:
-        chunk = file.pread(min(buffer_bytes, end - position), position)
-        size = read_header(chunk, header_only=True).size_bytes
-        if size > len(chunk):
-            if size > end - position:
-                raise CorruptBatchError(
-                    f"{file.path}: batch of {size} bytes at {position}, the file ends at {end}"
-                )
-            chunk = file.pread(size, position)
-        batches = list(_whole_batches(chunk))
+        chunk = file.pread(min(wanted, end - position), position)
+        header = read_header(chunk, header_only=True)
+        size = header.size_bytes
+        if size > end - position:
+            raise CorruptBatchError(
+                f"{file.path}: batch of {size} bytes at {position}, the file ends at {end}"
+            )
+        batches = list(_batches(chunk, end - position, is_superseded))
         if not batches:
-            raise CorruptBatchError(f"{file.path} ends within a batch at {position}")
+            if wanted < buffer_bytes:
+                wanted = buffer_bytes  # only its header was asked for
+                continue
+            chunk = file.pread(size, position)
+            batches = [(0, header)]
+            if len(chunk) < size:
+                raise CorruptBatchError(f"{file.path} ends within a batch at {position}")
         yield chunk, batches
         at, header = batches[-1]
         position += at + header.size_bytes
+        wanted = _wanted(chunk, batches, buffer_bytes)
 
 
-def _whole_batches(chunk: bytes) -> Iterator[tuple[int, BatchHeader]]:
-    at, end = 0, len(chunk)
-    while end - at >= HEADER_SIZE_BYTES:
+def _wanted(chunk: bytes, batches: list[tuple[int, BatchHeader]], buffer_bytes: int) -> int:
+    """How much to read next: to the end of a batch, if those to come are like the next."""
+    at, header = batches[-1]
+    size = header.size_bytes
+    left = len(chunk) - at - size
+    if left < -GAP_SIZE_BYTES_MIN:
+        return HEADER_SIZE_BYTES  # one batch was not read; another may be neither
+    if left >= HEADER_SIZE_BYTES:
+        size = read_header(chunk, at + size, header_only=True).size_bytes
+    elif left:
+        return buffer_bytes
+    return max(1, buffer_bytes // size) * size
+
+
+def _batches(
+    chunk: bytes, end: int, is_superseded: Callable[[BatchHeader], bool]
+) -> Iterator[tuple[int, BatchHeader]]:
+    """The batches that `chunk` holds as far as they are asked for, and that lie before `end`."""
+    at, size = 0, len(chunk)
+    while size - at >= HEADER_SIZE_BYTES:
         header = read_header(chunk, at, header_only=True)
-        if at + header.size_bytes > end:
+        following = at + header.size_bytes
+        if following > size and (following > end or not is_superseded(header)):
             return
         yield at, header
-        at += header.size_bytes
+        at = following

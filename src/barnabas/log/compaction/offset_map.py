@@ -8,6 +8,7 @@ Keys of up to 30 bytes stand for themselves; longer ones are replaced by 31 byte
 which cannot be taken for the former, and of which nobody can make two that are equal.
 """
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from hashlib import blake2b
 from typing import Final
@@ -42,9 +43,9 @@ def entries_max(bytes_max: int) -> int:
     return low
 
 
-def fingerprints(keys: Sequence[bytes]) -> Sequence[bytes]:
-    """What stands for each of `keys` in the map."""
-    if not keys or max(map(len, keys)) <= KEY_SIZE_BYTES_MAX:
+def fingerprints(keys: Sequence[bytes], size_max: int) -> Sequence[bytes]:
+    """What stands in the map for each of `keys`, of which none is longer than `size_max`."""
+    if size_max <= KEY_SIZE_BYTES_MAX:
         return keys
     return [
         key
@@ -55,14 +56,19 @@ def fingerprints(keys: Sequence[bytes]) -> Sequence[bytes]:
 
 
 class OffsetMap:
-    """See the module. `latest_offset` is the last that the map takes in."""
+    """See the module. `latest_offset` is the last that the map takes in.
 
-    __slots__ = ("_offsets", "entries_max", "get", "latest_offset")
+    Once it is full or complete, `survivors` tells the same the other way round: of the records
+    that it took in, those whose offset is not in it were superseded, whatever their keys are.
+    """
+
+    __slots__ = ("_offsets", "_survivors", "entries_max", "get", "latest_offset")
 
     def __init__(self, bytes_max: int, load_factor: float) -> None:
         self.entries_max = max(1, int(entries_max(bytes_max) * load_factor))
         self.latest_offset = NO_OFFSET
         self._offsets: dict[bytes, int] = {}
+        self._survivors: list[int] | None = None
         self.get = self._offsets.get
         """The latest offset of what stands for a key; None if it is not in the map."""
 
@@ -73,13 +79,26 @@ class OffsetMap:
     def utilization(self) -> float:
         return len(self._offsets) / self.entries_max
 
-    def put_all(self, keys: Sequence[bytes], offsets: Iterable[int]) -> bool:
+    def survivors(self, first: int, last: int) -> Sequence[int]:
+        """Those of the offsets `first` to `last` that are in the map, ascending.
+
+        Costs a sort at first, in what memory the growth of the table was given.
+        """
+        found = self._survivors
+        if found is None:
+            found = self._survivors = sorted(self._offsets.values())
+        start = bisect_left(found, first)
+        return found[start : bisect_right(found, last, start)]
+
+    def put_all(self, keys: Sequence[bytes], offsets: Iterable[int], key_size_max: int) -> bool:
         """Take in records in ascending order; whether all of them found room.
 
-        Where not, `latest_offset` is that of the last one that did.
+        Where not, `latest_offset` is that of the last one that did. No key is longer than
+        `key_size_max` bytes.
         """
+        self._survivors = None
         known = self._offsets
-        prints = fingerprints(keys)
+        prints = fingerprints(keys, key_size_max)
         if len(known) + len(prints) <= self.entries_max:
             known.update(zip(prints, offsets, strict=True))
             return True

@@ -12,12 +12,13 @@ sign that its buffers are too small, and fails in the end.
 """
 
 from collections.abc import Mapping, Sequence
+from itertools import compress
+from operator import le
 
-from barnabas.base.disk import Buffer
 from barnabas.log.compaction.job import LastRecord
 from barnabas.log.compaction.offset_map import OffsetMap, fingerprints
 from barnabas.log.compaction.rewrite import keep_header, keep_records
-from barnabas.log.compaction.scan import Scan, scan_records, unfold
+from barnabas.log.compaction.scan import Scan, offsets_of, require_crc, scan_records, unfold
 from barnabas.log.compaction.transactions import TransactionTracker
 from barnabas.protocol.records.batch import BatchHeader
 
@@ -30,6 +31,7 @@ class BatchFilter:
         "_end_offset",
         "_map",
         "_now_ms",
+        "_plain_from",
         "_producers",
         "_transactions",
         "keyless_records",
@@ -47,22 +49,52 @@ class BatchFilter:
         now_ms: int,
         delete_retention_ms: int,
     ) -> None:
+        """`offset_map` is filled before the first batch is asked for."""
         self._map = offset_map
         self._transactions = transactions
         self._producers = producers
         self._end_offset = end_offset
         self._now_ms = now_ms
         self._delete_retention_ms = delete_retention_ms
+        self._plain_from: int | None = None
         self.records_read = self.records_written = self.keyless_records = 0
 
+    def trust_map_from(self, offset: int) -> None:
+        """From here on, each record that is not transactional went through the map, by its key.
+
+        Those of transactions may have been left out, as belonging to one that was aborted.
+        """
+        self._plain_from = offset
+
+    def is_superseded(self, header: BatchHeader) -> bool:
+        """Whether it can be told without the batch that none of its records stays."""
+        return (
+            self._is_plain(header)
+            and header.record_count > 0
+            and not self._map.survivors(header.base_offset, header.last_offset)
+        )
+
+    def _is_plain(self, header: BatchHeader) -> bool:
+        """Whether what stays of the batch are the survivors of the map."""
+        return (
+            self._plain_from is not None
+            and self._plain_from <= header.base_offset
+            and header.last_offset <= self._map.latest_offset
+            and not header.is_transactional
+            and not header.is_control
+        )
+
     def keep(
-        self, header: BatchHeader, buffer: Buffer, position: int
+        self, header: BatchHeader, buffer: bytes, position: int
     ) -> BatchHeader | bytearray | None:
         """What of the batch at `position` stays: `header` itself for all of it, or a new batch.
 
         None: nothing stays. Raises CorruptBatchError.
         """
         self.records_read += header.record_count
+        if self.is_superseded(header):
+            return self._keep_nothing(header)
+        require_crc(buffer, position, header)
         horizon_ms = header.delete_horizon_ms
         is_over = horizon_ms is not None and horizon_ms <= self._now_ms
         if header.is_control:
@@ -72,7 +104,7 @@ class BatchFilter:
             is_empty_txn = False
             is_discarded = self._transactions.is_data_discarded(header)
         if not is_discarded and header.record_count:
-            scan = scan_records(unfold(buffer, position, header), header.record_count)
+            scan = scan_records(*unfold(buffer, position, header), header.record_count)
             kept = (
                 range(header.record_count)
                 if header.is_control
@@ -87,6 +119,10 @@ class BatchFilter:
                 if len(kept) == header.record_count:
                     return header
                 return keep_records(header, scan, kept, None)
+        return self._keep_nothing(header)
+
+    def _keep_nothing(self, header: BatchHeader) -> BatchHeader | bytearray | None:
+        """What must stay although no record does."""
         if header.next_offset == self._end_offset or self._is_producers_last(header):
             return keep_header(header) if header.record_count else header
         return None
@@ -94,16 +130,21 @@ class BatchFilter:
     def _kept(self, header: BatchHeader, scan: Scan, *, keep_tombstones: bool) -> Sequence[int]:
         """Indexes of the data records that stay."""
         offset_map = self._map
-        base = header.base_offset
-        keys, deltas = scan.keys, scan.deltas
-        if header.last_offset > offset_map.latest_offset or None in keys:
+        base, deltas = header.base_offset, scan.deltas
+        if header.last_offset > offset_map.latest_offset or scan.is_keyless:
             return self._kept_slowly(header, scan, keep_tombstones=keep_tombstones)
-        latest = map(offset_map.get, fingerprints(keys))  # type: ignore[arg-type]  # none is None
-        kept = [
-            index
-            for index, (delta, offset) in enumerate(zip(deltas, latest, strict=True))
-            if offset is None or offset <= base + delta
-        ]
+        kept: Sequence[int]
+        if isinstance(deltas, range) and self._is_plain(header):
+            survivors = offset_map.survivors(base, header.last_offset)
+            if len(survivors) == len(deltas):
+                kept = deltas
+            else:
+                kept = [offset - base for offset in survivors]
+        else:
+            prints = fingerprints(scan.keys, scan.key_size_max)  # type: ignore[arg-type]
+            offsets = offsets_of(scan, base)
+            stays = map(le, map(offset_map.get, prints, offsets), offsets)
+            kept = list(compress(range(len(offsets)), stays))
         if not keep_tombstones and scan.tombstones:
             tombstones = set(scan.tombstones)
             kept = [index for index in kept if index not in tombstones]
@@ -123,7 +164,7 @@ class BatchFilter:
             elif key is None:
                 self.keyless_records += 1
             else:
-                latest = offset_map.get(fingerprints((key,))[0])
+                latest = offset_map.get(fingerprints((key,), len(key))[0])
                 if (latest is None or latest <= offset) and (
                     keep_tombstones or index not in tombstones
                 ):

@@ -4,7 +4,9 @@ Base offset, last offset, producer, sequence and leader epoch stay, so that offs
 numbers go on as before. Source: Kafka's MemoryRecords.buildRetainedRecordsInto, KIP-534.
 """
 
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from typing import Final
 
 from barnabas.log.compaction.scan import Scan, timestamp_delta
 from barnabas.protocol.records.batch import (
@@ -20,6 +22,8 @@ from barnabas.protocol.records.batch import (
 )
 from barnabas.protocol.records.compression import compress
 from barnabas.protocol.records.uniform import encode_varint
+
+_ODD: Final = bytes(range(1, 0x100, 2))
 
 
 def keep_header(header: BatchHeader) -> bytearray:
@@ -42,9 +46,9 @@ def keep_records(
     if header.timestamp_type is TimestampType.LOG_APPEND_TIME:
         max_timestamp = header.max_timestamp
     else:
-        max_timestamp = base_timestamp + max(timestamp_delta(data, starts[i])[0] for i in kept)
+        max_timestamp = base_timestamp + _timestamp_delta_max(scan, starts, kept)
     if new_horizon_ms is None:
-        records = b"".join([data[starts[index] : starts[index + 1]] for index in kept])
+        records = b"".join([data[start:end] for start, end in _stretches(starts, kept)])
     else:
         shift = base_timestamp - new_horizon_ms
         records = b"".join([_shifted(data, starts[i], starts[i + 1], shift) for i in kept])
@@ -53,6 +57,48 @@ def keep_records(
     if header.is_compressed:
         records = compress(header.codec, records)
     return _assemble(header, records, len(kept), attributes, base_timestamp, max_timestamp)
+
+
+def _stretches(starts: Sequence[int], kept: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Where the records of indexes `kept` lie, as (start, end), neighbours taken together."""
+    first = following = kept[0]
+    if kept[-1] - first == len(kept) - 1:
+        yield starts[first], starts[kept[-1] + 1]
+        return
+    for index in kept:
+        if index != following:
+            yield starts[first], starts[following]
+            first = index
+        following = index + 1
+    yield starts[first], starts[following]
+
+
+def _timestamp_delta_max(scan: Scan, starts: Sequence[int], kept: Sequence[int]) -> int:
+    """The greatest timestamp delta of the records of indexes `kept`."""
+    data = scan.data
+    found: list[int] = []
+    done = 0
+    for run in scan.runs:
+        if run.timestamp_width > 1:
+            continue
+        start = bisect_left(kept, run.first, done)
+        end = bisect_left(kept, run.first + run.length, start)
+        if end == start:
+            continue
+        found += [timestamp_delta(data, starts[i])[0] for i in kept[done:start]]
+        column = run.column(data, run.timestamp_at)
+        if end - start < run.length:
+            column = bytes([column[i - run.first] for i in kept[start:end]])
+        found.append(_greatest(column))
+        done = end
+    found += [timestamp_delta(data, starts[i])[0] for i in kept[done:]]
+    return max(found)
+
+
+def _greatest(column: bytes) -> int:
+    """The greatest of these varints of one byte; those that are odd are negative."""
+    positive = column.translate(None, _ODD)
+    return max(positive) >> 1 if positive else -1 - (min(column) >> 1)
 
 
 def _shifted(data: bytes, start: int, end: int, shift: int) -> bytes:

@@ -2,23 +2,25 @@
 
 A record is `length varint | attributes i8 | timestamp delta varlong | offset delta varint | key
 length varint, key | value length varint, value | headers`. Kept records are copied as they lie, so
-only where they begin, their keys and offsets, and which are tombstones is found out.
+only where they begin, their keys and offsets, and which are tombstones is found out: by columns
+where many of one layout follow each other (`runs`), and by a walk elsewhere.
 """
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Final
 
-from barnabas.base.disk import Buffer
+from barnabas.log.compaction.runs import RUN_LENGTH_MIN, Run, find_run
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.records.batch import (
     HEADER_SIZE_BYTES,
     BatchHeader,
     CorruptBatchError,
+    check_crc,
 )
 from barnabas.protocol.records.compression import decompress
-from barnabas.protocol.records.uniform import is_uniform
 from barnabas.protocol.records.walk import (
-    DELTAS_SHORT_MAX,
     NULL,
     VARINT_BYTES_MAX,
     VARLONG_BYTES_MAX,
@@ -26,110 +28,183 @@ from barnabas.protocol.records.walk import (
     read_varint,
 )
 
+RECORD_SIZE_BYTES_MIN: Final = 7
+WALKS: Final = (1, 7, 56)
+"""Records that are walked after each vain search for a run; then, all that are left are."""
 
-class Scan(NamedTuple):
+
+@dataclass(slots=True)
+class Scan:
     """The records of a batch."""
 
     data: bytes
-    """All of them, uncompressed."""
-    starts: Sequence[int]
-    """Where each begins in `data`, and where the last ends."""
-    keys: list[bytes | None]
-    deltas: Sequence[int]
-    """Their offsets, from the batch's base offset."""
-    tombstones: Sequence[int]
+    """Has them uncompressed, beside other things."""
+    end: int
+    """Where the last ends."""
+    keys: list[bytes | None] = field(default_factory=list)
+    deltas: Sequence[int] = ()
+    """Their offsets, from the batch's base offset: a range if there are no gaps."""
+    tombstones: list[int] = field(default_factory=list)
     """Indexes of those without a value."""
+    runs: list[Run] = field(default_factory=list)
+    places: list[Sequence[int]] = field(default_factory=list)
+    """Where each begins, by pieces."""
+    key_size_max: int = 0
+    """Bytes."""
+    is_keyless: bool = False
+    """Whether a record has no key."""
+
+    @property
+    def starts(self) -> list[int]:
+        """Where each record begins in `data`, and where the last ends."""
+        return [*chain.from_iterable(self.places), self.end]
 
 
-RECORD_SIZE_BYTES_MIN: Final = 7
+def require_crc(buffer: bytes, position: int, header: BatchHeader) -> None:
+    """Raise CorruptBatchError for a batch whose damage a new CRC would hide."""
+    if not check_crc(buffer, position, header):
+        raise CorruptBatchError(f"the batch at offset {header.base_offset} fails its CRC")
 
 
-def unfold(buffer: Buffer, position: int, header: BatchHeader) -> bytes:
-    """The records of the batch at `position`, uncompressed. Raises CorruptBatchError."""
-    body = memoryview(buffer)[position + HEADER_SIZE_BYTES : position + header.size_bytes]
-    return decompress(header.codec, body) if body else b""
+def unfold(buffer: bytes, position: int, header: BatchHeader) -> tuple[bytes, int, int]:
+    """The records of the batch at `position`, uncompressed: (data, their start, their end).
+
+    Raises CorruptBatchError.
+    """
+    start, end = position + HEADER_SIZE_BYTES, position + header.size_bytes
+    if not header.is_compressed or start == end:
+        return buffer, start, end
+    data = decompress(header.codec, memoryview(buffer)[start:end])
+    return data, 0, len(data)
 
 
-def scan_records(data: bytes, count: int) -> Scan:
-    """Walk `count` records that fill `data`. Raises CorruptBatchError where they do not."""
-    if not 0 <= count <= len(data) // RECORD_SIZE_BYTES_MIN:
-        raise CorruptBatchError(f"{count} records do not fit in {len(data)} bytes")
-    if count > 1 and is_uniform(data, count, keys_required=True):
-        return _scan_uniform(data, count)
-    return _walk(data, count)
+def scan_records(data: bytes, start: int, end: int, count: int) -> Scan:
+    """Read `count` records that fill `data` from `start` to `end`.
 
-
-def _scan_uniform(data: bytes, count: int) -> Scan:
-    """The same for records of one size, found to be so: a sixth of the time."""
-    narrow = min(count, DELTAS_SHORT_MAX)
-    stride = (len(data) - (count - narrow)) // count
-    middle = narrow * stride
-    # Length, attributes, timestamp delta, offset delta: one byte each but for the length.
-    key_at = next(at for at, byte in enumerate(data) if byte < 0x80) + 4
-    size = data[key_at] >> 1
-    keys: list[bytes | None] = [
-        data[start : start + size] for start in range(key_at + 1, middle, stride)
-    ]
-    # The length varint has the same width: the check knows each by its own plan.
-    keys += [
-        data[start : start + size] for start in range(middle + key_at + 2, len(data), stride + 1)
-    ]
-    starts = [*range(0, middle, stride), *range(middle, len(data), stride + 1), len(data)]
-    return Scan(data, starts, keys, range(count), ())
-
-
-def _walk(data: bytes, count: int) -> Scan:
-    """The same for any records."""
-    starts = [0]
-    keys: list[bytes | None] = []
+    Raises CorruptBatchError where they do not.
+    """
+    if not 0 <= count <= (end - start) // RECORD_SIZE_BYTES_MIN:
+        raise CorruptBatchError(f"{count} records do not fit in {end - start} bytes")
+    scan = Scan(data, end)
     deltas: list[int] = []
-    tombstones: list[int] = []
-    position = 0
+    index = searches = 0
+    position, is_dense = start, True
     try:
-        for index in range(count):
-            byte = data[position]
-            if byte < 0x80 and not byte & 1:
-                end = position + 1 + (byte >> 1)
-                position += 2
-            else:
-                length, position = read_varint(data, position, index, VARINT_BYTES_MAX)
-                end = position + length
-                position += 1
-            while data[position] >= 0x80:
-                position += 1
-            byte = data[position + 1]
-            if byte < 0x80 and not byte & 1:
-                delta = byte >> 1
-                position += 2
-            else:
-                delta, position = read_varint(data, position + 1, index, VARINT_BYTES_MAX)
-            byte = data[position]
-            if byte < 0x80 and not byte & 1:
-                start = position + 1
-                position = start + (byte >> 1)
-                keys.append(data[start:position])
-            else:
-                size, start = read_varint(data, position, index, VARINT_BYTES_MAX)
-                position = start + max(size, 0)
-                keys.append(None if size < 0 else data[start:position])
-            if data[position] == NULL:
-                tombstones.append(index)
-            if position >= end:
-                raise BadRecordError(index, "ends before its value")
-            deltas.append(delta)
-            starts.append(end)
-            position = end
+        while index < count:
+            stop = count
+            if searches < len(WALKS) and count - index >= RUN_LENGTH_MIN:
+                run = find_run(data, position, end, index, count - index)
+                if run is not None:
+                    is_dense = is_dense and run.is_dense(data)
+                    if not is_dense:
+                        deltas += [*range(len(deltas), index), *run.deltas(data)]
+                    _take(scan, run)
+                    position, index = run.end, index + run.length
+                    continue
+                stop = min(count, index + WALKS[searches])
+                searches += 1
+            if is_dense:
+                is_dense = False
+                deltas += range(index)
+            position = _walk(scan, deltas, position, index, stop)
+            index = stop
     except BadRecordError as error:
         raise CorruptBatchError(str(error), ErrorCode.INVALID_RECORD) from error
     except IndexError:
-        raise CorruptBatchError(f"record {len(deltas)} ends after the batch") from None
-    if position != len(data):
-        raise CorruptBatchError(f"the records end at {position}, the batch at {len(data)}")
-    return Scan(data, starts, keys, deltas, tombstones)
+        raise CorruptBatchError(f"a record after the {index}th ends after the batch") from None
+    if position != end:
+        raise CorruptBatchError(f"the records end at {position}, the batch at {end}")
+    if not is_dense and deltas[-1] == count - 1:
+        is_dense = deltas == list(range(count))
+    scan.deltas = range(count) if is_dense else deltas
+    return scan
+
+
+def offsets_of(scan: Scan, base_offset: int) -> Sequence[int]:
+    """Of each record."""
+    deltas = scan.deltas
+    if isinstance(deltas, range):
+        return range(base_offset, base_offset + len(deltas))
+    return [base_offset + delta for delta in deltas]
+
+
+def _take(scan: Scan, run: Run) -> None:
+    data = scan.data
+    scan.runs.append(run)
+    scan.places.append(range(run.position, run.end, run.stride))
+    scan.keys += run.keys(data)
+    scan.tombstones += run.tombstones(data)
+    if run.key_size < 0:
+        scan.is_keyless = True
+    elif run.key_size > scan.key_size_max:
+        scan.key_size_max = run.key_size
+
+
+def _walk(scan: Scan, deltas: list[int], position: int, index: int, stop: int) -> int:
+    """Read any records, from `index` to `stop`; returns where they end."""
+    data, keys = scan.data, scan.keys
+    key_size_max = scan.key_size_max
+    starts = []
+    for number in range(index, stop):
+        starts.append(position)
+        byte = data[position]
+        second = data[position + 1]
+        if byte < 0x80 and not byte & 1:
+            end = position + 1 + (byte >> 1)
+            position += 2
+        elif second < 0x80 and not byte & 1:
+            end = position + 2 + (second << 6 | byte >> 1 & 0x3F)
+            position += 3
+        else:
+            length, position = read_varint(data, position, number, VARINT_BYTES_MAX)
+            end = position + length
+            position += 1
+        while data[position] >= 0x80:
+            position += 1
+        byte = data[position + 1]
+        second = data[position + 2]
+        if byte < 0x80 and not byte & 1:
+            deltas.append(byte >> 1)
+            position += 2
+        elif second < 0x80 and not byte & 1:
+            deltas.append(second << 6 | byte >> 1 & 0x3F)
+            position += 3
+        else:
+            delta, position = read_varint(data, position + 1, number, VARINT_BYTES_MAX)
+            deltas.append(delta)
+        byte = data[position]
+        if byte < 0x80 and not byte & 1:
+            start = position + 1
+            size = byte >> 1
+        else:
+            size, start = read_varint(data, position, number, VARINT_BYTES_MAX)
+        position = start + size
+        if size > key_size_max:
+            key_size_max = size
+        if size >= 0:
+            keys.append(data[start:position])
+        else:
+            position = start
+            keys.append(None)
+            scan.is_keyless = True
+        if data[position] == NULL:
+            scan.tombstones.append(number)
+        if position >= end:
+            raise BadRecordError(number, "ends before its value")
+        position = end
+    scan.places.append(starts)
+    scan.key_size_max = key_size_max
+    return position
 
 
 def timestamp_delta(data: bytes, start: int) -> tuple[int, int, int]:
     """Of the record at `start`: (timestamp delta, where it begins, where it ends)."""
-    _, position = read_varint(data, start, 0, VARINT_BYTES_MAX)
-    delta, end = read_varint(data, position + 1, 0, VARLONG_BYTES_MAX)
-    return delta, position + 1, end
+    position = start
+    while data[position] >= 0x80:
+        position += 1
+    position += 2
+    byte = data[position]
+    if byte < 0x80:
+        return (byte >> 1) ^ -(byte & 1), position, position + 1
+    delta, end = read_varint(data, position, 0, VARLONG_BYTES_MAX)
+    return delta, position, end
