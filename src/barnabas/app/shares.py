@@ -68,4 +68,5 @@ def make_shares(
         request_timeout_ms=timeout_ms,
     )
     ends = EndOffsets(*common, replicas, request_timeout_ms=timeout_ms)
-    return Shares(coordinator, persister, ShareGroupService(groups, persister, ends, image))
+    service = ShareGroupService(groups, persister, ends, image, clock)
+    return Shares(coordinator, persister, service)

@@ -56,6 +56,23 @@ def then(response: R | Promise[R], change: Callable[[R], T]) -> T | Promise[T]:
     return changed
 
 
+def flat(response: R | Promise[R], change: Callable[[R], T | Promise[T]]) -> T | Promise[T]:
+    """As `then`, for a change that may itself take time."""
+    if not isinstance(response, Promise):
+        return change(response)
+    changed: Promise[T] = Promise()
+
+    def arrived(value: R) -> None:
+        later = change(value)
+        if isinstance(later, Promise):
+            later.then(changed.settle)
+        else:
+            changed.settle(later)
+
+    response.then(arrived)
+    return changed
+
+
 def gather(parts: list[Any], combine: Callable[[list[Any]], R]) -> R | Promise[R]:
     """Combine results, waiting for those that are promises."""
     missing = [part for part in parts if isinstance(part, Promise)]

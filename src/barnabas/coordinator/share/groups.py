@@ -11,6 +11,7 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
+from barnabas.base.clock import Clock
 from barnabas.base.ids import TopicPartition, Uuid
 from barnabas.coordinator.decision import Decision, Moment
 from barnabas.coordinator.group.consumer.refusal import Refusal
@@ -19,8 +20,9 @@ from barnabas.coordinator.group.share.heartbeat import Heard, Initialization, ch
 from barnabas.coordinator.group.share.offsets import Alteration, Deletion
 from barnabas.coordinator.group.share.requests import ShareGroups
 from barnabas.coordinator.group.step import Client
-from barnabas.coordinator.promise import Promise, gather
+from barnabas.coordinator.promise import Promise, flat, gather, then
 from barnabas.coordinator.share.end_offsets import EndOffsets
+from barnabas.coordinator.share.joins import HeldJoins
 from barnabas.coordinator.share.persister import Persister, ShareStateError, ShareSummary
 from barnabas.metadata.image import MetadataImage
 from barnabas.protocol.errors import ErrorCode
@@ -61,15 +63,18 @@ class ShareGroupService:
         persister: Persister,
         ends: EndOffsets,
         image: Callable[[], MetadataImage],
+        clock: Clock,
     ) -> None:
         self._groups = groups
         self._persister = persister
         self._ends = ends
         self._image = image
+        self._joins = HeldJoins(clock, self._hear)
         self._tasks: dict[asyncio.Future[None], None] = {}
 
     async def close(self) -> None:
         """Wait for what is under way; the persister must have been closed before."""
+        self._joins.close()
         while self._tasks:
             await asyncio.wait(list(self._tasks))
 
@@ -83,28 +88,42 @@ class ShareGroupService:
         if refusal is not None:
             return _refused(refusal)
         sender = Client(client.client_id or "", f"/{client.client_host}", client.api_version)
+        return flat(self._hear(request, sender), lambda heard: self._answer(request, sender, heard))
+
+    def _hear(self, request: ShareGroupHeartbeatRequest, sender: Client) -> Any:
+        """Run a heartbeat, and begin with what it has found to begin with."""
         outcome: Any = self._groups.shares.run(
             request.group_id,
             lambda shares, now: shares.heartbeat(request, sender, now),
             lambda error: Refusal(error, None),
         )
-        if not isinstance(outcome, Promise):
-            return self._heard(outcome)
-        answer: Promise[ShareGroupHeartbeatResponse] = Promise()
-        outcome.then(lambda heard: answer.settle(self._heard(heard)))
-        return answer
+        return then(outcome, self._heard)
 
-    def _heard(self, heard: Heard | Refusal) -> ShareGroupHeartbeatResponse:
-        if isinstance(heard, Refusal):
-            return _refused(heard)
-        if heard.initialization is not None:
+    def _heard(self, heard: Heard | Refusal) -> Heard | Refusal:
+        if isinstance(heard, Heard) and heard.initialization is not None:
+            self._joins.begun(heard.initialization.group_id)
             task = asyncio.ensure_future(self._initialize_beside(heard.initialization))
             self._tasks[task] = None
             task.add_done_callback(lambda done: self._tasks.pop(done, None))
-        return heard.response
+        return heard
+
+    def _answer(
+        self, request: ShareGroupHeartbeatRequest, sender: Client, heard: Heard | Refusal
+    ) -> ShareGroupHeartbeatResponse | Promise[ShareGroupHeartbeatResponse]:
+        if isinstance(heard, Refusal):
+            return _refused(heard)
+        return self._joins.answer(request, sender, heard)
 
     async def _initialize_beside(self, initialization: Initialization) -> None:
-        """Initialise share-partitions; all of them, or they are given up until the next look."""
+        """Initialise share-partitions, and tell those who wait for it."""
+        is_done = False
+        try:
+            is_done = await self._initialize_all(initialization)
+        finally:
+            self._joins.ended(initialization.group_id, is_done=is_done)
+
+    async def _initialize_all(self, initialization: Initialization) -> bool:
+        """Initialise all of the share-partitions, or give them up until the next look."""
         errors = await self._initialize(initialization)
         group_id, partitions = initialization.group_id, initialization.partitions
         if not errors:
@@ -112,12 +131,13 @@ class ShareGroupService:
                 group_id, lambda shares, now: shares.initialized(group_id, partitions, now)
             )
             if not error:
-                return
+                return True
             telemetry.warning("group %s: initialised partitions: %s", group_id, error.name)
         else:
             first = next(iter(errors.values()))
             telemetry.warning("group %s cannot begin with partitions: %s", group_id, first)
         await self._run(group_id, lambda shares, now: shares.given_up(group_id, partitions, now))
+        return False
 
     async def _initialize(self, initialization: Initialization) -> Errors:
         group_id = initialization.group_id

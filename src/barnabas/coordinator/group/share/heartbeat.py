@@ -69,6 +69,8 @@ class Heard:
 
     response: ShareGroupHeartbeatResponse
     initialization: Initialization | None = None
+    assigns_in_ms: int | None = None
+    """When an assignment that is due may be made; None where none is, or was made just now."""
 
 
 @dataclass(slots=True)
@@ -81,6 +83,7 @@ class Draft:
     epoch: int
     is_raised: bool = False
     names: frozenset[str] = field(default_factory=frozenset)
+    assigns_in_ms: int | None = None
 
     def members(self) -> list[ShareMember]:
         """All members of the draft."""
@@ -153,7 +156,7 @@ def heartbeat(
                 for topic_id, numbers in member.assigned.items()
             ]
         )
-    return Heard(response, initialization)
+    return Heard(response, initialization, draft.assigns_in_ms)
 
 
 def find(groups: GroupRegistry, group_id: str, *, creates: bool) -> ShareGroup | Refusal:
@@ -278,6 +281,8 @@ def _update_target(step: Step, draft: Draft) -> tuple[int, Target]:
     due_ms = group.assignment_timestamp_ms + assignment_interval_ms(step, group.group_id)
     is_too_early = group.assignment_timestamp_ms > 0 and step.now.wall_ms < due_ms
     if group.assignment_epoch >= draft.epoch or is_too_early:
+        if group.assignment_epoch < draft.epoch:
+            draft.assigns_in_ms = due_ms - step.now.wall_ms
         return group.assignment_epoch, group.target.get(member.member_id, {})
     metadata = step.metadata
     subscriptions = {
