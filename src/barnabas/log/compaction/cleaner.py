@@ -125,7 +125,8 @@ class Cleaner:
                     if key is not None and offset >= start_offset
                 ]
                 keys, offsets = [key for key, _ in pairs], [offset for _, offset in pairs]
-            if not self._map.put_all(keys, offsets, scan.key_size_max):  # type: ignore[arg-type]
+            found: Sequence[bytes] = keys  # type: ignore[assignment]  # none is None
+            if not self._map.put_all(found, offsets, scan.key_size_max):
                 return False
         self._map.latest_offset = header.last_offset
         return True

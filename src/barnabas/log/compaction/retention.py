@@ -141,7 +141,8 @@ class BatchFilter:
             else:
                 kept = [offset - base for offset in survivors]
         else:
-            prints = fingerprints(scan.keys, scan.key_size_max)  # type: ignore[arg-type]
+            keys: Sequence[bytes] = scan.keys  # type: ignore[assignment]  # none is None
+            prints = fingerprints(keys, scan.key_size_max)
             offsets = offsets_of(scan, base)
             stays = map(le, map(offset_map.get, prints, offsets), offsets)
             kept = list(compress(range(len(offsets)), stays))
