@@ -8,6 +8,7 @@ when this replica has stored the records (Kafka's leader waits for an fsync too 
 
 from collections.abc import Iterator, Sequence
 from itertools import islice
+from struct import Struct
 
 from barnabas.base.network import Part
 from barnabas.broker.client_state import client_state
@@ -15,18 +16,23 @@ from barnabas.broker.context import RequestContext
 from barnabas.broker.produce_again import ProduceShapes, Shape
 from barnabas.broker.produce_codec import TOPIC_ID_FROM, parse_produce
 from barnabas.broker.produce_outcome import ATTRIBUTES_AT, Outcome, find_partition, is_transactional
-from barnabas.broker.produce_transactional import TransactionalProduce
+from barnabas.broker.produce_transactional import UNDER_WAY, TransactionalProduce
 from barnabas.broker.produce_waits import ACKS_ALL, VERSION_AND_CORRELATION, RepeatedWait
 from barnabas.broker.services import BrokerServices
 from barnabas.log.errors import LogDirFailure
+from barnabas.log.partition_log import PartitionLog
 from barnabas.net.connection import Connection, Reply
 from barnabas.protocol.apis import ApiKey
 from barnabas.protocol.errors import DecodeError, ErrorCode
-from barnabas.protocol.records.batch import TRANSACTIONAL_MASK
+from barnabas.protocol.records.batch import HEADER_SIZE_BYTES, TRANSACTIONAL_MASK
 from barnabas.replication.partition import Partition
 
 RUN_MAX = 256
 """Requests whose records are written together; as many buffers as one gathering write takes."""
+
+PRODUCER_POSITION = 43
+"""Where a batch has its producer's id and epoch."""
+_PRODUCER = Struct(">qh")
 
 
 def handle(
@@ -79,7 +85,12 @@ def handle_again(
         )
     ):
         return None
-    if end - start > ATTRIBUTES_AT and frame[start + ATTRIBUTES_AT] & TRANSACTIONAL_MASK:
+    terms = None
+    if shape.is_transactional:
+        if not _is_under_way(connection, log, frame, start, end):
+            return None
+        terms = UNDER_WAY
+    elif end - start > ATTRIBUTES_AT and frame[start + ATTRIBUTES_AT] & TRANSACTIONAL_MASK:
         return None
     records = memoryview(frame)[start:end]
     now_ms = services.clock.now_ms()
@@ -98,7 +109,7 @@ def handle_again(
             first_offsets = partition.append_alone((records,), now_ms)
             if first_offsets:
                 return (shape.respond(frame, first_offsets[0]),)
-        result = partition.append(records, now_ms)
+        result = partition.append(records, now_ms, terms=terms)
     except LogDirFailure:
         return None  # the general way finds the directory offline, and says so
     if not result.error and (
@@ -115,6 +126,24 @@ def handle_again(
     outcome.begin(shape.topic)
     outcome.take(partition, shape.index, result)
     return outcome.finish(shape.timeout_ms)
+
+
+def _is_under_way(
+    connection: Connection, log: PartitionLog, frame: bytearray, start: int, end: int
+) -> bool:
+    """Whether the batch from `start` to `end` is part of a transaction that has begun here.
+
+    Then nobody need be asked, unless a request before it still waits for an answer.
+    """
+    before = client_state(connection).transactional_produce
+    if (
+        end - start < HEADER_SIZE_BYTES
+        or not frame[start + ATTRIBUTES_AT] & TRANSACTIONAL_MASK
+        or not (before is None or before.done())
+    ):
+        return False
+    producer_id, producer_epoch = _PRODUCER.unpack_from(frame, start + PRODUCER_POSITION)
+    return log.producers.is_open_in(producer_id, producer_epoch)
 
 
 def _with_next(
@@ -134,7 +163,7 @@ def _with_next(
         if found is None or found[0] is not shape:
             return
         records = memoryview(frame)[found[1] : found[2]]
-        if is_transactional(records):
+        if is_transactional(records) is not shape.is_transactional:
             return
         frames.append(frame)
         yield records

@@ -36,6 +36,7 @@ class Shape:
         "_size_bytes",
         "acks",
         "index",
+        "is_transactional",
         "partition",
         "prefix",
         "same_end",
@@ -55,6 +56,7 @@ class Shape:
         (produced,) = request.topics
         self.topic: str | Uuid = produced.topic
         self.index = produced.partitions[0].partition
+        self.is_transactional = request.transactional_id is not None
         self.acks = request.acks
         self.timeout_ms = request.timeout_ms
         self.partition = partition

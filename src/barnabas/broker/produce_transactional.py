@@ -185,6 +185,7 @@ class TransactionalProduce:
         otherwise = UNDER_WAY if verifies else TRUSTED
         now_ms = services.clock.now_ms()
         outcome = Outcome(services, self._context, request.acks, self._reply)
+        found: Partition | ErrorCode = ErrorCode.NONE
         for topic, partitions in request.topics:
             outcome.begin(topic)
             for entry in partitions:
@@ -204,6 +205,11 @@ class TransactionalProduce:
                     now_ms,
                     terms.get(topic_partition, otherwise),
                 )
+        if isinstance(found, Partition) and not outcome.has_errors:
+            frame = self._view.obj
+            assert isinstance(frame, bytearray)
+            shapes = client_state(self._context.connection).shapes
+            shapes.learn(frame, self._context.api_version, request, found)
         return outcome.finish(request.timeout_ms)
 
     def _as_client_knows(self, error: ErrorCode) -> tuple[ErrorCode, str | None]:

@@ -102,7 +102,7 @@ class ProducerState:
         if (
             terms is None
             or not header.is_transactional
-            or self._is_open_in(header.producer_id, header.producer_epoch)
+            or self.is_open_in(header.producer_id, header.producer_epoch)
         ):
             return ErrorCode.NONE
         verification = terms.verification
@@ -116,7 +116,7 @@ class ProducerState:
         self, producer_id: int, epoch: int, sequence: int, now_ms: int, *, is_version_2: bool
     ) -> Verification | None:
         """Begin to ask about a producer, or go on; None: its transaction is under way here."""
-        if self._is_open_in(producer_id, epoch):
+        if self.is_open_in(producer_id, epoch):
             return None
         verification = self.verifications.get(producer_id)
         if verification is None:
@@ -207,7 +207,7 @@ class ProducerState:
                     first = start
         return first
 
-    def _is_open_in(self, producer_id: int, epoch: int) -> bool:
+    def is_open_in(self, producer_id: int, epoch: int) -> bool:
         """Whether the producer's transaction of this epoch is under way.
 
         One of an epoch before is decided, and waits for its marker: what has a later epoch
