@@ -1,7 +1,7 @@
 """A compacted log in memory, and its compactor."""
 
 import asyncio
-from collections.abc import Coroutine, Iterable
+from collections.abc import Coroutine, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,8 +17,8 @@ from barnabas.log.recovery import RecoveryReport
 from barnabas.log.validator import AppendOrigin
 from barnabas.protocol.records.batch import BatchHeader, Codec, iterate_headers
 from barnabas.protocol.records.control import encode_end_txn
-from barnabas.protocol.records.records import Record, decode_records, encode_batch
-from support.logs import LogBench, read_records
+from barnabas.protocol.records.records import Record, encode_batch
+from support.logs import LogBench, decode_once, read_records
 
 COMPACT = frozenset({"compact"})
 Pair = tuple[str, str | None]
@@ -187,21 +187,15 @@ class CompactionBench(LogBench):
 
     def data_records(self, offset: int | None = None) -> list[Record]:
         """Every record that is no marker."""
-        markers = {
-            record.offset
-            for header, records in self.batches()
-            if header.is_control
-            for record in records
-        }
-        return [record for record in read_records(self.log, offset) if record.offset not in markers]
+        return read_records(self.log, offset, with_markers=False)
 
-    def batches(self) -> list[tuple[BatchHeader, list[Record]]]:
+    def batches(self) -> list[tuple[BatchHeader, Sequence[Record]]]:
         """Every batch on disk, with its records."""
         found = []
         for segment in self.log.segments:
             data = bytes(self.disk.inode(segment.log_path).data)
             found += [
-                (header, decode_records(data, position))
+                (header, decode_once(data[position : position + header.size_bytes]))
                 for position, header in iterate_headers(data)
             ]
         return found
