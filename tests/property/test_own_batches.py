@@ -3,11 +3,25 @@
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from barnabas.base.ids import ZERO_UUID, Uuid
+from barnabas.base.ids import ZERO_UUID, TopicPartition, Uuid
 from barnabas.coordinator.decision import CoordinatorRecord
 from barnabas.coordinator.group.offset_record import OffsetRecord, offset_record
 from barnabas.coordinator.group.records import RECORD_TYPES
 from barnabas.coordinator.record_codec import decode_record, encode_record
+from barnabas.coordinator.transaction.states import TransactionState
+from barnabas.coordinator.transaction.transaction import Transaction, from_value, to_record
+from barnabas.log.producers.replay import read_marker
+from barnabas.protocol.messages.transaction_records import (
+    TRANSACTION_RECORDS,
+    TransactionLogValue,
+)
+from barnabas.protocol.records.batch import patch, read_header
+from barnabas.protocol.records.control import (
+    EndTxn,
+    encode_control_batch,
+    encode_end_txn,
+    read_end_txn,
+)
 from barnabas.protocol.records.own_batch import encode_own_batch
 from barnabas.protocol.records.records import Record, encode_batch
 
@@ -52,6 +66,85 @@ def test_a_batch_of_ones_own_is_what_any_batch_would_be(
         base_sequence=0,
         is_transactional=True,
     )
+
+
+@given(
+    is_commit=st.booleans(),
+    coordinator_epoch=st.integers(-(2**31), 2**31 - 1),
+    producer_id=st.integers(0, 2**63 - 1),
+    producer_epoch=st.integers(0, 2**15 - 1),
+    timestamp=timestamps,
+    offset=st.integers(0, 2**62),
+)
+def test_a_marker_is_what_the_general_way_writes_and_reads(
+    is_commit: bool,
+    coordinator_epoch: int,
+    producer_id: int,
+    producer_epoch: int,
+    timestamp: int,
+    offset: int,
+) -> None:
+    own = encode_end_txn(
+        is_commit=is_commit,
+        coordinator_epoch=coordinator_epoch,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        timestamp_ms=timestamp,
+        partition_leader_epoch=3,
+    )
+    marker = EndTxn(is_commit, coordinator_epoch)
+    assert own == encode_control_batch(
+        [marker],
+        timestamp_ms=timestamp,
+        partition_leader_epoch=3,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+    )
+    patch(own, 0, offset, 4)
+    header = read_header(own)
+    assert read_end_txn(header, own, 0) == marker
+    assert read_marker(own, 0) == (marker, header.base_timestamp)
+
+
+@given(place=st.integers(61, 77), byte=st.integers(0, 255))
+def test_what_is_read_as_a_marker_is_one(place: int, byte: int) -> None:
+    batch = encode_end_txn(
+        is_commit=True, coordinator_epoch=1, producer_id=1, producer_epoch=1, timestamp_ms=5
+    )
+    batch[place] = byte
+    marker = read_end_txn(read_header(batch), batch, 0)
+    if marker is not None:
+        assert read_marker(batch, 0) == (marker, 5)
+
+
+@st.composite
+def some_transactions(draw: st.DrawFn) -> Transaction:
+    state = draw(st.sampled_from(list(TransactionState)[:6]))
+    partitions = st.builds(TopicPartition, st.text(max_size=9), st.integers(0, 2**31 - 1))
+    held = draw(st.lists(partitions, max_size=4)) if state else []
+    return Transaction(
+        producer_id=draw(int64s),
+        producer_epoch=draw(st.integers(-1, 2**15 - 1)),
+        timeout_ms=draw(st.integers(0, 2**31 - 1)),
+        state=state,
+        last_update_ms=draw(timestamps),
+        start_ms=draw(timestamps),
+        partitions=dict.fromkeys(held),
+        last_producer_epoch=draw(st.integers(-1, 2**15 - 1)),
+        previous_producer_id=draw(int64s),
+        next_producer_id=draw(int64s),
+        client_version=draw(st.integers(0, 2)),
+    )
+
+
+@given(some_transactions())
+def test_a_transaction_is_what_is_read_of_its_record(transaction: Transaction) -> None:
+    record = to_record("id", transaction, 1)
+    key, value = encode_record(record)
+    read = decode_record(Record(key=key, value=value), TRANSACTION_RECORDS)
+    assert read is not None
+    assert isinstance(read.value, TransactionLogValue)
+    assert record.transaction == from_value(read.value, transaction.last_producer_epoch)
 
 
 @st.composite

@@ -9,8 +9,8 @@ partitions of a request, nobody is asked, and the request goes the way of any ot
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Awaitable, Coroutine, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
 from barnabas.base.ids import TopicPartition
 from barnabas.base.network import Part
@@ -19,6 +19,7 @@ from barnabas.broker.context import RequestContext
 from barnabas.broker.produce_codec import TOPIC_ID_FROM, ParsedProduce
 from barnabas.broker.produce_outcome import Outcome, find_partition, is_transactional
 from barnabas.broker.services import BrokerServices
+from barnabas.coordinator.transaction.verifier import Errors
 from barnabas.log.producers.verification import NOT_ASKED, AppendTerms, Verification
 from barnabas.net.connection import Reply
 from barnabas.protocol.errors import ErrorCode
@@ -55,6 +56,10 @@ class Batch(NamedTuple):
     sequence: int
 
 
+Asked = dict[TopicPartition, tuple[Batch, Verification]]
+"""Of which partitions the coordinator is asked, and the log's notes of it."""
+
+
 class TransactionalProduce:
     """One such request, from its arrival to its answer."""
 
@@ -86,16 +91,21 @@ class TransactionalProduce:
                 return self._refuse_all(asked)
             if not asked:
                 return self._append({}, {})
-        self._reply = Reply()
-        state.transactional_produce = self._services.start(self._ask_and_append(before))
+            errors = self._ask(asked)
+            if not isinstance(errors, Awaitable):
+                return self._append(_terms(asked), errors)
+            self._reply = Reply()
+            work = self._append_when_told(asked, errors)
+        else:
+            self._reply = Reply()
+            work = self._append_after(before)
+        state.transactional_produce = self._services.start(self._answer(work))
         return self._reply
 
-    async def _ask_and_append(self, before: "asyncio.Future[None] | None") -> None:
+    async def _answer(self, work: Coroutine[Any, Any, Sequence[Part] | Reply]) -> None:
         assert self._reply is not None
-        if before is not None:
-            await asyncio.wait([before])
         try:
-            parts = await self._outcome()
+            parts = await work
         except Exception:  # noqa: BLE001  # our own fault: it is logged, and the node serves on
             telemetry.exception("a transactional produce request failed")
             self._reply.fail()
@@ -103,29 +113,36 @@ class TransactionalProduce:
         if not isinstance(parts, Reply):
             self._reply.complete(parts)
 
-    async def _outcome(self) -> Sequence[Part] | Reply:
+    async def _append_after(self, before: "asyncio.Future[None]") -> Sequence[Part] | Reply:
+        await asyncio.wait([before])
         asked = self._verifications()
         if isinstance(asked, ErrorCode):
             return self._refuse_all(asked)
-        errors: Mapping[TopicPartition, ErrorCode] = {}
-        if asked:
-            producer = next((batch for batch, _ in asked.values()))
-            assert self._request.transactional_id is not None
-            errors = await self._services.verifier.ask(
-                self._request.transactional_id,
-                (producer.producer_id, producer.producer_epoch),
-                list(asked),
-                adds=self._has_version_2,
-                knows_abortable=self._context.api_version >= ABORTABLE_FROM_VERSION,
-            )
-        terms = {
-            partition: AppendTerms(verification) for partition, (_, verification) in asked.items()
-        }
-        return self._append(terms, errors)
+        if not asked:
+            return self._append({}, {})
+        errors = self._ask(asked)
+        if isinstance(errors, Awaitable):
+            errors = await errors
+        return self._append(_terms(asked), errors)
 
-    def _verifications(
-        self,
-    ) -> dict[TopicPartition, tuple[Batch, Verification]] | ErrorCode:
+    async def _append_when_told(
+        self, asked: Asked, errors: Awaitable[Errors]
+    ) -> Sequence[Part] | Reply:
+        return self._append(_terms(asked), await errors)
+
+    def _ask(self, asked: Asked) -> Errors | Awaitable[Errors]:
+        """What the coordinator says to the batches, at once or later."""
+        producer = next((batch for batch, _ in asked.values()))
+        assert self._request.transactional_id is not None
+        return self._services.verifier.ask(
+            self._request.transactional_id,
+            (producer.producer_id, producer.producer_epoch),
+            list(asked),
+            adds=self._has_version_2,
+            knows_abortable=self._context.api_version >= ABORTABLE_FROM_VERSION,
+        )
+
+    def _verifications(self) -> Asked | ErrorCode:
         """What the coordinator is to be asked about, or why the request cannot be served."""
         batches = self._batches()
         if len({(batch.producer_id, batch.producer_epoch) for batch in batches}) > 1:
@@ -176,7 +193,7 @@ class TransactionalProduce:
     def _append(
         self,
         terms: Mapping[TopicPartition, AppendTerms],
-        errors: Mapping[TopicPartition, ErrorCode],
+        errors: Errors,
     ) -> Sequence[Part] | Reply:
         """Append what may be appended, and answer."""
         services, request = self._services, self._request
@@ -231,3 +248,8 @@ class TransactionalProduce:
             for entry in partitions:
                 outcome.refuse(entry.partition, error)
         return outcome.finish(self._request.timeout_ms)
+
+
+def _terms(asked: Asked) -> dict[TopicPartition, AppendTerms]:
+    """The answers are for these batches alone."""
+    return {partition: AppendTerms(verification) for partition, (_, verification) in asked.items()}

@@ -5,13 +5,16 @@ of the group first has the transaction's coordinator say that the partition of i
 of the transaction; from version 5 on this makes it so.
 """
 
+from collections.abc import Awaitable, Callable
+
 from barnabas.base.ids import TopicPartition
 from barnabas.broker.context import RequestContext
 from barnabas.broker.services import BrokerServices
 from barnabas.broker.topic_creation import CONSUMER_OFFSETS
 from barnabas.coordinator.errors import coordinator_error
 from barnabas.coordinator.group.responses import txn_commit_error
-from barnabas.coordinator.promise import Promise
+from barnabas.coordinator.promise import Promise, then
+from barnabas.coordinator.transaction.verifier import Errors
 from barnabas.log.producers.verification import NOT_ASKED, Verification
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.txn_offset_commit import (
@@ -27,15 +30,33 @@ LOADING_FROM_VERSION = 2
 ABORTABLE_FROM_VERSION = 4
 VERSION_2_FROM_VERSION = 5
 
+Verified = Verification | ErrorCode | None
 
-async def handle(
+
+def handle(
     services: BrokerServices, context: RequestContext, request: TxnOffsetCommitRequest
-) -> TxnOffsetCommitResponse:
+) -> TxnOffsetCommitResponse | Awaitable[TxnOffsetCommitResponse]:
     """Store the offsets of a group within a transaction."""
     refused = _take_unknown(services, request)
     if not request.topics:
         return TxnOffsetCommitResponse(topics=refused)
-    response = await _commit(services, context, request)
+
+    def finish(response: TxnOffsetCommitResponse) -> TxnOffsetCommitResponse:
+        return _finish(context, response, refused)
+
+    if not request.group_id:
+        return finish(txn_commit_error(request, ErrorCode.INVALID_GROUP_ID))
+    verified = _verify(services, context, request)
+    if isinstance(verified, Awaitable):
+        return _commit_later(services, request, verified, finish)
+    return then(_commit(services, request, verified), finish)
+
+
+def _finish(
+    context: RequestContext,
+    response: TxnOffsetCommitResponse,
+    refused: list[TxnOffsetCommitResponseTopic],
+) -> TxnOffsetCommitResponse:
     if context.api_version < LOADING_FROM_VERSION:
         for topic in response.topics:
             for partition in topic.partitions:
@@ -51,21 +72,27 @@ async def handle(
     return response
 
 
-async def _commit(
-    services: BrokerServices, context: RequestContext, request: TxnOffsetCommitRequest
+async def _commit_later(
+    services: BrokerServices,
+    request: TxnOffsetCommitRequest,
+    verified: Awaitable[Verified],
+    finish: Callable[[TxnOffsetCommitResponse], TxnOffsetCommitResponse],
 ) -> TxnOffsetCommitResponse:
-    if not request.group_id:
-        return txn_commit_error(request, ErrorCode.INVALID_GROUP_ID)
-    verified = await _verify(services, context, request)
+    response = _commit(services, request, await verified)
+    return finish(await response if isinstance(response, Promise) else response)
+
+
+def _commit(
+    services: BrokerServices, request: TxnOffsetCommitRequest, verified: Verified
+) -> TxnOffsetCommitResponse | Promise[TxnOffsetCommitResponse]:
     if isinstance(verified, ErrorCode):
         return txn_commit_error(request, coordinator_error(verified))
-    response = services.groups.txn_offset_commit(request, verified)
-    return await response if isinstance(response, Promise) else response
+    return services.groups.txn_offset_commit(request, verified)
 
 
-async def _verify(
+def _verify(
     services: BrokerServices, context: RequestContext, request: TxnOffsetCommitRequest
-) -> Verification | ErrorCode | None:
+) -> Verified | Awaitable[Verified]:
     """The leave to begin the transaction here; None where it is under way already."""
     index = services.groups.partition_for(request.group_id)
     found = services.replicas.find(CONSUMER_OFFSETS, index)
@@ -86,14 +113,22 @@ async def _verify(
     if verification is None:
         return None
     partition = TopicPartition(CONSUMER_OFFSETS, index)
-    errors = await services.verifier.ask(
+    errors = services.verifier.ask(
         request.transactional_id,
         (request.producer_id, request.producer_epoch),
         [partition],
         adds=has_version_2,
         knows_abortable=context.api_version >= ABORTABLE_FROM_VERSION,
     )
+    if isinstance(errors, Awaitable):
+        return _verify_later(errors, partition, verification)
     return errors.get(partition) or verification
+
+
+async def _verify_later(
+    errors: Awaitable[Errors], partition: TopicPartition, verification: Verification
+) -> Verified:
+    return (await errors).get(partition) or verification
 
 
 def _take_unknown(

@@ -199,7 +199,8 @@ class AppendableLog(PlainAppendLog):
         for position, header in headers:
             patch(data, position, offset, leader_epoch)
             offset += header.last_offset_delta + 1
-        return self._append_patched(data, list(iterate_headers(data)), now_ms)
+        patched = [(position, read_header(data, position)) for position, _ in headers]
+        return self._append_patched(data, patched, now_ms)
 
     def append_as_follower(self, data: Buffer) -> AppendResult:
         """Append batches as the leader stored them, with its offsets and epochs.

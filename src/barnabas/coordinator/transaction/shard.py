@@ -261,11 +261,12 @@ class TransactionShard:
             self.transactions.pop(key.transactional_id, None)
             return
         assert isinstance(value, TransactionLogValue)
-        last_epoch = (
-            record.last_producer_epoch
-            if isinstance(record, TransactionRecord)
-            else NO_PRODUCER_EPOCH
-        )
+        last_epoch = NO_PRODUCER_EPOCH
+        if isinstance(record, TransactionRecord):
+            if record.transaction is not None:
+                self.transactions[key.transactional_id] = record.transaction
+                return
+            last_epoch = record.last_producer_epoch
         self.transactions[key.transactional_id] = from_value(value, last_epoch)
 
     def replay_end_transaction(self, producer_id: int, is_commit: bool) -> None:

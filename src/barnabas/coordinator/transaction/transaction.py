@@ -75,6 +75,8 @@ class TransactionRecord(CoordinatorRecord):
     """A record, with what the coordinator that wrote it knows beside what the log says."""
 
     last_producer_epoch: int = NO_PRODUCER_EPOCH
+    transaction: Transaction | None = None
+    """What `from_value` would make of the record; None where the log does not say all of it."""
 
 
 def to_record(
@@ -107,6 +109,7 @@ def to_record(
         value,
         value_version,
         transaction.last_producer_epoch,
+        transaction if value_version >= 1 else None,
     )
 
 

@@ -9,14 +9,14 @@ Source: Kafka's AddPartitionsToTxnManager and ReplicaManager.addPartitionsToTxn.
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
 from barnabas.base.clock import Clock
 from barnabas.base.ids import TopicPartition
 from barnabas.base.network import Network
-from barnabas.coordinator.promise import Promise
+from barnabas.coordinator.promise import Promise, then
 from barnabas.coordinator.transaction.service import TRANSACTION_STATE, TransactionCoordinator
 from barnabas.coordinator.transaction.transaction import TRANSACTION_VERSION_2
 from barnabas.metadata.image import MetadataImage
@@ -76,7 +76,7 @@ class TransactionVerifier:
         self._peers: dict[int, Peer] = {}
         self._is_closed = False
 
-    async def ask(
+    def ask(
         self,
         transactional_id: str,
         producer: tuple[int, int],
@@ -84,28 +84,37 @@ class TransactionVerifier:
         *,
         adds: bool,
         knows_abortable: bool,
-    ) -> Mapping[TopicPartition, ErrorCode]:
+    ) -> Errors | Awaitable[Errors]:
         """What keeps records out of `partitions`, in the terms of the producer's version.
 
-        `producer` is its id and epoch. Older clients do not know TRANSACTION_ABORTABLE.
+        At once where the coordinator is here and need not wait. `producer` is its id and epoch.
+        Older clients do not know TRANSACTION_ABORTABLE.
         """
+        answer = self._ask_once(transactional_id, producer, partitions, adds)
+        if isinstance(answer, Promise) or (adds and _must_wait(answer)):
+            return self._ask_on(
+                answer, transactional_id, producer, partitions, adds, knows_abortable
+            )
+        return _as_known(answer, knows_abortable)
+
+    async def _ask_on(
+        self,
+        answer: Errors | Promise[Errors],
+        transactional_id: str,
+        producer: tuple[int, int],
+        partitions: list[TopicPartition],
+        adds: bool,
+        knows_abortable: bool,
+    ) -> Errors:
         config = self._coordinator.config
         end_ms = self._clock.monotonic_ms() + config.retry_backoff_max_ms
         while True:
-            errors = await self._ask_once(transactional_id, producer, partitions, adds)
+            errors = await answer if isinstance(answer, Promise) else answer
             left_ms = end_ms - self._clock.monotonic_ms()
-            if not adds or left_ms <= 0 or ErrorCode.CONCURRENT_TRANSACTIONS not in errors.values():
-                break
+            if not adds or left_ms <= 0 or not _must_wait(errors):
+                return _as_known(errors, knows_abortable)
             await self._wait(transactional_id, min(config.retry_backoff_ms, left_ms))
-        found = {}
-        for partition, error in errors.items():
-            if error is ErrorCode.PRODUCER_FENCED:
-                found[partition] = ErrorCode.INVALID_PRODUCER_EPOCH
-            elif error is ErrorCode.TRANSACTION_ABORTABLE and not knows_abortable:
-                found[partition] = ErrorCode.INVALID_TXN_STATE
-            elif error:
-                found[partition] = error
-        return found
+            answer = self._ask_once(transactional_id, producer, partitions, adds)
 
     async def close(self) -> None:
         """Ask nobody any more."""
@@ -132,39 +141,36 @@ class TransactionVerifier:
     def _is_coordinated_here(self, transactional_id: str) -> bool:
         return self._leader(transactional_id) == self._node_id
 
-    async def _ask_once(
+    def _ask_once(
         self,
         transactional_id: str,
         producer: tuple[int, int],
         partitions: list[TopicPartition],
         adds: bool,
-    ) -> Errors:
+    ) -> Errors | Promise[Errors]:
         leader = self._leader(transactional_id)
         if leader == self._node_id:
-            return await self._ask_here(transactional_id, producer, partitions, adds)
+            return self._ask_here(transactional_id, producer, partitions, adds)
         if self._is_closed or self._address(leader) is None:
             return dict.fromkeys(partitions, ErrorCode.COORDINATOR_NOT_AVAILABLE)
         question = Question(transactional_id, *producer, partitions, adds, Promise())
         self._queued.setdefault(leader, []).append(question)
         self._start(leader)
-        return await question.answer
+        return question.answer
 
-    async def _ask_here(
+    def _ask_here(
         self,
         transactional_id: str,
         producer: tuple[int, int],
         partitions: list[TopicPartition],
         adds: bool,
-    ) -> Errors:
+    ) -> Errors | Promise[Errors]:
         if not adds:
-            verified: Any = self._coordinator.verify(transactional_id, *producer, partitions)
-            errors: Errors = await verified if isinstance(verified, Promise) else verified
-            return errors
+            return self._coordinator.verify(transactional_id, *producer, partitions)
         added = self._coordinator.add_partitions(
             transactional_id, *producer, partitions, TRANSACTION_VERSION_2
         )
-        error = await added if isinstance(added, Promise) else added
-        return dict.fromkeys(partitions, error)
+        return then(added, lambda error: dict.fromkeys(partitions, error))
 
     # Other nodes
 
@@ -246,6 +252,24 @@ class TransactionVerifier:
                 request_timeout_ms=self._request_timeout_ms,
             )
         return peer
+
+
+def _must_wait(errors: Errors) -> bool:
+    """Whether the transaction before is not complete yet."""
+    return ErrorCode.CONCURRENT_TRANSACTIONS in errors.values()
+
+
+def _as_known(errors: Errors, knows_abortable: bool) -> Errors:
+    """Only what is wrong, as the producer's version knows it."""
+    found = {}
+    for partition, error in errors.items():
+        if error is ErrorCode.PRODUCER_FENCED:
+            found[partition] = ErrorCode.INVALID_PRODUCER_EPOCH
+        elif error is ErrorCode.TRANSACTION_ABORTABLE and not knows_abortable:
+            found[partition] = ErrorCode.INVALID_TXN_STATE
+        elif error:
+            found[partition] = error
+    return found
 
 
 def _request(questions: Any) -> AddPartitionsToTxnRequest:

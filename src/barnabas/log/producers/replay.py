@@ -5,7 +5,7 @@ from barnabas.log.producers.state import CompletedTransaction, ProducerState
 from barnabas.log.producers.verification import AppendTerms
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.records.batch import CONTROL_MASK, BatchHeader
-from barnabas.protocol.records.control import EndTxn, decode_control
+from barnabas.protocol.records.control import EndTxn, decode_control, read_end_txn
 from barnabas.protocol.records.records import decode_records
 
 
@@ -30,7 +30,7 @@ def record_batch(
     if not header[5] & CONTROL_MASK:
         state.record_data(header, header[0], header[8])
         return None
-    found = read_marker(buffer, position)
+    found = _marker_of(header, buffer, position)
     if found is None:
         return None
     return state.record_marker(header, found[0], header.base_offset, found[1])
@@ -46,8 +46,14 @@ def check_coordinator_batch(
     """Whether a batch of a coordinator may be appended: epochs are checked, sequences not."""
     if not header.is_control:
         return state.check_terms(header, terms) or state.check(header, with_sequence=False)
-    found = read_marker(buffer, position)
+    found = _marker_of(header, buffer, position)
     if found is None:
         return ErrorCode.NONE
     version = 0 if terms is None else terms.transaction_version
     return state.check_marker(header, found[0], version)
+
+
+def _marker_of(header: BatchHeader, buffer: Buffer, position: int) -> tuple[EndTxn, int] | None:
+    """As `read_marker`; nearly every marker is of the one form that is known by its bytes."""
+    marker = read_end_txn(header, buffer, position)
+    return read_marker(buffer, position) if marker is None else (marker, header.base_timestamp)

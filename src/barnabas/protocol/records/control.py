@@ -12,6 +12,7 @@ from enum import IntEnum
 from struct import Struct
 from typing import Final
 
+from barnabas.base.disk import Buffer
 from barnabas.protocol.codec import decode, encode
 from barnabas.protocol.messages.raft_records import (
     KRaftVersionRecord,
@@ -21,15 +22,28 @@ from barnabas.protocol.messages.raft_records import (
     VotersRecord,
 )
 from barnabas.protocol.records.batch import (
+    CONTROL_MASK,
+    HEADER_SIZE_BYTES,
     NO_LEADER_EPOCH,
     NO_PRODUCER_EPOCH,
     NO_PRODUCER_ID,
+    TRANSACTIONAL_MASK,
+    BatchHeader,
     CorruptBatchError,
 )
+from barnabas.protocol.records.own_batch import encode_own_batch
 from barnabas.protocol.records.records import Record, encode_batch
 
 _KEY = Struct(">hh")
 _END_TXN_VALUE = Struct(">hi")
+_END_TXN_RECORD = Struct(">7sH3siB")
+_unpack_end_txn = _END_TXN_RECORD.unpack_from
+_END_TXN_START: Final = b"\x20\0\0\0\x08\0\0"
+"""The record's length, attributes and deltas; the key's length and version."""
+_END_TXN_BETWEEN: Final = b"\x0c\0\0"
+"""The value's length and version."""
+_END_TXN_ATTRIBUTES: Final = TRANSACTIONAL_MASK | CONTROL_MASK
+_END_TXN_SIZE_BYTES: Final = HEADER_SIZE_BYTES + _END_TXN_RECORD.size
 
 
 class ControlType(IntEnum):
@@ -110,13 +124,38 @@ def encode_end_txn(
     partition_leader_epoch: int = NO_LEADER_EPOCH,
 ) -> bytearray:
     """The batch that ends a producer's transaction in one partition: a commit or abort marker."""
-    return encode_control_batch(
-        [EndTxn(is_commit, coordinator_epoch)],
-        timestamp_ms=timestamp_ms,
+    if producer_id < 0:
+        raise ValueError("the end of a transaction needs its producer id")
+    record = _encode_record(EndTxn(is_commit, coordinator_epoch), timestamp_ms)
+    assert record.key is not None
+    return encode_own_batch(
+        ((record.key, record.value),),
+        timestamp_ms,
         partition_leader_epoch=partition_leader_epoch,
         producer_id=producer_id,
         producer_epoch=producer_epoch,
+        is_transactional=True,
+        is_control=True,
     )
+
+
+def read_end_txn(header: BatchHeader, buffer: Buffer, position: int) -> EndTxn | None:
+    """The marker in the batch at `position`, if it is of the form that is written today.
+
+    Of none else; its timestamp is the batch's base timestamp then.
+    """
+    if header.attributes != _END_TXN_ATTRIBUTES or header.size_bytes != _END_TXN_SIZE_BYTES:
+        return None
+    start, kind, between, epoch, end = _unpack_end_txn(buffer, position + HEADER_SIZE_BYTES)
+    if (
+        start != _END_TXN_START
+        or between != _END_TXN_BETWEEN
+        or end
+        or kind > ControlType.COMMIT
+        or header.record_count != 1
+    ):
+        return None
+    return EndTxn(kind == ControlType.COMMIT, epoch)
 
 
 def control_type(record: Record) -> ControlType | None:

@@ -11,6 +11,7 @@ from crc32c import crc32c
 
 from barnabas.protocol.records.batch import (
     ATTRIBUTES_POSITION,
+    CONTROL_MASK,
     LOG_OVERHEAD_BYTES,
     MAGIC,
     NO_LEADER_EPOCH,
@@ -41,6 +42,7 @@ def encode_own_batch(
     producer_epoch: int = NO_PRODUCER_EPOCH,
     base_sequence: int = NO_SEQUENCE,
     is_transactional: bool = False,
+    is_control: bool = False,
 ) -> bytearray:
     """The batch that `encode_batch` makes of the same records, each of `timestamp_ms`.
 
@@ -61,7 +63,7 @@ def encode_own_batch(
             )
         parts += (_varint(len(body)), body)
     parts[0] = _pack_rest(
-        TRANSACTIONAL_MASK if is_transactional else 0,
+        (TRANSACTIONAL_MASK if is_transactional else 0) | (CONTROL_MASK if is_control else 0),
         count - 1,
         timestamp_ms,
         timestamp_ms,
