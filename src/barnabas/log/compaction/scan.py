@@ -90,6 +90,9 @@ def scan_records(data: bytes, start: int, end: int, count: int) -> Scan:
     index = searches = 0
     position, is_dense = start, True
     try:
+        if count < RUN_LENGTH_MIN:
+            position = _walk(scan, deltas, position, 0, count)
+            index, is_dense = count, not count
         while index < count:
             stop = count
             if searches < len(WALKS) and count - index >= RUN_LENGTH_MIN:

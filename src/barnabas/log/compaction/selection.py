@@ -48,8 +48,10 @@ class LogToClean:
 def measure(log: PartitionLog, now_ms: int) -> LogToClean | None:
     """What of a log may be cleaned now; None if it holds nothing. Raises OSError."""
     start_offset = first_dirty_offset(log)
-    limit = max(start_offset, _first_uncleanable_offset(log, start_offset, now_ms))
     segments = log.segments
+    if len(segments) == 1:  # as most logs of a node with many; the active one is left alone
+        return None
+    limit = max(start_offset, _first_uncleanable_offset(log, start_offset, now_ms))
     end = log.segment_index(limit)
     end_offset = segments[end].base_offset
     start = min(log.segment_index(start_offset), end)
