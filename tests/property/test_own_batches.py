@@ -155,7 +155,9 @@ def offset_records(draw: st.DrawFn) -> OffsetRecord:
         draw(st.integers(0, 2**31 - 1)),
         offset=draw(int64s),
         leader_epoch=draw(st.integers(-1, 2**31 - 1)),
-        metadata=draw(st.just("") | st.text(max_size=200)),
+        metadata=draw(
+            st.just("") | st.text(max_size=200) | st.text("a", min_size=120, max_size=130)
+        ),
         commit_timestamp_ms=draw(timestamps),
         expire_timestamp_ms=draw(st.just(-1) | timestamps),
         topic_id=draw(

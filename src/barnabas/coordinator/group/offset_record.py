@@ -20,10 +20,16 @@ VERSION_WITH_EXPIRY: Final = 1
 KEYS_REMEMBERED_MAX: Final = 1024
 UNKNOWN_OFFSET: Final = -1
 
+METADATA_SHORT_MAX: Final = 126
+"""Characters of metadata whose compact length takes one byte."""
+
+_pack_head = Struct(">hqiB").pack
+_pack_time = Struct(">q").pack
 _pack_plain = Struct(">hqiBqB").pack
 _pack_with_id = Struct(">hqiBq3s16s").pack
 _EMPTY: Final = 1
 """The compact length of empty metadata."""
+_NO_TAGS: Final = b"\0"
 _ID_TAG: Final = b"\1\0\x10"
 """One tagged field, with tag 0, of sixteen bytes."""
 
@@ -65,10 +71,27 @@ class OffsetRecord(SelfEncoding):
 
     def encoded(self) -> KeyValue:
         committed = self.committed
+        metadata = committed.metadata
         key = _encode_key(self.group_id, self.topic, self.partition)
-        if committed.metadata or committed.expire_timestamp_ms != NO_EXPIRY:
+        if (
+            len(metadata) > METADATA_SHORT_MAX
+            or not metadata.isascii()
+            or committed.expire_timestamp_ms != NO_EXPIRY
+        ):
             return key, encode_value(self.value, self.value_version)
-        if committed.topic_id == ZERO_UUID:
+        has_id = committed.topic_id != ZERO_UUID
+        if metadata:
+            return key, b"".join(
+                (
+                    _pack_head(
+                        VERSION, committed.offset, committed.leader_epoch, len(metadata) + 1
+                    ),
+                    metadata.encode(),
+                    _pack_time(committed.commit_timestamp_ms),
+                    _ID_TAG + committed.topic_id if has_id else _NO_TAGS,
+                )
+            )
+        if not has_id:
             return key, _pack_plain(
                 VERSION,
                 committed.offset,
