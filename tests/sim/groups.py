@@ -8,6 +8,7 @@ groups must reach the end of every partition by themselves.
 import asyncio
 from dataclasses import replace
 from random import Random
+from typing import Protocol
 
 from barnabas.base.ids import TopicPartition
 from barnabas.protocol.messages.offset_fetch import (
@@ -19,9 +20,9 @@ from sim.audit import fetch_once
 from sim.classic_member import ClassicMember
 from sim.clients import Client
 from sim.consumer_member import ConsumerMember
+from sim.coordinated import GROUP_KEY
 from sim.members import (
     FETCH_VERSION,
-    GROUP_KEY,
     CommitNowAndThen,
     GroupPlan,
     Work,
@@ -37,6 +38,13 @@ DRAIN_WITHIN_S = 240.0
 LEAVE_WITHIN_S = 60.0
 SESSION_MS = 5_000
 MEMBERS = {"classic": ClassicMember, "consumer": ConsumerMember}
+
+
+class Running(Protocol):
+    """A member, whatever kind of group it is in."""
+
+    async def run(self) -> None:
+        """Take part until its client is stopping."""
 
 
 class Slot:
@@ -59,9 +67,7 @@ class Slot:
             return
         self._number += 1
         client = self._simulation.new_client(f"{self.name}.{self._number}")
-        member = MEMBERS[self.group.protocol](
-            client, self.group, self._simulation.work(client, self)
-        )
+        member = self._simulation.new_member(client, self)
         self._client = client
         self._task = client.start(member.run)
         self._task.add_done_callback(self._left)
@@ -146,6 +152,10 @@ class GroupSimulation(Simulation):
             session_timeout_ms=SESSION_MS,
             rebalance_timeout_ms=self.group_random.choice((1_000, 4_000)),
         )
+
+    def new_member(self, client: Client, slot: Slot) -> Running:
+        """The member that takes a place."""
+        return MEMBERS[slot.group.protocol](client, slot.group, self.work(client, slot))
 
     def work(self, client: Client, slot: Slot) -> Work:
         """What a member does with what it reads."""

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from barnabas.base.ids import TopicPartition
-from barnabas.net.client import Peer
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -24,20 +23,12 @@ from barnabas.protocol.messages.offset_fetch import (
 )
 from sim.clients import Client
 from sim.consumers import Consumer, Position
+from sim.coordinated import ELSEWHERE, Coordinated
 from sim.sim_history import OffsetCommit, OffsetFetch, Outcome, Tenure
-from sim.transactional_client import find_coordinator
 
-GROUP_KEY = 0
 HEARTBEAT_S = 0.5
 COMMIT_VERSION = 9
 FETCH_VERSION = 9
-ELSEWHERE = {
-    ErrorCode.NOT_COORDINATOR,
-    ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
-    ErrorCode.REQUEST_TIMED_OUT,
-}
-"""The coordinator is to be looked for again. What was asked of it may have happened."""
 NOT_COMMITTED = {
     ErrorCode.UNKNOWN_MEMBER_ID,
     ErrorCode.ILLEGAL_GENERATION,
@@ -76,11 +67,11 @@ class Work(Protocol):
         """Nothing is there to read, or partitions are about to be given up in order."""
 
 
-class Member:
+class Member(Coordinated):
     """See the module. `join` and what follows is up to the protocol."""
 
     def __init__(self, client: Client, plan: GroupPlan, work: Work) -> None:
-        self.client = client
+        super().__init__(client, plan.group_id)
         self.plan = plan
         self.member_id = ""
         self.epoch = -1
@@ -94,9 +85,6 @@ class Member:
         self._work = work
         self._got: Got = {}
         self._run = 0
-        self._coordinator: tuple[int, Peer] | None = None
-        self.answered_by = -1
-        """The node that gave the last answer."""
         client.history.group_of[client.name] = plan.group_id
 
     async def run(self) -> None:
@@ -130,35 +118,6 @@ class Member:
     async def leave(self) -> None:
         """Say good-bye, once."""
         raise NotImplementedError
-
-    # The coordinator
-
-    async def ask(
-        self, request: Any, *, version: int | None = None, timeout_ms: int | None = None
-    ) -> Any | None:
-        """The coordinator's answer; None for none, after a while."""
-        try:
-            if self._coordinator is None:
-                self._coordinator = await find_coordinator(
-                    self.client, GROUP_KEY, self.plan.group_id
-                )
-            if self._coordinator is not None:
-                node_id, peer = self._coordinator
-                response = await peer.send(request, version=version, timeout_ms=timeout_ms)
-                self.answered_by = node_id
-                return response
-        except OSError:
-            self._coordinator = None
-        await self.client.back_off()
-        return None
-
-    async def is_elsewhere(self, error: ErrorCode) -> bool:
-        """Whether an answer means that the coordinator is to be looked for; then waits a little."""
-        if error not in ELSEWHERE:
-            return False
-        self._coordinator = None
-        await self.client.back_off()
-        return True
 
     # What it has
 

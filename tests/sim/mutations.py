@@ -29,6 +29,7 @@ from barnabas.replication.partition import Partition
 from sim.group_mutations import GROUP_MUTATIONS
 from sim.plan import NEEDS_FLUSHES, Plan, draw_faults, draw_plan
 from sim.planting import Mutation, Patch
+from sim.share_mutations import SHARE_MUTATIONS
 from sim.simulation import Outcome
 from sim.workloads import run_plan
 
@@ -388,6 +389,7 @@ MUTATIONS = [
         "one",
     ),
     *GROUP_MUTATIONS,
+    *SHARE_MUTATIONS,
 ]
 BY_NAME = {mutation.name: mutation for mutation in MUTATIONS}
 

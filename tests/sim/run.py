@@ -3,7 +3,7 @@
 `--minutes 5` goes on for so long.
 A seed alone decides everything but the topology, where `--topology` names one (`one`, `three`,
 `five`, `dedicated`, `one controller`, `mixed`; without it the seed decides that too), and what
-clients do, where `--workload` says it (`transactions`, `groups`, `chains`).
+clients do, where `--workload` says it (`changes`, `transactions`, `groups`, `chains`, `shares`).
 """
 
 import argparse

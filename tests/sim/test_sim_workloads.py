@@ -1,4 +1,4 @@
-"""Simulated clusters whose clients work in transactions, in groups, or in both."""
+"""Simulated clusters whose clients work in transactions, in groups, in both, or share."""
 
 from __future__ import annotations
 
@@ -21,7 +21,14 @@ SEEDS = {
     "groups": range(3),
     "chains": range(2),
     "changes": range(4),
+    "shares": range(1, 3),
 }
+
+
+REGRESSIONS = {
+    (18, "", "shares"): "a silent member stayed, as the log took no records when its time was up",
+}
+"""Seeds that found something once, and what."""
 
 
 @pytest.mark.timeout(300)
@@ -30,6 +37,11 @@ def test_seeds_come_to_a_good_end(workload: str) -> None:
     campaign = run_campaign((seed, "three", workload) for seed in SEEDS[workload])
     assert not campaign.bad, "\n".join(verdict.text for verdict in campaign.bad)
     assert campaign.operations > 0
+
+
+def test_what_was_wrong_once_is_good() -> None:
+    campaign = run_campaign(REGRESSIONS)
+    assert not campaign.bad, "\n".join(verdict.text for verdict in campaign.bad)
 
 
 def test_transactions_end_both_ways() -> None:

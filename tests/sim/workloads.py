@@ -6,6 +6,7 @@ from sim.chain_groups import ChainSimulation
 from sim.changing import ChangingSimulation
 from sim.groups import GroupSimulation
 from sim.plan import Plan, draw_plan
+from sim.shares import ShareSimulation
 from sim.simulation import Outcome, Simulation, run_simulation
 from sim.transactions import TransactionalSimulation
 
@@ -15,6 +16,7 @@ WORKLOADS: dict[str, Callable[[Plan], Simulation]] = {
     "groups": GroupSimulation,
     "chains": ChainSimulation,
     "changes": ChangingSimulation,
+    "shares": ShareSimulation,
 }
 """Plain producers and consumers where nothing is said."""
 
