@@ -1,8 +1,9 @@
 """What one produce request costs the broker: `python -m bench.request_cost` takes seconds.
 
 A bare client keeps five requests in flight and repeats the same bytes, so that nothing but the
-broker is measured, in microseconds of its processor time. `--profile` runs Barnabas under
-cProfile and prints where they go (slower, but the shares hold).
+broker is measured, in microseconds of its processor time. `--at-once 3` sends three by one write
+and waits for their answers, which is how `net/gathering.py` has a busy producer received.
+`--profile` runs Barnabas under cProfile and prints where they go (slower, but the shares hold).
 """
 
 import argparse
@@ -46,6 +47,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.request_cost")
     parser.add_argument("--kafka", action="store_true", help="measure Apache Kafka instead")
     parser.add_argument("--profile", action="store_true", help="show where the time goes")
+    parser.add_argument("--at-once", type=int, metavar="N", help="send N together, then wait")
     parser.add_argument("--requests", type=int, default=20_000)
     options = parser.parse_args()
     directory = Settings().directory / "request-cost"
@@ -56,7 +58,7 @@ def main() -> None:
         else:
             server = ProfiledServer(directory) if options.profile else BarnabasServer(directory)
         with server:
-            rate, cost = _measure(server, records, size, options.requests)
+            rate, cost = _measure(server, records, size, options.requests, options.at_once)
             print(
                 f"{records:4} records of {size:4} bytes: {rate:9,.0f} requests/s, "
                 f"{cost:7.1f} µs of CPU a request",
@@ -67,7 +69,9 @@ def main() -> None:
                 pstats.Stats(str(server.profile)).sort_stats("tottime").print_stats(PROFILE_ROWS)
 
 
-def _measure(server: Server, records: int, size: int, requests: int) -> tuple[float, float]:
+def _measure(
+    server: Server, records: int, size: int, requests: int, at_once: int | None
+) -> tuple[float, float]:
     """(requests a second, microseconds of the broker's processor time a request)."""
     server.format()
     server.start()
@@ -84,7 +88,11 @@ def _measure(server: Server, records: int, size: int, requests: int) -> tuple[fl
         _pump(client, frame, WARM_UP_REQUESTS)
         before = cpu_seconds(server.pid)
         started = time.monotonic()
-        _pump(client, frame, requests)
+        if at_once:
+            requests -= requests % at_once
+            _pump_together(client, frame, requests, at_once)
+        else:
+            _pump(client, frame, requests)
         seconds = time.monotonic() - started
         return requests / seconds, (cpu_seconds(server.pid) - before) / requests * 1e6
 
@@ -94,6 +102,14 @@ def _pump(client: WireClient, frame: bytes, requests: int) -> None:
         if number < requests:
             client.socket.sendall(frame)
         if number >= IN_FLIGHT:
+            client.receive(int.from_bytes(client.receive(4), "big"))
+
+
+def _pump_together(client: WireClient, frame: bytes, requests: int, at_once: int) -> None:
+    together = frame * at_once
+    for _ in range(requests // at_once):
+        client.socket.sendall(together)
+        for _ in range(at_once):
             client.receive(int.from_bytes(client.receive(4), "big"))
 
 

@@ -11,8 +11,10 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from barnabas.base.clock import Clock
 from barnabas.base.network import Part, Transport
 from barnabas.net.frames import FrameReader
+from barnabas.net.gathering import DEPTH_MIN, Gathering
 from barnabas.protocol.errors import DecodeError
 
 REPLIES_PENDING_MAX = 256
@@ -81,6 +83,8 @@ class Connection:
 
     __slots__ = (
         "_busy",
+        "_clock",
+        "_gathering",
         "_may_overlap",
         "_on_closed",
         "_paused",
@@ -108,8 +112,12 @@ class Connection:
         on_closed: "Callable[[Connection], None]",
         *,
         may_overlap: bool = False,
+        clock: Clock | None = None,
     ) -> None:
-        """`may_overlap`: any request may start while those before it still wait."""
+        """`may_overlap`: any request may start while those before it still wait.
+
+        With a `clock`, requests of a producer that pipelines are received a few at a time.
+        """
         self._transport = transport
         self._service = service
         self._reader = FrameReader(frame_size_max_bytes)
@@ -122,6 +130,8 @@ class Connection:
         self._paused = False
         self._busy = False
         self._may_overlap = may_overlap
+        self._clock = clock
+        self._gathering: Gathering | None = None
         self._on_closed = on_closed
         self.on_close: Callable[[], None] | None = None
         """What the service wants to be told when the connection has gone."""
@@ -148,6 +158,15 @@ class Connection:
         if frames:
             self.frames.extend(frames)
             self._work()
+            if self._gathering is not None:
+                self._gathering.received(len(frames), size_bytes)
+            elif len(frames) >= DEPTH_MIN and self._clock is not None:
+                self._consider_gathering(frames, self._clock)
+
+    def _consider_gathering(self, frames: list[bytearray], clock: Clock) -> None:
+        """Watch how requests arrive, from the first on that show a producer that pipelines."""
+        if not self.is_closed and all(frame[:2] == PRODUCE_KEY for frame in frames):
+            self._gathering = Gathering(clock, self._transport.wake_at)
 
     def drained(self) -> None:
         self.last_active_tick = -1
@@ -158,6 +177,8 @@ class Connection:
             return
         self.is_closed = True
         self.frames.clear()
+        if self._gathering is not None:
+            self._gathering.stop()
         replies, self._replies = self._replies, deque()
         for reply in replies:
             reply.abandon()

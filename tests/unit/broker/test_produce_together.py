@@ -42,6 +42,9 @@ class FakeTransport:
     def unsent_bytes(self) -> int:
         return 0
 
+    def wake_at(self, size_bytes: int) -> bool:
+        return False
+
     def pause_reading(self) -> None:
         """Nothing is read here."""
 
