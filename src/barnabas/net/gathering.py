@@ -6,9 +6,10 @@ all of that. So, once a connection has shown that it has several requests in fli
 each millisecond, the operating system is asked to tell of its data only when about half of what
 it has in flight is there (SO_RCVLOWAT). The other half keeps the pipeline full.
 
-Nobody waits long: after a tick without a receive, what lies there is let in. Where that happens
-too often, it ends, and more has to be shown before it begins again. A client that waits for each
-of its answers never gets here, since its requests do not arrive together.
+Nobody waits long: after a tick without a receive, what lies there is let in, and the next few too
+(at the end of a transaction a client asks one thing after the other). Where that happens too
+often, it ends, and more has to be shown before it begins again. A client that waits for each of
+its answers never gets here, since its requests do not arrive together.
 
 `python -m bench.request_cost --at-once 3` shows what a request costs that is received so.
 """
@@ -21,8 +22,10 @@ DEPTH_MIN = 3
 """Requests received at once, at the least, that show that a client pipelines."""
 PATIENCE_MS = 1
 """A request waits for those behind it for up to two of these."""
+FRAMES_LET_IN = 16
+"""Received at once after a tick without a receive."""
 PAUSE_MAX_MS = 20
-"""A producer that was silent for longer has to show again how it sends."""
+"""A producer that takes longer over these has to show again how it sends."""
 WANTED_MAX = 8
 """Requests waited for; more would save little more."""
 THRESHOLD_MAX_BYTES = 64 * 1024
@@ -43,6 +46,7 @@ class Gathering:
         "_depth",
         "_frames",
         "_frames_needed",
+        "_is_judged",
         "_late",
         "_let_in_ms",
         "_since_ms",
@@ -61,10 +65,12 @@ class Gathering:
         """Bytes to wait for; 0 until it begins."""
         self._let_in_ms = 0
         """While it goes on without a timer: since when anything is received at once."""
+        self._is_judged = True
+        """Whether it is known if something lay there then."""
         self._ticks = self._late = 0
         """Since it began: with a receive, and without one though something lay there."""
         self._frames = 0
-        """Since `_since_ms`; while it goes on, since the last tick."""
+        """Since `_since_ms`; while it goes on, since the last tick, or since all is let in."""
         self._since_ms = clock.monotonic_ms()
         self._depth = 0
         """Most requests received at once since then."""
@@ -113,22 +119,30 @@ class Gathering:
         self._timer = None
         self._wake_at(1)
         self._let_in_ms = self._clock.monotonic_ms()
+        self._is_judged = False
 
     def _go_on(self) -> None:
-        """Something was received after all, perhaps because it lay there: wait again, or end."""
+        """Something was received after all: wait again, let in more, or end."""
+        if self._is_judged and self._frames < FRAMES_LET_IN:
+            return
         now_ms = self._clock.monotonic_ms()
         pause_ms = now_ms - self._let_in_ms
-        if pause_ms <= PATIENCE_MS:
-            self._late += 1
-        is_too_late = self._late > 1 + self._ticks // TICKS_PER_LATE_MIN
-        if not is_too_late and pause_ms <= PAUSE_MAX_MS and self._wake_at(self._threshold):
+        if not self._is_judged:
+            self._is_judged = True
+            if pause_ms <= PATIENCE_MS:
+                self._late += 1
+            if self._late > 1 + self._ticks // TICKS_PER_LATE_MIN:
+                self._end(now_ms, min(self._frames_needed * 2, FRAMES_NEEDED_MAX))
+                return
+        if pause_ms > PAUSE_MAX_MS:
+            self._end(now_ms, FRAMES_NEEDED_MIN)
+        elif self._frames >= FRAMES_LET_IN:
+            self._wake_at(self._threshold)
             self._wait()
-            return
-        if is_too_late:
-            self._frames_needed = min(self._frames_needed * 2, FRAMES_NEEDED_MAX)
-        else:
-            self._frames_needed = FRAMES_NEEDED_MIN
+
+    def _end(self, now_ms: int, frames_needed: int) -> None:
         self._threshold = 0
+        self._frames_needed = frames_needed
         self._restart(now_ms)
 
     def _restart(self, now_ms: int) -> None:

@@ -10,6 +10,7 @@ import pytest
 from barnabas.base.network import Part, Transport
 from barnabas.net.connection import Connection
 from barnabas.net.gathering import (
+    FRAMES_LET_IN,
     FRAMES_NEEDED_MIN,
     PAUSE_MAX_MS,
     THRESHOLD_MAX_BYTES,
@@ -99,7 +100,7 @@ def test_a_platform_without_thresholds_is_left_in_peace() -> None:
     assert not bench.clock.timers
 
 
-def test_a_tick_without_a_receive_lets_in_what_is_there_and_the_next_receive_waits_again() -> None:
+def test_a_tick_without_a_receive_lets_in_what_is_there_and_the_next_few() -> None:
     bench = Bench()
     bench.begin()
     (threshold,) = bench.thresholds
@@ -108,8 +109,11 @@ def test_a_tick_without_a_receive_lets_in_what_is_there_and_the_next_receive_wai
     bench.tick(with_receive=False)
     assert bench.thresholds == [threshold, 1]
     assert not bench.clock.timers  # a silent connection costs nothing
+    bench.receive(times=FRAMES_LET_IN - 1)
+    assert bench.thresholds == [threshold, 1]
     bench.receive()
     assert bench.thresholds == [threshold, 1, threshold]
+    assert len(bench.clock.timers) == 1
 
 
 def test_requests_that_lie_there_too_often_end_it_and_more_is_to_be_shown() -> None:
@@ -118,7 +122,7 @@ def test_requests_that_lie_there_too_often_end_it_and_more_is_to_be_shown() -> N
     for _ in range(2):
         assert bench.gathering.is_on
         bench.tick(with_receive=False)
-        bench.receive()
+        bench.receive(times=FRAMES_LET_IN)
     assert not bench.gathering.is_on
     assert bench.thresholds[-1] == 1
     bench.receive(times=FRAMES_NEEDED_MIN)
@@ -137,6 +141,17 @@ def test_a_pause_ends_it_without_blame() -> None:
     bench.receive()
     assert not bench.gathering.is_on
     bench.begin()
+
+
+def test_a_producer_that_has_become_slow_is_received_at_once() -> None:
+    bench = Bench()
+    bench.begin()
+    bench.tick(with_receive=False)
+    for _ in range(FRAMES_LET_IN):
+        bench.clock.advance(PAUSE_MAX_MS // 4)
+        bench.receive()
+    assert not bench.gathering.is_on
+    assert bench.thresholds[-1] == 1
 
 
 def test_nothing_is_left_of_a_connection_that_has_gone() -> None:
