@@ -92,17 +92,18 @@ class SharePartitions:
         """Close what this node no longer leads."""
         for topic_id in (*delta.topics, *delta.topics_deleted):
             topic = image.topics.by_id.get(topic_id)
-            for group_keys in [
-                list(keys)
+            here = [
+                self._hosted[key]
                 for (known_id, _), keys in self._by_partition.items()
                 if known_id == topic_id
-            ]:
-                for key in group_keys:
-                    placed = None if topic is None else topic.partitions.get(key.partition)
-                    if placed is None:
-                        self._hosted[key].close(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-                    elif placed.leader != self._replicas.node_id:
-                        self._hosted[key].close(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+                for key in keys
+            ]
+            for hosted in here:  # closing one may close others, for somebody is told and goes
+                placed = None if topic is None else topic.partitions.get(hosted.key.partition)
+                if placed is None:
+                    hosted.close(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+                elif placed.leader != self._replicas.node_id:
+                    hosted.close(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
     def release_session(self, key: SessionKey) -> Promise[None] | None:
         """End a member's session and take back all that it holds."""
