@@ -17,7 +17,7 @@ from barnabas.protocol.records.walk import NULL
 
 RUN_LENGTH_MIN: Final = 6
 """A shorter run is not worth its set-up."""
-KEYS_AT_ONCE: Final = 64
+KEYS_AT_ONCE: Final = 32
 KEY_READERS_MAX: Final = 256
 _ASCII: Final = bytes(range(0x80))
 """Last bytes of varints."""
@@ -27,12 +27,14 @@ _EVEN: Final = bytes(range(0, 0x100, 2))
 """First bytes of varints that are not negative."""
 _LOW: Final = bytes((byte & 0x7F) >> 1 for byte in range(0x100))
 _HIGH: Final = tuple(byte << 6 for byte in range(0x80))
-_DENSE: Final = [
-    bytes(range(0, 0x80, 2)),
-    bytes(delta << 1 & 0x7F | 0x80 for delta in range(8192)),
-    bytes(delta >> 6 for delta in range(8192)),
-]
-"""Offset deltas 0, 1, 2 … of one byte; the low and the high bytes of those of two."""
+_DENSE: Final = (
+    (bytes(range(0, 0x80, 2)),),
+    (
+        bytes(delta << 1 & 0x7F | 0x80 for delta in range(8192)),
+        bytes(delta >> 6 for delta in range(8192)),
+    ),
+)
+"""Offset deltas 0, 1, 2 … in one byte; in two, the low bytes and the high bytes."""
 
 
 class Run(NamedTuple):
@@ -53,6 +55,8 @@ class Run(NamedTuple):
     key_size: int
     """-1: no keys."""
     value_at: int
+    is_dense: bool
+    """Whether offset deltas are the records' indexes."""
 
     @property
     def end(self) -> int:
@@ -69,7 +73,7 @@ class Run(NamedTuple):
         if size < 0:
             return [None] * self.length
         many = self.length // KEYS_AT_ONCE
-        if many < 2:
+        if not many:
             places = range(position + self.key_at, self.end, stride)
             return [data[place : place + size] for place in places]
         read = _key_reader(self.key_at, size, stride)
@@ -81,17 +85,6 @@ class Run(NamedTuple):
         places = range(middle + self.key_at, self.end, stride)
         keys += [data[place : place + size] for place in places]
         return keys
-
-    def is_dense(self, data: bytes) -> bool:
-        """Whether offset deltas are the records' indexes."""
-        start, end = self.first, self.first + self.length
-        low = self.column(data, self.delta_at)
-        if self.delta_width == 1:
-            return low == _DENSE[0][start:end]
-        return (
-            low == _DENSE[1][start:end]
-            and self.column(data, self.delta_at + 1) == _DENSE[2][start:end]
-        )
 
     def deltas(self, data: bytes) -> list[int]:
         """The offset delta of each record."""
@@ -129,34 +122,55 @@ def find_run(data: bytes, position: int, end: int, index: int, count: int) -> Ru
     following = data[position + stride : position + stride + length_width]
     if count < RUN_LENGTH_MIN or key_size < -1 or following != data[position:length_end]:
         return None
-    for place in (*range(position, length_end), *range(delta_end, key_start)):
+    for place in [*range(position, length_end), *range(delta_end, key_start)]:
         column = data[place : place + count * stride : stride]
         same = data[place : place + 1]
         if column != same * count:
             count = _prefix(column, same)
-    for place in range(length_end + 1, delta_end):
-        is_last = place in (timestamp_end - 1, delta_end - 1)
-        column = data[place : place + count * stride : stride]
-        if not is_last:
-            count = _prefix(column, _CONTINUED)
-        elif not column.isascii():
-            count = _prefix(column, _ASCII)
-    count = _prefix(data[timestamp_end : timestamp_end + count * stride : stride], _EVEN)
+    count = _varints(data, length_end + 1, timestamp_end, stride, count)
+    dense = _dense_prefix(data, timestamp_end, delta_end, stride, index, count)
+    if dense:
+        count = dense
+    else:
+        count = _varints(data, timestamp_end, delta_end, stride, count)
+        count = _prefix(data[timestamp_end : timestamp_end + count * stride : stride], _EVEN)
     if count < RUN_LENGTH_MIN:
         return None
     return Run(
-        first=index,
-        length=count,
-        position=position,
-        stride=stride,
-        timestamp_at=length_end + 1 - position,
-        timestamp_width=timestamp_end - length_end - 1,
-        delta_at=timestamp_end - position,
-        delta_width=delta_end - timestamp_end,
-        key_at=key_start - position,
-        key_size=key_size,
-        value_at=value_at,
+        index,
+        count,
+        position,
+        stride,
+        length_end + 1 - position,
+        timestamp_end - length_end - 1,
+        timestamp_end - position,
+        delta_end - timestamp_end,
+        key_start - position,
+        key_size,
+        value_at,
+        dense > 0,
     )
+
+
+def _varints(data: bytes, start: int, end: int, stride: int, count: int) -> int:
+    """How many records have a varint that is as wide as the first one's, from `start` to `end`."""
+    for place in range(start, end - 1):
+        count = _prefix(data[place : place + count * stride : stride], _CONTINUED)
+    column = data[end - 1 : end - 1 + count * stride : stride]
+    return count if column.isascii() else _prefix(column, _ASCII)
+
+
+def _dense_prefix(data: bytes, start: int, end: int, stride: int, index: int, count: int) -> int:
+    """How many of the records can have their indexes as offset deltas, and all of them have.
+
+    The first one's is from `start` to `end`. 0: not all of them.
+    """
+    columns = _DENSE[end - start - 1]
+    count = min(count, len(columns[0]) - index)
+    for place, column in enumerate(columns, start):
+        if data[place : place + count * stride : stride] != column[index : index + count]:
+            return 0
+    return max(0, count)
 
 
 def _past_varint(data: bytes, at: int) -> int:
@@ -167,8 +181,8 @@ def _past_varint(data: bytes, at: int) -> int:
 
 def _decode(data: bytes, start: int, end: int) -> int:
     """The zigzag varint from `start` to `end`."""
-    raw = 0
-    for place in range(end - 1, start - 1, -1):
+    raw = data[end - 1]
+    for place in range(end - 2, start - 1, -1):
         raw = raw << 7 | data[place] & 0x7F
     return (raw >> 1) ^ -(raw & 1)
 

@@ -98,7 +98,7 @@ def scan_records(data: bytes, start: int, end: int, count: int) -> Scan:
             if searches < len(WALKS) and count - index >= RUN_LENGTH_MIN:
                 run = find_run(data, position, end, index, count - index)
                 if run is not None:
-                    is_dense = is_dense and run.is_dense(data)
+                    is_dense = is_dense and run.is_dense
                     if not is_dense:
                         deltas += [*range(len(deltas), index), *run.deltas(data)]
                     _take(scan, run)
