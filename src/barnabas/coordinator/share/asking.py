@@ -136,10 +136,11 @@ class CoordinatorPersister:
 
         A share partition that is closed and opened again in one leader epoch would otherwise
         begin without what it wrote last, and nothing would keep that from being kept later.
+        Writes of an earlier epoch fail from here on, so there is no need to wait for those.
         """
         key = SharePartitionKey(group_id, topic_id, partition)
-        while writes := self._writes.get(key):
-            await writes[-1].answer
+        while any(write.epochs[1] >= leader_epoch for write in self._writes.get(key, ())):
+            await self._writes[key][-1].answer
         question = reading.PartitionData(partition=partition, leader_epoch=leader_epoch)
         state: ShareState = await self._ask(READ, key, question)
         return state
