@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from barnabas.base.disk import Buffer
 from barnabas.base.ids import TopicPartition, Uuid, uuid_to_text
 from barnabas.net.client import Peer
 from barnabas.protocol.errors import ErrorCode
@@ -19,7 +20,7 @@ from barnabas.protocol.messages.share_group_heartbeat import (
     ShareGroupHeartbeatRequest,
     ShareGroupHeartbeatResponse,
 )
-from barnabas.protocol.records.batch import iterate_headers
+from barnabas.protocol.records.batch import CorruptBatchError, check_crc, iterate_headers
 from barnabas.protocol.records.records import decode_records
 from barnabas.share.core.states import AcknowledgeType
 from sim.clients import Client
@@ -420,12 +421,7 @@ class ShareMember(Coordinated):
             return not error
         client = self.client
         now_s = client.loop.time()
-        values: dict[int, str] = {}
-        data = answer.records or b""
-        for position, _ in iterate_headers(data, allow_partial_tail=True):
-            for record in decode_records(data, position):
-                value = bytes(record.value or b"").decode("utf-8", "replace")
-                values[record.offset] = value.partition(" ")[0]
+        values, is_whole = read_values(answer.records or b"")
         for acquired in answer.acquired_records:
             habit = self._habit()
             polled: list[tuple[int, str]] = []
@@ -441,7 +437,12 @@ class ShareMember(Coordinated):
                 )
                 self._shares.holds.append(hold)
                 if habit != "forget":
-                    held = self._intend(hold, habit, is_there=offset in values)
+                    is_read = is_whole or offset in values
+                    held = self._intend(
+                        hold,
+                        habit if is_read else "release",
+                        is_there=offset in values or not is_read,
+                    )
                     session.held[partition, offset] = held
                 if offset in values:
                     polled.append((offset, values[offset]))
@@ -469,6 +470,23 @@ class ShareMember(Coordinated):
             renews_s = now_s + 0.6 * self._lock_s
             return Held(hold, AcknowledgeType.ACCEPT, now_s + 1.2 * self._lock_s, renews_s)
         return Held(hold, AcknowledgeType.ACCEPT, now_s)
+
+
+def read_values(data: Buffer) -> tuple[dict[int, str], bool]:
+    """The values by offset, and whether that is all: a batch may be damaged."""
+    values: dict[int, str] = {}
+    is_whole = True
+    try:
+        for position, header in iterate_headers(data, allow_partial_tail=True):
+            if not check_crc(data, position, header):
+                is_whole = False
+                continue
+            for record in decode_records(data, position):
+                value = bytes(record.value or b"").decode("utf-8", "replace")
+                values[record.offset] = value.partition(" ")[0]
+    except CorruptBatchError:
+        is_whole = False
+    return values, is_whole
 
 
 def kinds_of(
