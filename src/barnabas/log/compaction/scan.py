@@ -41,18 +41,27 @@ class Scan:
     """Has them uncompressed, beside other things."""
     end: int
     """Where the last ends."""
-    keys: list[bytes | None] = field(default_factory=list)
     deltas: Sequence[int] = ()
     """Their offsets, from the batch's base offset: a range if there are no gaps."""
     tombstones: list[int] = field(default_factory=list)
     """Indexes of those without a value."""
     runs: list[Run] = field(default_factory=list)
+    key_parts: list[Run | list[bytes | None]] = field(default_factory=list)
+    """What the keys are in, or the keys themselves."""
     places: list[Sequence[int]] = field(default_factory=list)
     """Where each begins, by pieces."""
     key_size_max: int = 0
     """Bytes."""
     is_keyless: bool = False
     """Whether a record has no key."""
+
+    @property
+    def keys(self) -> list[bytes | None]:
+        """Of each record."""
+        keys: list[bytes | None] = []
+        for part in self.key_parts:
+            keys += part.keys(self.data) if isinstance(part, Run) else part
+        return keys
 
     @property
     def starts(self) -> list[int]:
@@ -135,7 +144,7 @@ def _take(scan: Scan, run: Run) -> None:
     data = scan.data
     scan.runs.append(run)
     scan.places.append(range(run.position, run.end, run.stride))
-    scan.keys += run.keys(data)
+    scan.key_parts.append(run)
     scan.tombstones += run.tombstones(data)
     if run.key_size < 0:
         scan.is_keyless = True
@@ -145,8 +154,9 @@ def _take(scan: Scan, run: Run) -> None:
 
 def _walk(scan: Scan, deltas: list[int], position: int, index: int, stop: int) -> int:
     """Read any records, from `index` to `stop`; returns where they end."""
-    data, keys = scan.data, scan.keys
+    data = scan.data
     key_size_max = scan.key_size_max
+    keys: list[bytes | None] = []
     starts = []
     for number in range(index, stop):
         starts.append(position)
@@ -196,6 +206,7 @@ def _walk(scan: Scan, deltas: list[int], position: int, index: int, stop: int) -
             raise BadRecordError(number, "ends before its value")
         position = end
     scan.places.append(starts)
+    scan.key_parts.append(keys)
     scan.key_size_max = key_size_max
     return position
 
@@ -209,5 +220,9 @@ def timestamp_delta(data: bytes, start: int) -> tuple[int, int, int]:
     byte = data[position]
     if byte < 0x80:
         return (byte >> 1) ^ -(byte & 1), position, position + 1
+    second = data[position + 1]
+    if second < 0x80:
+        raw = second << 7 | byte & 0x7F
+        return (raw >> 1) ^ -(raw & 1), position, position + 2
     delta, end = read_varint(data, position, 0, VARLONG_BYTES_MAX)
     return delta, position, end
