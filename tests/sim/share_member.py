@@ -473,20 +473,18 @@ class ShareMember(Coordinated):
 
 
 def read_values(data: Buffer) -> tuple[dict[int, str], bool]:
-    """The values by offset, and whether that is all: a batch may be damaged."""
+    """The values by offset up to the first batch that is damaged, and whether that is all."""
     values: dict[int, str] = {}
-    is_whole = True
     try:
         for position, header in iterate_headers(data, allow_partial_tail=True):
             if not check_crc(data, position, header):
-                is_whole = False
-                continue
+                return values, False
             for record in decode_records(data, position):
                 value = bytes(record.value or b"").decode("utf-8", "replace")
                 values[record.offset] = value.partition(" ")[0]
     except CorruptBatchError:
-        is_whole = False
-    return values, is_whole
+        return values, False
+    return values, True
 
 
 def kinds_of(
