@@ -1,6 +1,7 @@
 """Joining members of share groups whose answers are held until there is something to tell."""
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any, cast
 
 import pytest
@@ -48,24 +49,26 @@ class SlowPersister:
 
 
 class Setting:
-    """A group's service over partitions in memory, with a topic `t` of two partitions."""
+    """A group's service over partitions in memory, with topics `t` of two partitions and `u`."""
 
     def __init__(self) -> None:
         self.world = ShareGroupWorld(group_share_assignment_interval_ms=INTERVAL_MS)
-        self.world.set_topics({"t": 2})
+        self.world.set_topics({"t": 2, "u": 1})
         self.persister = SlowPersister()
         unused: Any = None
         self.service = ShareGroupService(
             self.world.coordinator, cast("Any", self.persister), unused, unused, self.world.clock
         )
 
-    def beat(self, member_id: str, epoch: int = 0) -> Call[ShareGroupHeartbeatResponse]:
+    def beat(
+        self, member_id: str, epoch: int = 0, topics: Sequence[str] = ("t",)
+    ) -> Call[ShareGroupHeartbeatResponse]:
         """Send a heartbeat; with epoch 0 the member joins."""
         request = ShareGroupHeartbeatRequest(
             group_id="g",
             member_id=member_id,
             member_epoch=epoch,
-            subscribed_topic_names=None if epoch else ["t"],
+            subscribed_topic_names=None if epoch else list(topics),
         )
         return Call(self.service.heartbeat(request, CLIENT))
 
@@ -156,6 +159,25 @@ async def test_a_coordinator_that_moves_answers_with_what_it_had(setting: Settin
     setting.world.coordinator.unload(0)
     await setting.initialized()
     assert partitions(call.response) == []
+
+
+async def test_a_coordinator_that_moves_later_answers_with_what_it_had(setting: Setting) -> None:
+    call = setting.beat("m")
+    await setting.initialized()
+    setting.world.coordinator.unload(0)
+    setting.world.clock.advance(INTERVAL_MS)
+    assert partitions(call.response) == []
+    assert call.response.member_epoch == 2
+
+
+async def test_a_member_that_has_partitions_does_not_wait_for_more(setting: Setting) -> None:
+    setting.beat("m")
+    await setting.initialized()
+    setting.world.clock.advance(2 * INTERVAL_MS)
+    again = setting.beat("m", topics=("t", "u"))
+    await settled()
+    assert setting.persister.asked, "what is new is being initialised"
+    assert partitions(again.response) == [0, 1]
 
 
 async def test_closing_answers_all_and_holds_none_any_more(setting: Setting) -> None:

@@ -282,6 +282,21 @@ async def test_the_partition_knows_only_who_waits(host: ShareHost) -> None:
     assert hosted not in partition.read_waiters
 
 
+async def test_the_partition_does_not_know_what_is_closed(host: ShareHost) -> None:
+    hosted = await host.open()
+    host.fetch(hosted)
+
+    class Patient(Waiter):
+        def look_again(self) -> None:
+            self.seen.append(self.hosted.error)
+
+    waiter = Patient(hosted)
+    hosted.close(ErrorCode.KAFKA_STORAGE_ERROR)
+    hosted.close(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    assert waiter.seen == [ErrorCode.KAFKA_STORAGE_ERROR], "the first reason stays"
+    assert hosted not in host.partition().read_waiters
+
+
 async def test_new_records_wake_those_who_wait(host: ShareHost) -> None:
     hosted = await host.open()
     host.fetch(hosted)
