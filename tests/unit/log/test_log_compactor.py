@@ -13,6 +13,7 @@ from barnabas.log.compaction.job import CleanJob, GroupCleaned, MapBuilt, Source
 from barnabas.log.compaction.offset_map import OffsetMap, entries_max, map_bytes
 from barnabas.log.compaction.selection import group_segments, measure
 from barnabas.log.compaction.settings import CompactionSettings
+from barnabas.log.compaction.survivors import FLAGS_PER_OFFSET_MAX
 from barnabas.log.compaction.throttle import Throttle
 from barnabas.log.config import LogConfig
 from barnabas.log.segment import RELATIVE_OFFSET_MAX, Segment
@@ -152,7 +153,8 @@ def test_indexes_bound_a_group_too() -> None:
 # The map
 
 
-def test_the_map_keeps_to_its_memory() -> None:
+@pytest.mark.parametrize("spread", [1, FLAGS_PER_OFFSET_MAX, 100])
+def test_the_map_keeps_to_its_memory(spread: int) -> None:
     import tracemalloc
 
     bytes_max = 4 << 20
@@ -164,8 +166,9 @@ def test_the_map_keeps_to_its_memory() -> None:
         tracemalloc.reset_peak()
         for start in range(0, count, 100):
             keys = [b"%030d" % number for number in range(start, min(start + 100, count))]
-            assert offset_map.put_all(keys, range(1 << 40, (1 << 40) + len(keys)), 30)
-        assert len(offset_map.survivors(0, 1 << 41)) == count
+            offset = (1 << 40) + start * spread
+            assert offset_map.put_all(keys, range(offset, offset + len(keys)), 30)
+        assert offset_map.survivors.is_any_between(1 << 40, 1 << 40)
         peak = tracemalloc.get_traced_memory()[1] - before
     finally:
         tracemalloc.stop()
@@ -183,6 +186,19 @@ def test_a_full_map_says_how_far_it_got() -> None:
     offset_map = OffsetMap(map_bytes(2), 1.0)
     assert not offset_map.put_all([b"a", b"b", b"c"], [4, 6, 9], 1)
     assert (offset_map.latest_offset, len(offset_map)) == (6, 2)
+
+
+@pytest.mark.parametrize("spread", [1, 3, FLAGS_PER_OFFSET_MAX + 1])
+def test_which_offsets_are_in_a_map(spread: int) -> None:
+    offset_map = OffsetMap(1 << 20, 1.0)
+    offsets = [1000 + number * spread for number in range(50)]
+    assert offset_map.put_all([b"%d" % (number % 40) for number in range(50)], offsets, 2)
+    survivors = offset_map.survivors
+    for first in range(990, 1000 + 51 * spread, 7):
+        for last in range(980, first + 60 * spread, 11):
+            wanted = [offset for offset in offsets[10:] if first <= offset <= last]
+            assert list(survivors.between(first, last)) == wanted
+            assert survivors.is_any_between(first, last) == bool(wanted)
 
 
 def test_a_throttle_keeps_to_its_rate() -> None:

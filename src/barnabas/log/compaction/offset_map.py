@@ -8,10 +8,11 @@ Keys of up to 30 bytes stand for themselves; longer ones are replaced by 31 byte
 which cannot be taken for the former, and of which nobody can make two that are equal.
 """
 
-from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from hashlib import blake2b
 from typing import Final
+
+from barnabas.log.compaction.survivors import Survivors
 
 KEY_SIZE_BYTES_MAX: Final = 30
 DIGEST_SIZE_BYTES: Final = 31
@@ -62,13 +63,23 @@ class OffsetMap:
     that it took in, those whose offset is not in it were superseded, whatever their keys are.
     """
 
-    __slots__ = ("_offsets", "_survivors", "entries_max", "get", "latest_offset")
+    __slots__ = (
+        "_first_offset",
+        "_last_offset",
+        "_offsets",
+        "_survivors",
+        "entries_max",
+        "get",
+        "latest_offset",
+    )
 
     def __init__(self, bytes_max: int, load_factor: float) -> None:
         self.entries_max = max(1, int(entries_max(bytes_max) * load_factor))
         self.latest_offset = NO_OFFSET
         self._offsets: dict[bytes, int] = {}
-        self._survivors: list[int] | None = None
+        self._survivors: Survivors | None = None
+        self._first_offset, self._last_offset = 0, NO_OFFSET
+        """What was ever put lies between them."""
         self.get = self._offsets.get
         """The latest offset of what stands for a key; None if it is not in the map."""
 
@@ -79,25 +90,31 @@ class OffsetMap:
     def utilization(self) -> float:
         return len(self._offsets) / self.entries_max
 
-    def survivors(self, first: int, last: int) -> Sequence[int]:
-        """Those of the offsets `first` to `last` that are in the map, ascending.
+    @property
+    def survivors(self) -> Survivors:
+        """The offsets in the map.
 
-        Costs a sort at first, in what memory the growth of the table was given.
+        Found out when first asked for, in the memory that the growth of the table was given.
         """
         found = self._survivors
         if found is None:
-            found = self._survivors = sorted(self._offsets.values())
-        start = bisect_left(found, first)
-        return found[start : bisect_right(found, last, start)]
+            offsets = self._offsets.values()
+            found = self._survivors = Survivors(offsets, self._first_offset, self._last_offset)
+        return found
 
-    def put_all(self, keys: Sequence[bytes], offsets: Iterable[int], key_size_max: int) -> bool:
+    def put_all(self, keys: Sequence[bytes], offsets: Sequence[int], key_size_max: int) -> bool:
         """Take in records in ascending order; whether all of them found room.
 
         Where not, `latest_offset` is that of the last one that did. No key is longer than
         `key_size_max` bytes.
         """
+        if not keys:
+            return True
         self._survivors = None
         known = self._offsets
+        if not known:
+            self._first_offset = offsets[0]
+        self._last_offset = offsets[-1]
         prints = fingerprints(keys, key_size_max)
         if len(known) + len(prints) <= self.entries_max:
             known.update(zip(prints, offsets, strict=True))

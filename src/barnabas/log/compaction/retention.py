@@ -71,7 +71,7 @@ class BatchFilter:
         return (
             self._is_plain(header)
             and header.record_count > 0
-            and not self._map.survivors(header.base_offset, header.last_offset)
+            and not self._map.survivors.is_any_between(header.base_offset, header.last_offset)
         )
 
     def _is_plain(self, header: BatchHeader) -> bool:
@@ -135,7 +135,7 @@ class BatchFilter:
             return self._kept_slowly(header, scan, keep_tombstones=keep_tombstones)
         kept: Sequence[int]
         if isinstance(deltas, range) and self._is_plain(header):
-            survivors = offset_map.survivors(base, header.last_offset)
+            survivors = offset_map.survivors.between(base, header.last_offset)
             if len(survivors) == len(deltas):
                 kept = deltas
             else:
