@@ -1,6 +1,8 @@
-"""Members of one group: `python -m bench.group_client BOOTSTRAP TOPIC PARTITIONS MEMBERS PROTOCOL`.
+"""Members of one group, who join at once.
 
-librdkafka's consumers, all in this process, join at once. Prints as JSON after how many seconds the
+`python -m bench.group_client BOOTSTRAP TOPIC GROUP PROTOCOL PARTITIONS MEMBERS`
+
+librdkafka's consumers, all in this process. Prints as JSON after how many seconds the
 group was stable: every partition assigned, to one member, and each member with its share.
 """
 
@@ -14,8 +16,10 @@ TIMEOUT_SECONDS = 180.0
 LOOK_SECONDS = 0.01
 
 
-def main(bootstrap: str, topic: str, partitions: int, members: int, protocol: str) -> None:
-    consumers = [_member(bootstrap, topic, protocol) for _ in range(members)]
+def main(
+    bootstrap: str, topic: str, group: str, protocol: str, partitions: int, members: int
+) -> None:
+    consumers = [_member(bootstrap, group, protocol) for _ in range(members)]
     for consumer in consumers:
         consumer.poll(0)
     began = time.monotonic()
@@ -35,11 +39,11 @@ def main(bootstrap: str, topic: str, partitions: int, members: int, protocol: st
         consumer.close()
 
 
-def _member(bootstrap: str, topic: str, protocol: str) -> Consumer:
+def _member(bootstrap: str, group: str, protocol: str) -> Consumer:
     return Consumer(
         {
             "bootstrap.servers": bootstrap,
-            "group.id": f"{topic}-{protocol}",
+            "group.id": group,
             "group.protocol": protocol,
             "enable.auto.commit": False,
             "auto.offset.reset": "earliest",
@@ -62,4 +66,4 @@ def _is_stable(consumers: list[Consumer], partitions: int) -> bool:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), sys.argv[5])
+    main(*sys.argv[1:5], int(sys.argv[5]), int(sys.argv[6]))

@@ -36,6 +36,8 @@ class Settings:
     transaction_records: int = 400_000
     commit_seconds: float = 10.0
     group_members: int = 100
+    group_joins: int = 7
+    """Groups of the classic protocol that join, one after the other; the median counts."""
     share_records: int = 500_000
     compaction_records: int = 2_000_000
     compaction_keys: int = 200_000
@@ -68,6 +70,7 @@ class Settings:
             transaction_records=40_000,
             commit_seconds=2.0,
             group_members=10,
+            group_joins=1,
             share_records=50_000,
             compaction_records=200_000,
             compaction_keys=20_000,

@@ -1,6 +1,7 @@
 """Groups: how soon many members have their partitions, and records shared out one by one."""
 
 import json
+from statistics import median
 
 from bench import java_tools
 from bench.measure import cpu_seconds
@@ -15,15 +16,26 @@ SHARE_GROUP = "bench-share"
 
 
 def group_join(session: Session) -> dict[str, float]:
-    """Members that join at once, of both protocols: seconds until the group is stable."""
-    members = session.settings.group_members
+    """Members that join at once, of both protocols: seconds until the group is stable.
+
+    In the classic protocol luck decides: if the first member is alone with its generation before
+    the second comes, all wait until its next heartbeat (3 s) tells it of them. So the median of
+    several groups counts.
+    """
+    settings = session.settings
+    members = settings.group_members
     partitions = 2 * members
     session.topic(TOPIC_GROUP, partitions)
     session.settle()
     found = {}
-    for protocol in ("classic", "consumer"):
-        output = run_client("group_client", session, TOPIC_GROUP, partitions, members, protocol)
-        found[f"group_{protocol}_stable_s"] = float(json.loads(output)["stable_s"])
+    for protocol, groups in (("classic", settings.group_joins), ("consumer", 1)):
+        seconds = []
+        for number in range(groups):
+            group = f"{TOPIC_GROUP}-{protocol}-{number}"
+            of_group = TOPIC_GROUP, group, protocol, partitions, members
+            output = run_client("group_client", session, *of_group)
+            seconds.append(float(json.loads(output)["stable_s"]))
+        found[f"group_{protocol}_stable_s"] = median(seconds)
     return found
 
 
