@@ -16,10 +16,12 @@ def two_owners(tenures: Iterable[Tenure]) -> list[Anomaly]:
 
     Each coordinator is compared with itself: one that was replaced and does not know it yet may
     go on to answer heartbeats, of those who cannot know better either. What is given in an epoch
-    is committed first, so in one epoch nobody can have given a partition twice.
+    is committed first, so in one epoch nobody can have given a partition twice. A member that was
+    frozen may learn late of what it was given: of two epochs the higher one is later.
     """
     found = []
     for (group, partition), list_of in _by_key(tenures).items():
+        list_of.sort(key=lambda tenure: (tenure.epoch, tenure.began_s))
         for index, later in enumerate(list_of):
             for earlier in list_of[:index]:
                 if earlier.member == later.member:

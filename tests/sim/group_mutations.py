@@ -34,7 +34,14 @@ def _answered_before_commit(patch: Patch) -> None:
             entry.pending.remove(pending)
             self._finish(entry, pending, ErrorCode.NONE)
 
+    when_committed = CoordinatorRuntime._when_committed
+
+    def when_appended(self: Any, entry: Any, response: Any, on_error: Any, now: Any) -> Any:
+        when_committed(self, entry, response, on_error, now)
+        return response
+
     patch.set(CoordinatorRuntime, "_carry_out", carry_out_at_once)
+    patch.set(CoordinatorRuntime, "_when_committed", when_appended)
 
 
 def _open_offsets_count(patch: Patch) -> None:

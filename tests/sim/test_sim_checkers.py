@@ -163,6 +163,8 @@ def test_an_anomaly_is_found(name: str) -> None:
         # A coordinator that was replaced may not know it yet.
         group_history(tenures=[tenure("m", 1, 1.0, {2: 3.0}), tenure("n", 2, 2.0, {})]),
         group_history(tenures=[tenure("m", 1, 1.0, {1: 1.5}), tenure("n", 2, 2.0, {1: 4.0})]),
+        # An answer from before that was read when its member went on.
+        group_history(tenures=[tenure("m", 6, 1.0, {1: 3.0}), tenure("n", 2, 2.0, {})]),
         # It was under way already, or is the later owner's.
         group_history(
             commits=[commit(1, 1.0), commit(2, 3.0, epoch=3)], tenures=[tenure("n", 2, 1.2, {})]
