@@ -162,7 +162,7 @@ def _lose_disk(nemesis: "Nemesis", machine: Machine) -> "Mend | None":
     forgotten how it voted. In a dynamic quorum it comes back as another voter.
     """
     plan = nemesis.plan
-    if not machine.is_running or not machine.host.is_powered or machine.disk.fault is not None:
+    if not machine.is_running or not machine.host.is_powered or machine.excuses:
         return None
     is_voter = machine.node_id in plan.voters
     keeps_metadata = is_voter and not (plan.is_dynamic and len(plan.voters) >= 3)

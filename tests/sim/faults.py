@@ -233,11 +233,15 @@ def _slow_disk(nemesis: Nemesis, machine: Machine) -> Mend | None:
 
 
 def _full_disk(nemesis: Nemesis, machine: Machine) -> Mend | None:
+    if not machine.has_disk:
+        return None
     machine.disk.fill_up(nemesis.random.choice((0, 1000, 20_000)))
     return _mend_disk(machine)
 
 
 def _broken_disk(nemesis: Nemesis, machine: Machine) -> Mend | None:
+    if not machine.has_disk:
+        return None
     config = machine.config
     below = nemesis.random.choice([*config.log_dirs, config.metadata_log_dir])
 

@@ -7,7 +7,10 @@ from typing import Any
 
 import pytest
 
+from barnabas.base.disk import FileRange
 from barnabas.base.network import Transport
+from sim.disk import io_error
+from sim.fake_disk import FakeDisk
 from sim.loop import Process, SimLoop
 from sim.wire import SimNetwork, Wire
 
@@ -99,6 +102,24 @@ async def test_who_does_not_read_holds_up_who_sends(world: World) -> None:
     await asyncio.sleep(1)
     assert len(far.data) == 1 << 20
     assert near.transport.unsent_bytes() == 0
+
+
+@simulated
+async def test_a_file_that_cannot_be_read_ends_the_connection(world: World) -> None:
+    disk = FakeDisk()
+    disk.make_dirs("/data")
+    file = disk.open("/data/log", create=True)
+    file.append([b"records"])
+
+    def broken(operation: str, path: str) -> None:
+        raise io_error(path)
+
+    disk.fault = broken
+    near = await world.connect()
+    near.transport.send([FileRange(file, 0, 7)])
+    assert isinstance(near.errors[0], OSError)
+    await asyncio.sleep(1)
+    assert world.accepted[0].errors == [None]
 
 
 @simulated

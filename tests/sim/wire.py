@@ -275,10 +275,15 @@ class SimTransport:
     def send(self, parts: Sequence[Part]) -> None:
         if self.is_closed or self._is_closing:
             return
-        data = b"".join(
-            bytes(part) if isinstance(part, bytes | bytearray | memoryview) else part.read()
-            for part in parts
-        )
+        try:
+            data = b"".join(
+                bytes(part) if isinstance(part, bytes | bytearray | memoryview) else part.read()
+                for part in parts
+            )
+        except OSError as error:  # of the disk that holds the file
+            self._finish(error)
+            self._put(None)
+            return
         if data:
             self._outbox.append(data)
             self._unsent_bytes += len(data)
