@@ -14,7 +14,7 @@ from typing import Protocol
 from barnabas.base.clock import Clock
 from barnabas.base.network import Part, Transport
 from barnabas.net.frames import FrameReader
-from barnabas.net.gathering import DEPTH_MIN, Gathering
+from barnabas.net.gathering import Gathering
 from barnabas.protocol.errors import DecodeError
 
 REPLIES_PENDING_MAX = 256
@@ -98,6 +98,7 @@ class Connection:
         "is_closed",
         "last_active_tick",
         "listener_name",
+        "may_gather",
         "on_close",
         "peer_host",
         "state",
@@ -116,7 +117,7 @@ class Connection:
     ) -> None:
         """`may_overlap`: any request may start while those before it still wait.
 
-        With a `clock`, requests of a producer that pipelines are received a few at a time.
+        With a `clock`, requests of a busy client may be received a few at a time.
         """
         self._transport = transport
         self._service = service
@@ -139,6 +140,9 @@ class Connection:
         self.peer_host = transport.peer_host
         self.is_closed = False
         self.last_active_tick = 0
+        self.may_gather = False
+        """Set by the service once it has handled several requests together: to receive them a few
+        at a time saves work."""
         self.state: object = None
         """What the service remembers of this client (software name, principal)."""
 
@@ -160,13 +164,8 @@ class Connection:
             self._work()
             if self._gathering is not None:
                 self._gathering.received(len(frames), size_bytes)
-            elif len(frames) >= DEPTH_MIN and self._clock is not None:
-                self._consider_gathering(frames, self._clock)
-
-    def _consider_gathering(self, frames: list[bytearray], clock: Clock) -> None:
-        """Watch how requests arrive, from the first on that show a producer that pipelines."""
-        if not self.is_closed and all(frame[:2] == PRODUCE_KEY for frame in frames):
-            self._gathering = Gathering(clock, self._transport.wake_at)
+            elif self.may_gather and self._clock is not None and not self.is_closed:
+                self._gathering = Gathering(self._clock, self._transport.wake_at)
 
     def drained(self) -> None:
         self.last_active_tick = -1

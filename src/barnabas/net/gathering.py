@@ -7,9 +7,10 @@ each millisecond, the operating system is asked to tell of its data only when ab
 it has in flight is there (SO_RCVLOWAT). The other half keeps the pipeline full.
 
 Nobody waits long: after a tick without a receive, what lies there is let in, and the next few too
-(at the end of a transaction a client asks one thing after the other). Where that happens too
-often, it ends, and more has to be shown before it begins again. A client that waits for each of
-its answers never gets here, since its requests do not arrive together.
+(a client may have come to ask one thing after the other). Where that happens too often, it ends,
+and more has to be shown before it begins again. A client that waits for each of its answers never
+gets here, since its requests do not arrive together. Nor does a transactional producer, which does
+so at the end of each transaction: the service says for whom it is (`Connection.may_gather`).
 
 `python -m bench.request_cost --at-once 3` shows what a request costs that is received so.
 """
@@ -34,7 +35,7 @@ FRAMES_PER_MS_MIN = 2
 FRAMES_NEEDED_MIN = 64
 FRAMES_NEEDED_MAX = 1 << 14
 """Received at that rate, in a row, before it begins."""
-TICKS_PER_LATE_MIN = 8
+TICKS_PER_LATE_MIN = 32
 """Ticks with a receive, at the least, for each without one at which something lay there."""
 
 
@@ -131,18 +132,18 @@ class Gathering:
             self._is_judged = True
             if pause_ms <= PATIENCE_MS:
                 self._late += 1
-            if self._late > 1 + self._ticks // TICKS_PER_LATE_MIN:
-                self._end(now_ms, min(self._frames_needed * 2, FRAMES_NEEDED_MAX))
-                return
-        if pause_ms > PAUSE_MAX_MS:
-            self._end(now_ms, FRAMES_NEEDED_MIN)
+        late_max = self._ticks // TICKS_PER_LATE_MIN
+        if self._late > 1 + late_max or pause_ms > PAUSE_MAX_MS:
+            self._end(now_ms, is_to_blame=self._late > late_max)
         elif self._frames >= FRAMES_LET_IN:
             self._wake_at(self._threshold)
             self._wait()
 
-    def _end(self, now_ms: int, frames_needed: int) -> None:
+    def _end(self, now_ms: int, *, is_to_blame: bool) -> None:
         self._threshold = 0
-        self._frames_needed = frames_needed
+        self._frames_needed = (
+            min(self._frames_needed * 2, FRAMES_NEEDED_MAX) if is_to_blame else FRAMES_NEEDED_MIN
+        )
         self._restart(now_ms)
 
     def _restart(self, now_ms: int) -> None:

@@ -117,6 +117,7 @@ def test_what_arrives_together_is_written_together_and_answered_in_order(
 ) -> None:
     bench = Bench()
     assert bench.receive(*producing(0)) == [(1, 0, 0)]
+    assert not bench.connection.may_gather
     written: list[int] = []
     file_type = type(bench.log.log.active.file())
     append: Callable[..., int] = file_type.append
@@ -130,6 +131,7 @@ def test_what_arrives_together_is_written_together_and_answered_in_order(
     assert written == [4]
     assert bench.partition.high_watermark == 5
     assert not bench.connection.frames
+    assert bench.connection.may_gather
     values = [record.value for record in read_records(bench.log.log)]
     assert values == [b"v0", b"v1", b"v2", b"v3", b"v4"]
 

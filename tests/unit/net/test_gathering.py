@@ -143,6 +143,20 @@ def test_a_pause_ends_it_without_blame() -> None:
     bench.begin()
 
 
+def test_bursts_whose_ends_have_to_be_let_in_are_to_blame_after_the_pause() -> None:
+    bench = Bench()
+    bench.begin()
+    bench.tick(10)
+    bench.tick(with_receive=False)
+    bench.receive(2)
+    bench.clock.advance(PAUSE_MAX_MS + 1)
+    bench.receive(FRAMES_LET_IN)
+    assert not bench.gathering.is_on
+    bench.receive(times=FRAMES_NEEDED_MIN)
+    bench.receive(5)
+    assert not bench.gathering.is_on
+
+
 def test_a_producer_that_has_become_slow_is_received_at_once() -> None:
     bench = Bench()
     bench.begin()
@@ -192,18 +206,19 @@ class FakeTransport:
     close_when_sent = close
 
 
-@pytest.mark.parametrize(("key", "begins"), [(b"\0\0", True), (b"\0\1", False)])
-def test_it_is_for_produce_requests(key: bytes, begins: bool) -> None:
+@pytest.mark.parametrize("may_gather", [True, False])
+def test_the_service_says_for_which_connections_it_is(may_gather: bool) -> None:
     transport = FakeTransport()
     clock = ManualClock()
     connection = Connection(
         transport, lambda _, frame: (), "PLAINTEXT", 1 << 20, lambda _: None, clock=clock
     )
-    frame = pack(">i", SIZE) + key + bytes(SIZE - 2)
+    connection.may_gather = may_gather
+    frame = pack(">i", SIZE) + bytes(SIZE)
     for _ in range(FRAMES_NEEDED_MIN):
         connection.get_buffer()[: 5 * len(frame)] = 5 * frame
         connection.received(5 * len(frame))
-    assert bool(transport.thresholds) is begins
+    assert bool(transport.thresholds) is may_gather
     connection.closed(None)
     assert all(timer.is_cancelled for timer in clock.timers)
 
