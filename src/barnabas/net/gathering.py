@@ -33,7 +33,7 @@ THRESHOLD_MAX_BYTES = 64 * 1024
 """Requests of which not even two fit in have little to gain."""
 FRAMES_PER_MS_MIN = 2
 FRAMES_NEEDED_MIN = 64
-FRAMES_NEEDED_MAX = 1 << 14
+FRAMES_NEEDED_MAX = 2048
 """Received at that rate, in a row, before it begins."""
 TICKS_PER_LATE_MIN = 32
 """Ticks with a receive, at the least, for each without one at which something lay there."""
