@@ -276,8 +276,7 @@ class Node:
         self.metadata.add_listener(self._image_changed)
         await self.replicas.opened()
         self.replicas.on_opened = self._partitions_opened
-        if len(self.logs.log_dirs) > 1:
-            await self._say_directories(self.metadata.image)
+        await self._say_directories(self.metadata.image)  # the only one may be a new one, too
         await self.metadata.unfence_broker()
         self._image_changed_partitions(self.metadata.image)
 
@@ -387,7 +386,8 @@ class Node:
             directory_id = ids.get(partition.log.log_dir)
             if known is None or directory_id is None or self.config.node_id not in known.replicas:
                 continue
-            if known.directories[known.replicas.index(self.config.node_id)] != directory_id:
+            place = known.replicas.index(self.config.node_id)
+            if place < len(known.directories) and known.directories[place] != directory_id:
                 by_topic = misplaced.setdefault(directory_id, {})
                 by_topic.setdefault(partition.topic_id, []).append(index)
         if misplaced:

@@ -346,8 +346,8 @@ class MetadataNode:
     async def assign_directories(self, placed: Mapping[Uuid, Mapping[Uuid, Sequence[int]]]) -> None:
         """Tell the controller which directory holds which replicas of this broker.
 
-        `placed` has partitions by topic id by directory id. Only a broker with several
-        directories need say so; with one it is known.
+        `placed` has partitions by topic id by directory id. A broker with one directory need
+        say so only when that is another one than before.
         """
         await self.handle(directory_assignment(self._config.node_id, self.broker_epoch, placed))
 
