@@ -27,6 +27,7 @@ SEEDS = {
 
 REGRESSIONS = {
     (18, "", "shares"): "a silent member stayed, as the log took no records when its time was up",
+    (7_700_006, "", "shares"): "a coordinator whose directory had just failed raised",
     (7_500_058, "", "changes"): "a new disk was taken for one that is offline",
 }
 """Seeds that found something once, and what."""

@@ -300,9 +300,12 @@ class CoordinatorRuntime(Generic[S]):
 
     def _write(self, entry: Entry[S], decision: Decision, now: Moment) -> ErrorCode:
         """Append the records, as one batch or several, and replay what was appended."""
-        size_max = self._writer.batch_size_bytes_max(entry.partition)
         try:
+            size_max = self._writer.batch_size_bytes_max(entry.partition)
             encoded = [encode_record(record) for record in decision.records]
+        except CoordinatorWriteError as failure:  # its directory went offline, before we heard
+            telemetry.warning("partition %d takes no records: %s", entry.partition, failure)
+            return coordinator_error(failure.error)
         except EncodeError as failure:
             telemetry.error("partition %d: %s", entry.partition, failure)
             return ErrorCode.UNKNOWN_SERVER_ERROR
