@@ -107,6 +107,8 @@ class ShareMember(Coordinated):
         self._assigned: set[TopicPartition] = set()
         self._sessions: dict[int, NodeSession] = {}
         self._heartbeat_due_s = 0.0
+        self._is_known = False
+        """Whether the last heartbeat was answered; else everything is said and asked again."""
         self._run = 0
         self._lock_s = shares.lock_duration_ms / 1000
 
@@ -134,7 +136,7 @@ class ShareMember(Coordinated):
             group_id=self.plan.group_id,
             member_id=self.member_id,
             member_epoch=epoch,
-            subscribed_topic_names=self.plan.topics if epoch == JOINING_EPOCH else None,
+            subscribed_topic_names=None if self._is_known else self.plan.topics,
         )
 
     async def _heartbeat(self) -> None:
@@ -144,7 +146,9 @@ class ShareMember(Coordinated):
             return
         sent_s = client.loop.time()
         self._heartbeat_due_s = sent_s + HEARTBEAT_S
-        response = await self.ask(self._heartbeat_request(self.epoch))
+        request = self._heartbeat_request(self.epoch)
+        self._is_known = False
+        response = await self.ask(request)
         if response is None:
             self._heartbeat_due_s = sent_s
             return
@@ -163,6 +167,7 @@ class ShareMember(Coordinated):
 
     def _follow(self, response: ShareGroupHeartbeatResponse) -> None:
         self.epoch = response.member_epoch
+        self._is_known = True
         if response.assignment is not None:
             self._assigned = {
                 TopicPartition(self.client.topic_names[topic.topic_id], index)
