@@ -3,7 +3,6 @@
 from dataclasses import replace
 from typing import Any
 
-from barnabas.coordinator.group import shard as group_shard
 from barnabas.coordinator.promise import Promise
 from barnabas.coordinator.share.asking import CoordinatorPersister
 from barnabas.protocol.errors import ErrorCode
@@ -79,10 +78,6 @@ def _limit_is_ignored(patch: Patch) -> None:
     patch.set(Span, "move", move_without_limit)
 
 
-def _timers_are_up_once(patch: Patch) -> None:
-    patch.set(group_shard, "_again_if_lost", lambda key, decision: decision)
-
-
 SHARE_MUTATIONS = [
     Mutation(
         "shares are answered before they are kept",
@@ -132,13 +127,6 @@ SHARE_MUTATIONS = [
         "what a former leader had given out is given again",
         _what_was_under_way_is_forgotten,
         20,
-        workload="shares",
-    ),
-    Mutation(
-        "timers are up once",
-        "a silent member is fenced as soon as the log takes records",
-        _timers_are_up_once,
-        40,
         workload="shares",
     ),
 ]
