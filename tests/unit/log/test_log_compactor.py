@@ -341,6 +341,23 @@ async def test_it_looks_again_after_its_pause() -> None:
     assert compactor._task is None
 
 
+async def test_a_pause_that_is_made_shorter_ends_sooner() -> None:
+    bench = three_segments()
+    bench.settings = CompactionSettings(backoff_ms=15_000)
+    compactor = bench.compactor
+    compactor.start()
+    assert compactor._task is not None
+    await compactor._task
+    await asyncio.sleep(0)
+    for _ in range(5):
+        bench.clock.advance(1000)
+    assert compactor._task is None
+    bench.settings = CompactionSettings(backoff_ms=100)
+    bench.clock.advance(1000)
+    assert compactor._task is not None
+    await compactor.stop()
+
+
 async def test_a_round_may_be_stopped_in_the_middle() -> None:
     bench = three_segments()
     bench.settings = CompactionSettings(bytes_per_second_max=1.0, io_buffer_bytes=0)

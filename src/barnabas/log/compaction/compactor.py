@@ -30,6 +30,8 @@ from barnabas.protocol.errors import DecodeError
 
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 IO_BUFFER_BYTES_MIN = 4096
+WAIT_MAX_MS = 1000
+"""A pause is waited for in parts no longer than this, since its length may be changed meanwhile."""
 UNREADABLE = (FileNotFoundError, DecodeError, CorruptIndexError)
 """What reading a segment comes to that is damaged, or that the log has cut or dropped meanwhile."""
 
@@ -84,6 +86,7 @@ class Compactor:
         self._timer: Timer | None = None
         self._task: asyncio.Task[None] | None = None
         self._is_stopped = False
+        self._rested_since_ms: float = 0
         self.uncleanable: dict[TopicPartition, PartitionLog] = {}
         self.rounds = 0
         self.groups_swapped = 0
@@ -114,8 +117,19 @@ class Compactor:
         if not task.cancelled() and task.exception() is not None:
             self.failures += 1
             telemetry.error("compaction stopped until the next look", exc_info=task.exception())
-        if not self._is_stopped:
-            self._timer = self._clock.call_later(self._settings().backoff_ms, self.start)
+        self._rested_since_ms = self._clock.monotonic_ms()
+        self._start_when_due()
+
+    def _start_when_due(self) -> None:
+        """Start when `log.cleaner.backoff.ms` is over, as it stands by then."""
+        if self._is_stopped:
+            return
+        rested_ms = self._clock.monotonic_ms() - self._rested_since_ms
+        left_ms = self._settings().backoff_ms - rested_ms
+        if left_ms <= 0:
+            self.start()
+        else:
+            self._timer = self._clock.call_later(min(left_ms, WAIT_MAX_MS), self._start_when_due)
 
     async def stop(self) -> None:
         """End, in the middle of a round if need be: the next start removes what it has written."""
