@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from crc32c import crc32c
 
 from barnabas.base.disk import Buffer
-from barnabas.log.config import LogConfig
+from barnabas.log.config import LONG_MAX, LogConfig
 from barnabas.log.errors import LogDirFailure
 from barnabas.log.index.txn_index import AbortedTransaction
 from barnabas.log.plain_append import PlainAppendLog
@@ -37,6 +37,7 @@ from barnabas.protocol.records.batch import (
 )
 
 NO_OFFSET = -1
+EPOCH_MAX = 2**31 - 1
 _CLIENT = AppendOrigin.CLIENT
 
 
@@ -202,11 +203,20 @@ class AppendableLog(PlainAppendLog):
         patched = [(position, read_header(data, position)) for position, _ in headers]
         return self._append_patched(data, patched, now_ms)
 
-    def append_as_follower(self, data: Buffer) -> AppendResult:
+    def append_as_follower(
+        self,
+        data: Buffer,
+        *,
+        leader_epoch: int = EPOCH_MAX,
+        leader_high_watermark: int = LONG_MAX,
+    ) -> AppendResult:
         """Append batches as the leader stored them, with its offsets and epochs.
 
-        A batch cut off at the end is left out. Returns CORRUPT_MESSAGE for a bad batch, and
-        OFFSET_OUT_OF_RANGE for offsets that do not go on from this log's end.
+        These are not covered by the CRC, so those that a leader of `leader_epoch` cannot have are
+        damage: later epochs, and a gap that ends above its high watermark, below which alone
+        compaction takes records away. A batch cut off at the end is left out. Returns
+        CORRUPT_MESSAGE for a bad batch, and OFFSET_OUT_OF_RANGE for offsets that do not go on
+        from this log's end.
         """
         self.check_online()
         next_offset = self.log_end_offset
@@ -214,10 +224,21 @@ class AppendableLog(PlainAppendLog):
         view = memoryview(data)
         try:
             for position, header in iterate_headers(view, allow_partial_tail=True):
-                base_offset, batch_length, _, _, crc, _, last_offset_delta = header[:7]
+                base_offset, batch_length, epoch, _, crc, _, last_offset_delta = header[:7]
                 crc_start = position + ATTRIBUTES_POSITION
                 if crc32c(view[crc_start : position + batch_length + LOG_OVERHEAD_BYTES]) != crc:
                     return _rejected(ErrorCode.CORRUPT_MESSAGE, "a batch fails its CRC")
+                if epoch > leader_epoch:
+                    return _rejected(
+                        ErrorCode.CORRUPT_MESSAGE,
+                        f"a batch of epoch {epoch} from the leader of epoch {leader_epoch}",
+                    )
+                if base_offset > next_offset and base_offset > leader_high_watermark:
+                    return _rejected(
+                        ErrorCode.CORRUPT_MESSAGE,
+                        f"offset {base_offset} comes after {next_offset - 1}, and only "
+                        f"{leader_high_watermark} are committed",
+                    )
                 # The first batch may start earlier if this log is empty: the leader's log start
                 # can lie in the middle of a batch.
                 if base_offset < next_offset and not (

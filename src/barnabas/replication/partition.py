@@ -354,16 +354,15 @@ class Partition:
     def append_fetched(
         self, records: Buffer | None, leader_high_watermark: int, leader_log_start: int
     ) -> AppendResult:
-        """Take what the leader sent: batches as they lie, and what it says of its log.
-
-        Raises LogDirFailure.
-        """
+        """Take what the leader sent, and what it says of its log. Raises LogDirFailure."""
         log = self.log
         if records is None or not len(records):
             end_offset = log.log_end_offset
             result = AppendResult(ErrorCode.NONE, end_offset, end_offset - 1)
         else:
-            result = log.append_as_follower(records)
+            result = log.append_as_follower(
+                records, leader_epoch=self.leader_epoch, leader_high_watermark=leader_high_watermark
+            )
             if result.error:
                 return result
         high_watermark = min(leader_high_watermark, log.log_end_offset)

@@ -387,3 +387,25 @@ def test_config_from_topic_values() -> None:
     assert LogConfig.from_topic_values({"cleanup.policy": "compact"}).is_compacted
     assert LogConfig().codec is None
     assert LogConfig().flush_messages == LONG_MAX
+
+
+@pytest.mark.parametrize(
+    ("base_offset", "epoch", "error"),
+    [
+        (1, 3, ErrorCode.NONE),
+        (9, 3, ErrorCode.NONE),  # a gap that compaction may have left
+        (10, 3, ErrorCode.CORRUPT_MESSAGE),
+        (1 + (1 << 24), 3, ErrorCode.CORRUPT_MESSAGE),
+        (1, 4, ErrorCode.CORRUPT_MESSAGE),
+    ],
+)
+def test_follower_refuses_what_the_leader_cannot_have(
+    base_offset: int, epoch: int, error: ErrorCode
+) -> None:
+    """Neither offset nor epoch of a batch is covered by its CRC."""
+    bench = LogBench()
+    bench.log.append_as_follower(make_batch("a", base_offset=0, leader_epoch=3))
+    batch = make_batch("b", base_offset=base_offset, leader_epoch=epoch)
+    result = bench.log.append_as_follower(batch, leader_epoch=3, leader_high_watermark=9)
+    assert result.error == error
+    assert bench.log.log_end_offset == (1 if error else base_offset + 1)
