@@ -109,6 +109,14 @@ class MemoryPartitions:
         self.on_append(batch)
         return log.end_offset
 
+    def append_plain(
+        self, partition: int, batch: bytearray, size_bytes_bound: int
+    ) -> tuple[int, bool]:
+        if size_bytes_bound > self.batch_size_max:
+            raise CoordinatorWriteError(ErrorCode.RECORD_LIST_TOO_LARGE)
+        end_offset = self.append(partition, batch)
+        return end_offset, self.is_committed(partition, end_offset)
+
     def is_committed(self, partition: int, end_offset: int) -> bool:
         return end_offset <= self[partition].committed_offset
 

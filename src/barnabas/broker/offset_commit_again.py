@@ -2,15 +2,16 @@
 
 A consumer commits the same partitions of the same topic for the same group again and again; only
 correlation id, offsets and leader epochs differ. So a request whose other bytes are equal to those
-of the last one is not decoded, nor are its topics looked up or its answer encoded anew. It is
-committed by the coordinator as any other.
+of the last one is not decoded, nor are its topics looked up or its answer encoded anew. The
+coordinator takes the offsets as they are (`coordinator/group/repeated_commit.py`), and what it does
+not take so as any other request.
 
 `python -m bench.commit_cost` shows the gain.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from struct import Struct
-from typing import Final
+from typing import Any, Final, TypeVar
 
 from barnabas.base.network import Part
 from barnabas.broker.client_state import client_state
@@ -19,15 +20,20 @@ from barnabas.broker.group_requests import client_of
 from barnabas.broker.promised import answer_later
 from barnabas.broker.responses import frame_response
 from barnabas.broker.services import BrokerServices
+from barnabas.coordinator.group.repeated_commit import RepeatedCommit
+from barnabas.coordinator.group.responses import commit_error
 from barnabas.coordinator.promise import Promise
 from barnabas.net.connection import Reply
 from barnabas.protocol.codec import encode, encode_parts
+from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitResponse,
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
+
+R = TypeVar("R")
 
 FLEXIBLE_FROM: Final = 8
 CORRELATION_END: Final = 8
@@ -54,6 +60,7 @@ class CommitShape:
         "_topics",
         "_unpack",
         "client",
+        "repeated",
         "request",
     )
 
@@ -78,6 +85,7 @@ class CommitShape:
         self._context = context
         self.request = request
         self.client = client_of(context)
+        self.repeated = RepeatedCommit(services.groups, request, context.api_version)
         topic = request.topics[0]
         stored = OffsetCommitResponseTopic(
             name=topic.name,
@@ -88,26 +96,35 @@ class CommitShape:
             ],
         )
         body = encode(OffsetCommitResponse(topics=[stored]), context.api_version)
-        self._answer = Struct(f">i4sB{len(body)}s").pack(len(body) + 5, bytes(4), 0, body)
+        self._answer = (len(body) + 5).to_bytes(4, "big"), b"\0" + body
 
-    def take(self, services: BrokerServices, frame: bytearray) -> bool:
-        """Whether `frame` repeats the request, which then has its offsets."""
+    def take(self, services: BrokerServices, frame: bytearray) -> Sequence[Any] | None:
+        """(Offset, leader epoch, what is between) of each partition, if `frame` repeats the last.
+
+        All in one sequence.
+        """
         if (
             len(frame) != self._size_bytes
             or not frame.startswith(self._prefix, CORRELATION_END)
             or not frame.startswith(self._head)
             or services.image.topics is not self._topics
         ):
-            return False
+            return None
         values = self._unpack(frame, self._offsets_at)
-        if values[2::3] != self._between:
-            return False
+        return values if values[2::3] == self._between else None
+
+    def fill_in(self, values: Sequence[Any]) -> None:
+        """Put what `take` has found into the request."""
         at = 0
         for partition in self.request.topics[0].partitions:
             partition.committed_offset = values[at]
             partition.committed_leader_epoch = values[at + 1]
             at += 3
-        return True
+
+    def stored(self, correlation: bytearray) -> Sequence[Part]:
+        """The answer to the request with this correlation id, all of which is stored."""
+        size, body = self._answer
+        return (b"".join((size, correlation, body)),)
 
     def respond(self, correlation: bytearray, response: OffsetCommitResponse) -> Sequence[Part]:
         """The answer to the request with this correlation id."""
@@ -117,13 +134,23 @@ class CommitShape:
                     number = int.from_bytes(correlation, "big", signed=True)
                     body = encode_parts(response, self._context.api_version)
                     return frame_response(number, True, body)
-        answer = self._answer
-        return (b"".join((answer[:4], correlation, answer[8:])),)
+        return self.stored(correlation)
 
-    def later(self, correlation: bytearray, promise: Promise[OffsetCommitResponse]) -> Reply:
+    def respond_all(self, correlation: bytearray, error: ErrorCode) -> Sequence[Part]:
+        """The answer where all partitions have met the same."""
+        if not error:
+            return self.stored(correlation)
+        return self.respond(correlation, commit_error(self.request, error))
+
+    def later(
+        self,
+        correlation: bytearray,
+        promise: Promise[R],
+        respond: Callable[[bytearray, R], Sequence[Part]],
+    ) -> Reply:
         """The answer when it is there."""
         return answer_later(
-            promise, self._context, lambda _, response: self.respond(correlation, response)
+            promise, self._context, lambda _, outcome: respond(correlation, outcome)
         )
 
 
@@ -155,10 +182,17 @@ def handle_again(
     services: BrokerServices, shape: CommitShape, frame: bytearray
 ) -> Sequence[Part] | Reply | None:
     """Answer a whole frame that repeats an earlier OffsetCommit; None: it does not."""
-    if not shape.take(services, frame):
+    values = shape.take(services, frame)
+    if values is None:
         return None
-    response = services.groups.offset_commit(shape.request, shape.client)
     correlation = frame[4:CORRELATION_END]
+    outcome = shape.repeated.commit(values)
+    if outcome is not None:
+        if isinstance(outcome, Promise):
+            return shape.later(correlation, outcome, shape.respond_all)
+        return shape.respond_all(correlation, outcome)
+    shape.fill_in(values)
+    response = services.groups.offset_commit(shape.request, shape.client)
     if isinstance(response, Promise):
-        return shape.later(correlation, response)
+        return shape.later(correlation, response, shape.respond)
     return shape.respond(correlation, response)

@@ -38,6 +38,23 @@ class InternalTopic:
             raise CoordinatorWriteError(result.error)
         return result.last_offset + 1
 
+    def append_plain(
+        self, partition: int, batch: bytearray, size_bytes_bound: int
+    ) -> tuple[int, bool]:
+        """As `append`: (the offset after the batch, whether it is committed)."""
+        found = self._leader(partition)
+        log = found.log
+        if size_bytes_bound > log.config.max_message_bytes:
+            raise CoordinatorWriteError(ErrorCode.RECORD_LIST_TOO_LARGE)
+        try:
+            is_committed = found.append_own_alone(batch)
+        except LogDirFailure as failure:
+            raise CoordinatorWriteError(ErrorCode.KAFKA_STORAGE_ERROR) from failure
+        if is_committed:
+            return log.log_end_offset, True
+        end_offset = self.append(partition, batch)
+        return end_offset, found.high_watermark >= end_offset
+
     def is_committed(self, partition: int, end_offset: int) -> bool:
         """Whether everything before `end_offset` is committed, for all that is known now."""
         found = self._replicas.find(self.name, partition)

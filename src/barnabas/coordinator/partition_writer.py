@@ -18,6 +18,14 @@ class PartitionWriter(Protocol):
         Raises CoordinatorWriteError, and then nothing was appended.
         """
 
+    def append_plain(
+        self, partition: int, batch: bytearray, size_bytes_bound: int
+    ) -> tuple[int, bool]:
+        """As `append`, of what no transaction binds: (the offset after it, whether committed).
+
+        Raises CoordinatorWriteError also where `size_bytes_bound` is above the largest batch.
+        """
+
     def is_committed(self, partition: int, end_offset: int) -> bool:
         """Whether everything before `end_offset`, which this node has, is known as committed.
 

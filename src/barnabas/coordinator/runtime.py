@@ -16,9 +16,9 @@ from collections.abc import Callable
 from typing import Generic, TypeVar
 
 from barnabas.base.clock import Clock, Timer
+from barnabas.coordinator.appending import EncodedStep, write, write_encoded
 from barnabas.coordinator.decision import (
     Answer,
-    CoordinatorRecord,
     Decision,
     Moment,
     Shard,
@@ -29,25 +29,17 @@ from barnabas.coordinator.errors import CoordinatorWriteError, coordinator_error
 from barnabas.coordinator.loader import replay_batches
 from barnabas.coordinator.partition_writer import PartitionWriter
 from barnabas.coordinator.promise import Promise
-from barnabas.coordinator.record_codec import (
-    RecordTypes,
-    chunk_records,
-    encode_record,
-    record_size_bytes,
-)
+from barnabas.coordinator.record_codec import RecordTypes
 from barnabas.coordinator.runtime_entry import Entry, Parked, Pending
 from barnabas.log.producers.verification import AppendTerms
-from barnabas.protocol.errors import DecodeError, EncodeError, ErrorCode
-from barnabas.protocol.records.batch import HEADER_SIZE_BYTES
+from barnabas.protocol.errors import DecodeError, ErrorCode
 from barnabas.protocol.records.control import EndTxn, encode_end_txn
-from barnabas.protocol.records.own_batch import KeyValue, encode_own_batch
 
 S = TypeVar("S", bound=Shard)
 R = TypeVar("R")
 
 LOAD_SLICE_BYTES = 1 << 20
 """Loaded without a pause; a larger partition lets the node serve others between slices."""
-NO_PRODUCER_ID = -1
 
 telemetry = logging.getLogger(__name__)
 
@@ -110,7 +102,7 @@ class CoordinatorRuntime(Generic[S]):
             response: R = decision.response
             return response
         if decision.records and decision.response is not None and decision.continuation is None:
-            error = self._write(entry, decision, now)
+            error = write(self._writer, entry, decision, now)
             if decision.answers:
                 self._send(decision.answers)
             if error:
@@ -131,6 +123,29 @@ class CoordinatorRuntime(Generic[S]):
             return outcome
         pending.promise = Promise()
         return pending.promise
+
+    def run_encoded(
+        self, partition: int, step: EncodedStep[S]
+    ) -> ErrorCode | Promise[ErrorCode] | None:
+        """As `run`, for a step that makes its batch itself: NONE, or what its commit failed with.
+
+        None where anything is not as it mostly is: nothing has changed then, and `run` is for
+        it, which knows the reasons.
+        """
+        entry = self._entries.get(partition)
+        if entry is None or entry.error is not None:
+            return None
+        now = self._now()
+        if not step.is_allowed(entry.shard, now):
+            return None
+        is_committed = write_encoded(self._writer, entry, step, now)
+        if is_committed is None:
+            return None
+        if not is_committed or entry.pending:
+            return self._when_committed(entry, ErrorCode.NONE, _same, now)
+        entry.committed_offset = entry.end_offset
+        self._arm(entry)
+        return ErrorCode.NONE
 
     def end_transaction(
         self, partition: int, marker: EndTxn, producer: Transactional, transaction_version: int
@@ -155,7 +170,7 @@ class CoordinatorRuntime(Generic[S]):
             telemetry.warning("partition %d takes no marker: %s", partition, failure)
             return coordinator_error(failure.error)
         entry.shard.replay_end_transaction(producer.producer_id, marker.is_commit)
-        return self._when_committed(entry, ErrorCode.NONE, lambda error: error, now)
+        return self._when_committed(entry, ErrorCode.NONE, _same, now)
 
     def partitions(self) -> list[int]:
         """The partitions that this node coordinates, loading ones too, in order."""
@@ -256,7 +271,7 @@ class CoordinatorRuntime(Generic[S]):
         """Append, replay and wait for the commit; answers for others leave at once."""
         error = ErrorCode.NONE
         if decision.records:
-            error = self._write(entry, decision, now)
+            error = write(self._writer, entry, decision, now)
         self._send(decision.answers)
         if error:
             if pending is None:
@@ -297,79 +312,6 @@ class CoordinatorRuntime(Generic[S]):
             return outcome
         pending.promise = Promise()
         return pending.promise
-
-    def _write(self, entry: Entry[S], decision: Decision, now: Moment) -> ErrorCode:
-        """Append the records, as one batch or several, and replay what was appended."""
-        try:
-            size_max = self._writer.batch_size_bytes_max(entry.partition)
-            encoded = [encode_record(record) for record in decision.records]
-        except CoordinatorWriteError as failure:  # its directory went offline, before we heard
-            telemetry.warning("partition %d takes no records: %s", entry.partition, failure)
-            return coordinator_error(failure.error)
-        except EncodeError as failure:
-            telemetry.error("partition %d: %s", entry.partition, failure)
-            return ErrorCode.UNKNOWN_SERVER_ERROR
-        if decision.is_atomic:
-            if HEADER_SIZE_BYTES + sum(map(record_size_bytes, encoded)) > size_max:
-                return coordinator_error(ErrorCode.RECORD_LIST_TOO_LARGE)
-            return self._append(
-                entry,
-                encoded,
-                decision.records if decision.replays else None,
-                decision.transactional,
-                now.wall_ms,
-            )
-        chunks = chunk_records(encoded, size_max - HEADER_SIZE_BYTES)
-        written = 0
-        for chunk in chunks:
-            records = decision.records[written : written + len(chunk)]
-            error = self._append(
-                entry,
-                chunk,
-                records if decision.replays else None,
-                decision.transactional,
-                now.wall_ms,
-            )
-            if error:
-                return error
-            written += len(chunk)
-        return ErrorCode.NONE
-
-    def _append(
-        self,
-        entry: Entry[S],
-        encoded: list[KeyValue],
-        records: list[CoordinatorRecord] | None,
-        producer: Transactional | None,
-        timestamp_ms: int,
-    ) -> ErrorCode:
-        producer_id, terms = NO_PRODUCER_ID, None
-        if producer is None:
-            batch = encode_own_batch(
-                encoded, timestamp_ms, partition_leader_epoch=entry.leader_epoch
-            )
-        else:
-            producer_id = producer.producer_id
-            terms = AppendTerms(producer.verification)
-            batch = encode_own_batch(
-                encoded,
-                timestamp_ms,
-                partition_leader_epoch=entry.leader_epoch,
-                producer_id=producer_id,
-                producer_epoch=producer.producer_epoch,
-                base_sequence=0,
-                is_transactional=True,
-            )
-        try:
-            entry.end_offset = self._writer.append(entry.partition, batch, terms)
-        except CoordinatorWriteError as failure:
-            telemetry.warning("partition %d takes no records: %s", entry.partition, failure)
-            return coordinator_error(failure.error)
-        if records is not None:
-            base_offset = entry.end_offset - len(records)
-            for offset, record in enumerate(records, base_offset):
-                entry.shard.replay(offset, producer_id, record)
-        return ErrorCode.NONE
 
     def _await_commit(self, entry: Entry[S]) -> None:
         """Have what waits for all that was appended so far released once it is committed."""
@@ -457,3 +399,7 @@ class CoordinatorRuntime(Generic[S]):
         if entry.error is None:
             for decision in entry.shard.expire(now):
                 self._carry_out(entry, decision, None, now)
+
+
+def _same(error: ErrorCode) -> ErrorCode:
+    return error

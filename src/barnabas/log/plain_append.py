@@ -227,11 +227,14 @@ class PlainAppendLog(LogState):
         self.tail.extend(buffers, next_offsets)
         return first_offsets
 
-    def append_own(self, data: bytearray | memoryview, leader_epoch: int) -> int:
+    def append_own(
+        self, data: bytearray | memoryview, leader_epoch: int, *, keep_tail: bool = True
+    ) -> int:
         """Append one plain batch that this node made itself: no producer, not compressed.
 
         Returns its offset, or -1 for what is for the general way; nothing has changed then. The
-        log must be online. Raises LogDirFailure.
+        log must be online. Without `keep_tail` it is not kept in memory for those who read the
+        end of the log: few do where nobody follows. Raises LogDirFailure.
         """
         segment = self.active
         limits = segment.plain_limits
@@ -280,7 +283,10 @@ class PlainAppendLog(LogState):
         except OSError as error:
             raise self.fail(error) from error
         self.log_end_offset = last_offset + 1
-        self.tail.append(data, last_offset + 1)
+        if keep_tail:
+            self.tail.append(data, last_offset + 1)
+        else:
+            self.tail.skip_to(last_offset + 1)
         return offset
 
     def _make_limits(self) -> PlainLimits:

@@ -125,6 +125,13 @@ class TailCache:
         self.size_bytes = 0
         self.start_offset = end_offset
 
+    def skip_to(self, end_offset: int) -> None:
+        """Keep nothing of what was appended up to `end_offset`."""
+        if self._buffers:
+            self.clear(end_offset)
+        else:
+            self.start_offset = end_offset
+
     def read(
         self, offset: int, max_bytes: int, max_offset: int, min_one_batch: bool
     ) -> tuple[list[Buffer], int, int]:

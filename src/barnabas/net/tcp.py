@@ -95,9 +95,11 @@ class TcpTransport:
     def _send_at_once(self, parts: Sequence[Part]) -> bool:
         """Write `parts` past the empty queue; True when all have left, else queue the rest."""
         sent = 0
-        total = sum(map(len, parts))
+        total = len(parts[0]) if len(parts) == 1 else sum(map(len, parts))
         try:
-            if total <= JOINED_SIZE_MAX_BYTES and set(map(type, parts)) == _BYTES_ALONE:
+            if len(parts) == 1 and type(parts[0]) is bytes:
+                sent = self._sock.send(parts[0])
+            elif total <= JOINED_SIZE_MAX_BYTES and set(map(type, parts)) == _BYTES_ALONE:
                 # Small answers, mostly one. To copy them costs less than a vector does.
                 sent = self._sock.send(b"".join(parts))  # type: ignore[arg-type]  # all bytes
             elif len(parts) <= IOV_MAX and FileRange not in set(map(type, parts)):

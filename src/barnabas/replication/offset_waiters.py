@@ -1,14 +1,25 @@
-"""Callbacks that wait for an offset of a partition to be reached: stored, committed, deleted."""
+"""Who waits for an offset of a partition to be reached: read, stored, committed, deleted."""
 
 from bisect import insort
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Protocol
 
 from barnabas.protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from barnabas.replication.partition import Partition
 
 CommitCallback = Callable[[ErrorCode], None]
 Waiter = tuple[int, CommitCallback]
 """The offset waited for, and who."""
+
+
+class ReadWaiter(Protocol):
+    """A long-polling fetch, or a fetch session."""
+
+    def partitions_advanced(self, partitions: "Sequence[Partition]") -> None:
+        """There may be more to read than when it last looked, or an error to tell."""
 
 
 def split(waiters: list[Waiter], reached: int) -> tuple[list[Waiter], list[Waiter]]:
@@ -31,7 +42,10 @@ def tell(waiters: Iterable[Waiter], error: ErrorCode) -> None:
 
 
 def insert_in_order(waiters: deque[Waiter], waiter: Waiter) -> None:
-    """Put a waiter among those for greater and smaller offsets."""
+    """Put a waiter among those for greater and smaller offsets; nearly always after all."""
+    if not waiters or waiters[-1][0] <= waiter[0]:
+        waiters.append(waiter)
+        return
     ordered = list(waiters)
     insort(ordered, waiter, key=_offset)
     waiters.clear()

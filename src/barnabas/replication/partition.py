@@ -12,8 +12,7 @@ Source: Kafka's Partition.
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Iterable, Sequence
-from typing import Protocol
+from collections.abc import Iterable
 
 from barnabas.base.disk import Buffer
 from barnabas.base.ids import TopicPartition, Uuid
@@ -26,6 +25,7 @@ from barnabas.protocol.errors import ErrorCode
 from barnabas.replication.leadership import Leadership
 from barnabas.replication.offset_waiters import (
     CommitCallback,
+    ReadWaiter,
     insert_in_order,
     split,
     tell,
@@ -36,13 +36,6 @@ from barnabas.replication.shared import ReplicaContext
 NO_EPOCH = -1
 
 telemetry = logging.getLogger(__name__)
-
-
-class ReadWaiter(Protocol):
-    """A long-polling fetch, or a fetch session."""
-
-    def partitions_advanced(self, partitions: "Sequence[Partition]") -> None:
-        """There may be more to read than when it last looked, or an error to tell."""
 
 
 class Partition:
@@ -137,8 +130,7 @@ class Partition:
     @property
     def stored_offset(self) -> int:
         """Everything before is in this replica's log as safely as `flush.messages` asks for."""
-        log = self.log
-        return log.log_end_offset if self._flush_task is None else log.flushed_offset
+        return self.log.log_end_offset if self._flush_task is None else self.log.flushed_offset
 
     @property
     def is_catching_up(self) -> bool:
@@ -276,6 +268,18 @@ class Partition:
                 self._high_watermark = log.high_watermark = log.log_end_offset
         return first_offsets
 
+    def append_own_alone(self, batch: bytearray) -> bool:
+        """As `append_alone`, for a plain batch of this node's own; whether it was appended."""
+        if (
+            self.leading is not None
+            or self._flush_task is not None
+            or self.log.config.flush_messages != LONG_MAX
+            or self.log.append_own(batch, self.leader_epoch, keep_tail=False) < 0
+        ):
+            return False
+        self._advance(self.log.log_end_offset)
+        return True
+
     async def _flush(self) -> None:
         """fsync until nothing that was appended waits for it."""
         try:
@@ -403,8 +407,7 @@ class Partition:
         waiters = self._commit_waiters
         while waiters and waiters[0][0] <= offset:
             waiters.popleft()[1](ErrorCode.NONE)
-        if self.read_waiters or self.follower_waiters:
-            self._context.on_advanced(self)
+        self._tell_readers()
 
     def when_committed(self, end_offset: int, callback: CommitCallback) -> None:
         """Call back once the high watermark has reached `end_offset`, at once if it has."""
@@ -415,8 +418,6 @@ class Partition:
             callback(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         elif waiters is None:
             self._commit_waiters = deque(((end_offset, callback),))
-        elif not waiters or waiters[-1][0] <= end_offset:
-            waiters.append((end_offset, callback))
         else:
             insert_in_order(waiters, (end_offset, callback))
 

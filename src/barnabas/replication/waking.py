@@ -9,7 +9,8 @@ from typing import Protocol
 
 from barnabas.base.clock import Clock
 from barnabas.metadata.image import PartitionImage
-from barnabas.replication.partition import Partition, ReadWaiter
+from barnabas.replication.offset_waiters import ReadWaiter
+from barnabas.replication.partition import Partition
 
 EXPECTED_MS = 1000
 """How long after an election a follower is expected to ask for the partition."""

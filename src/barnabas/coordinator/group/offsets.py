@@ -136,13 +136,11 @@ class OffsetStore:
             if producer_id == NO_PRODUCER_ID
             else self._open.setdefault(producer_id, {})
         )
-        topics = groups.get(group_id)
-        if topics is None:
-            topics = groups[group_id] = {}
-        partitions = topics.get(topic)
-        if partitions is None:
-            partitions = topics[topic] = {}
-        partitions[partition] = offset
+        _partitions(groups, group_id, topic)[partition] = offset
+
+    def committed(self, group_id: str, topic: str) -> TopicOffsets:
+        """What a group has committed of a topic, to be added to."""
+        return _partitions(self._committed, group_id, topic)
 
     def replay_end_transaction(self, producer_id: int, is_commit: bool) -> None:
         """Apply the end of a transaction."""
@@ -172,6 +170,16 @@ def is_valid_for(offset: CommittedOffset | None, topic_id: Uuid) -> bool:
     return offset is not None and (
         topic_id == ZERO_UUID or offset.topic_id in (ZERO_UUID, topic_id)
     )
+
+
+def _partitions(groups: dict[str, GroupOffsets], group_id: str, topic: str) -> TopicOffsets:
+    topics = groups.get(group_id)
+    if topics is None:
+        topics = groups[group_id] = {}
+    partitions = topics.get(topic)
+    if partitions is None:
+        partitions = topics[topic] = {}
+    return partitions
 
 
 def _remove(groups: dict[str, GroupOffsets], key: OffsetCommitKey) -> None:

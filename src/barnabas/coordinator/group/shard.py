@@ -190,16 +190,21 @@ class GroupShard:
 
     def commit_offsets(self, request: OffsetCommitRequest, version: int, now: Moment) -> Decision:
         """OffsetCommit; the response is an error code where nothing may be committed."""
-        group = self.groups.get(request.group_id)
-        error = offset_requests.check_commit(group, request, version)
+        error = self.check_commit(request, version, now)
         if error:
             return Decision(response=error)
-        if isinstance(group, ClassicGroup):
+        records, response = offset_requests.commit(request, self._config, now)
+        return Decision(records, response)
+
+    def check_commit(self, request: OffsetCommitRequest, version: int, now: Moment) -> ErrorCode:
+        """Whether the committer may commit; if so, its session counts from now."""
+        group = self.groups.get(request.group_id)
+        error = offset_requests.check_commit(group, request, version)
+        if not error and isinstance(group, ClassicGroup) and group.members:
             member = group.members.get(request.member_id)
             if member is not None:
                 reset_session(self._step(now), group, member)
-        records, response = offset_requests.commit(request, self._config, now)
-        return Decision(records, response)
+        return error
 
     def commit_transactional_offsets(
         self, request: TxnOffsetCommitRequest, verification: Verification | None, now: Moment

@@ -1,0 +1,145 @@
+"""A commit that repeats itself: same committer, same partitions, other offsets.
+
+The general way makes a record of each offset, bytes of each record, and a batch of those. Here the
+batch is there already but for offsets, epochs, time and checksum, and goes from there into the log
+and the shard's state. What is not as it mostly is (a group that is not known yet, a committer that
+is refused, a log that takes no batch) is for the general way.
+"""
+
+from collections.abc import Sequence
+from struct import Struct
+from typing import Any, Final
+
+from crc32c import crc32c
+
+from barnabas.coordinator.decision import Moment
+from barnabas.coordinator.group.offset_record import offset_record
+from barnabas.coordinator.group.offsets import NO_EXPIRY, CommittedOffset
+from barnabas.coordinator.group.service import GroupCoordinator
+from barnabas.coordinator.group.shard import GroupShard
+from barnabas.coordinator.promise import Promise
+from barnabas.coordinator.record_codec import encode_record, record_size_bytes
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.offset_commit import OffsetCommitRequest
+from barnabas.protocol.records.batch import (
+    ATTRIBUTES_POSITION,
+    HEADER_SIZE_BYTES,
+    LOG_OVERHEAD_BYTES,
+    MAGIC,
+)
+from barnabas.protocol.records.own_batch import encode_own_batch
+
+_BEFORE_TIMESTAMPS: Final = 6
+"""Bytes of attributes and last offset delta, where the checksum begins."""
+_PER_PARTITION: Final = 5
+"""Values of a record: offset, leader epoch, what is between, timestamp, what follows."""
+_pack_start = Struct(">qiibI").pack
+
+
+class RepeatedCommit:
+    """An `EncodedStep`: the last commit of a client, with offsets to be filled in."""
+
+    __slots__ = (
+        "_coordinator",
+        "_indexes",
+        "_offsets",
+        "_pack",
+        "_request",
+        "_size_bytes",
+        "_topic",
+        "_topic_id",
+        "_values",
+        "_version",
+        "size_bytes_bound",
+    )
+
+    def __init__(
+        self, coordinator: GroupCoordinator, request: OffsetCommitRequest, version: int
+    ) -> None:
+        """`request` is of one topic, without metadata, and brings no expiry of its own."""
+        self._coordinator = coordinator
+        self._request = request
+        self._version = version
+        topic = request.topics[0]
+        self._topic, self._topic_id = topic.name, topic.topic_id
+        self._indexes = [partition.partition_index for partition in topic.partitions]
+        self._offsets: Sequence[Any] = ()
+        records = [
+            encode_record(
+                offset_record(
+                    request.group_id,
+                    topic.name,
+                    index,
+                    offset=0,
+                    leader_epoch=0,
+                    metadata="",
+                    commit_timestamp_ms=0,
+                    topic_id=topic.topic_id,
+                )
+            )
+            for index in self._indexes
+        ]
+        self.size_bytes_bound = HEADER_SIZE_BYTES + sum(map(record_size_bytes, records))
+        batch = bytes(encode_own_batch(records, 0))
+        self._size_bytes = len(batch) - LOG_OVERHEAD_BYTES
+        layout = Struct(f">{_BEFORE_TIMESTAMPS}sqq")
+        values = list(layout.unpack_from(batch, ATTRIBUTES_POSITION))
+        position = ATTRIBUTES_POSITION + layout.size
+        form = layout.format
+        for _, value in records:
+            assert value is not None
+            at = batch.index(value, position) + 2  # after the version
+            one = Struct(f">{at - position}sqisq")
+            values += one.unpack_from(batch, position)
+            form += one.format[1:]
+            position += one.size
+        values.append(batch[position:])
+        self._values = values
+        self._pack = Struct(f"{form}{len(batch) - position}s").pack
+
+    def commit(self, offsets: Sequence[Any]) -> ErrorCode | Promise[ErrorCode] | None:
+        """Commit (offset, leader epoch, whatever) of each partition, all in one sequence.
+
+        Returns NONE, or what the commit failed with; None: nothing was done, and it is for the
+        general way.
+        """
+        self._offsets = offsets
+        coordinator = self._coordinator
+        partition = coordinator.partition_for(self._request.group_id)
+        return coordinator.runtime.run_encoded(partition, self)
+
+    def is_allowed(self, shard: GroupShard, now: Moment) -> bool:
+        return shard.groups.get(self._request.group_id) is not None and not shard.check_commit(
+            self._request, self._version, now
+        )
+
+    def encode(self, timestamp_ms: int, leader_epoch: int) -> bytearray:
+        values = self._values
+        values[1] = values[2] = timestamp_ms
+        values[4::_PER_PARTITION] = self._offsets[::3]
+        values[5::_PER_PARTITION] = self._offsets[1::3]
+        values[7::_PER_PARTITION] = [timestamp_ms] * len(self._indexes)
+        rest = self._pack(*values)
+        batch = bytearray(_pack_start(0, self._size_bytes, leader_epoch, MAGIC, crc32c(rest)))
+        batch += rest
+        return batch
+
+    def replay(self, shard: GroupShard, end_offset: int) -> None:
+        offsets = self._offsets
+        indexes = self._indexes
+        timestamp_ms = self._values[1]
+        committed = shard.offsets.committed(self._request.group_id, self._topic)
+        offset = end_offset - len(indexes)
+        at = 0
+        for index in indexes:
+            committed[index] = CommittedOffset(
+                offsets[at],
+                offsets[at + 1],
+                "",
+                timestamp_ms,
+                NO_EXPIRY,
+                self._topic_id,
+                offset,
+            )
+            offset += 1
+            at += 3
