@@ -70,7 +70,7 @@ class EndOffsets:
         pause_ms = PAUSE_MS
         for attempt in range(1, ATTEMPTS_MAX + 1):
             found |= await self._find_once(wanted)
-            wanted = [place for place in wanted if found[place] in RETRIABLE]
+            wanted = [place for place in wanted if _may_pass(found[place])]
             if not wanted or attempt == ATTEMPTS_MAX:
                 break
             await pause(self._clock, pause_ms)
@@ -127,6 +127,11 @@ class EndOffsets:
                 error = ErrorCode.of(answer.error_code)
                 found[place] = error or answer.offset
         return found
+
+
+def _may_pass(outcome: int | ErrorCode) -> bool:
+    """Whether it is an error that may be gone soon. An end of 6 equals NOT_LEADER_OR_FOLLOWER."""
+    return isinstance(outcome, ErrorCode) and outcome in RETRIABLE
 
 
 def _request(places: list[TopicPartition]) -> ListOffsetsRequest:
