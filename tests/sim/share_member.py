@@ -12,6 +12,7 @@ from typing import Any
 
 from barnabas.base.disk import Buffer
 from barnabas.base.ids import TopicPartition, Uuid, uuid_to_text
+from barnabas.coordinator.share.shard import NOT_INITIALIZED
 from barnabas.net.client import Peer
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages import share_acknowledge as acknowledging
@@ -420,7 +421,7 @@ class ShareMember(Coordinated):
     ) -> bool:
         """Hold what was acquired, and decide what to do with it."""
         error = ErrorCode.of(answer.error_code)
-        if error not in FETCH_ERRORS:
+        if error not in FETCH_ERRORS and not is_out_of_date(answer):
             self._unexpected(f"a share fetch of {partition} was answered {error.name}")
         if not answer.acquired_records:
             return not error
@@ -475,6 +476,20 @@ class ShareMember(Coordinated):
             renews_s = now_s + 0.6 * self._lock_s
             return Held(hold, AcknowledgeType.ACCEPT, now_s + 1.2 * self._lock_s, renews_s)
         return Held(hold, AcknowledgeType.ACCEPT, now_s)
+
+
+def is_out_of_date(answer: fetching.PartitionData) -> bool:
+    """Whether a partition was refused because its state was never initialised.
+
+    Only initialised partitions are assigned. But a node that is cut off takes itself for the
+    leader of a partition, and for the coordinator of its state, while others are already; it has
+    heard of no initialisation since, and says so at once. Kafka's ShareCoordinatorShard and
+    SharePartition make the same of that. Were it to stay so, the group would be stuck.
+    """
+    return (
+        answer.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+        and answer.error_message == NOT_INITIALIZED.format("Read")
+    )
 
 
 def read_values(data: Buffer) -> tuple[dict[int, str], bool]:

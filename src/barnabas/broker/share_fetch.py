@@ -314,7 +314,8 @@ class ShareFetch:
             if hosted.is_closed:
                 hosted.leave(self)
                 del self._hosted[key]
-                self._answers[key] = ShareAnswer(key[1], hosted.error)
+                answer = self._answers[key] = ShareAnswer(key[1], hosted.error)
+                answer.message = hosted.error_message
 
     def _read(self) -> dict[PartitionId, ShareRead]:
         """What can be acquired, with an equal part of the bytes for each partition."""

@@ -18,6 +18,9 @@ _TOP = Struct(">ihBi")
 """Throttle time, error, no message, acquisition lock time-out."""
 _INDEX = Struct(">ihBh")
 """Partition, error, no message, error of the acknowledgement."""
+_INDEX_AND_ERROR = Struct(">ih")
+_ACK_ERROR = Struct(">h")
+"""These two stand around a message."""
 _LEADER = Struct(">iiB")
 _ACQUIRED = Struct(">qqhB")
 _INT32 = Struct(">i")
@@ -33,6 +36,7 @@ class ShareAnswer:
         "error",
         "index",
         "leader",
+        "message",
         "parts",
         "size_bytes",
     )
@@ -40,6 +44,8 @@ class ShareAnswer:
     def __init__(self, index: int, error: ErrorCode = ErrorCode.NONE) -> None:
         self.index = index
         self.error = error
+        self.message: str | None = None
+        """What is said of the error, if that was the share coordinator's."""
         self.ack_error = ErrorCode.NONE
         self.ack_message: str | None = None
         self.leader: tuple[int, int] = (0, 0)
@@ -64,7 +70,12 @@ def encode_share_fetch(
         out += topic_id
         write_unsigned_varint(out, len(answers) + 1)
         for answer in answers:
-            out += _INDEX.pack(answer.index, answer.error, 0, answer.ack_error)
+            if answer.message is None:
+                out += _INDEX.pack(answer.index, answer.error, 0, answer.ack_error)
+            else:
+                out += _INDEX_AND_ERROR.pack(answer.index, answer.error)
+                _write_string(out, answer.message)
+                out += _ACK_ERROR.pack(answer.ack_error)
             _write_string(out, answer.ack_message)
             out += _LEADER.pack(*answer.leader, 0)
             write_unsigned_varint(out, answer.size_bytes + 1)

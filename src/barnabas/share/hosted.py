@@ -104,6 +104,8 @@ class HostedSharePartition:
         self.leader_epoch = partition.leader_epoch
         self.error = ErrorCode.NONE
         """Why it does not go on; NONE while it does."""
+        self.error_message: str | None = None
+        """What the share coordinator said to that, if it was it that refused."""
         self.machine: SharePartition | None = None
         """None while it is loaded."""
         self._clock = clock
@@ -137,6 +139,7 @@ class HostedSharePartition:
 
     async def _load(self) -> None:
         error = ErrorCode.NONE
+        message: str | None = None
         group_id, topic_id, index = self.key
         try:
             kept = await self._persister.read(group_id, topic_id, index, self.leader_epoch)
@@ -152,6 +155,7 @@ class HostedSharePartition:
                 self.machine = SharePartition(start, kept)
         except ShareStateError as failure:
             error = _SEEN_AS.get(failure.error, ErrorCode.UNKNOWN_SERVER_ERROR)
+            message = str(failure)
             telemetry.info("%s cannot be loaded: %s", self.key, failure)
         except LogDirFailure:
             error = ErrorCode.KAFKA_STORAGE_ERROR
@@ -159,13 +163,14 @@ class HostedSharePartition:
             error = ErrorCode.UNKNOWN_SERVER_ERROR
             telemetry.error("%s: what was kept makes no sense: %s", self.key, failure)
         if error:
-            self.close(error)
+            self.close(error, message)
         self.wake()
 
-    def close(self, error: ErrorCode) -> None:
+    def close(self, error: ErrorCode, message: str | None = None) -> None:
         """Serve nobody any more; what is being written still has its end."""
         if not self.is_closed:
             self.error = error
+            self.error_message = message
             self.partition.read_waiters.pop(self, None)
             self._on_closed(self)
             self.wake()

@@ -75,13 +75,15 @@ def test_the_answer_is_that_of_the_compiled_codec(version: int) -> None:
     answer = ShareAnswer(3, ErrorCode.NOT_LEADER_OR_FOLLOWER)
     answer.ack_error, answer.ack_message = ErrorCode.INVALID_RECORD_STATE, "not acquired"
     answer.leader = (2, 7)
+    refused = ShareAnswer(5, ErrorCode.UNKNOWN_SERVER_ERROR)
+    refused.message = "not initialised"
     full = ShareAnswer(4)
     full.parts, full.size_bytes = [b"abc", b"de"], 5
     full.acquired = [Acquired(1, 2, 3), Acquired(4, 5, 6)]
     parts = encode_share_fetch(
         ErrorCode.NONE,
         30_000,
-        [(TOPIC_ID, [answer, full])],
+        [(TOPIC_ID, [answer, full, refused])],
         [NodeAddress(2, "host", 9092, None), NodeAddress(3, "other", 9093, "r")],
     )
     response = ShareFetchResponse(
@@ -105,6 +107,12 @@ def test_the_answer_is_that_of_the_compiled_codec(version: int) -> None:
                             AcquiredRecords(first_offset=1, last_offset=2, delivery_count=3),
                             AcquiredRecords(first_offset=4, last_offset=5, delivery_count=6),
                         ],
+                    ),
+                    PartitionData(
+                        partition_index=5,
+                        error_code=ErrorCode.UNKNOWN_SERVER_ERROR,
+                        error_message="not initialised",
+                        records=b"",
                     ),
                 ],
             )

@@ -61,6 +61,7 @@ async def test_a_failed_load_is_told_and_tried_anew_by_the_next(
     waiter = Waiter(hosted)
     await host.persister.answer(error)
     assert waiter.seen == [seen]
+    assert hosted.error_message == error.name
     assert host.fetch(hosted) == []
     again = await host.open()
     assert again is not hosted
