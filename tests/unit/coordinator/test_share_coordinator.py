@@ -114,6 +114,18 @@ def test_epochs_of_minus_one_are_not_compared(world: ShareWorld) -> None:
     assert read_state(world).start_offset == 3
 
 
+def test_a_late_request_to_begin_takes_nothing_back(world: ShareWorld) -> None:
+    done(world.coordinator.write(key(), (5, 7), 10, 1, [StateBatch(10, 11, 2, 1)]))
+    written = world.log[0].end_offset
+    done(world.coordinator.initialize(key(), 5, -1))
+    assert world.log[0].end_offset == written
+    assert read_state(world).batches == (StateBatch(10, 11, 2, 1),)
+    done(world.coordinator.initialize(key(), 5, 3))  # an administrator's
+    assert (read_state(world).start_offset, read_state(world).batches) == (3, ())
+    done(world.coordinator.initialize(key(), 6, -1))
+    assert read_state(world).start_offset == -1
+
+
 def test_writes_updates_and_then_a_snapshot(world: ShareWorld) -> None:
     for offset in range(3):
         batch = StateBatch(20 + offset, 20 + offset, 2, 1)

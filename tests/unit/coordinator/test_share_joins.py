@@ -30,10 +30,13 @@ class SlowPersister:
 
     def __init__(self) -> None:
         self.asked: list[asyncio.Future[None]] = []
+        self.places: list[tuple[Uuid, int]] = []
+        """Of all that was ever asked for."""
 
     async def initialize(
-        self, _group_id: str, _topic_id: Uuid, _partition: int, _epoch: int, _start: int
+        self, _group_id: str, topic_id: Uuid, partition: int, _epoch: int, _start: int
     ) -> None:
+        self.places.append((topic_id, partition))
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.asked.append(future)
         await future
@@ -144,6 +147,22 @@ async def test_a_failed_initialisation_is_not_waited_for_again(setting: Setting)
     await setting.initialized(ErrorCode.UNKNOWN_SERVER_ERROR)
     assert partitions(call.response) == []
     assert not setting.persister.asked
+
+
+async def test_what_is_being_initialised_is_not_asked_for_again(setting: Setting) -> None:
+    first = [(topic_id("t"), number) for number in range(2)]
+    setting.beat("m")
+    await settled()
+    retry_ms = setting.world.config.int("group.share.initialize.retry.interval.ms")
+    setting.world.clock.advance(retry_ms)
+    other = setting.beat("other", topics=("t", "u"))
+    await settled()
+    assert setting.persister.places == [*first, (topic_id("u"), 0)]
+    setting.persister.answer(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    await settled()
+    setting.beat("other", other.response.member_epoch)
+    await settled()
+    assert sorted(setting.persister.places[3:]) == sorted([*first, (topic_id("u"), 0)])
 
 
 async def test_a_member_that_left_meanwhile_gets_the_answer_that_it_had(setting: Setting) -> None:

@@ -9,6 +9,7 @@ Source: Kafka's GroupCoordinatorService.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from barnabas.base.clock import Clock
@@ -24,6 +25,7 @@ from barnabas.coordinator.promise import Promise, flat, gather, then
 from barnabas.coordinator.share.end_offsets import EndOffsets
 from barnabas.coordinator.share.joins import HeldJoins
 from barnabas.coordinator.share.persister import Persister, ShareStateError, ShareSummary
+from barnabas.coordinator.share.state import SharePartitionKey
 from barnabas.metadata.image import MetadataImage
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages import describe_share_group_offsets as describing
@@ -71,6 +73,8 @@ class ShareGroupService:
         self._image = image
         self._joins = HeldJoins(clock, self._hear)
         self._tasks: dict[asyncio.Future[None], None] = {}
+        self._beginning: dict[SharePartitionKey, None] = {}
+        """What heartbeats have asked to begin with, and has no outcome yet."""
 
     async def close(self) -> None:
         """Wait for what is under way; the persister must have been closed before."""
@@ -101,11 +105,28 @@ class ShareGroupService:
 
     def _heard(self, heard: Heard | Refusal) -> Heard | Refusal:
         if isinstance(heard, Heard) and heard.initialization is not None:
-            self._joins.begun(heard.initialization.group_id)
-            task = asyncio.ensure_future(self._initialize_beside(heard.initialization))
-            self._tasks[task] = None
-            task.add_done_callback(lambda done: self._tasks.pop(done, None))
+            initialization = self._not_begun(heard.initialization)
+            if initialization.start_offsets:
+                self._beginning.update(dict.fromkeys(_keys(initialization)))
+                self._joins.begun(initialization.group_id)
+                task = asyncio.ensure_future(self._initialize_beside(initialization))
+                self._tasks[task] = None
+                task.add_done_callback(lambda done: self._tasks.pop(done, None))
         return heard
+
+    def _not_begun(self, initialization: Initialization) -> Initialization:
+        """What of it is not under way from here.
+
+        A group asks again for what has not come in time, with a higher state epoch by then. Were
+        both under way, the second might come when members have begun with what the first has
+        initialised, and take back what was acknowledged. Not as in Kafka, where it may.
+        """
+        left: dict[Uuid, dict[int, int]] = {}
+        for key in _keys(initialization):
+            if key not in self._beginning:
+                offset = initialization.start_offsets[key.topic_id][key.partition]
+                left.setdefault(key.topic_id, {})[key.partition] = offset
+        return replace(initialization, start_offsets=left)
 
     def _answer(
         self, request: ShareGroupHeartbeatRequest, sender: Client, heard: Heard | Refusal
@@ -120,6 +141,8 @@ class ShareGroupService:
         try:
             is_done = await self._initialize_all(initialization)
         finally:
+            for key in _keys(initialization):
+                del self._beginning[key]
             self._joins.ended(initialization.group_id, is_done=is_done)
 
     async def _initialize_all(self, initialization: Initialization) -> bool:
@@ -345,6 +368,14 @@ class ShareGroupService:
     async def _run(self, group_id: str, step: Callable[[ShareGroups, Moment], Decision]) -> Any:
         """The response of a step, or an error code."""
         return await _settled(self._groups.shares.run(group_id, step, lambda error: error))
+
+
+def _keys(initialization: Initialization) -> list[SharePartitionKey]:
+    return [
+        SharePartitionKey(initialization.group_id, topic_id, index)
+        for topic_id, offsets in initialization.start_offsets.items()
+        for index in offsets
+    ]
 
 
 async def _settled(outcome: R | Promise[R]) -> R:

@@ -81,7 +81,12 @@ class ShareShard:
     def initialize(
         self, key: SharePartitionKey, state_epoch: int, start_offset: int, now: Moment
     ) -> Decision:
-        """Begin with a share-partition, or anew with it; the response is DONE."""
+        """Begin with a share-partition, or anew with it; the response is DONE.
+
+        What has begun in this state epoch does not begin anew where nobody says from which offset:
+        that is a request of before which comes late, or again as its answer was lost, and what is
+        acknowledged by now must stay so. Not as in Kafka, where it would begin anew.
+        """
         if key.partition < 0:
             return _refused(ErrorCode.INVALID_REQUEST, NEGATIVE_PARTITION)
         entry = self.entries.get(key)
@@ -89,6 +94,12 @@ class ShareShard:
             return _refused(ErrorCode.FENCED_STATE_EPOCH)
         if not self._exists(key):
             return _refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        if (
+            entry is not None
+            and ANY_EPOCH != state_epoch == entry.kept.state_epoch
+            and start_offset == UNINITIALIZED_OFFSET
+        ):
+            return Decision(response=DONE)
         snapshot_epoch = 0 if entry is None else entry.kept.snapshot_epoch + 1
         kept = Kept.initial(snapshot_epoch, state_epoch, start_offset, now.wall_ms)
         return Decision([snapshot_record(key, kept)], DONE)
