@@ -49,14 +49,34 @@ class View:
                 return delivery
         return None
 
-    def locks(self, hold: Hold, delivery: ShareDelivery, at_s: float) -> bool:
-        """Whether nothing but the member itself could have ended its hold by `at_s`."""
-        if hold.said_s <= at_s or hold.session.confirmed_s <= at_s:
+    def locks(self, record: Record, hold: Hold, delivery: ShareDelivery, at_s: float) -> bool:
+        """Whether the leader must have taken the record for the member's at `at_s`."""
+        if hold.session.confirmed_s <= at_s or self.is_spoken_of(record, hold, delivery, at_s):
             return False
         if at_s < delivery.at_s + self.lock_s:
             return True
         return any(
             answered_s <= at_s < sent_s + self.lock_s for sent_s, answered_s in hold.renewals
+        )
+
+    def is_spoken_of(
+        self, record: Record, hold: Hold, delivery: ShareDelivery, by_s: float
+    ) -> bool:
+        """Whether the member may itself have ended the hold by `by_s`.
+
+        An acknowledgement names a member and offsets, not the delivery that it is about (KIP-932).
+        So what a member says late of a record that it has got again meanwhile (its lock had run
+        out, or the leader was another one for a while) ends the hold that it has now, in Kafka
+        too. Only what was answered before this delivery, or refused, cannot have ended it.
+        """
+        return hold.said_s <= by_s or any(
+            other.member == hold.member
+            and other.session.node == hold.session.node
+            and other.said_s <= by_s
+            and other.outcome is not Outcome.FAILED
+            and (other.outcome is not Outcome.OK or other.answered_s > delivery.at_s)
+            for other, _ in self.holds[record]
+            if other is not hold
         )
 
     def is_over(self, record: Record, but: Hold, by_s: float) -> bool:
@@ -77,7 +97,7 @@ def two_holders(view: View) -> list[Anomaly]:
     """A record that was given out while somebody held it.
 
     Its leader knew: it is the one that had given it, its lock had not run out, the member had
-    said nothing of it yet, and its session was alive, as it was served in it later.
+    said nothing of the record since, and its session was alive, as it was served in it later.
     """
     found = []
     for record, holds in view.holds.items():
@@ -92,7 +112,7 @@ def two_holders(view: View) -> list[Anomaly]:
                 for later in view.deliveries[record]
                 if later.hosted == delivery.hosted
                 and later.at_s > delivery.at_s
-                and view.locks(hold, delivery, later.at_s)
+                and view.locks(record, hold, delivery, later.at_s)
             ]
     return found
 

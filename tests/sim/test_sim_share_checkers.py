@@ -69,7 +69,23 @@ def acknowledged_behind_the_start(story: Story) -> None:
     says(late, ACCEPT, 3.0)
 
 
-@pytest.mark.parametrize("tell", [good, of_a_new_leader, acknowledged_behind_the_start])
+def released_by_what_was_meant_of_the_hold_before(story: Story) -> None:
+    late = story.gives("a", 1.0)
+    story.gives("a", 2.1, 2)  # which it forgets, but not the first
+    says(late, RELEASE, 2.3)
+    story.gives("b", 2.5, 3)
+    story.sessions["a"].confirmed_s = 2.6
+
+
+@pytest.mark.parametrize(
+    "tell",
+    [
+        good,
+        of_a_new_leader,
+        acknowledged_behind_the_start,
+        released_by_what_was_meant_of_the_hold_before,
+    ],
+)
 def test_nothing_is_wrong(tell: Callable[[Story], None]) -> None:
     story = Story()
     tell(story)
@@ -80,6 +96,21 @@ def two_holders(story: Story) -> None:
     story.gives("a", 1.0)
     story.gives("b", 1.5, 2)
     story.sessions["a"].confirmed_s = 1.6
+
+
+def two_holders_after_a_release(story: Story) -> None:
+    says(story.gives("a", 1.0), RELEASE, 1.2)
+    story.gives("a", 1.4, 2)
+    story.gives("b", 1.5, 3)
+    story.sessions["a"].confirmed_s = 1.6
+
+
+def two_holders_after_a_refusal(story: Story) -> None:
+    late = story.gives("a", 1.0)
+    story.gives("a", 2.1, 2)
+    says(late, RELEASE, 2.3, Outcome.FAILED)
+    story.gives("b", 2.5, 3)
+    story.sessions["a"].confirmed_s = 2.6
 
 
 def renewed(story: Story) -> None:
@@ -137,6 +168,8 @@ def nobodys(story: Story) -> None:
     ("name", "tell"),
     [
         ("two-holders", two_holders),
+        ("two-holders", two_holders_after_a_release),
+        ("two-holders", two_holders_after_a_refusal),
         ("two-holders", renewed),
         ("former-holder", former_holder),
         ("given-again", given_again),
