@@ -29,6 +29,8 @@ REGRESSIONS = {
     (18, "", "shares"): "a silent member stayed, as the log took no records when its time was up",
     (4_242_765_598, "", "shares"): "an end of log at 6 was taken for the error with that number",
     (4_242_764_566, "", "shares"): "a node that was cut off knew of no initialisation",
+    (4_242_764_881, "", "shares"): "a late initialisation took back what had been acknowledged",
+    (4_242_765_105, "", "shares"): "a member let go of a hold by what it said of the one before",
     (7_700_006, "", "shares"): "a coordinator whose directory had just failed raised",
     (7_500_058, "", "changes"): "a new disk was taken for one that is offline",
 }
