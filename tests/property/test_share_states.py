@@ -136,7 +136,7 @@ class ShareStates(RuleBasedStateMachine):
             assert outcome.error is ErrorCode.FENCED_STATE_EPOCH
         else:
             assert outcome is DONE
-            start = known[2] if offset == -1 else offset
+            start = max(known[2], offset)
             self.model[place] = (known[0], known[1], start, lay(known[3], changes, start))
 
     @rule(place=st.integers(0, 2))

@@ -126,6 +126,19 @@ def test_a_late_request_to_begin_takes_nothing_back(world: ShareWorld) -> None:
     assert read_state(world).start_offset == -1
 
 
+def test_a_late_write_does_not_take_the_start_back(world: ShareWorld) -> None:
+    late = (5, 7), 10, 2, [StateBatch(10, 11, 2, 1), StateBatch(13, 13, 0, 1)]
+    done(world.coordinator.write(key(), *late))
+    done(world.coordinator.write(key(), (5, 7), 12, 1, [StateBatch(14, 14, 2, 1)]))
+    done(world.coordinator.write(key(), *late))
+    kept = (StateBatch(13, 13, 0, 1), StateBatch(14, 14, 2, 1))
+    assert (read_state(world).start_offset, read_state(world).batches) == (12, kept)
+    summary: Any = Call(world.coordinator.summary(key())).response
+    assert summary.delivery_complete_count == 1
+    world.move()
+    assert (read_state(world).start_offset, read_state(world).batches) == (12, kept)
+
+
 def test_writes_updates_and_then_a_snapshot(world: ShareWorld) -> None:
     for offset in range(3):
         batch = StateBatch(20 + offset, 20 + offset, 2, 1)

@@ -132,7 +132,12 @@ class ShareShard:
         batches: Sequence[StateBatch],
         now: Moment,
     ) -> Decision:
-        """Keep what has changed."""
+        """Keep what has changed.
+
+        The start offset never goes back: a write that says so was asked again, and the first
+        request comes after later ones. Batches need no such care, as `combine` knows which of two
+        is older. Not as in Kafka, whose start goes back and has records delivered again.
+        """
         if key.partition < 0:
             return _refused(ErrorCode.INVALID_REQUEST, NEGATIVE_PARTITION)
         entry = self.entries.get(key)
@@ -144,7 +149,11 @@ class ShareShard:
             return _refused(ErrorCode.FENCED_STATE_EPOCH)
         if not self._exists(key):
             return _refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        update = Update(entry.kept.leader_epoch, start_offset, delivery_complete_count, batches)
+        kept = entry.kept
+        if UNINITIALIZED_OFFSET != start_offset < kept.start_offset:
+            start_offset = kept.start_offset
+            delivery_complete_count = kept.delivery_complete_count
+        update = Update(kept.leader_epoch, start_offset, delivery_complete_count, batches)
         return Decision([self._record(key, entry, update, now)], DONE)
 
     def summary(self, key: SharePartitionKey) -> Decision:
