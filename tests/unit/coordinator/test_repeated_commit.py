@@ -119,6 +119,8 @@ def happen(committer: Committer, what: int, chance: random.Random) -> None:
             world.reload()
         case 6:
             world.log.fail_waiters(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        case 9:
+            world.log.holds_commits = False  # who waits is not told
         case value if value == EPOCH_CHANGES:
             committer.epoch += chance.choice((-1, 1))
         case value if value == SESSIONS_END:
