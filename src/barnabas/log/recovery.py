@@ -3,11 +3,16 @@
 From the segment of the recovery point on every batch is read and its CRC checked, offsets must
 ascend, and indexes, epochs, producers and aborted transactions are made anew from what is
 found. At the first damage the log is cut, and what came after it is gone: a report says so.
+
+Where a batch stands is not covered by its CRC, and compaction leaves gaps. A gap is believed
+unless the batch after the next one steps back into it: one of the two is wrong then, nothing
+tells which, and the log is cut at the gap. Kafka compares no offsets here.
 Source: Kafka's LogLoader and LogSegment.recover.
 """
 
 import logging
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from barnabas.base.disk import Buffer
 from barnabas.base.ids import TopicPartition
@@ -73,6 +78,34 @@ class RecoveryReport:
             telemetry.info("%s: removed %s", self.directory, ", ".join(self.files_removed))
 
 
+class _Gap(NamedTuple):
+    """Offsets that no batch has, before the batch that was read last."""
+
+    offset: int
+    """The first of them."""
+    position: int
+    """Where the batch after them lies."""
+
+
+class _Scanned(NamedTuple):
+    """What was found in a segment."""
+
+    next_offset: int
+    """The offset after its last batch."""
+    is_dense: bool
+    """Whether every offset before that is there."""
+    last_gap: _Gap | None
+    """The gap right before its last batch."""
+
+
+class _SteppedBackError(CorruptBatchError):
+    """A batch begins at `offset`, which lies before the end of the one before it."""
+
+    def __init__(self, offset: int, next_offset: int) -> None:
+        super().__init__(f"offset {offset} comes after {next_offset - 1}")
+        self.offset = offset
+
+
 def recover(log: LogState, from_offset: int, report: RecoveryReport) -> int:
     """Scan from the segment that holds `from_offset` on; returns the end of the log.
 
@@ -88,11 +121,12 @@ def recover(log: LogState, from_offset: int, report: RecoveryReport) -> int:
     for index, segment in enumerate(unflushed):
         if index:
             log.take_snapshot(segment.base_offset)
-        next_offset, is_dense = _recover_segment(log, segment, report)
+        scanned = _recover_segment(log, segment, report)
         report.segments_scanned += 1
         rest = unflushed[index + 1 :]
         if rest and not report.is_loss:
-            _check_continuation(log, rest[0].base_offset, next_offset, is_dense, report)
+            scanned = _check_continuation(log, segment, rest[0].base_offset, scanned, report)
+        next_offset = scanned.next_offset
         if report.cut_at_offset is not None:
             report.segments_dropped = len(rest)
             report.bytes_cut += sum(dropped.size_bytes for dropped in rest)
@@ -103,26 +137,28 @@ def recover(log: LogState, from_offset: int, report: RecoveryReport) -> int:
 
 
 def _check_continuation(
-    log: LogState, base_offset: int, next_offset: int, is_dense: bool, report: RecoveryReport
-) -> None:
-    """Whether the segment at `base_offset` may follow one that ends before `next_offset`.
+    log: LogState, segment: Segment, base_offset: int, scanned: _Scanned, report: RecoveryReport
+) -> _Scanned:
+    """Whether the segment at `base_offset` may follow `segment`; returns what is left of that.
 
     Of two files that were not synced the later may survive and the end of the earlier not, and
     a truncated segment come back. Compaction leaves gaps too: they are left alone where the
     topic is compacted, or was, as gaps within the segment before show.
     """
+    next_offset = scanned.next_offset
     if base_offset < next_offset or (
-        base_offset > next_offset and is_dense and not log.config.is_compacted
+        base_offset > next_offset and scanned.is_dense and not log.config.is_compacted
     ):
-        report.cut_at_offset = next_offset
+        gap = scanned.last_gap
+        if gap is not None and gap.offset <= base_offset < next_offset:
+            scanned = _recover_up_to(log, segment, gap, report)
+        report.cut_at_offset = scanned.next_offset
         report.cut_reason = f"the next segment starts at offset {base_offset}"
+    return scanned
 
 
-def _recover_segment(log: LogState, segment: Segment, report: RecoveryReport) -> tuple[int, bool]:
-    """Scan one segment and cut it at the first damage.
-
-    Returns (the offset after its last batch, whether every offset before it is there).
-    """
+def _recover_segment(log: LogState, segment: Segment, report: RecoveryReport) -> _Scanned:
+    """Scan one segment and cut it at the first damage."""
     segment.start_rebuild()
     disk = log.log_directory.disk
     if disk.exists(segment.txn_index_path):
@@ -133,6 +169,7 @@ def _recover_segment(log: LogState, segment: Segment, report: RecoveryReport) ->
     valid = 0
     reason = ""
     is_dense = True
+    gap = None
     file = segment.file()
     try:
         for position, header, buffer, at in stream_batches(file, 0, segment.size_bytes):
@@ -140,19 +177,19 @@ def _recover_segment(log: LogState, segment: Segment, report: RecoveryReport) ->
             _record(log, segment, header, buffer, at)
             segment.note_recovered(position, header, interval)
             valid = position + header.size_bytes
-            if header.base_offset != next_offset or (
-                header.record_count != header.last_offset_delta + 1
-            ):
+            gap = _Gap(next_offset, position) if header.base_offset > next_offset else None
+            if gap is not None or header.record_count != header.last_offset_delta + 1:
                 is_dense = False
             next_offset = header.next_offset
     except DecodeError as error:
         reason = str(error)
+        if gap is not None and isinstance(error, _SteppedBackError) and error.offset >= gap.offset:
+            report.cut_at_offset = gap.offset
+            report.cut_reason = reason
+            return _recover_up_to(log, segment, gap, report)
     damaged = segment.size_bytes - valid
     if damaged:
-        file.truncate(valid)
-        file.fsync()  # what was cut must not come back once more was appended
-        segment.size_bytes = valid
-        report.bytes_cut += damaged
+        _cut(segment, valid, report)
         report.cut_at_offset = next_offset
         report.cut_reason = reason or "the last batch is cut off"
     segment.finish_rebuild()
@@ -160,7 +197,23 @@ def _recover_segment(log: LogState, segment: Segment, report: RecoveryReport) ->
     unsynced.update((segment.offset_index.path, segment.time_index.path))
     if disk.exists(segment.txn_index_path):
         unsynced.add(segment.txn_index_path)
-    return next_offset, is_dense
+    return _Scanned(next_offset, is_dense, gap)
+
+
+def _recover_up_to(log: LogState, segment: Segment, gap: _Gap, report: RecoveryReport) -> _Scanned:
+    """Cut a segment at a gap, and scan it again without what the batch behind that has left."""
+    _cut(segment, gap.position, report)
+    log.epochs.truncate_from_end(segment.base_offset)
+    load_producers(log, segment.base_offset)
+    return _recover_segment(log, segment, report)
+
+
+def _cut(segment: Segment, position: int, report: RecoveryReport) -> None:
+    report.bytes_cut += segment.size_bytes - position
+    file = segment.file()
+    file.truncate(position)
+    file.fsync()  # what was cut must not come back once more was appended
+    segment.size_bytes = position
 
 
 def _check(
@@ -170,7 +223,7 @@ def _check(
     if not check_crc(buffer, at, header):
         raise CorruptBatchError("a batch fails its CRC")
     if header.base_offset < next_offset:
-        raise CorruptBatchError(f"offset {header.base_offset} comes after {next_offset - 1}")
+        raise _SteppedBackError(header.base_offset, next_offset)
     if header.last_offset_delta < 0 or (
         header.last_offset - segment.base_offset > RELATIVE_OFFSET_MAX
     ):

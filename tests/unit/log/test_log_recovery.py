@@ -59,6 +59,11 @@ def lie_about_offset(data: bytearray) -> None:
     data[at(4) : at(4) + 8] = (2).to_bytes(8, "big")
 
 
+def offset_at(number: int, offset: int) -> Damage:
+    """Another base offset, which no CRC covers."""
+    return put(at(number), offset.to_bytes(8, "big"))
+
+
 def stretch(data: bytearray) -> None:
     data[at(4, 23) : at(4, 27)] = (-5).to_bytes(4, "big", signed=True)
     set_crc(data, at(4))
@@ -79,6 +84,9 @@ DAMAGES: dict[str, tuple[Damage, int, str]] = {
     "a length that is too short": (put(at(3, 8), b"\0\0\0\5"), 3, "below"),
     "the first batch gone": (put(0, bytes(BATCH_BYTES)), 0, "magic 0"),
     "offsets that go back": (lie_about_offset, 4, "offset 2 comes after 3"),
+    "an offset that is far ahead": (offset_at(2, 1026), 2, "offset 3 comes after 1026"),
+    "an offset that is a little ahead": (offset_at(2, 3), 2, "offset 3 comes after 3"),
+    "a first offset that is ahead": (offset_at(0, 64), 0, "offset 1 comes after 64"),
     "an impossible offset delta": (stretch, 4, "delta -5"),
 }
 
@@ -164,6 +172,58 @@ def test_gaps_of_compaction_are_left_alone() -> None:
     report = bench.reopen(recovery_point=0)
     assert report.cut_at_offset is None
     assert read_values(bench.log) == ["x", "x", "x", "y"]
+
+
+def test_gap_is_left_alone_where_an_offset_steps_back_beyond_it() -> None:
+    """It is the offset that steps back which cannot be true then."""
+    bench = LogBench(config=LogConfig(cleanup_policy=frozenset({"compact"})))
+    for offset in (0, 1, 5, 9):
+        bench.log.append_as_follower(make_batch(f"{offset}", key="k", base_offset=offset))
+    size = len(make_batch("0", key="k"))
+    put(3 * size, (1).to_bytes(8, "big"))(data_of(bench))
+    report = bench.reopen(recovery_point=0)
+    assert read_values(bench.log) == ["0", "1", "5"]
+    assert (report.cut_at_offset, report.bytes_cut) == (6, size)
+
+
+def test_offset_that_is_ahead_at_the_end_of_a_segment() -> None:
+    bench = filled(9, per_segment=3)
+    offset_at(2, 5 + 64)(data_of(bench, 1))
+    report = bench.reopen(recovery_point=0)
+    assert read_values(bench.log) == list("01234")
+    assert (report.cut_at_offset, report.segments_dropped, report.bytes_cut) == (5, 1, at(4))
+    assert bench.log.log_end_offset == 5
+
+
+@pytest.mark.parametrize("number", range(5))
+def test_no_flipped_bit_of_an_offset_is_believed(number: int) -> None:
+    """Of the last batch it may be: nothing comes after that."""
+    bench = filled(6, per_segment=3)
+    index, place = divmod(number, 3)
+    intact = [bytes(data_of(bench, which)) for which in range(2)]
+    paths = [segment.log_path for segment in bench.log.segments]
+    for bit in range(64):
+        for path, data in zip(paths, intact, strict=True):
+            bench.disk.write_atomic(path, data)
+        bench.disk.inode(paths[index]).data[at(place, 7 - bit // 8)] ^= 1 << bit % 8
+        report = bench.reopen(recovery_point=0)
+        found = read_values(bench.log)
+        assert found == [str(kept) for kept in range(number)], (bit, found)
+        assert (bench.log.log_end_offset, report.cut_at_offset) == (number, number)
+
+
+def test_batch_whose_offset_is_ahead_leaves_nothing_behind() -> None:
+    """Neither its epoch nor its producer, nor an entry in an index."""
+    bench = filled(2)
+    bench.append(make_batch("2", producer=(7, 0, 0)), epoch=5)
+    bench.fill("3", epoch=5)
+    offset_at(2, 2 + 64)(data_of(bench))
+    bench.reopen(recovery_point=0)
+    assert bench.log.log_end_offset == 2
+    assert bench.log.epochs.entries == [(3, 0)]
+    assert not bench.log.producers.producers
+    assert bench.log.max_timestamp_offset(2) is not None
+    assert read_values(bench.log) == ["0", "1"]
 
 
 def test_segment_that_a_truncation_left_behind_is_dropped() -> None:
