@@ -1,5 +1,8 @@
 """What a coordinator writes by a short way is, byte for byte, what the general codecs write."""
 
+from types import SimpleNamespace
+from typing import Any
+
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -7,10 +10,16 @@ from barnabas.base.ids import ZERO_UUID, TopicPartition, Uuid
 from barnabas.coordinator.decision import CoordinatorRecord
 from barnabas.coordinator.group.offset_record import OffsetRecord, offset_record
 from barnabas.coordinator.group.records import RECORD_TYPES
+from barnabas.coordinator.group.repeated_commit import RepeatedCommit
 from barnabas.coordinator.record_codec import decode_record, encode_record
 from barnabas.coordinator.transaction.states import TransactionState
 from barnabas.coordinator.transaction.transaction import Transaction, from_value, to_record
 from barnabas.log.producers.replay import read_marker
+from barnabas.protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
 from barnabas.protocol.messages.transaction_records import (
     TRANSACTION_RECORDS,
     TransactionLogValue,
@@ -28,6 +37,8 @@ from barnabas.protocol.records.records import Record, encode_batch
 blobs = st.binary(max_size=80) | st.binary(min_size=250, max_size=260) | st.just(bytes(9000))
 int64s = st.integers(-(2**63), 2**63 - 1)
 timestamps = st.integers(-1, 2**62)
+LIKE_A_VALUE = "\0\4" + "\0" * 12 + "\1" + "\0" * 9
+"""The bytes of a committed offset whose numbers are 0; a group may be called so."""
 
 
 @given(
@@ -175,3 +186,48 @@ def test_a_committed_offset_is_what_its_messages_would_be(record: OffsetRecord) 
     read = decode_record(Record(key=key, value=value), RECORD_TYPES)
     assert read is not None
     assert (read.key, read.value_version) == (record.key, record.value_version)
+
+
+@given(
+    group_id=st.text(max_size=20),
+    topic=st.text(max_size=20),
+    topic_id=st.just(ZERO_UUID) | st.binary(min_size=16, max_size=16).map(lambda data: Uuid(data)),
+    indexes=st.lists(st.integers(0, 2**31 - 1), min_size=1, max_size=64),
+    offset=int64s,
+    leader_epoch=st.integers(-(2**31), 2**31 - 1),
+    times=st.lists(timestamps, min_size=1, max_size=3),
+)
+@example(LIKE_A_VALUE, LIKE_A_VALUE, ZERO_UUID, [0, 1], 7, 1, [5])
+def test_the_batch_of_a_repeated_commit_is_that_of_its_records(
+    group_id: str,
+    topic: str,
+    topic_id: Uuid,
+    indexes: list[int],
+    offset: int,
+    leader_epoch: int,
+    times: list[int],
+) -> None:
+    places = [OffsetCommitRequestPartition(partition_index=index) for index in indexes]
+    topics = [OffsetCommitRequestTopic(name=topic, topic_id=topic_id, partitions=places)]
+    runtime = SimpleNamespace(run_encoded=lambda _, step: step.encode(now_ms, 3))
+    coordinator: Any = SimpleNamespace(partition_for=lambda _: 0, runtime=runtime)
+    request = OffsetCommitRequest(group_id=group_id, topics=topics)
+    repeated = RepeatedCommit(coordinator, request, 9)
+    for number, now_ms in enumerate(times):  # `runtime` reads it
+        values = [(offset ^ place ^ number, leader_epoch, b"") for place in range(len(indexes))]
+        records = [
+            offset_record(
+                group_id,
+                topic,
+                index,
+                offset=value[0],
+                leader_epoch=leader_epoch,
+                metadata="",
+                commit_timestamp_ms=now_ms,
+                topic_id=topic_id,
+            )
+            for index, value in zip(indexes, values, strict=True)
+        ]
+        encoded = [encode_record(record) for record in records]
+        expected: Any = encode_own_batch(encoded, now_ms, partition_leader_epoch=3)
+        assert repeated.commit([part for value in values for part in value]) == expected

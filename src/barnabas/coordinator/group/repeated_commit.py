@@ -10,8 +10,6 @@ from collections.abc import Sequence
 from struct import Struct
 from typing import Any, Final
 
-from crc32c import crc32c
-
 from barnabas.coordinator.decision import Moment
 from barnabas.coordinator.group.offset_record import offset_record
 from barnabas.coordinator.group.offsets import NO_EXPIRY, CommittedOffset
@@ -21,19 +19,18 @@ from barnabas.coordinator.promise import Promise
 from barnabas.coordinator.record_codec import encode_record, record_size_bytes
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.offset_commit import OffsetCommitRequest
-from barnabas.protocol.records.batch import (
-    ATTRIBUTES_POSITION,
-    HEADER_SIZE_BYTES,
-    LOG_OVERHEAD_BYTES,
-    MAGIC,
-)
-from barnabas.protocol.records.own_batch import encode_own_batch
+from barnabas.protocol.records.batch import ATTRIBUTES_POSITION, HEADER_SIZE_BYTES
+from barnabas.protocol.records.own_batch import encode_own_batch, seal_batch
+from barnabas.protocol.records.walk import VARINT_BYTES_MAX, read_varint
 
 _BEFORE_TIMESTAMPS: Final = 6
 """Bytes of attributes and last offset delta, where the checksum begins."""
 _PER_PARTITION: Final = 5
 """Values of a record: offset, leader epoch, what is between, timestamp, what follows."""
-_pack_start = Struct(">qiibI").pack
+_VALUE_VERSION: Final = 2
+"""Bytes of it, at the start of a value."""
+_NO_HEADERS: Final = 1
+"""Bytes between a value and the end of its record."""
 
 
 class RepeatedCommit:
@@ -45,7 +42,6 @@ class RepeatedCommit:
         "_offsets",
         "_pack",
         "_request",
-        "_size_bytes",
         "_topic",
         "_topic_id",
         "_values",
@@ -81,14 +77,16 @@ class RepeatedCommit:
         ]
         self.size_bytes_bound = HEADER_SIZE_BYTES + sum(map(record_size_bytes, records))
         batch = bytes(encode_own_batch(records, 0))
-        self._size_bytes = len(batch) - LOG_OVERHEAD_BYTES
         layout = Struct(f">{_BEFORE_TIMESTAMPS}sqq")
         values = list(layout.unpack_from(batch, ATTRIBUTES_POSITION))
         position = ATTRIBUTES_POSITION + layout.size
         form = layout.format
-        for _, value in records:
+        end = HEADER_SIZE_BYTES
+        for number, (_, value) in enumerate(records):
             assert value is not None
-            at = batch.index(value, position) + 2  # after the version
+            size, start = read_varint(batch, end, number, VARINT_BYTES_MAX)
+            end = start + size
+            at = end - _NO_HEADERS - len(value) + _VALUE_VERSION
             one = Struct(f">{at - position}sqisq")
             values += one.unpack_from(batch, position)
             form += one.format[1:]
@@ -119,10 +117,7 @@ class RepeatedCommit:
         values[4::_PER_PARTITION] = self._offsets[::3]
         values[5::_PER_PARTITION] = self._offsets[1::3]
         values[7::_PER_PARTITION] = [timestamp_ms] * len(self._indexes)
-        rest = self._pack(*values)
-        batch = bytearray(_pack_start(0, self._size_bytes, leader_epoch, MAGIC, crc32c(rest)))
-        batch += rest
-        return batch
+        return seal_batch(self._pack(*values), leader_epoch)
 
     def replay(self, shard: GroupShard, end_offset: int) -> None:
         offsets = self._offsets

@@ -72,7 +72,11 @@ def encode_own_batch(
         base_sequence,
         count,
     )
-    rest = b"".join(parts)
+    return seal_batch(b"".join(parts), partition_leader_epoch)
+
+
+def seal_batch(rest: bytes, partition_leader_epoch: int) -> bytearray:
+    """The batch whose bytes from its attributes on are `rest`, at offset 0."""
     size_bytes = len(rest) + _REST_OVERHEAD_BYTES
     batch = bytearray(_pack_start(0, size_bytes, partition_leader_epoch, MAGIC, crc32c(rest)))
     batch += rest
