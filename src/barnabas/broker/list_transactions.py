@@ -7,8 +7,6 @@ Patterns are RE2's, which no text can slow down; Kafka's are Java's.
 from collections.abc import Awaitable
 from typing import Any
 
-import re2  # type: ignore[import-untyped]  # the package has no stubs
-
 from barnabas.broker.context import RequestContext
 from barnabas.broker.services import BrokerServices
 from barnabas.coordinator.promise import then
@@ -22,8 +20,6 @@ from barnabas.protocol.messages.list_transactions import (
 )
 
 _STATES = {state.label: state for state in State}
-_OPTIONS = re2.Options()
-_OPTIONS.log_errors = False
 
 
 def handle(
@@ -33,8 +29,12 @@ def handle(
     unknown = [label for label in request.state_filters if label not in _STATES]
     pattern: Any = None
     if request.transactional_id_pattern:
+        import re2  # type: ignore[import-untyped]  # no stubs; rarely needed
+
+        options = re2.Options()
+        options.log_errors = False
         try:
-            pattern = re2.compile(request.transactional_id_pattern, _OPTIONS)
+            pattern = re2.compile(request.transactional_id_pattern, options)
         except re2.error:
             return ListTransactionsResponse(error_code=ErrorCode.INVALID_REGULAR_EXPRESSION)
     listing = Listing(

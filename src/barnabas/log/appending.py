@@ -7,8 +7,7 @@ write leaves the log as it was, and takes the log directory offline. Source: Kaf
 
 from collections.abc import Sequence
 
-from crc32c import crc32c
-
+from barnabas.base.checksum import crc32c
 from barnabas.base.disk import Buffer
 from barnabas.log.config import LONG_MAX, LogConfig
 from barnabas.log.errors import LogDirFailure

@@ -15,8 +15,7 @@ from struct import Struct
 from typing import TYPE_CHECKING
 from zlib import crc32
 
-from crc32c import crc32c
-
+from barnabas.base.checksum import crc32c
 from barnabas.log.config import LONG_MAX, LogConfig
 from barnabas.log.log_state import LogState
 from barnabas.log.producers.entry import ProducedBatch

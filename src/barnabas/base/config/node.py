@@ -4,7 +4,6 @@ Source: KafkaConfig of Kafka 4.3.
 """
 
 import builtins
-import difflib
 import re
 from collections.abc import Mapping
 from dataclasses import replace
@@ -233,6 +232,8 @@ class NodeConfig:
         if name in removed.IGNORED:
             self.warnings.append(f"{name} is ignored: {removed.IGNORED[name]}")
         elif not name.startswith(PLUGIN_PREFIXES):
+            import difflib  # rarely needed
+
             close = difflib.get_close_matches(name, BROKER_KEYS, n=1, cutoff=0.8)
             hint = f"; did you mean {close[0]}?" if close else ""
             self.warnings.append(f"{name} is not a key of Kafka 4.3 and is ignored{hint}")

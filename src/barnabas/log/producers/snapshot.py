@@ -6,8 +6,7 @@ only each producer's last batch is kept. Source: Kafka's ProducerStateManager.
 
 from collections.abc import Iterable
 
-from crc32c import crc32c
-
+from barnabas.base.checksum import crc32c
 from barnabas.log.errors import CorruptSnapshotError
 from barnabas.log.producers.entry import NO_OFFSET, ProducedBatch, ProducerEntry
 from barnabas.protocol.codec import decode, encode

@@ -16,8 +16,7 @@ from enum import IntEnum
 from struct import Struct
 from typing import NamedTuple
 
-from crc32c import crc32c
-
+from barnabas.base.checksum import crc32c
 from barnabas.base.disk import Buffer
 from barnabas.protocol.errors import DecodeError, ErrorCode
 

@@ -6,19 +6,20 @@ bytes at hand. Formats, as Kafka's clients write and read them:
 gzip: one or more members. snappy: snappy-java's blocks (16-byte head, then length-prefixed raw
 blocks), and on reading also one raw block, as librdkafka writes. lz4: a standard frame with
 independent 64 KB blocks, no content checksum or size. zstd: one or more frames.
+The libraries are imported at first use: most brokers never look into a compressed batch.
 Source: Kafka's Compression classes; snappy-java's SnappyCodec; KIP-57 and KIP-110.
 """
 
 import zlib
 from collections.abc import Callable, Iterator
-from typing import Final
-
-import cramjam
-import lz4.frame
-import zstandard
+from functools import cache
+from typing import TYPE_CHECKING, Final
 
 from barnabas.base.disk import Buffer
 from barnabas.protocol.records.batch import Codec, CorruptBatchError
+
+if TYPE_CHECKING:
+    import zstandard
 
 DECOMPRESSED_SIZE_BYTES_MAX: Final = 128 * 1024 * 1024
 """The records of one batch, unfolded. More is treated as a bomb and refused."""
@@ -37,8 +38,6 @@ SNAPPY_JAVA_HEAD: Final = SNAPPY_JAVA_MAGIC + (1).to_bytes(4, "big") + (1).to_by
 SNAPPY_BLOCK_SIZE_BYTES: Final = 32 * 1024
 SNAPPY_EXPANSION_MAX: Final = 22
 """A three-byte copy yields 64 bytes at most, so no raw block grows further than this."""
-
-_zstd_decompressor = zstandard.ZstdDecompressor(max_window_size=ZSTD_WINDOW_SIZE_BYTES_MAX)
 
 
 def compress(codec: Codec, data: Buffer, level: int | None = None) -> bytes:
@@ -99,6 +98,8 @@ def _gzip_decompress(data: Buffer, size_max: int) -> bytes:
 
 
 def _snappy_compress(data: Buffer, level: int | None) -> bytes:
+    import cramjam
+
     view = memoryview(data)
     parts = [SNAPPY_JAVA_HEAD]
     for start in range(0, len(view), SNAPPY_BLOCK_SIZE_BYTES):
@@ -135,6 +136,8 @@ def _snappy_decompress(data: Buffer, size_max: int) -> bytes:
 
 
 def _snappy_block(block: memoryview, size_max: int) -> bytes:
+    import cramjam
+
     size = _snappy_declared_size(block)
     if size > size_max:
         raise _too_large(size_max)
@@ -156,6 +159,8 @@ def _snappy_declared_size(block: memoryview) -> int:
 
 
 def _lz4_compress(data: Buffer, level: int | None) -> bytes:
+    import lz4.frame
+
     if level is not None and not 1 <= level <= 17:
         raise ValueError(f"lz4 has no level {level}")
     compressed: bytes = lz4.frame.compress(
@@ -170,6 +175,8 @@ def _lz4_compress(data: Buffer, level: int | None) -> bytes:
 
 
 def _lz4_decompress(data: Buffer, size_max: int) -> bytes:
+    import lz4.frame
+
     chunks = []
     total = 0
     rest: Buffer | None = data
@@ -192,6 +199,8 @@ def _lz4_decompress(data: Buffer, size_max: int) -> bytes:
 
 
 def _zstd_compress(data: Buffer, level: int | None) -> bytes:
+    import zstandard
+
     if level is not None and not -131072 <= level <= 22:
         raise ValueError(f"zstd has no level {level}")
     return zstandard.ZstdCompressor(level=3 if level is None else level).compress(data)
@@ -199,6 +208,8 @@ def _zstd_compress(data: Buffer, level: int | None) -> bytes:
 
 def _zstd_decompress(data: Buffer, size_max: int) -> bytes:
     """Frame by frame: the block headers tell where each ends and how much it may unfold to."""
+    import zstandard
+
     view = memoryview(data)
     end = len(view)
     position = 0
@@ -224,11 +235,18 @@ def _zstd_frame(frame: memoryview, size_bound: int) -> Iterator[bytes]:
     if size_bound == 0:
         return
     if size_bound <= ZSTD_ONE_SHOT_SIZE_BYTES_MAX:
-        yield _zstd_decompressor.decompress(frame, max_output_size=size_bound)
+        yield _zstd_decompressor().decompress(frame, max_output_size=size_bound)
         return
-    with _zstd_decompressor.stream_reader(frame) as reader:
+    with _zstd_decompressor().stream_reader(frame) as reader:
         while chunk := reader.read(CHUNK_SIZE_BYTES):
             yield chunk
+
+
+@cache
+def _zstd_decompressor() -> "zstandard.ZstdDecompressor":
+    import zstandard
+
+    return zstandard.ZstdDecompressor(max_window_size=ZSTD_WINDOW_SIZE_BYTES_MAX)
 
 
 def _zstd_frame_extent(view: memoryview, position: int, end: int) -> tuple[int, int]:
@@ -236,6 +254,8 @@ def _zstd_frame_extent(view: memoryview, position: int, end: int) -> tuple[int, 
 
     Source: RFC 8878, sections 3.1.1 and 3.1.2.
     """
+    import zstandard
+
     magic = int.from_bytes(view[position : position + 4], "little")
     if magic & 0xFFFFFFF0 == ZSTD_SKIPPABLE_MAGIC:
         frame_end = position + 8 + int.from_bytes(view[position + 4 : position + 8], "little")

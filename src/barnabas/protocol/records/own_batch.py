@@ -7,8 +7,7 @@ timestamp. What is general in `records.encode_batch` costs several times as much
 from collections.abc import Sequence
 from struct import Struct
 
-from crc32c import crc32c
-
+from barnabas.base.checksum import crc32c
 from barnabas.protocol.records.batch import (
     ATTRIBUTES_POSITION,
     CONTROL_MASK,

@@ -8,8 +8,7 @@ DefaultRecord, MemoryRecordsBuilder and LogValidator.
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from crc32c import crc32c
-
+from barnabas.base.checksum import crc32c
 from barnabas.base.disk import Buffer
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.records.batch import (

@@ -1,18 +1,14 @@
 """Regular expressions of subscriptions: RE2, so that no pattern takes more than linear time.
 
 Kafka uses RE2/J. The syntax is the same; where RE2/J names an error in other words, its words are
-used, since clients show them.
+used, since clients show them. The library is imported at the first expression.
 """
 
 from typing import Any, Final
 
-import re2  # type: ignore[import-untyped]  # the package has no stubs
-
 from barnabas.coordinator.group.consumer.refusal import Refusal
 from barnabas.protocol.errors import ErrorCode
 
-_OPTIONS: Final = re2.Options()
-_OPTIONS.log_errors = False
 _WORDS: Final = {
     "missing ]": "missing closing ]",
     "missing )": "missing closing )",
@@ -28,8 +24,12 @@ _WORDS: Final = {
 
 def compile_regex(regex: str) -> Any:
     """The compiled pattern, or a Refusal with INVALID_REGULAR_EXPRESSION."""
+    import re2  # type: ignore[import-untyped]  # the package has no stubs
+
+    options = re2.Options()
+    options.log_errors = False
     try:
-        return re2.compile(regex, _OPTIONS)
+        return re2.compile(regex, options)
     except (re2.error, UnicodeError) as error:
         return Refusal(
             ErrorCode.INVALID_REGULAR_EXPRESSION,
