@@ -60,6 +60,8 @@ def walk_records(data: bytes, count: int, *, keys_required: bool) -> None:
     `data` is the part of a batch after its header, uncompressed. Raises BadRecordError at the
     first that is not, MissingKeyError for a null key when `keys_required`.
     """
+    if not _SHAPES:
+        _fill_tables()
     position = index = attempts = 0
     while index < count:
         if count - index > RUN_LENGTH_MIN and attempts < RUN_ATTEMPTS_MAX:
@@ -108,22 +110,41 @@ def _varint(value: int) -> int:
     return raw if raw < 0x80 else raw & 0x7F | 0x80 | raw >> 7 << 8
 
 
-_DELTAS: Final = [_varint(delta) for delta in range(DELTAS_TABLE_MAX)]
 _SHORT: Final = bytes(range(0, 2 * DELTAS_SHORT_MAX, 2))
-_LOW: Final = bytes(delta & 0xFF for delta in _DELTAS)
-_HIGH: Final = bytes(delta >> 8 for delta in _DELTAS)
+_LOW: Final = bytes(_varint(delta) & 0xFF for delta in range(DELTAS_TABLE_MAX))
+_HIGH: Final = bytes(_varint(delta) >> 8 for delta in range(DELTAS_TABLE_MAX))
 _CONTINUED: Final = bytes(range(0x80, 0x100))
 """Bytes after which a varint goes on."""
 
-_STRIDES_SHORT: Final = [0] * 0x100
-_STRIDES_LONG: Final = [0] * 0x10000
-_VALUES: Final = [-1] * (LENGTH_TABLE_MAX + 256)
+_DELTAS: Final[list[int]] = []
+_STRIDES_SHORT: Final[list[int]] = []
+_STRIDES_LONG: Final[list[int]] = []
+_VALUES: Final[list[int]] = []
 """From the bytes that value length and value take together to that length's varint. The end
 stays -1, so that negative indexes find nothing there."""
-for _length in range(LENGTH_TABLE_MAX):
-    _strides, _width = (_STRIDES_SHORT, 1) if _length < 64 else (_STRIDES_LONG, 2)
-    _strides[_DELTAS[_length]] = _length + _width
-    _VALUES[_length + _width] = _DELTAS[_length]
+_SHAPES: Final[dict[tuple[int, int, int], "_Shape"]] = {}
+
+
+def _fill_tables() -> None:
+    """Make the tables, `_SHAPES` last. They take a megabyte: who never walks has none of them."""
+    deltas = [_varint(delta) for delta in range(DELTAS_TABLE_MAX)]
+    strides_short, strides_long = [0] * 0x100, [0] * 0x10000
+    values = [-1] * (LENGTH_TABLE_MAX + 256)
+    for length in range(LENGTH_TABLE_MAX):
+        strides, width = (strides_short, 1) if length < 64 else (strides_long, 2)
+        strides[deltas[length]] = length + width
+        values[length + width] = deltas[length]
+    _DELTAS[:] = deltas
+    _STRIDES_SHORT[:] = strides_short
+    _STRIDES_LONG[:] = strides_long
+    _VALUES[:] = values
+    shapes = {
+        (length, timestamp, delta): _make_shape(length, timestamp, delta)
+        for length in (1, 2)
+        for timestamp in (1, 2)
+        for delta in (1, 2)
+    }
+    _SHAPES.update(shapes)  # at once: another thread may be about to walk
 
 
 def _make_shape(length_width: int, timestamp_width: int, delta_width: int) -> _Shape:
@@ -141,14 +162,6 @@ def _make_shape(length_width: int, timestamp_width: int, delta_width: int) -> _S
         width=(length_width, timestamp_width, delta_width),
         index_end=DELTAS_SHORT_MAX if delta_width == 1 else DELTAS_TABLE_MAX,
     )
-
-
-_SHAPES: Final = {
-    (length, timestamp, delta): _make_shape(length, timestamp, delta)
-    for length in (1, 2)
-    for timestamp in (1, 2)
-    for delta in (1, 2)
-}
 
 
 def _shape_of(data: bytes, position: int, index: int) -> _Shape | None:
