@@ -57,6 +57,9 @@ class Segment:
         "_bytes_since_entry",
         "_files",
         "_is_checked",
+        "_is_new",
+        "_offset_index",
+        "_time_index",
         "base_offset",
         "created_ms",
         "directory",
@@ -65,10 +68,8 @@ class Segment:
         "log_path",
         "max_timestamp",
         "max_timestamp_offset",
-        "offset_index",
         "plain_limits",
         "size_bytes",
-        "time_index",
     )
 
     def __init__(
@@ -83,16 +84,15 @@ class Segment:
     ) -> None:
         self._files = files
         self._bytes_since_entry = 0
-        self._is_checked = is_new
+        self._is_checked = self._is_new = is_new
+        self._offset_index: OffsetIndex | None = None
+        self._time_index: TimeIndex | None = None
+        """Made at first use: of thousands of logs most have no need of them."""
         self.base_offset = base_offset
         self.directory = directory
         self.created_ms = created_ms
         self.size_bytes = size_bytes
         self.log_path = offset_file(directory, base_offset, LOG_SUFFIX)
-        index_path = offset_file(directory, base_offset, INDEX_SUFFIX)
-        self.offset_index = OffsetIndex(files, index_path, base_offset, is_new=is_new)
-        index_path = offset_file(directory, base_offset, TIME_INDEX_SUFFIX)
-        self.time_index = TimeIndex(files, index_path, base_offset, is_new=is_new)
         self.max_timestamp: int | None = NO_TIMESTAMP if is_new else None
         self.max_timestamp_offset = base_offset
         """Last offset of the batch with the greatest timestamp."""
@@ -110,13 +110,13 @@ class Segment:
             files, directory, base_offset, size_bytes=0, created_ms=created_ms, is_new=True
         )
         segment.file()
-        for path in (segment.log_path, segment.offset_index.path, segment.time_index.path):
+        for path in (segment.log_path, *segment.index_paths):
             if files.get(path, create=True).size():
                 # Left behind by a crash, after a roll or truncation that was not synced.
                 files.get(path).truncate(0)
                 files.get(path).fsync()
-        files.forget(segment.offset_index.path)
-        files.forget(segment.time_index.path)
+        for path in segment.index_paths:
+            files.forget(path)
         return segment
 
     @classmethod
@@ -137,9 +137,35 @@ class Segment:
         """Make what is missing; the directory is to be synced then."""
         self.is_unmade = False
         self.file()
-        for path in (self.offset_index.path, self.time_index.path):
+        for path in self.index_paths:
             self._files.get(path, create=True)
             self._files.forget(path)
+
+    @property
+    def offset_index(self) -> OffsetIndex:
+        index = self._offset_index
+        if index is None:
+            path = offset_file(self.directory, self.base_offset, INDEX_SUFFIX)
+            index = OffsetIndex(self._files, path, self.base_offset, is_new=self._is_new)
+            self._offset_index = index
+        return index
+
+    @property
+    def time_index(self) -> TimeIndex:
+        index = self._time_index
+        if index is None:
+            path = offset_file(self.directory, self.base_offset, TIME_INDEX_SUFFIX)
+            index = TimeIndex(self._files, path, self.base_offset, is_new=self._is_new)
+            self._time_index = index
+        return index
+
+    @property
+    def index_paths(self) -> tuple[str, str]:
+        """Of the offset index and the time index."""
+        return (
+            offset_file(self.directory, self.base_offset, INDEX_SUFFIX),
+            offset_file(self.directory, self.base_offset, TIME_INDEX_SUFFIX),
+        )
 
     @property
     def txn_index_path(self) -> str:
@@ -384,7 +410,8 @@ class Segment:
         """
         if self.max_timestamp is not None and self.max_timestamp > NO_TIMESTAMP:
             self.time_index.maybe_append(self.max_timestamp, self.max_timestamp_offset)
-        indexes = (self.offset_index, self.time_index)
+        made = (self._offset_index, self._time_index)
+        indexes = [index for index in made if index is not None]
         for index in indexes:
             index.write_pending()
         return [index.path for index in indexes if index.is_written]
@@ -407,6 +434,6 @@ class Segment:
 
     def release(self) -> None:
         """Let go of the open files."""
-        for path in (self.log_path, self.offset_index.path, self.time_index.path):
+        for path in (self.log_path, *self.index_paths):
             self._files.forget(path)
         self._files.forget(self.txn_index_path)
