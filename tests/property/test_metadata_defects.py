@@ -170,7 +170,21 @@ DEFECTS: dict[Callable[[Patch], None], str] = {
 }
 
 
-@pytest.mark.parametrize("defect", DEFECTS, ids=lambda defect: str(defect.__name__))
+SLOW = {waits_though_allowed_to_lose, cancels_to_the_target}
+"""Found by late examples only: for `make test-slow`."""
+
+
+@pytest.mark.parametrize(
+    "defect",
+    [
+        pytest.param(
+            defect,
+            id=defect.__name__,
+            marks=[pytest.mark.slow] if defect in SLOW else [],
+        )
+        for defect in DEFECTS
+    ],
+)
 def test_a_defect_is_found(monkeypatch: Patch, defect: Callable[[Patch], None]) -> None:
     defect(monkeypatch)
     with pytest.raises(Exception) as caught:  # noqa: PT011  # which one, the names below say
