@@ -8,7 +8,7 @@ import logging
 from barnabas.base.disk import Buffer
 from barnabas.coordinator.decision import Shard
 from barnabas.coordinator.record_codec import RecordTypes, decode_record
-from barnabas.protocol.records.batch import iterate_headers
+from barnabas.protocol.records.batch import CorruptBatchError, check_crc, iterate_headers
 from barnabas.protocol.records.control import EndTxn, decode_control
 from barnabas.protocol.records.records import decode_records
 
@@ -19,11 +19,15 @@ def replay_batches(data: Buffer, shard: Shard, types: RecordTypes) -> int:
     """Replay whole batches; return the offset after the last of them.
 
     A record of an unknown type, from a later version, is left out with a warning. Raises
-    DecodeError (CorruptBatchError too) for what is malformed.
+    DecodeError for what is malformed, and CorruptBatchError for damage. What the disk of this
+    node has garbled would otherwise pass for what was written, while other replicas know better;
+    Kafka's loader does not look.
     """
     end_offset = 0
     for position, header in iterate_headers(data):
         end_offset = header.next_offset
+        if not check_crc(data, position, header):
+            raise CorruptBatchError(f"the batch at offset {header.base_offset} is damaged")
         for record in decode_records(data, position):
             if header.is_control:
                 marker = decode_control(record)

@@ -245,6 +245,15 @@ def test_a_partition_that_is_damaged_is_not_served():
     assert world.commit_error({("t", 0): 1}) is ErrorCode.NOT_COORDINATOR
 
 
+def test_a_partition_with_a_flipped_bit_is_not_served():
+    world = GroupWorld()
+    world.commit({("t", 0): 1})
+    world.commit({("t", 0): 2})
+    world.log[0].batches[0][-2] ^= 1  # of the time of the commit
+    world.reload()
+    assert world.commit_error({("t", 0): 1}) is ErrorCode.NOT_COORDINATOR
+
+
 def test_record_types_of_a_later_kafka_are_left_out():
     world = GroupWorld()
     world.commit({("t", 0): 1})
