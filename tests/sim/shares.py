@@ -212,6 +212,7 @@ def share_properties(plan: Plan) -> dict[str, str]:
         "share.coordinator.cold.partition.snapshot.interval.ms": str(
             random.choice((2_000, 300_000))
         ),
+        "group.share.min.record.lock.duration.ms": "1000",
         "group.share.record.lock.duration.ms": str(random.choice((1_000, 3_000, 6_000))),
         "group.share.delivery.count.limit": str(random.choice((2, 3, 5))),
         "group.share.partition.max.record.locks": str(random.choice((100, 2_000))),

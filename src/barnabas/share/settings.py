@@ -13,6 +13,25 @@ from barnabas.share.core.states import ShareLimits
 
 _DURATION = re.compile(r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)(?:\.(\d{1,9}))?S)?)?")
 
+_LIMITED = {
+    "share.record.lock.duration.ms": (
+        "group.share.record.lock.duration.ms",
+        "group.share.min.record.lock.duration.ms",
+        "group.share.max.record.lock.duration.ms",
+    ),
+    "share.delivery.count.limit": (
+        "group.share.delivery.count.limit",
+        "group.share.min.delivery.count.limit",
+        "group.share.max.delivery.count.limit",
+    ),
+    "share.partition.max.record.locks": (
+        "group.share.partition.max.record.locks",
+        "group.share.min.partition.max.record.locks",
+        "group.share.max.partition.max.record.locks",
+    ),
+}
+"""What a group may set, and the node's keys for what holds without, the least and the most."""
+
 
 class ResetStrategy(IntEnum):
     """Where a group begins that has not begun yet."""
@@ -41,17 +60,11 @@ class ShareGroupSettings(NamedTuple):
 class ShareSettings:
     """Settings by group, as the newest image has them."""
 
-    __slots__ = ("_by_group", "_configs", "_defaults", "_image", "sessions_max")
+    __slots__ = ("_by_group", "_configs", "_image", "_node", "sessions_max")
 
     def __init__(self, config: NodeConfig, image: Callable[[], MetadataImage]) -> None:
         self._image = image
-        self._defaults = {
-            "share.record.lock.duration.ms": str(config.int("group.share.record.lock.duration.ms")),
-            "share.delivery.count.limit": str(config.int("group.share.delivery.count.limit")),
-            "share.partition.max.record.locks": str(
-                config.int("group.share.partition.max.record.locks")
-            ),
-        }
+        self._node = {name: tuple(map(config.int, keys)) for name, keys in _LIMITED.items()}
         self._configs: ConfigsImage | None = None
         self._by_group: dict[str, ShareGroupSettings] = {}
         self.sessions_max = config.int("group.share.max.share.sessions")
@@ -69,38 +82,49 @@ class ShareSettings:
 
     def _read(self, configs: ConfigsImage, group_id: str) -> ShareGroupSettings:
         own = configs.for_resource(ConfigResourceType.GROUP, group_id)
-        values = {
-            name: self._value(name, own.get(name))
+        lock_duration_ms, delivery_count_max, records_in_flight_max = (
+            self._limited(name, own.get(name)) for name in _LIMITED
+        )
+        is_renewal_enabled, isolation_level, reset = (
+            _value(name, own.get(name))
             for name in (
-                "share.record.lock.duration.ms",
-                "share.delivery.count.limit",
-                "share.partition.max.record.locks",
                 "share.renew.acknowledge.enable",
                 "share.isolation.level",
                 "share.auto.offset.reset",
             )
-        }
+        )
         return ShareGroupSettings(
             ShareLimits(
-                lock_duration_ms=values["share.record.lock.duration.ms"],
-                delivery_count_max=values["share.delivery.count.limit"],
-                records_in_flight_max=values["share.partition.max.record.locks"],
-                is_renewal_enabled=values["share.renew.acknowledge.enable"],
+                lock_duration_ms=lock_duration_ms,
+                delivery_count_max=delivery_count_max,
+                records_in_flight_max=records_in_flight_max,
+                is_renewal_enabled=is_renewal_enabled,
             ),
-            values["share.isolation.level"] == "read_committed",
-            parse_reset(values["share.auto.offset.reset"]),
+            isolation_level == "read_committed",
+            parse_reset(reset),
         )
 
-    def _value(self, name: str, text: str | None) -> Any:
-        key = GROUP_KEYS[name]
-        if text is not None:
-            try:
-                return key.parse(text)
-            except ConfigError:
-                text = None  # another version wrote it: what holds for all holds for this group
-        default = self._defaults.get(name, key.default_text)
-        assert default is not None
-        return key.parse(default)
+    def _limited(self, name: str, text: str | None) -> int:
+        """The group's value, within limits that may have been others when it was set."""
+        value, low, high = self._node[name]
+        own = _parse(name, text)
+        return value if own is None else min(max(own, low), high)
+
+
+def _value(name: str, text: str | None) -> Any:
+    """The group's value, or the key's default."""
+    own = _parse(name, text)
+    return GROUP_KEYS[name].default if own is None else own
+
+
+def _parse(name: str, text: str | None) -> Any:
+    """The value; None also where another version wrote what is none here."""
+    if text is None:
+        return None
+    try:
+        return GROUP_KEYS[name].parse(text)
+    except ConfigError:
+        return None
 
 
 def parse_reset(text: str) -> OffsetReset:

@@ -1,4 +1,7 @@
-"""What must hold between keys. Source: KafkaConfig.validateValues of Kafka 4.3."""
+"""What must hold between keys.
+
+Source: KafkaConfig.validateValues, GroupCoordinatorConfig and ShareGroupConfig of Kafka 4.3.
+"""
 
 import re
 from typing import TYPE_CHECKING
@@ -13,6 +16,19 @@ _HOST = re.compile(r"\[?[0-9a-zA-Z\-%._:]+\]?")
 RACK_AWARE_SELECTOR = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 DEDUPE_BUFFER_PER_THREAD_MIN_BYTES = 1024 * 1024
 CODEC_IDS = range(5)
+_TIMES = ("heartbeat.interval.ms", "session.timeout.ms", "assignment.interval.ms")
+_STANDBY_REPLICAS = "num.standby.replicas"
+_LIMITED_GROUP_KEYS = {
+    "consumer": _TIMES,
+    "share": (
+        *_TIMES,
+        "delivery.count.limit",
+        "partition.max.record.locks",
+        "record.lock.duration.ms",
+    ),
+    "streams": (*_TIMES, _STANDBY_REPLICAS),
+}
+"""By kind of group: what a group may set for itself, within limits that the node sets."""
 
 
 def validate(config: "NodeConfig") -> None:
@@ -67,6 +83,30 @@ def _check_groups(config: "NodeConfig") -> None:
             raise ConfigError(key, "is no codec id: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd")
     if "classic" not in config.list("group.coordinator.rebalance.protocols"):
         raise ConfigError("group.coordinator.rebalance.protocols", "must hold classic")
+    for kind, limited in _LIMITED_GROUP_KEYS.items():
+        for name in limited:
+            _check_limits(config, kind, name)
+        heartbeat_key = f"group.{kind}.heartbeat.interval.ms"
+        session_key = f"group.{kind}.session.timeout.ms"
+        if config.int(heartbeat_key) >= config.int(session_key):
+            raise ConfigError(heartbeat_key, f"must be below {session_key}")
+    if len(config.list("group.share.assignors")) != 1:
+        raise ConfigError("group.share.assignors", "must name exactly one assignor")
+    if config.int("group.share.max.share.sessions") < config.int("group.share.max.size"):
+        raise ConfigError(
+            "group.share.max.share.sessions", "must not be below group.share.max.size"
+        )
+
+
+def _check_limits(config: "NodeConfig", kind: str, name: str) -> None:
+    """What holds for all groups of a kind is within the limits for what one of them may set."""
+    key = f"group.{kind}.{name}"
+    low_key = f"group.{kind}.min.{name}"
+    high_key = f"group.{kind}.max.{name.removeprefix('num.')}"
+    if name != _STANDBY_REPLICAS and config.int(key) < config.int(low_key):
+        raise ConfigError(key, f"must not be below {low_key}")
+    if config.int(key) > config.int(high_key):
+        raise ConfigError(key, f"must not be above {high_key}")
 
 
 def _check_replication(config: "NodeConfig") -> None:
