@@ -1,7 +1,7 @@
 """What one produce request costs the broker: `python -m bench.request_cost` takes seconds.
 
 A bare client keeps five requests in flight and repeats the same bytes, so that nothing but the
-broker is measured, in microseconds of its processor time. `--at-once 3` sends three by one write
+broker is measured, in microseconds of its processor time. `--at-once 4` sends four by one write
 and waits for their answers, which is how `net/gathering.py` has a busy producer received.
 `--profile` runs Barnabas under cProfile and prints where they go (slower, but the shares hold).
 """

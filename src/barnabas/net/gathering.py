@@ -3,8 +3,9 @@
 A producer that pipelines writes requests faster than one by one is cheap: each wakes the broker,
 is written by itself, and its answer wakes the producer. Several that are received at once share
 all of that. So, once a connection has shown that it has several requests in flight and sends many
-each millisecond, the operating system is asked to tell of its data only when about half of what
-it has in flight is there (SO_RCVLOWAT). The other half keeps the pipeline full.
+each millisecond, the operating system is asked to tell of its data only when about three quarters
+of what it has in flight is there (SO_RCVLOWAT). The rest keeps the pipeline full: of five requests,
+one is on its way while four are handled, which takes the broker about as long.
 
 Nobody waits long: after a tick without a receive, what lies there is let in, and the next few too
 (a client may have come to ask one thing after the other). Where that happens too often, it ends,
@@ -12,7 +13,7 @@ and more has to be shown before it begins again. A client that waits for each of
 gets here, since its requests do not arrive together. Nor does a transactional producer, which does
 so at the end of each transaction: the service says for whom it is (`Connection.may_gather`).
 
-`python -m bench.request_cost --at-once 3` shows what a request costs that is received so.
+`python -m bench.request_cost --at-once 4` shows what a request costs that is received so.
 """
 
 from collections.abc import Callable
@@ -29,7 +30,7 @@ PAUSE_MAX_MS = 20
 """A producer that takes longer over these has to show again how it sends."""
 WANTED_MAX = 8
 """Requests waited for; more would save little more."""
-THRESHOLD_MAX_BYTES = 64 * 1024
+THRESHOLD_MAX_BYTES = 96 * 1024
 """Requests of which not even two fit in have little to gain."""
 FRAMES_PER_MS_MIN = 2
 FRAMES_NEEDED_MIN = 64
@@ -99,7 +100,8 @@ class Gathering:
         if self._frames < (now_ms - self._since_ms) * FRAMES_PER_MS_MIN:
             self._restart(now_ms)
         elif self._frames >= self._frames_needed:
-            wanted = min((self._depth + 1) // 2, WANTED_MAX, THRESHOLD_MAX_BYTES // size_bytes)
+            share = (3 * self._depth + 2) // 4
+            wanted = min(share, WANTED_MAX, THRESHOLD_MAX_BYTES // size_bytes)
             threshold = wanted * size_bytes - size_bytes // 2  # they are not all of one size
             if wanted > 1 and self._wake_at(threshold):
                 self._threshold = threshold

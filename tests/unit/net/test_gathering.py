@@ -54,18 +54,20 @@ class Bench:
             self.clock.advance(1)
 
 
-def test_about_half_of_what_is_in_flight_is_waited_for() -> None:
+def test_three_quarters_of_what_is_in_flight_are_waited_for() -> None:
     bench = Bench()
     bench.begin()
-    assert bench.thresholds == [3 * SIZE - SIZE // 2]
+    assert bench.thresholds == [4 * SIZE - SIZE // 2]
 
 
 @pytest.mark.parametrize(
     ("depth", "size", "wanted"),
     [
         (3, 200, 2),
-        (4, 200, 2),
-        (7, 200, 4),
+        (4, 200, 3),
+        (5, 200, 4),
+        (5, 16_500, 4),
+        (7, 200, 5),
         (100, 200, WANTED_MAX),
         (7, THRESHOLD_MAX_BYTES // 2, 2),
         (7, THRESHOLD_MAX_BYTES // 2 + 1, None),
