@@ -79,6 +79,21 @@ class View:
             if other is not hold
         )
 
+    def may_be_spent(self, hold: Hold, delivery: ShareDelivery) -> bool:
+        """Whether the leader may have given the record up before the member's word of it came.
+
+        Where the lock of the last delivery runs out, the record is archived at once, and the start
+        of the group may pass it before that is written. What is said of records before the start
+        is answered with no error, and nothing of it is written; if the leader dies first, the next
+        one does not know. So it is in Kafka too (SharePartition's acknowledge, and what it does
+        when a lock times out): only what was written stays.
+        """
+        begun_s = [delivery.at_s, *(sent_s for sent_s, _ in hold.renewals)]
+        return (
+            hold.delivery_count >= self.delivery_count_max
+            and hold.answered_s >= max(begun_s) + self.lock_s
+        )
+
     def is_over(self, record: Record, but: Hold, by_s: float) -> bool:
         """Whether somebody else may have ended the record by `by_s`, or its last delivery."""
         return any(
@@ -157,7 +172,9 @@ def given_again(view: View) -> list[Anomaly]:
         ends = [
             (hold, delivery)
             for hold, delivery in holds
-            if hold.outcome is Outcome.OK and hold.kind in FINAL
+            if hold.outcome is Outcome.OK
+            and hold.kind in FINAL
+            and not view.may_be_spent(hold, delivery)
         ]
         for hold, delivery in ends:
             what = f"{hold.member}'s {_name(hold.kind)} was answered at {hold.answered_s:.3f} s"
@@ -215,6 +232,8 @@ def lost_counts(view: View) -> list[Anomaly]:
     for record, holds in view.holds.items():
         for hold, delivery in holds:
             if hold.outcome is not Outcome.OK or hold.kind != AcknowledgeType.RELEASE:
+                continue
+            if view.may_be_spent(hold, delivery):
                 continue
             for later in view.deliveries[record]:
                 if (

@@ -77,6 +77,11 @@ def released_by_what_was_meant_of_the_hold_before(story: Story) -> None:
     story.sessions["a"].confirmed_s = 2.6
 
 
+def accepted_too_late_for_the_last_time(story: Story) -> None:
+    says(story.gives("a", 1.0, 3), ACCEPT, 2.1)  # it was given up, which nobody has kept
+    says(story.gives("b", 3.0, 3, hosted=2, epoch=2), ACCEPT, 3.1)
+
+
 @pytest.mark.parametrize(
     "tell",
     [
@@ -84,6 +89,7 @@ def released_by_what_was_meant_of_the_hold_before(story: Story) -> None:
         of_a_new_leader,
         acknowledged_behind_the_start,
         released_by_what_was_meant_of_the_hold_before,
+        accepted_too_late_for_the_last_time,
     ],
 )
 def test_nothing_is_wrong(tell: Callable[[Story], None]) -> None:
@@ -130,6 +136,16 @@ def given_again(story: Story) -> None:
     story.gives("b", 1.5, 2, hosted=2, epoch=2)
 
 
+def given_again_after_the_last_time(story: Story) -> None:
+    says(story.gives("a", 1.0, 3), ACCEPT, 1.2)
+    story.gives("b", 1.5, 3, hosted=2, epoch=2)
+
+
+def given_again_after_a_late_word(story: Story) -> None:
+    says(story.gives("a", 1.0, 2), ACCEPT, 2.1)
+    story.gives("b", 3.0, 3, hosted=2, epoch=2)
+
+
 def ended_twice(story: Story) -> None:
     says(story.gives("a", 1.0), ACCEPT, 1.2)
     says(story.gives("b", 1.25, 2, hosted=2, epoch=2), ACCEPT, 1.5)
@@ -173,6 +189,8 @@ def nobodys(story: Story) -> None:
         ("two-holders", renewed),
         ("former-holder", former_holder),
         ("given-again", given_again),
+        ("given-again", given_again_after_the_last_time),
+        ("given-again", given_again_after_a_late_word),
         ("ended-twice", ended_twice),
         ("given-too-often", given_too_often),
         ("count-stays", count_stays),
