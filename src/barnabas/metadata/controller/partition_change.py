@@ -101,6 +101,8 @@ class _Builder:
         if self.removing or self.adding:
             # A leader from outside the ISR may be all that is to stay.
             self._complete_reassignment()
+            if self.change.elr_enabled:
+                self._find_eligible_replicas()  # some of which may have left with that
         self._write_isr()
         self._keep_epoch_rules()
         self._write_last_known_leader()
