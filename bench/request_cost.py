@@ -2,7 +2,7 @@
 
 A bare client keeps five requests in flight and repeats the same bytes, so that nothing but the
 broker is measured, in microseconds of its processor time. `--at-once 4` sends four by one write
-and waits for their answers, which is how `net/gathering.py` has a busy producer received.
+and waits for their answers, to show what a request costs that is handled with others.
 `--profile` runs Barnabas under cProfile and prints where they go (slower, but the shares hold).
 """
 

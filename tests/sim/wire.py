@@ -269,9 +269,6 @@ class SimTransport:
     def unsent_bytes(self) -> int:
         return self._unsent_bytes
 
-    def wake_at(self, size_bytes: int) -> bool:
-        return False
-
     def send(self, parts: Sequence[Part]) -> None:
         if self.is_closed or self._is_closing:
             return

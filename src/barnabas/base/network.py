@@ -36,12 +36,6 @@ class Transport(Protocol):
     def resume_reading(self) -> None:
         """Receive again."""
 
-    def wake_at(self, size_bytes: int) -> bool:
-        """Receive when so many bytes have arrived (1, as in the beginning: any), or the end.
-
-        False: the platform cannot, and any will do.
-        """
-
     def close(self) -> None:
         """Drop what is queued and close; `StreamHandler.closed` follows once."""
 

@@ -101,7 +101,6 @@ def handle_again(
                 _with_next(connection, shapes, shape, frames, records), now_ms
             )
             if first_offsets:
-                connection.may_gather = True
                 if not connection.is_closed:
                     for _ in range(len(first_offsets) - 1):
                         connection.frames.popleft()

@@ -11,10 +11,8 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from barnabas.base.clock import Clock
 from barnabas.base.network import Part, Transport
 from barnabas.net.frames import FrameReader
-from barnabas.net.gathering import Gathering
 from barnabas.protocol.errors import DecodeError
 
 REPLIES_PENDING_MAX = 256
@@ -83,8 +81,6 @@ class Connection:
 
     __slots__ = (
         "_busy",
-        "_clock",
-        "_gathering",
         "_may_overlap",
         "_on_closed",
         "_paused",
@@ -98,7 +94,6 @@ class Connection:
         "is_closed",
         "last_active_tick",
         "listener_name",
-        "may_gather",
         "on_close",
         "peer_host",
         "state",
@@ -113,12 +108,8 @@ class Connection:
         on_closed: "Callable[[Connection], None]",
         *,
         may_overlap: bool = False,
-        clock: Clock | None = None,
     ) -> None:
-        """`may_overlap`: any request may start while those before it still wait.
-
-        With a `clock`, requests of a busy client may be received a few at a time.
-        """
+        """`may_overlap`: any request may start while those before it still wait."""
         self._transport = transport
         self._service = service
         self._reader = FrameReader(frame_size_max_bytes)
@@ -131,8 +122,6 @@ class Connection:
         self._paused = False
         self._busy = False
         self._may_overlap = may_overlap
-        self._clock = clock
-        self._gathering: Gathering | None = None
         self._on_closed = on_closed
         self.on_close: Callable[[], None] | None = None
         """What the service wants to be told when the connection has gone."""
@@ -140,9 +129,6 @@ class Connection:
         self.peer_host = transport.peer_host
         self.is_closed = False
         self.last_active_tick = 0
-        self.may_gather = False
-        """Set by the service once it has handled several requests together: to receive them a few
-        at a time saves work."""
         self.state: object = None
         """What the service remembers of this client (software name, principal)."""
 
@@ -162,10 +148,6 @@ class Connection:
         if frames:
             self.frames.extend(frames)
             self._work()
-            if self._gathering is not None:
-                self._gathering.received(len(frames), size_bytes)
-            elif self.may_gather and self._clock is not None and not self.is_closed:
-                self._gathering = Gathering(self._clock, self._transport.wake_at)
 
     def drained(self) -> None:
         self.last_active_tick = -1
@@ -176,8 +158,6 @@ class Connection:
             return
         self.is_closed = True
         self.frames.clear()
-        if self._gathering is not None:
-            self._gathering.stop()
         replies, self._replies = self._replies, deque()
         for reply in replies:
             reply.abandon()

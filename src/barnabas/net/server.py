@@ -94,7 +94,6 @@ class Server:
             self._limits.frame_size_max_bytes,
             self._closed,
             may_overlap=self._requests_overlap,
-            clock=self._clock,
         )
         connection.last_active_tick = self._tick
         self._connections.add(connection)

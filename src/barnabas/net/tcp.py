@@ -209,15 +209,6 @@ class TcpTransport:
             self._reading = True
             self._loop.add_reader(self._fd, self._on_readable)
 
-    def wake_at(self, size_bytes: int) -> bool:
-        if self._closed:
-            return False
-        try:
-            self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, size_bytes)
-        except OSError:
-            return False  # a system without it
-        return True
-
     def close(self) -> None:
         self._finish(None)
 

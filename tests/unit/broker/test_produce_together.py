@@ -42,9 +42,6 @@ class FakeTransport:
     def unsent_bytes(self) -> int:
         return 0
 
-    def wake_at(self, size_bytes: int) -> bool:
-        return False
-
     def pause_reading(self) -> None:
         """Nothing is read here."""
 
@@ -117,7 +114,6 @@ def test_what_arrives_together_is_written_together_and_answered_in_order(
 ) -> None:
     bench = Bench()
     assert bench.receive(*producing(0)) == [(1, 0, 0)]
-    assert not bench.connection.may_gather
     written: list[int] = []
     file_type = type(bench.log.log.active.file())
     append: Callable[..., int] = file_type.append
@@ -131,7 +127,6 @@ def test_what_arrives_together_is_written_together_and_answered_in_order(
     assert written == [4]
     assert bench.partition.high_watermark == 5
     assert not bench.connection.frames
-    assert bench.connection.may_gather
     values = [record.value for record in read_records(bench.log.log)]
     assert values == [b"v0", b"v1", b"v2", b"v3", b"v4"]
 

@@ -32,9 +32,6 @@ class FakeTransport:
     def unsent_bytes(self) -> int:
         return self.backlog_bytes
 
-    def wake_at(self, size_bytes: int) -> bool:
-        return False
-
     def pause_reading(self) -> None:
         self.reading = False
 
