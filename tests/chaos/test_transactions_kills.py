@@ -7,10 +7,18 @@ import threading
 from collections import Counter
 
 import pytest
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import (
+    Consumer,
+    ConsumerGroupTopicPartitions,
+    KafkaError,
+    KafkaException,
+    Producer,
+    TopicPartition,
+)
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from support.cluster_processes import ClusterProcesses
+from support.node_process import wait_until
 
 RECORDS = 6_000
 PARTITIONS = 3
@@ -164,3 +172,61 @@ def read_target(servers: str) -> Counter[str]:
             counts[message.value().decode()] += 1
     consumer.close()
     return counts
+
+
+def test_offsets_find_the_new_coordinator_of_their_group(tmp_path: pathlib.Path) -> None:
+    """Though librdkafka hears of a new leader before it learns of that (its issue 5511)."""
+    with ClusterProcesses(tmp_path, 3, {"transaction.state.log.num.partitions": "3"}) as cluster:
+        servers = cluster.bootstrap_servers
+        admin = AdminClient({"bootstrap.servers": servers, "logger": _SILENT})
+        admin.create_topics([NewTopic("source", PARTITIONS, 3)])["source"].result(CALL_TIMEOUT_S)
+        cluster.wait_until_healthy()
+        settings = {"bootstrap.servers": servers, "transactional.id": "chain", "logger": _SILENT}
+        producer = Producer(settings)
+        producer.init_transactions(CALL_TIMEOUT_S)
+        consumer = Consumer({"bootstrap.servers": servers, "group.id": "chain", "logger": _SILENT})
+        group = consumer.consumer_group_metadata()
+        producer.begin_transaction()
+        send_offset(producer, 1, group)
+        producer.commit_transaction(CALL_TIMEOUT_S)
+        lost = admin.describe_consumer_groups(["chain"])["chain"].result().coordinator.id
+        producer.begin_transaction()
+        cluster.kill(lost)
+        wait_until(lambda: not leads(producer, lost), "new leaders")
+        sending = threading.Thread(target=send_offset, args=(producer, 2, group), daemon=True)
+        sending.start()
+        sending.join(2 * CALL_TIMEOUT_S)
+        assert not sending.is_alive(), "it waits for a coordinator that is gone"
+        producer.commit_transaction(CALL_TIMEOUT_S)
+        wait_until(lambda: committed(admin) == 2, "the second commit")
+        consumer.close()
+
+
+def leads(producer: Producer, node_id: int) -> bool:
+    """Whether the node leads anything, as far as the producer now knows."""
+    try:
+        topics = producer.list_topics(timeout=1.0).topics.values()
+    except KafkaException:
+        return True  # it asked the node that is gone
+    return any(part.leader == node_id for topic in topics for part in topic.partitions.values())
+
+
+def committed(admin: AdminClient) -> int:
+    """The group's offset, or a number below 0 while a transaction has none decided."""
+    asked = ConsumerGroupTopicPartitions("chain", [TopicPartition("source", 0)])
+    listed = admin.list_consumer_group_offsets([asked], require_stable=True)["chain"]
+    (found,) = listed.result().topic_partitions
+    return int(found.offset)
+
+
+def send_offset(producer: Producer, offset: int, group: object) -> None:
+    """Add the offset to the transaction."""
+    position = TopicPartition("source", 0, offset)
+    while True:
+        try:
+            producer.send_offsets_to_transaction([position], group, CALL_TIMEOUT_S)
+        except KafkaException as error:
+            if not error.args[0].retriable():
+                raise
+        else:
+            return

@@ -29,6 +29,7 @@ from barnabas.broker.controller_handlers import CONTROLLER_HANDLERS, ControllerS
 from barnabas.broker.dispatch import Dispatcher
 from barnabas.broker.fetch_sessions import FetchSessionCache
 from barnabas.broker.handlers import HANDLERS, RAW_HANDLERS
+from barnabas.broker.lost_brokers import LostBrokers
 from barnabas.broker.services import BrokerServices
 from barnabas.broker.topic_creation import create_topics
 from barnabas.coordinator.group.service import GroupCoordinator
@@ -199,6 +200,7 @@ class Node:
             self.shares.persister,
             ShareSettings(config, lambda: self.metadata.image),
         )
+        self.lost_brokers = LostBrokers(self._clock, config.int("broker.session.timeout.ms"))
         services = self._services = BrokerServices(
             config=config,
             clock=self._clock,
@@ -216,6 +218,7 @@ class Node:
             persister=self.shares.persister,
             share_groups=self.shares.groups,
             share_partitions=self.share_partitions,
+            lost_brokers=self.lost_brokers,
             fetch_sessions=FetchSessionCache(
                 config.int("max.incremental.fetch.session.cache.slots"),
                 lambda: self._random.getrandbits(31),
@@ -273,6 +276,7 @@ class Node:
         self.replicas.load(self.metadata.image)
         self.replicas.start()
         self.groups.image_changed(self.metadata.image, has_new_topics=True)
+        self.lost_brokers.load(self.metadata.image)
         self.metadata.add_listener(self._image_changed)
         await self.replicas.opened()
         self.replicas.on_opened = self._partitions_opened
@@ -334,6 +338,7 @@ class Node:
     # -- what happens meanwhile
 
     def _image_changed(self, delta: ImageDelta, image: MetadataImage) -> None:
+        self.lost_brokers.image_changed(delta)
         self.replicas.apply(delta, image)
         self.share_partitions.image_changed(delta, image)
         if delta.topics and len(self.logs.log_dirs) > 1:

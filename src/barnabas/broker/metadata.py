@@ -41,16 +41,17 @@ async def handle(
             node_id=broker.id, host=endpoint.host, port=endpoint.port, rack=broker.rack
         )
         for broker in image.brokers.values()
-        if not broker.fenced
+        if services.lost_brokers.is_named(broker)
         and (endpoint := broker.listeners.get(context.listener_name)) is not None
     ]
     if request.include_topic_authorized_operations:
         for topic in topics:
             topic.topic_authorized_operations = TOPIC_OPERATIONS
+    live = [broker.node_id for broker in brokers if not image.brokers[broker.node_id].fenced]
     return MetadataResponse(
         brokers=brokers,
         cluster_id=services.cluster_id,
-        controller_id=services.random.choice(brokers).node_id if brokers else -1,
+        controller_id=services.random.choice(live) if live else -1,
         topics=topics,
         cluster_authorized_operations=(
             CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED

@@ -10,6 +10,7 @@ from typing import Any
 from barnabas.base.clock import Clock
 from barnabas.base.config.node import NodeConfig
 from barnabas.broker.fetch_sessions import FetchSessionCache
+from barnabas.broker.lost_brokers import LostBrokers
 from barnabas.broker.streams_topics import StreamsTopics
 from barnabas.coordinator.group.service import GroupCoordinator
 from barnabas.coordinator.share.groups import ShareGroupService
@@ -50,6 +51,7 @@ class BrokerServices:
     persister: Persister
     share_groups: ShareGroupService
     share_partitions: SharePartitions
+    lost_brokers: LostBrokers
     fetch_sessions: FetchSessionCache
     fetch_max_bytes: int
     served_apis: set[ApiKey] = field(default_factory=set)
