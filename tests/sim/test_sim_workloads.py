@@ -45,6 +45,7 @@ def test_seeds_come_to_a_good_end(workload: str) -> None:
     assert campaign.operations > 0
 
 
+@pytest.mark.timeout(300)
 def test_what_was_wrong_once_is_good() -> None:
     campaign = run_campaign(REGRESSIONS)
     assert not campaign.bad, "\n".join(verdict.text for verdict in campaign.bad)
