@@ -4,7 +4,7 @@ from typing import Any
 
 from barnabas.base.ids import TopicPartition
 from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
-from barnabas.protocol.records.batch import iterate_headers
+from barnabas.protocol.records.batch import CorruptBatchError, check_crc, iterate_headers
 from barnabas.protocol.records.control import EndTxn, decode_control
 from barnabas.protocol.records.records import decode_records
 from sim.clients import Client
@@ -142,3 +142,25 @@ def visible_records(answer: Any, offset: int) -> tuple[list[tuple[int, str]], in
                 visible.append((record.offset, bytes(record.value or b"").decode()))
         offset = max(offset, header.next_offset)
     return visible, offset
+
+
+def sound_part(data: bytes, offset: int, *, is_distrusted: bool) -> bytes:
+    """What a reader that goes on at `offset` takes of an answer: all before the first damage.
+
+    A batch that fails its CRC is damage, as it is to Kafka's consumer. Where a batch stands is
+    not covered by that: a node that sends a range of a file does not see that an offset in it
+    has lost a bit, and Kafka's consumer goes on where that leads. Nobody can ask that a reader
+    sees all then; of a node whose files were damaged on purpose (`is_distrusted`) it takes no
+    batch that does not begin where the one before ended, which no log here does by itself.
+    """
+    end = 0
+    try:
+        for position, header in iterate_headers(data, allow_partial_tail=True):
+            stands_well = header.base_offset <= offset < header.next_offset
+            if not check_crc(data, position, header) or (is_distrusted and not stands_well):
+                break
+            offset = header.next_offset
+            end = position + header.size_bytes
+    except CorruptBatchError:
+        return data[:end]  # what follows is no batch
+    return data[:end]

@@ -5,8 +5,10 @@ from collections.abc import Iterable
 import pytest
 
 from barnabas.base.ids import TopicPartition
+from sim.audit import sound_part
 from sim.checkers import CHECKERS, check
 from sim.sim_history import History, OffsetCommit, OffsetFetch, Outcome, Poll, Send, Tenure
+from support.logs import make_batch
 
 T = TopicPartition("t", 0)
 
@@ -179,3 +181,18 @@ def test_an_anomaly_is_found(name: str) -> None:
 )
 def test_a_good_history_passes(good: History) -> None:
     assert check(good) == []
+
+
+@pytest.mark.parametrize(
+    ("place", "bit", "is_seen_by_all"),
+    [(3, 1, False), (7, 1, False), (8, 0x80, True), (16, 1, True), (43, 1, True), (68, 1, True)],
+    ids=["offset", "offset by one", "length", "magic", "producer", "value"],
+)
+def test_reader_takes_what_comes_before_damage(place: int, bit: int, is_seen_by_all: bool) -> None:
+    data = bytearray().join(make_batch(str(number), base_offset=number) for number in range(4))
+    size = len(data) // 4
+    assert sound_part(bytes(data), 0, is_distrusted=True) == data
+    data[2 * size + place] ^= bit
+    assert sound_part(bytes(data), 0, is_distrusted=True) == data[: 2 * size]
+    trusting = sound_part(bytes(data), 0, is_distrusted=False)
+    assert trusting == (data[: 2 * size] if is_seen_by_all else data)

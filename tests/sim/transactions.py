@@ -11,8 +11,9 @@ import asyncio
 from dataclasses import dataclass, field, replace
 
 from barnabas.base.ids import TopicPartition
-from sim.audit import Auditor, fetch_once, visible_records
+from sim.audit import Auditor, fetch_once, sound_part, visible_records
 from sim.clients import Client
+from sim.machine import host_name
 from sim.plan import Plan, TopicPlan
 from sim.sim_history import Outcome
 from sim.simulation import Simulation
@@ -84,10 +85,16 @@ class TransactionalProducer:
 
 
 class CommittedReader:
-    """Follows partitions with `read_committed`, and remembers what it was shown."""
+    """Follows partitions with `read_committed`, and remembers what it was shown.
 
-    def __init__(self, client: Client, partitions: list[TopicPartition]) -> None:
+    `distrusted` are the machines whose files were damaged (`sound_part`).
+    """
+
+    def __init__(
+        self, client: Client, partitions: list[TopicPartition], distrusted: set[str]
+    ) -> None:
         self._client = client
+        self._distrusted = distrusted
         self.shown: dict[TopicPartition, list[tuple[int, str]]] = {each: [] for each in partitions}
         self.offsets = dict.fromkeys(partitions, 0)
 
@@ -100,6 +107,11 @@ class CommittedReader:
                     client.mistrust_metadata()
                     await client.back_off()
                     continue
+                answer.records = sound_part(
+                    bytes(answer.records or b""),
+                    offset,
+                    is_distrusted=host_name(client.leaders[partition][0]) in self._distrusted,
+                )
                 visible, self.offsets[partition] = visible_records(answer, offset)
                 self.shown[partition] += visible
             await client.pause(0, 0.2)
@@ -133,7 +145,7 @@ class TransactionalSimulation(Simulation):
             producer = TransactionalProducer(client, name, self.partitions, self.transactions)
             working.append(client.start(producer.run))
         client = self._client("committed-reader")
-        reader = CommittedReader(client, self.partitions)
+        reader = CommittedReader(client, self.partitions, self.watch.distrusted)
         self._readers.append(reader)
         working.append(client.start(reader.run))
         return working

@@ -42,6 +42,42 @@ def walk_headers(file: DiskFile, position: int, end: int) -> Iterator[tuple[int,
         position += previous_size
 
 
+class MisplacedBatchError(CorruptBatchError):
+    """No batch holds `offset`, and one stands where it cannot; `found` is the first behind."""
+
+    def __init__(self, offset: int, found: tuple[int, BatchHeader]) -> None:
+        super().__init__(f"no batch holds offset {offset}, and an offset there steps back")
+        self.found = found
+
+
+def find_behind_gap(
+    file: DiskFile, position: int, end: int, offset: int
+) -> tuple[int, BatchHeader] | None:
+    """The batch that holds `offset`, else the first behind the gap in which that lies.
+
+    Where a batch stands is not covered by its CRC. One that claims to be further on than it is
+    shows by the next, which steps back: it is passed over, so that what follows is found. Kafka
+    believes it. Raises MisplacedBatchError where `offset` itself may be what is misplaced.
+    """
+    found = None
+    next_offset = 0
+    is_astray = False
+    for place, header in walk_headers(file, position, end):
+        is_astray = is_astray or header.base_offset < next_offset
+        if found is not None and not is_astray:
+            return found
+        next_offset = header.next_offset
+        if next_offset > offset:
+            if header.base_offset <= offset:
+                return place, header
+            if is_astray:
+                raise MisplacedBatchError(offset, found or (place, header))
+            found = place, header
+    if is_astray and found is not None:
+        raise MisplacedBatchError(offset, found)
+    return found
+
+
 def read_batch(file: DiskFile, position: int, header: BatchHeader) -> bytes:
     """The whole batch. Raises CorruptBatchError if the file ends within it."""
     size = header.size_bytes

@@ -8,7 +8,7 @@ no look-up in the index.
 import logging
 
 from barnabas.base.disk import Buffer, FileRange
-from barnabas.log.batch_walk import walk_headers
+from barnabas.log.batch_walk import MisplacedBatchError, walk_headers
 from barnabas.log.log_state import LogState
 from barnabas.log.segment import Segment
 from barnabas.protocol.errors import ErrorCode
@@ -108,7 +108,12 @@ def _find(log: LogState, offset: int) -> tuple[Segment, int, int] | None:
     for index in range(log.segment_index(offset), len(segments)):
         found = segments[index].locate(offset)
         if found is not None:
-            return segments[index], found[0], found[1].size_bytes
+            position, header = found
+            if header.base_offset > offset and header.next_offset > log.end_offset_of(
+                segments[index]
+            ):
+                raise MisplacedBatchError(offset, found)
+            return segments[index], position, header.size_bytes
     return None
 
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Self
 
 from barnabas.base.disk import Buffer, DiskFile
-from barnabas.log.batch_walk import walk_headers
+from barnabas.log.batch_walk import MisplacedBatchError, find_behind_gap, walk_headers
 from barnabas.log.errors import CorruptIndexError
 from barnabas.log.file_cache import FileCache
 from barnabas.log.index.offset_index import OffsetIndex
@@ -255,13 +255,17 @@ class Segment:
     def locate(self, offset: int) -> tuple[int, BatchHeader] | None:
         """The first batch that ends at or after `offset`, as (position, header); None: no such.
 
-        An index that leads astray is rebuilt on the way.
+        An index that leads astray is rebuilt on the way. Raises CorruptBatchError.
         """
         try:
-            return self._locate(offset)
+            found = self._locate(offset)
         except (CorruptIndexError, CorruptBatchError):
             self.rebuild_indexes()
-            return self._locate(offset)
+            found = self._locate(offset)
+        if found is None or found[1].base_offset <= offset:
+            return found
+        position = self.offset_index.lookup(offset)[1] if offset > self.base_offset else 0
+        return find_behind_gap(self.file(), position, self.size_bytes, offset)
 
     def _locate(self, offset: int) -> tuple[int, BatchHeader] | None:
         position = 0
@@ -418,7 +422,10 @@ class Segment:
 
     def truncate_to(self, offset: int) -> None:
         """Drop the batch that holds `offset` and all after it."""
-        found = self.locate(offset)
+        try:
+            found = self.locate(offset)
+        except MisplacedBatchError as error:
+            found = error.found
         self.offset_index.truncate_to(offset)
         self.time_index.truncate_to(offset)
         if found is not None:

@@ -492,3 +492,20 @@ def test_an_empty_classic_group_gives_its_place(world: ConsumerWorld) -> None:
     world.reload()
     assert world.offsets() == {("t", 0): 3}
     assert set(world.consumer_group().members) == {"m"}
+
+
+def test_who_waits_for_partitions_asks_more_often(world: ConsumerWorld) -> None:
+    def beat(member: str, epoch: int, *partitions: int) -> tuple[int, int]:
+        owned = [Partitions(topic_id=topic_id("t"), partitions=list(partitions))]
+        response = world.beat(
+            **{**STAY, "member_id": member, "member_epoch": epoch, "topic_partitions": owned}
+        )
+        assert not response.error_code
+        return response.member_epoch, response.heartbeat_interval_ms
+
+    assert world.beat(**JOIN).heartbeat_interval_ms == 5_000
+    late = world.beat(**{**JOIN, "member_id": "n"})
+    assert (late.member_epoch, late.heartbeat_interval_ms) == (3, 1_000)  # all are another's still
+    assert beat("m", 2, 0, 1, 2, 3) == (2, 1_000)  # shall give two of them up
+    assert beat("m", 2, 0, 1) == (3, 5_000)
+    assert beat("n", 3) == (3, 5_000)

@@ -127,6 +127,49 @@ def test_hint_is_of_no_use_after_a_truncation() -> None:
     assert read_values(bench.log, offset)[0] == "d"
 
 
+def test_offset_that_lost_a_bit_leads_nobody_astray() -> None:
+    """No CRC covers it. What follows is found; what it hides is refused, not passed over."""
+    bench, data, place = _bench_and_place_of(5)
+    intact = bytes(data)
+    for bit in range(64):
+        data[:] = intact
+        data[place + 7 - bit // 8] ^= 1 << bit % 8
+        lie = read_header(bytes(data), place).base_offset
+        assert bench.log.read(5, 1, max_offset=20).error is ErrorCode.CORRUPT_MESSAGE, bit
+        for offset in range(6, 20):
+            end = offset + 1 if offset + 1 != lie else offset + 2
+            if offset != lie:
+                bench.log.read_hints.clear()
+                result = bench.log.read(offset, 1 << 20, max_offset=end)
+                assert read_header(joined(result)).base_offset == offset, bit
+                assert result.next_offset == end, bit
+
+
+def test_offset_at_the_end_that_is_ahead_is_refused() -> None:
+    bench, data, place = _bench_and_place_of(19)
+    data[place + 3] ^= 1
+    assert bench.log.read(19, 1, max_offset=20).error is ErrorCode.CORRUPT_MESSAGE
+
+
+@pytest.mark.parametrize("end", [5, 6, 12])
+def test_truncation_keeps_what_comes_after_an_offset_that_is_ahead(end: int) -> None:
+    bench, data, place = _bench_and_place_of(5)
+    found = bench.log.active.locate(end)
+    assert found is not None
+    data[place + 3] ^= 1
+    bench.log.truncate_to(end)
+    assert bench.log.active.size_bytes == found[0]
+
+
+def _bench_and_place_of(offset: int) -> tuple[LogBench, bytearray, int]:
+    """A log of twenty records that is read from its file, that, and where `offset` lies in it."""
+    bench = LogBench(tail_bytes_max=0)
+    bench.fill(*map(str, range(20)))
+    found = bench.log.active.locate(offset)
+    assert found is not None
+    return bench, bench.disk.inode(bench.log.active.log_path).data, found[0]
+
+
 # By time
 
 

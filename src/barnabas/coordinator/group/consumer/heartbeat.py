@@ -31,7 +31,7 @@ from barnabas.coordinator.group.consumer.refusal import Refusal
 from barnabas.coordinator.group.consumer.subscriptions import Draft, update_member
 from barnabas.coordinator.group.consumer.target import update_target
 from barnabas.coordinator.group.consumer.timing import (
-    heartbeat_interval_ms,
+    next_heartbeat_ms,
     reset_member_session,
     schedule_revocation,
 )
@@ -136,7 +136,9 @@ def heartbeat(
     response = ConsumerGroupHeartbeatResponse(
         member_id=member.member_id,
         member_epoch=member.member_epoch,
-        heartbeat_interval_ms=heartbeat_interval_ms(step, group.group_id),
+        heartbeat_interval_ms=next_heartbeat_ms(
+            step, group.group_id, is_settled=member.is_reconciled_to(draft.epoch)
+        ),
     )
     if _is_full(request) or member.assigned != former.assigned:
         response.assignment = _assignment(member)

@@ -6,6 +6,8 @@ from barnabas.coordinator.group.step import Step, TimerKey, TimerKind
 
 SESSION_KEY = "consumer.session.timeout.ms"
 HEARTBEAT_KEY = "consumer.heartbeat.interval.ms"
+REBALANCE_INTERVAL_MS = 1_000
+"""Between heartbeats of a member that does not have yet what it shall have."""
 
 
 def session_timeout_ms(step: Step, group_id: str) -> int:
@@ -15,6 +17,17 @@ def session_timeout_ms(step: Step, group_id: str) -> int:
         return step.config.consumer_session_timeout_ms
     low, high = step.config.consumer_session_timeout_limits_ms
     return min(max(value, low), high)
+
+
+def next_heartbeat_ms(step: Step, group_id: str, *, is_settled: bool) -> int:
+    """When a member shall be heard again.
+
+    One for which an assignment is still to be made, or which waits for others to give partitions
+    up, asks more often than those that only show that they live. (Kafka gives it the same
+    interval, and so a joining group takes two of them.)
+    """
+    interval_ms = heartbeat_interval_ms(step, group_id)
+    return interval_ms if is_settled else min(interval_ms, REBALANCE_INTERVAL_MS)
 
 
 def heartbeat_interval_ms(step: Step, group_id: str) -> int:
