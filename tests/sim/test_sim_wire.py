@@ -1,14 +1,17 @@
 """The simulated network: streams in order, cuts, resets, refusals and back-pressure."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from random import Random
 from typing import Any
 
 import pytest
 
 from barnabas.base.disk import FileRange
-from barnabas.base.network import Transport
+from barnabas.base.network import Part, Transport
+from barnabas.net.connection import Connection
+from barnabas.net.server import Server, ServerLimits
+from sim.clock import SimClock
 from sim.disk import io_error
 from sim.fake_disk import FakeDisk
 from sim.loop import Process, SimLoop
@@ -195,3 +198,36 @@ async def test_a_stopped_process_is_connected_to_and_says_nothing(world: World) 
     world.accepted[0].transport.close()
     await asyncio.sleep(1)
     assert near.errors == [None]
+
+
+@simulated
+async def test_a_server_closes_its_connections_in_the_order_in_which_they_came(
+    world: World,
+) -> None:
+    """Each takes a delay of the wire's, so another order would be another run of the seed."""
+    order: list[int] = []
+
+    class Numbered(Handler):
+        def __init__(self, transport: Transport, number: int) -> None:
+            super().__init__(transport)
+            self.number = number
+
+        def closed(self, error: OSError | None) -> None:
+            order.append(self.number)
+
+    def numbered(number: int) -> Callable[[Transport], Handler]:
+        return lambda transport: Numbered(transport, number)
+
+    def answer(connection: Connection, frame: bytearray) -> Sequence[Part]:
+        return (frame,)
+
+    world.wire.link("b", "a").jitter_ms = 0.0
+    server = Server(world.b, SimClock(world.loop), answer, ServerLimits())
+    server.listen("PLAINTEXT", "b", 2)
+    server.start()
+    for number in range(50):
+        await world.a.connect("b", 2, numbered(number))
+    assert server.connection_count == 50
+    server.close()
+    await asyncio.sleep(1)
+    assert order == list(range(50))

@@ -64,7 +64,7 @@ class Dispatcher:
             for key in (*handlers, *raw_handlers)
         }
         services.served_apis.update(self._routes)
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[asyncio.Task[None], None] = {}
 
     def __call__(self, connection: Connection, frame: bytearray) -> Sequence[Part] | Reply:
         """Answer one request. Raises DecodeError to have the connection closed."""
@@ -128,8 +128,8 @@ class Dispatcher:
     def _later(self, response: Awaitable[Any], context: RequestContext, route: Route) -> Reply:
         reply = Reply()
         task = asyncio.ensure_future(_complete(reply, response, context, route))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks[task] = None
+        task.add_done_callback(self._tasks.pop)
         return reply
 
     async def close(self) -> None:

@@ -82,7 +82,7 @@ class ActiveController:
         self._on_failure = on_failure
         self._sessions = BrokerSessions(config.int("broker.session.timeout.ms"))
         self._timers: dict[str, Timer] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[asyncio.Task[None], None] = {}
         self.is_active = False
 
     # -- leadership
@@ -279,10 +279,10 @@ class ActiveController:
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.ensure_future(work)
-        self._tasks.add(task)
+        self._tasks[task] = None
         task.add_done_callback(self._finished)
 
     def _finished(self, task: "asyncio.Task[None]") -> None:
-        self._tasks.discard(task)
+        self._tasks.pop(task, None)
         if not task.cancelled() and task.exception() is not None:
             telemetry.error("watching a broker failed", exc_info=task.exception())

@@ -44,7 +44,8 @@ class Server:
         self._limits = limits
         self._requests_overlap = requests_overlap
         self._listeners: dict[str, Listener] = {}
-        self._connections: set[Connection] = set()
+        self._connections: dict[Connection, None] = {}
+        """In the order in which they came, in which they are closed too."""
         self._per_ip: Counter[str] = Counter()
         self._tick = 0
         self._sweep_timer: Timer | None = None
@@ -96,7 +97,7 @@ class Server:
             may_overlap=self._requests_overlap,
         )
         connection.last_active_tick = self._tick
-        self._connections.add(connection)
+        self._connections[connection] = None
         host = connection.peer_host
         self._per_ip[host] += 1
         limit = self._limits.connections_per_ip_overrides.get(
@@ -113,7 +114,7 @@ class Server:
         return connection
 
     def _closed(self, connection: Connection) -> None:
-        self._connections.discard(connection)
+        self._connections.pop(connection, None)
         host = connection.peer_host
         self._per_ip[host] -= 1
         if not self._per_ip[host]:

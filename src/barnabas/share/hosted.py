@@ -116,7 +116,7 @@ class HostedSharePartition:
         self._waiters: dict[ShareWaiter, None] = {}
         self._changes: deque[tuple[Change, Promise[ErrorCode]]] = deque()
         self._is_writing = False
-        self._tasks: set[asyncio.Future[None]] = set()
+        self._tasks: dict[asyncio.Future[None], None] = {}
 
     @property
     def limits(self) -> ShareLimits:
@@ -177,11 +177,11 @@ class HostedSharePartition:
 
     def _run(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.ensure_future(work)
-        self._tasks.add(task)
+        self._tasks[task] = None
         task.add_done_callback(self._finished)
 
     def _finished(self, task: "asyncio.Future[None]") -> None:
-        self._tasks.discard(task)
+        self._tasks.pop(task, None)
         if not task.cancelled() and task.exception() is not None:
             telemetry.error("%s failed", self.key, exc_info=task.exception())
             self.close(ErrorCode.UNKNOWN_SERVER_ERROR)
