@@ -63,25 +63,27 @@ def _reassign(nemesis: "Nemesis", machine: Machine) -> "Mend | None":
     sizes = (topic.replication_factor, topic.replication_factor, 2)
     size = min(random.choice(sizes), len(plan.brokers))
     replicas = random.sample(plan.brokers, size)
-    _ask(nemesis, _reassignment(topic.name, index, replicas), ASK_FOR_S, _is_reassigned)
+    reassign(nemesis, topic.name, index, replicas)
     nemesis.note(f"reassign {topic.name}-{index} to {replicas}")
     is_cancelled = random.random() < 0.3
 
     def mend() -> None:
         if is_cancelled:
-            _ask(nemesis, _reassignment(topic.name, index, None), ASK_FOR_S, _is_reassigned)
+            reassign(nemesis, topic.name, index, None)
 
     return mend
 
 
-def _reassignment(
-    topic: str, index: int, replicas: list[int] | None
-) -> AlterPartitionReassignmentsRequest:
+def reassign(
+    nemesis: "Nemesis", topic: str, index: int, replicas: list[int] | None
+) -> "asyncio.Task[bool]":
+    """Ask for a while that a partition has these replicas; None ends a move that is under way."""
     partition = ReassignablePartition(partition_index=index, replicas=replicas)
-    return AlterPartitionReassignmentsRequest(
+    request = AlterPartitionReassignmentsRequest(
         timeout_ms=REQUEST_TIMEOUT_MS,
         topics=[ReassignableTopic(name=topic, partitions=[partition])],
     )
+    return _ask(nemesis, request, ASK_FOR_S, _is_reassigned)
 
 
 def _is_reassigned(response: Any) -> bool:

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
 import pytest
 
+from barnabas.base.ids import TopicPartition
 from sim.campaign import run_campaign
+from sim.changes import reassign
+from sim.changing import ChangingSimulation
 from sim.plan import draw_plan
 from sim.sim_history import Outcome
 from sim.simulation import run_simulation
 from sim.transactions import TransactionalSimulation
 from sim.workloads import WORKLOADS
+
+if TYPE_CHECKING:
+    import asyncio
 
 SEEDS = {
     "transactions": [
@@ -58,6 +67,29 @@ def test_transactions_end_both_ways() -> None:
     done = [one for one in simulation.transactions if one.outcome is Outcome.OK]
     assert any(one.is_commit for one in done)
     assert any(not one.is_commit for one in done)
+
+
+class _OneOfTwoRetires(ChangingSimulation):
+    """The leader of a partition retires that has only one other replica.
+
+    It does so before the other one hears that the last records are committed.
+    """
+
+    async def _finish(self, working: list[asyncio.Task[None]]) -> None:
+        await reassign(self.nemesis, "topic0", 0, [1, 2])
+        await super()._finish(working)
+        self.watch.distrusted.update(
+            machine.name for machine in self.machines if machine.leads(TopicPartition("topic0", 0))
+        )
+
+
+@pytest.mark.parametrize("seed", [4, 8, 13, 24])
+def test_what_is_left_on_too_few_brokers_gets_others(seed: int) -> None:
+    simulation = _OneOfTwoRetires(replace(draw_plan(seed, "three"), duration_s=2.0))
+    simulation.plan.faults.clear()
+    assert run_simulation(simulation).is_good
+    (retired,) = simulation.watch.distrusted
+    assert retired in ("node1", "node2")
 
 
 def test_every_workload_is_named() -> None:
