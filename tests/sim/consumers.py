@@ -164,7 +164,9 @@ class Consumer:
         error = ErrorCode.of(answer.error_code)
         if error is not ErrorCode.NONE:
             position.high_watermark = -1
-            if error is ErrorCode.OFFSET_OUT_OF_RANGE:
+            if error is ErrorCode.CORRUPT_MESSAGE:
+                position.is_damaged = True  # as a batch that fails its CRC: another leader may do
+            elif error is ErrorCode.OFFSET_OUT_OF_RANGE:
                 self._lost_position(topic_partition, f"offset {position.next_offset} is gone")
             elif error not in ASK_AGAIN:
                 client.history.saw(
