@@ -135,7 +135,7 @@ GROUP_MUTATIONS = [
         "offsets of an open transaction count",
         "offsets of a transaction count when it is committed",
         _open_offsets_count,
-        40,
+        20,
         workload="chains",
     ),
     Mutation(

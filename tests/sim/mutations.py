@@ -408,7 +408,7 @@ def planted(mutation: Mutation) -> Iterator[None]:
 def find(mutation: Mutation, first: int = 0) -> tuple[int, Outcome] | None:
     """The first seed that shows the defect and what it shows; None within `seeds_max`."""
     with planted(mutation):
-        for seed in range(first, first + mutation.seeds_max):
+        for seed in range(first, mutation.seeds_max):
             plan = draw_plan(seed, mutation.topology)
             if NEEDS_FLUSHES & set(mutation.kinds) and not plan.flushes:
                 continue  # it would be lost without any defect
