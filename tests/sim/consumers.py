@@ -11,6 +11,7 @@ from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, Fetch
 from barnabas.protocol.records.batch import CorruptBatchError, check_crc, iterate_headers
 from barnabas.protocol.records.records import decode_records
 from sim.clients import Client
+from sim.machine import host_name
 from sim.sim_history import Poll
 
 FETCH_WAIT_MS = 200
@@ -164,7 +165,8 @@ class Consumer:
         error = ErrorCode.of(answer.error_code)
         if error is not ErrorCode.NONE:
             position.high_watermark = -1
-            if error is ErrorCode.CORRUPT_MESSAGE:
+            leader = host_name(client.leaders[topic_partition][0])
+            if error is ErrorCode.CORRUPT_MESSAGE and leader in client.history.damaged:
                 position.is_damaged = True  # as a batch that fails its CRC: another leader may do
             elif error is ErrorCode.OFFSET_OUT_OF_RANGE:
                 self._lost_position(topic_partition, f"offset {position.next_offset} is gone")

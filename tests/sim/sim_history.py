@@ -122,6 +122,8 @@ class History:
     offset_fetches: list[OffsetFetch] = field(default_factory=list)
     group_of: dict[str, str] = field(default_factory=dict)
     """Consumer → the group for which it reads."""
+    damaged: set[str] = field(default_factory=set)
+    """Machines whose files were damaged on purpose."""
 
     def saw(self, name: str, text: str) -> None:
         """Record an anomaly at once."""

@@ -120,7 +120,7 @@ class Simulation:
         ]
         self.nemesis = Nemesis(self.machines, self.wire, plan, Random(f"{plan.seed}/nemesis"))
         self.watch = Watch(self.machines, self.history, is_durable=plan.is_durable)
-        self.nemesis.damaged = self.watch.distrusted
+        self.nemesis.damaged = self.history.damaged = self.watch.distrusted
         self._bootstrap = [
             (machine.name, CLIENT_PORT)
             for machine in self.machines

@@ -85,16 +85,10 @@ class TransactionalProducer:
 
 
 class CommittedReader:
-    """Follows partitions with `read_committed`, and remembers what it was shown.
+    """Follows partitions with `read_committed`, and remembers what it was shown."""
 
-    `distrusted` are the machines whose files were damaged (`sound_part`).
-    """
-
-    def __init__(
-        self, client: Client, partitions: list[TopicPartition], distrusted: set[str]
-    ) -> None:
+    def __init__(self, client: Client, partitions: list[TopicPartition]) -> None:
         self._client = client
-        self._distrusted = distrusted
         self.shown: dict[TopicPartition, list[tuple[int, str]]] = {each: [] for each in partitions}
         self.offsets = dict.fromkeys(partitions, 0)
 
@@ -110,7 +104,7 @@ class CommittedReader:
                 answer.records = sound_part(
                     bytes(answer.records or b""),
                     offset,
-                    is_distrusted=host_name(client.leaders[partition][0]) in self._distrusted,
+                    is_distrusted=host_name(client.leaders[partition][0]) in client.history.damaged,
                 )
                 visible, self.offsets[partition] = visible_records(answer, offset)
                 self.shown[partition] += visible
@@ -145,7 +139,7 @@ class TransactionalSimulation(Simulation):
             producer = TransactionalProducer(client, name, self.partitions, self.transactions)
             working.append(client.start(producer.run))
         client = self._client("committed-reader")
-        reader = CommittedReader(client, self.partitions, self.watch.distrusted)
+        reader = CommittedReader(client, self.partitions)
         self._readers.append(reader)
         working.append(client.start(reader.run))
         return working
