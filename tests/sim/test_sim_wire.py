@@ -17,6 +17,8 @@ from sim.fake_disk import FakeDisk
 from sim.loop import Process, SimLoop
 from sim.wire import SimNetwork, Wire
 
+CONNECTIONS = 50
+
 
 class Handler:
     """Remembers what came."""
@@ -206,6 +208,7 @@ async def test_a_server_closes_its_connections_in_the_order_in_which_they_came(
 ) -> None:
     """Each takes a delay of the wire's, so another order would be another run of the seed."""
     order: list[int] = []
+    all_closed = asyncio.Event()
 
     class Numbered(Handler):
         def __init__(self, transport: Transport, number: int) -> None:
@@ -214,6 +217,8 @@ async def test_a_server_closes_its_connections_in_the_order_in_which_they_came(
 
         def closed(self, error: OSError | None) -> None:
             order.append(self.number)
+            if len(order) == CONNECTIONS:
+                all_closed.set()
 
     def numbered(number: int) -> Callable[[Transport], Handler]:
         return lambda transport: Numbered(transport, number)
@@ -225,9 +230,9 @@ async def test_a_server_closes_its_connections_in_the_order_in_which_they_came(
     server = Server(world.b, SimClock(world.loop), answer, ServerLimits())
     server.listen("PLAINTEXT", "b", 2)
     server.start()
-    for number in range(50):
+    for number in range(CONNECTIONS):
         await world.a.connect("b", 2, numbered(number))
-    assert server.connection_count == 50
+    assert server.connection_count == CONNECTIONS
     server.close()
-    await asyncio.sleep(1)
-    assert order == list(range(50))
+    await asyncio.wait_for(all_closed.wait(), 1)
+    assert order == list(range(CONNECTIONS))
