@@ -19,13 +19,16 @@ def topic(kafka: Kafka) -> str:
     return kafka.topic(partitions=2)
 
 
+def node_count(kafka: Kafka) -> int:
+    """Of the cluster; a topic has as many replicas of its own accord."""
+    return len(kafka.bootstrap_servers.split(","))
+
+
 def test_topics_come_and_go(cli: ClusterCli, kafka: Kafka) -> None:
     name = kafka.name()
-    assert cli.json("topic", "create", name, "-p", "3", "-r", "1") == [
-        {"name": name, "created": True}
-    ]
+    assert cli.json("topic", "create", name, "-p", "3") == [{"name": name, "created": True}]
     rows = cli.json("topic", "list", "--match", f"^{name}$")
-    assert rows == [{"name": name, "partitions": 3, "replicas": 1}]
+    assert rows == [{"name": name, "partitions": 3, "replicas": node_count(kafka)}]
     assert cli.json("topic", "delete", name, "--yes") == [{"name": name, "deleted": True}]
     assert cli.json("topic", "list", "--match", f"^{name}$") == []
 
@@ -75,6 +78,7 @@ def test_describe(cli: ClusterCli, kafka: Kafka) -> None:
     assert [row["end"] for row in topic["partitions"]] == [0, 2]
     assert [row["records"] for row in topic["partitions"]] == [0, 2]
     for row in topic["partitions"]:
+        assert len(row["replicas"]) == node_count(kafka)
         assert sorted(row["replicas"]) == sorted(row["isr"])
         assert row["replicas"][0] == row["leader"]
     text = cli.ok("topic", "describe", name).text
