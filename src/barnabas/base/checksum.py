@@ -21,13 +21,14 @@ def load_crc32c() -> Checksum:
     package = PathFinder.find_spec("crc32c")
     places = None if package is None else package.submodule_search_locations
     spec = None if places is None else PathFinder.find_spec(EXTENSION, places)
-    if spec is None or spec.loader is None:
-        from crc32c import crc32c as packaged
+    if spec is not None and spec.loader is not None:
+        extension = module_from_spec(spec)
+        spec.loader.exec_module(extension)
+        if hasattr(extension, "crc32c"):
+            return cast("Checksum", extension.crc32c)
+    from crc32c import crc32c as packaged
 
-        return packaged
-    extension = module_from_spec(spec)
-    spec.loader.exec_module(extension)
-    return cast("Checksum", extension.crc32c)
+    return packaged
 
 
 crc32c = load_crc32c()
