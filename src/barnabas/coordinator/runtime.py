@@ -251,7 +251,11 @@ class CoordinatorRuntime(Generic[S]):
                     self._clock.call_later(0, lambda: self._load_slice(entry))
                     return
         except (DecodeError, CoordinatorWriteError) as failure:
-            telemetry.error("partition %d cannot be loaded: %s", entry.partition, failure)
+            telemetry.error(
+                "partition %d cannot be loaded, another replica must lead it: %s",
+                entry.partition,
+                failure,
+            )
             entry.source = None
             entry.error = ErrorCode.NOT_COORDINATOR
             return
