@@ -318,14 +318,19 @@ def test_a_failing_disk_takes_its_directory_offline(operations: str) -> None:
 # Life
 
 
-async def test_it_looks_again_after_its_pause() -> None:
+async def after_one_round(settings: CompactionSettings) -> Bench:
     bench = three_segments()
-    bench.settings = CompactionSettings(backoff_ms=500)
+    bench.settings = settings
+    bench.compactor.start()
+    assert bench.compactor._task is not None
+    await bench.compactor._task
+    await asyncio.sleep(0)  # the turn in which its end is noticed
+    return bench
+
+
+async def test_it_looks_again_after_its_pause() -> None:
+    bench = await after_one_round(CompactionSettings(backoff_ms=500))
     compactor = bench.compactor
-    compactor.start()
-    assert compactor._task is not None
-    await compactor._task
-    await asyncio.sleep(0)
     assert compactor.rounds == 1
     bench.put(("k0", "later"))
     bench.seal()
@@ -342,13 +347,8 @@ async def test_it_looks_again_after_its_pause() -> None:
 
 
 async def test_a_pause_that_is_made_shorter_ends_sooner() -> None:
-    bench = three_segments()
-    bench.settings = CompactionSettings(backoff_ms=15_000)
+    bench = await after_one_round(CompactionSettings(backoff_ms=15_000))
     compactor = bench.compactor
-    compactor.start()
-    assert compactor._task is not None
-    await compactor._task
-    await asyncio.sleep(0)
     for _ in range(5):
         bench.clock.advance(1000)
     assert compactor._task is None
