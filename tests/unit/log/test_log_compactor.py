@@ -318,7 +318,7 @@ def test_a_failing_disk_takes_its_directory_offline(operations: str) -> None:
 # Life
 
 
-async def after_one_round(settings: CompactionSettings) -> Bench:
+async def after_one_round(settings: CompactionSettings) -> CompactionBench:
     bench = three_segments()
     bench.settings = settings
     bench.compactor.start()
