@@ -176,6 +176,14 @@ GROUP_MUTATIONS = [
         workload="transactions",
     ),
     Mutation(
+        "open transactions see one another",
+        "what a transaction saw is decided before it is",
+        _open_transactions_are_read,
+        10,
+        workload="exchange",
+        seen_as="G1c",
+    ),
+    Mutation(
         "nobody is fenced",
         "whoever takes a transactional id shuts out all before it",
         _nobody_is_fenced,

@@ -27,7 +27,10 @@ def search(name: str) -> tuple[str, int | None, str]:
         return name, None, ""
     seed, outcome = found
     kinds = Counter(anomaly.name for anomaly in outcome.anomalies)
-    return name, seed, ", ".join(kind for kind, _ in kinds.most_common(3))
+    shown = [kind for kind, _ in kinds.most_common(3)]
+    if mutation.seen_as and mutation.seen_as not in shown:
+        shown[-1] = mutation.seen_as
+    return name, seed, ", ".join(shown)
 
 
 def main() -> int:

@@ -422,6 +422,7 @@ def find(mutation: Mutation, first: int = 0) -> tuple[int, Outcome] | None:
             if mutation.adjust is not None:
                 mutation.adjust(plan)
             outcome = run_plan(plan, mutation.workload)
-            if not outcome.is_good:
+            names = {anomaly.name for anomaly in outcome.anomalies}
+            if names and mutation.seen_as in {"", *names}:
                 return seed, outcome
     return None

@@ -41,3 +41,5 @@ class Mutation:
     adjust: Callable[[Plan], None] | None = None
     """Makes the situation likely in which the rule matters."""
     workload: str = ""
+    seen_as: str = ""
+    """The anomaly by which it must be found; any where this is empty."""

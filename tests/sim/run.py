@@ -3,7 +3,8 @@
 `--minutes 5` goes on for so long.
 A seed alone decides everything but the topology, where `--topology` names one (`one`, `three`,
 `five`, `dedicated`, `one controller`, `mixed`; without it the seed decides that too), and what
-clients do, where `--workload` says it (`changes`, `transactions`, `groups`, `chains`, `shares`).
+clients do, where `--workload` says it (`changes`, `transactions`, `exchange`, `groups`, `chains`,
+`shares`).
 """
 
 import argparse

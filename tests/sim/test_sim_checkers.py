@@ -7,6 +7,7 @@ import pytest
 from barnabas.base.ids import TopicPartition
 from sim.audit import sound_part
 from sim.checkers import CHECKERS, check
+from sim.exchange import circular_reads
 from sim.sim_history import History, OffsetCommit, OffsetFetch, Outcome, Poll, Send, Tenure
 from support.logs import make_batch
 
@@ -181,6 +182,24 @@ def test_an_anomaly_is_found(name: str) -> None:
 )
 def test_a_good_history_passes(good: History) -> None:
     assert check(good) == []
+
+
+@pytest.mark.parametrize(
+    ("seen", "circle"),
+    [
+        ({}, set()),
+        ({"a": set(), "b": {"a"}, "c": {"a", "b"}}, set()),
+        ({"a": {"a"}}, set()),  # its own records
+        ({"a": {"aborted"}, "b": {"a"}}, set()),
+        ({"a": {"b"}, "b": {"a"}, "c": {"a"}}, {"a", "b"}),
+        ({"a": {"b"}, "b": {"c"}, "c": {"d"}, "d": {"b"}}, {"b", "c", "d"}),
+    ],
+    ids=["none", "in order", "itself", "aborted", "two", "three"],
+)
+def test_transactions_that_see_one_another(seen: dict[str, set[str]], circle: set[str]) -> None:
+    found = circular_reads(seen)
+    assert [anomaly.name for anomaly in found] == (["G1c"] if circle else [])
+    assert all({*anomaly.text.partition(": ")[2].split(", ")} == circle for anomaly in found)
 
 
 @pytest.mark.parametrize(

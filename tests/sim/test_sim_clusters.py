@@ -77,7 +77,9 @@ def test_clusters_for_a_long_time(capsys: pytest.CaptureFixture[str], soak_minut
             with capsys.disabled():
                 print(verdict.text)
 
-    workloads = cycle(("", "changes", "shares", "", "transactions", "groups", "chains", "shares"))
+    workloads = cycle(
+        ("", "changes", "shares", "", "transactions", "groups", "chains", "shares", "exchange")
+    )
     campaign = run_campaign(
         ((seed, "", workload) for seed, workload in zip(count(first), workloads, strict=False)),
         minutes=soak_minutes,

@@ -11,6 +11,7 @@ from barnabas.base.ids import TopicPartition
 from sim.campaign import run_campaign
 from sim.changes import reassign
 from sim.changing import ChangingSimulation
+from sim.exchange import ExchangeSimulation
 from sim.plan import draw_plan
 from sim.sim_history import Outcome
 from sim.simulation import run_simulation
@@ -27,6 +28,7 @@ SEEDS = {
         13,
         20,  # a batch of the next transaction came before the marker of the one before
     ],
+    "exchange": range(2),
     "groups": range(3),
     "chains": range(2),
     "changes": range(4),
@@ -67,6 +69,14 @@ def test_transactions_end_both_ways() -> None:
     done = [one for one in simulation.transactions if one.outcome is Outcome.OK]
     assert any(one.is_commit for one in done)
     assert any(not one.is_commit for one in done)
+
+
+def test_transactions_see_something_of_one_another() -> None:
+    simulation = ExchangeSimulation(draw_plan(3, "three"))
+    assert run_simulation(simulation).is_good
+    there = {one.name for one in simulation.transactions if one.is_there}
+    seen = [one.seen & there for one in simulation.transactions if one.is_there]
+    assert len([others for others in seen if others]) > 10
 
 
 class _OneOfTwoRetires(ChangingSimulation):

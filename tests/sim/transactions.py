@@ -31,6 +31,10 @@ class Transaction:
     outcome: Outcome = Outcome.PENDING
     was_ended: bool = False
     """Whether its end was asked for, so that nobody knows when no answer came."""
+    seen: set[str] = field(default_factory=set)
+    """The transactions of which it was shown something before its end was asked for."""
+    is_there: bool = False
+    """Whether it was found in the end."""
 
 
 class TransactionalProducer:
@@ -48,6 +52,9 @@ class TransactionalProducer:
         self._partitions = partitions
         self._transactions = transactions
         self._number = 0
+
+    async def look_around(self, transaction: Transaction) -> None:
+        """Called between the writes of a transaction that is open. Here it sees nothing."""
 
     async def run(self) -> None:
         client = self._client
@@ -73,6 +80,7 @@ class TransactionalProducer:
                     number = transaction.parts.get(partition, 0)
                     transaction.parts[partition] = number + 1
                     await self._producer.write(partition, [f"{transaction.name} {number}"])
+                await self.look_around(transaction)
                 if client.random.random() < 0.03:
                     await client.pause(1, 2 * TIMEOUT_MS / 1000)  # for longer than it may take
             transaction.was_ended = True
@@ -87,28 +95,49 @@ class TransactionalProducer:
 class CommittedReader:
     """Follows partitions with `read_committed`, and remembers what it was shown."""
 
-    def __init__(self, client: Client, partitions: list[TopicPartition]) -> None:
+    def __init__(
+        self,
+        client: Client,
+        partitions: list[TopicPartition],
+        transactions: list[Transaction],
+    ) -> None:
         self._client = client
+        self._transactions = transactions
         self.shown: dict[TopicPartition, list[tuple[int, str]]] = {each: [] for each in partitions}
         self.offsets = dict.fromkeys(partitions, 0)
 
     async def run(self) -> None:
         client = self._client
         while not client.is_stopping:
-            for partition, offset in self.offsets.items():
-                answer = await fetch_once(client, partition, offset, max_wait_ms=100)
-                if answer is None:
+            for partition in self.offsets:
+                if await self.read(partition, max_wait_ms=100) is None:
                     client.mistrust_metadata()
                     await client.back_off()
-                    continue
-                answer.records = sound_part(
-                    bytes(answer.records or b""),
-                    offset,
-                    is_distrusted=host_name(client.leaders[partition][0]) in client.history.damaged,
-                )
-                visible, self.offsets[partition] = visible_records(answer, offset)
-                self.shown[partition] += visible
             await client.pause(0, 0.2)
+
+    async def read(self, partition: TopicPartition, *, max_wait_ms: int = 0) -> set[str] | None:
+        """Go on reading a partition; whose records were shown. None if it came to nothing."""
+        client = self._client
+        offset = self.offsets[partition]
+        answer = await fetch_once(client, partition, offset, max_wait_ms=max_wait_ms)
+        if answer is None:
+            return None
+        answer.records = sound_part(
+            bytes(answer.records or b""),
+            offset,
+            is_distrusted=host_name(client.leaders[partition][0]) in client.history.damaged,
+        )
+        visible, self.offsets[partition] = visible_records(answer, offset)
+        self.shown[partition] += visible
+        names = {value.partition(" ")[0] for _, value in visible}
+        for transaction in self._transactions:
+            if transaction.name in names and not transaction.was_ended:
+                client.history.saw(
+                    "early-read",
+                    f"{partition}: {client.name} was shown something of {transaction.name}, whose "
+                    "end nobody had asked for",
+                )
+        return names
 
     def check(self, partition: TopicPartition, truth: list[tuple[int, str]]) -> None:
         """Compare with what the markers say in the end, as far as it read."""
@@ -139,7 +168,7 @@ class TransactionalSimulation(Simulation):
             producer = TransactionalProducer(client, name, self.partitions, self.transactions)
             working.append(client.start(producer.run))
         client = self._client("committed-reader")
-        reader = CommittedReader(client, self.partitions)
+        reader = CommittedReader(client, self.partitions, self.transactions)
         self._readers.append(reader)
         working.append(client.start(reader.run))
         return working
@@ -175,6 +204,7 @@ class TransactionalSimulation(Simulation):
             for partition, count in transaction.parts.items()
         }
         found = {partition: values for partition, values in parts.items() if values}
+        transaction.is_there = bool(found)
         if not found:
             if transaction.outcome is Outcome.OK and transaction.is_commit:
                 saw("lost-transaction", f"{name} was committed, and is not there")

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from sim.chain_groups import ChainSimulation
 from sim.changing import ChangingSimulation
+from sim.exchange import ExchangeSimulation
 from sim.groups import GroupSimulation
 from sim.plan import Plan, draw_plan
 from sim.shares import ShareSimulation
@@ -13,6 +14,7 @@ from sim.transactions import TransactionalSimulation
 WORKLOADS: dict[str, Callable[[Plan], Simulation]] = {
     "": Simulation,
     "transactions": TransactionalSimulation,
+    "exchange": ExchangeSimulation,
     "groups": GroupSimulation,
     "chains": ChainSimulation,
     "changes": ChangingSimulation,

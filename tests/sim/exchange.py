@@ -1,0 +1,71 @@
+"""Transactions that read what others write, and write what others read.
+
+Each producer follows all partitions with `read_committed`, and goes on reading while a
+transaction of its own is open. Then nobody can have seen, directly or through others, something
+of a transaction that in its turn saw something of his: that is G1c, circular information flow
+(Adya, "Weak Consistency", 1999), as Jepsen's Kafka analyses look for it. Only what is read counts:
+in which order transactions wrote is free, as in Kafka, whose transactions are interleaved in a log.
+"""
+
+import asyncio
+from graphlib import CycleError, TopologicalSorter
+
+from barnabas.base.ids import TopicPartition
+from sim.clients import Client
+from sim.sim_history import Anomaly
+from sim.transactions import (
+    CommittedReader,
+    Transaction,
+    TransactionalProducer,
+    TransactionalSimulation,
+)
+
+
+class Exchanger(TransactionalProducer):
+    """Reads on in one partition after each that it has written to."""
+
+    def __init__(
+        self,
+        client: Client,
+        transactional_id: str,
+        partitions: list[TopicPartition],
+        transactions: list[Transaction],
+    ) -> None:
+        super().__init__(client, transactional_id, partitions, transactions)
+        self.reader = CommittedReader(client, partitions, transactions)
+
+    async def look_around(self, transaction: Transaction) -> None:
+        partition = self._client.random.choice(self._partitions)
+        transaction.seen |= await self.reader.read(partition) or set()
+
+
+class ExchangeSimulation(TransactionalSimulation):
+    """A run in which every transaction may depend on every other."""
+
+    def _start_clients(self) -> list["asyncio.Task[None]"]:
+        working = []
+        for index in range(max(self.plan.producers, 3)):
+            client = self._client(f"exchanger{index}")
+            exchanger = Exchanger(client, f"exchanging{index}", self.partitions, self.transactions)
+            self._readers.append(exchanger.reader)
+            working.append(client.start(exchanger.run))
+        return working
+
+    async def _check_all(self, client: Client) -> None:
+        await super()._check_all(client)
+        seen = {one.name: one.seen for one in self.transactions if one.is_there}
+        self.history.observed += circular_reads(seen)
+
+
+def circular_reads(seen: dict[str, set[str]]) -> list[Anomaly]:
+    """G1c: transactions each of which saw something of the one before it, in a circle.
+
+    `seen` has, by committed transaction, those of which it saw something while it was open; what
+    is not committed, and what a transaction sees of itself, makes no circle.
+    """
+    graph = {name: {one for one in others if one in seen} - {name} for name, others in seen.items()}
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        return [Anomaly("G1c", f"each saw something of the next: {', '.join(error.args[1])}")]
+    return []
