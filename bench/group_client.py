@@ -57,8 +57,9 @@ def _is_stable(consumers: list[Consumer], partitions: int) -> bool:
     is_even = True
     for consumer in consumers:
         message = consumer.poll(0)
-        if message is not None and message.error():
-            raise RuntimeError(message.error().str())
+        error = None if message is None else message.error()
+        if error is not None:
+            raise RuntimeError(error.str())
         mine = [place.partition for place in consumer.assignment()]
         is_even = is_even and len(mine) == share
         owned += mine
@@ -66,4 +67,5 @@ def _is_stable(consumers: list[Consumer], partitions: int) -> bool:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:5], int(sys.argv[5]), int(sys.argv[6]))
+    _, bootstrap_, topic_, group_, protocol_, partitions_, members_ = sys.argv
+    main(bootstrap_, topic_, group_, protocol_, int(partitions_), int(members_))

@@ -34,6 +34,8 @@ class Session:
         records: int,
         record_size: int,
         partitions: int | None = None,
+        *,
+        transaction_ms: int | None = None,
         **properties: object,
     ) -> tuple[Produced, float]:
         """Fill a new topic; returns what the tool measured, and the broker's CPU seconds.
@@ -44,7 +46,15 @@ class Session:
         warm_up = int(records * self.settings.warm_up_share)
         self.settle()
         before = cpu_seconds(self.server.pid)
-        tool = producer(self.server.bootstrap, topic, records, record_size, warm_up, **properties)
+        tool = producer(
+            self.server.bootstrap,
+            topic,
+            records,
+            record_size,
+            warm_up,
+            transaction_ms,
+            **properties,
+        )
         result = produced(tool.wait(self.settings.timeout_seconds))
         self.filled[topic] = records
         return result, cpu_seconds(self.server.pid) - before
