@@ -17,12 +17,12 @@ from typing import Any
 from barnabas.app.background import Background
 from barnabas.app.housekeeping import keep_coordinators, keep_logs
 from barnabas.app.listening import CannotListenError, server_limits
+from barnabas.app.log_directories import LogDirectories
 from barnabas.app.shares import make_shares
 from barnabas.app.transactions import make_transactions
 from barnabas.base.clock import Clock, SystemClock
 from barnabas.base.config.node import NodeConfig
 from barnabas.base.disk import Disk
-from barnabas.base.ids import Uuid
 from barnabas.base.local_disk import LocalDisk
 from barnabas.base.network import Network
 from barnabas.broker.controller_handlers import CONTROLLER_HANDLERS, ControllerServices
@@ -42,6 +42,7 @@ from barnabas.log.compaction.process_worker import ProcessWorker
 from barnabas.log.compaction.settings import CompactionSettings
 from barnabas.log.config import LogConfig
 from barnabas.log.manager import LogManager
+from barnabas.metadata.broker_lifecycle import UnreportedDirectoryError
 from barnabas.metadata.image import Endpoint, MetadataImage
 from barnabas.metadata.node import MetadataNode
 from barnabas.metadata.replay import ImageDelta
@@ -89,7 +90,9 @@ class Node:
         self.compactor: Compactor | None = None
         """None where `log.cleaner.enable` is false, and until the node serves."""
         self.failed: asyncio.Event = asyncio.Event()
-        """Set when the node cannot go on (its metadata log failed); `failure` says why."""
+        """Set when the node cannot go on: its metadata log failed, or a directory of which no
+        controller hears. `failure` says why.
+        """
         self.failure: Exception | None = None
 
     async def start(self) -> None:
@@ -103,7 +106,7 @@ class Node:
             clock=self._clock,
             random=self._random,
             network=self._network,
-            on_failure=self._metadata_failed,
+            on_failure=self._cannot_go_on,
         )
         self.metadata.open()
         if "broker" in roles:
@@ -171,6 +174,9 @@ class Node:
             network=self._network,
             ask_controller=self.metadata.handle,
             broker_epoch=lambda: self.metadata.broker_epoch,
+        )
+        self.directories = LogDirectories(
+            config.node_id, self.logs, self.replicas, self.metadata, self._start
         )
         offsets_topic = InternalTopic(CONSUMER_OFFSETS, self.replicas, self._clock)
         self.groups = GroupCoordinator(config, self._clock, self._random, offsets_topic)
@@ -273,6 +279,7 @@ class Node:
         await self.metadata.register_broker(
             self.advertised_endpoints(), previous_broker_epoch=self._clean_broker_epoch()
         )
+        self.directories.cordon(self.metadata.image)
         self.replicas.load(self.metadata.image)
         self.replicas.start()
         self.groups.image_changed(self.metadata.image, has_new_topics=True)
@@ -280,7 +287,8 @@ class Node:
         self.metadata.add_listener(self._image_changed)
         await self.replicas.opened()
         self.replicas.on_opened = self._partitions_opened
-        await self._say_directories(self.metadata.image)  # the only one may be a new one, too
+        await self.directories.say(self.metadata.image)  # the only one may be a new one, too
+        await self.directories.say_failed()
         await self.metadata.unfence_broker()
         self._image_changed_partitions(self.metadata.image)
 
@@ -341,8 +349,7 @@ class Node:
         self.lost_brokers.image_changed(delta)
         self.replicas.apply(delta, image)
         self.share_partitions.image_changed(delta, image)
-        if delta.topics and len(self.logs.log_dirs) > 1:
-            self._start(self._say_directories(image))
+        self.directories.image_changed(delta, image)
         has_new_topics = any(topic.created for topic in delta.topics.values())
         self.groups.image_changed(image, has_new_topics=has_new_topics)
         deleted = [topic.name for topic in delta.topics_deleted.values()]
@@ -356,8 +363,7 @@ class Node:
     def _partitions_opened(self, partitions: Sequence[Partition]) -> None:
         """Partitions whose turn came after the image that places them was applied."""
         image = self.metadata.image
-        if len(self.logs.log_dirs) > 1 and not self.replicas.has_waiting:
-            self._start(self._say_directories(image))
+        self.directories.opened()
         if any(partition.topic_partition.topic in COORDINATED for partition in partitions):
             self._image_changed_partitions(image)
 
@@ -381,30 +387,10 @@ class Node:
                 else:
                     coordinator.unload(index)
 
-    async def _say_directories(self, image: MetadataImage) -> None:
-        """Tell the controller where replicas lie that it believes elsewhere (KIP-858)."""
-        ids = self.logs.directory_ids
-        misplaced: dict[Uuid, dict[Uuid, list[int]]] = {}
-        for partition in self.replicas:
-            name, index = partition.topic_partition
-            known = image.topics.partition(name, index)
-            directory_id = ids.get(partition.log.log_dir)
-            if known is None or directory_id is None or self.config.node_id not in known.replicas:
-                continue
-            place = known.replicas.index(self.config.node_id)
-            if place < len(known.directories) and known.directories[place] != directory_id:
-                by_topic = misplaced.setdefault(directory_id, {})
-                by_topic.setdefault(partition.topic_id, []).append(index)
-        if misplaced:
-            await self.metadata.assign_directories(misplaced)
-
     def _directory_offline(self, directory: str) -> None:
         if not self._is_joined:
             return  # found while loading, before anybody could wait for it
-        self.replicas.directory_failed(directory)
-        directory_id = self.logs.directory_ids.get(directory)
-        if directory_id is not None and self.metadata.broker_epoch >= 0:
-            self._start(self.metadata.directories_failed([directory_id]))
+        self.directories.failed(directory)
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
         """Run `work` beside everything else; `stop` waits for it."""
@@ -417,9 +403,11 @@ class Node:
         if not task.cancelled() and task.exception() is not None:
             telemetry.error("work in the background failed", exc_info=task.exception())
 
-    def _metadata_failed(self, error: Exception) -> None:
+    def _cannot_go_on(self, error: Exception) -> None:
         self.failure = error
-        if self._has_started:
+        if isinstance(error, UnreportedDirectoryError):
+            telemetry.critical("this node must end: %s", error)
+        elif self._has_started:
             telemetry.critical("the metadata log failed, so this node must end: %s", error)
         self.failed.set()
 

@@ -25,7 +25,7 @@ async def handle(
     passed_on = AlterConfigsRequest(validate_only=request.validate_only)
     for resource in request.resources:
         key = (resource.resource_type, resource.resource_name)
-        reason = check_broker_resource(services, *key)
+        reason = check_broker_resource(services, resource)
         if resource.resource_type == ConfigResourceType.BROKER_LOGGER:
             reason = f"Unknown resource type {resource.resource_type}"
         if reason is None:

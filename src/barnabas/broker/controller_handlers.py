@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from barnabas.base.clock import Clock
-from barnabas.broker import api_versions, controller_cluster
+from barnabas.broker import api_versions, controller_cluster, controller_configs
 from barnabas.broker.context import RequestContext
 from barnabas.broker.controller_versions import fit
 from barnabas.broker.dispatch import Handler
@@ -63,6 +63,16 @@ async def decide(services: ControllerServices, context: RequestContext, request:
     except TimeoutError:
         response = refuse(request, ErrorCode.REQUEST_TIMED_OUT)
     return fit(response, context.api_version)
+
+
+async def alter_configs(
+    services: ControllerServices, context: RequestContext, request: controller_configs.Request
+) -> Any:
+    """Configurations, asked for here and not of the broker that they belong to."""
+    passed_on, refused = controller_configs.without_refused(services.image, request)
+    response = await decide(services, context, passed_on)
+    response.responses += refused.values()
+    return response
 
 
 async def heartbeat(
@@ -141,4 +151,5 @@ CONTROLLER_HANDLERS: dict[ApiKey, Handler] = {
     ApiKey.ENVELOPE: envelope,
     **dict.fromkeys(QUORUM, quorum),
     **dict.fromkeys((*sorted(FORWARDED), *BROKERS_OWN), decide),
+    **dict.fromkeys((ApiKey.ALTER_CONFIGS, ApiKey.INCREMENTAL_ALTER_CONFIGS), alter_configs),
 }

@@ -1,4 +1,4 @@
-"""DescribeLogDirs (key 35), versions 1-5: KIP-113, 827."""
+"""DescribeLogDirs (key 35), versions 1-5: KIP-113, 827, 1066."""
 
 from barnabas.broker.context import RequestContext
 from barnabas.broker.services import BrokerServices
@@ -56,4 +56,8 @@ def _describe(
         ],
         total_bytes=total_bytes,
         usable_bytes=usable_bytes,
+        is_cordoned=(
+            directory in services.logs.cordoned_dirs
+            and services.image.metadata_version.has_cordoned_log_dirs
+        ),
     )

@@ -27,7 +27,7 @@ async def handle(
     passed_on = IncrementalAlterConfigsRequest(validate_only=request.validate_only)
     for resource in request.resources:
         key = (resource.resource_type, resource.resource_name)
-        reason = check_broker_resource(services, *key)
+        reason = check_broker_resource(services, resource)
         if resource.resource_type == ConfigResourceType.BROKER_LOGGER:
             answers[key] = _alter_loggers(services, resource, request.validate_only)
         elif reason is not None:

@@ -74,6 +74,8 @@ class LogManager:
         """
         self.log_dirs = list(log_dirs)
         self.on_directory_offline = on_directory_offline
+        self.cordoned_dirs: list[str] = []
+        """Those of `log_dirs` that get no new logs, as long as there is another (KIP-1066)."""
         self.directory_ids: dict[str, Uuid] = {}
         """By log directory, as its meta.properties says."""
         self.previous_broker_epochs: dict[str, int] = {}
@@ -273,6 +275,9 @@ class LogManager:
             if directory_id is not None and self.directory_ids.get(path) == directory_id:
                 return self._directories[path]
         if len(counts) > 1:
+            # A replica that was placed here just before all were cordoned has to lie somewhere.
+            open_paths = [path for path in counts if path not in self.cordoned_dirs]
+            counts = dict.fromkeys(open_paths or [next(iter(counts))], 0)
             for log in self._logs.values():
                 if log.log_dir in counts:
                     counts[log.log_dir] += 1

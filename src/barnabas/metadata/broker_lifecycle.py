@@ -2,17 +2,20 @@
 
 A broker registers and is fenced. Once it has applied its own registration it asks by heartbeat to
 be unfenced, and its heartbeats go on until it asks to shut down: then its leaderships move, and
-when none is left it may go. Source: Kafka's BrokerLifecycleManager; KIP-631, KIP-841.
+when none is left it may go. They also say which of its log directories have failed, and which are
+to get no new replicas. A failure that no controller hears of in time ends the broker: it would
+lead for ever what it cannot read. Source: Kafka's BrokerLifecycleManager; KIP-631, 841, 858, 1066.
 """
 
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Any, Protocol
 
 from barnabas.base.clock import Clock, Timer
 from barnabas.base.config.node import NodeConfig
-from barnabas.base.ids import Uuid
+from barnabas.base.ids import Uuid, uuid_to_text
 from barnabas.base.pause import pause
 from barnabas.metadata.image import Endpoint, MetadataImage
 from barnabas.metadata.registration import broker_registration
@@ -40,6 +43,16 @@ class RegistrationError(Exception):
             + (f". {advice}" if advice else "")
         )
         self.code = code
+
+
+class UnreportedDirectoryError(Exception):
+    """A log directory failed, and no controller could be told in time."""
+
+    def __init__(self, directory_id: Uuid, timeout_ms: int) -> None:
+        super().__init__(
+            f"no controller has heard for {timeout_ms} ms (log.dir.failure.timeout.ms) that the "
+            f"log directory {uuid_to_text(directory_id)} failed"
+        )
 
 
 ADVICE: Mapping[ErrorCode, str] = {
@@ -84,8 +97,12 @@ class BrokerLifecycle:
         log_dirs: list[Uuid],
         image: Callable[[], MetadataImage],
         wait_for: Callable[[Callable[[MetadataImage], bool]], Awaitable[None]],
+        on_failure: Callable[[Exception], None],
     ) -> None:
-        """`wait_for` returns once the committed image fulfils a condition."""
+        """`wait_for` returns once the committed image fulfils a condition.
+
+        `on_failure` is told why the broker must end (UnreportedDirectoryError).
+        """
         self._config = config
         self._clock = clock
         self._controller = controller
@@ -95,7 +112,13 @@ class BrokerLifecycle:
         self._image = image
         self._wait_for = wait_for
         self._interval_ms = config.int("broker.heartbeat.interval.ms")
-        self._offline: dict[Uuid, None] = {}
+        self._on_failure = on_failure
+        self._failure_timeout_ms = config.long("log.dir.failure.timeout.ms")
+        self._offline: dict[Uuid, bool] = {}
+        """Whether a controller has heard of each directory's failure."""
+        self._failure_timers: list[Timer] = []
+        self.cordoned_log_dirs: list[Uuid] = []
+        """What heartbeats say of `cordoned.log.dirs`; `beat` says it at once."""
         self._wants_to_serve = False
         self._has_left = False
         self._timer: Timer | None = None
@@ -176,7 +199,11 @@ class BrokerLifecycle:
         self._beat_outcome = code
 
     async def _beat(self) -> Any:
-        return await self._controller.handle(self._request(), deadline_ms=self._interval_ms)
+        request = self._request()
+        response = await self._controller.handle(request, deadline_ms=self._interval_ms)
+        if response.error_code == ErrorCode.NONE:
+            self._offline.update(dict.fromkeys(request.offline_log_dirs, True))
+        return response
 
     def _request(self, *, want_shut_down: bool = False) -> BrokerHeartbeatRequest:
         return BrokerHeartbeatRequest(
@@ -186,15 +213,37 @@ class BrokerLifecycle:
             want_fence=not self._wants_to_serve,
             want_shut_down=want_shut_down,
             offline_log_dirs=list(self._offline),
-            cordoned_log_dirs=[],
+            cordoned_log_dirs=self._cordoned(),
         )
+
+    def _cordoned(self) -> list[Uuid] | None:
+        """None where the cluster's metadata cannot say it."""
+        image = self._image()
+        if image.is_empty or not image.metadata_version.has_cordoned_log_dirs:
+            return None
+        return list(self.cordoned_log_dirs)
 
     async def directories_failed(self, directory_ids: list[Uuid]) -> None:
         """Tell the controller that log directories of this broker went offline.
 
-        It is told with each heartbeat from now on, so that it cannot be missed.
+        It is told with each heartbeat from now on, so that it cannot be missed. The broker is to
+        end if no controller takes one within `log.dir.failure.timeout.ms`.
         """
-        self._offline.update(dict.fromkeys(directory_ids))
+        for directory_id in directory_ids:
+            self._offline[directory_id] = False
+            self._failure_timers.append(
+                self._clock.call_later(
+                    self._failure_timeout_ms, partial(self._check_reported, directory_id)
+                )
+            )
+        await self._beat()
+
+    def _check_reported(self, directory_id: Uuid) -> None:
+        if not self._offline[directory_id] and not self._has_left:
+            self._on_failure(UnreportedDirectoryError(directory_id, self._failure_timeout_ms))
+
+    async def beat(self) -> None:
+        """Send a heartbeat now: what it says has changed."""
         await self._beat()
 
     async def shut_down(self) -> None:
@@ -234,6 +283,8 @@ class BrokerLifecycle:
     async def close(self) -> None:
         """Send no more heartbeats."""
         self._stop_beating()
+        for timer in self._failure_timers:
+            timer.cancel()
         if self._beating is not None:
             self._beating.cancel()
             await asyncio.wait([self._beating])

@@ -77,7 +77,9 @@ class MetadataNode:
         network: Network,
         on_failure: Callable[[Exception], None],
     ) -> None:
-        """`on_failure` is called once if the metadata log fails: the node must then end."""
+        """`on_failure` is called if the metadata log fails, or no controller hears that another
+        log directory has: the node must then end.
+        """
         self._config = config
         self.effective = EffectiveConfig(config)
         """This node's configuration with what the image sets over it."""
@@ -246,6 +248,7 @@ class MetadataNode:
                 log_dirs=self._log_dirs(),
                 image=lambda: self.image,
                 wait_for=self.wait_for,
+                on_failure=self._on_failure,
             )
         await raft.start()
         if raft.is_leader and self._controller is not None and not self._controller.is_active:

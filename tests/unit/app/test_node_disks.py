@@ -4,9 +4,10 @@ import asyncio
 import errno
 import random
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -46,11 +47,17 @@ PARTITIONS = 4
 
 
 @asynccontextmanager
-async def running(disk: FakeDisk) -> AsyncIterator[Node]:
+async def running(
+    disk: FakeDisk, overrides: Mapping[str, str] = MappingProxyType({})
+) -> AsyncIterator[Node]:
     config = NodeConfig.from_properties(
         standalone_properties(
             "/data",
-            overrides={"log.dirs": "/data/one,/data/two", "metadata.log.dir": "/data/metadata"},
+            overrides={
+                "log.dirs": "/data/one,/data/two",
+                "metadata.log.dir": "/data/metadata",
+                **overrides,
+            },
         )
     )
     clock = SystemClock()

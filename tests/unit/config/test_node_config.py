@@ -73,7 +73,7 @@ def test_defaults_leave_no_warning() -> None:
 @pytest.mark.parametrize(
     ("key", "value", "words"),
     [
-        ("log.dir.failure.timeout.ms", "1", "not supported yet"),
+        ("log.preallocate", "true", "not supported yet"),
         ("quota.window.num", "5", "not supported yet"),
         ("num.partitons", "3", "did you mean num.partitions?"),
         ("something.else", "3", "not a key of Kafka 4.3"),
@@ -150,6 +150,29 @@ def test_a_listeners_own_value_wins() -> None:
     config = with_values({"listener.name.plaintext.max.connections": "7"})
     assert config.listener_value("PLAINTEXT", "max.connections") == 7
     assert config.listener_value("OTHER", "max.connections") == 2**31 - 1
+
+
+CORDONED_CASES = {
+    "none": ("", []),
+    "one": ("/b", ["/b"]),
+    "in the order of log.dirs": ("/c,/a", ["/a", "/c"]),
+    "all": ("*", ["/a", "/b", "/c"]),
+}
+
+
+@pytest.mark.parametrize(("text", "expected"), CORDONED_CASES.values(), ids=CORDONED_CASES)
+def test_cordoned_directories(text: str, expected: list[str]) -> None:
+    config = with_values({"log.dirs": "/a,/b,/c", "cordoned.log.dirs": text})
+    assert config.cordoned_log_dirs == expected
+    assert config.warnings == []
+
+
+@pytest.mark.parametrize(
+    ("text", "words"), [("/d,/a", "/d is not in log.dirs"), ("*,/a", r"beside \*")]
+)
+def test_what_cannot_be_cordoned(text: str, words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        with_values({"log.dirs": "/a,/b,/c", "cordoned.log.dirs": text})
 
 
 def test_dynamic_values_come_on_top() -> None:

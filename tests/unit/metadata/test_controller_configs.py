@@ -5,8 +5,11 @@ from typing import Any
 import pytest
 from controller_harness import Harness
 
+from barnabas.broker.controller_configs import without_refused
 from barnabas.metadata.controller.config_changes import Operation
+from barnabas.metadata.features import MetadataVersion
 from barnabas.metadata.image import ConfigResourceType
+from barnabas.metadata.records import MetadataRecord
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages import alter_configs as legacy
 from barnabas.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
@@ -332,3 +335,76 @@ def test_throttled_replicas_are_added_and_taken_away(controller: Harness) -> Non
     assert held(controller, TOPIC, "t") == {key: "0:0,0:1"}
     alter(controller, TOPIC, "t", (key, SUBTRACT, "0:0"))
     assert held(controller, TOPIC, "t") == {key: "0:1"}
+
+
+def test_cordoned_directories_need_a_metadata_version_that_knows_them() -> None:
+    old = Harness(MetadataVersion.IBP_4_2_IV1)
+    old.add_brokers(1)
+    for operation, value in ((SET, ""), (DELETE, None)):
+        code, message = alter(old, BROKER, "0", ("cordoned.log.dirs", operation, value))
+        assert code is ErrorCode.INVALID_CONFIG
+        assert "requires metadata.version >= 4.3-IV0" in message
+
+
+CORDONED_DIRECTLY = {
+    "nothing set, one added": (None, SET, "/a", False),
+    "nothing set, all added": (None, SET, "*", False),
+    "emptied": ("/a,/b", SET, "", True),
+    "removed": ("/a,/b", DELETE, None, True),
+    "fewer": ("/a,/b", SET, "/b", True),
+    "the same, with blanks": ("/a,/b", SET, " /b , /a", True),
+    "another": ("/a,/b", SET, "/c", False),
+    "one taken out": ("/a,/b", SUBTRACT, "/a", True),
+    "one put in": ("/a,/b", APPEND, "/c", False),
+    "all, by name": ("*", SET, "/a", False),
+}
+
+
+@pytest.mark.parametrize(
+    ("current", "operation", "value", "is_allowed"),
+    CORDONED_DIRECTLY.values(),
+    ids=CORDONED_DIRECTLY,
+)
+def test_a_controller_lets_directories_out_of_the_cordon_and_none_in(
+    controller: Harness, current: str | None, operation: int, value: str | None, is_allowed: bool
+) -> None:
+    if current is not None:
+        record = ConfigRecord(
+            resource_type=BROKER, resource_name="1", name="cordoned.log.dirs", value=current
+        )
+        controller.append([MetadataRecord(record)])
+    resources = [
+        AlterConfigsResource(
+            resource_type=kind,
+            resource_name=name,
+            configs=[AlterableConfig(name=key, config_operation=change, value=text)],
+        )
+        for kind, name, key, change, text in (
+            (BROKER, "1", "cordoned.log.dirs", operation, value),
+            (BROKER, "1", "log.retention.ms", SET, "1"),
+            (TOPIC, "t", "retention.ms", SET, "1"),
+        )
+    ]
+    first, unrelated, topic = resources
+    request = IncrementalAlterConfigsRequest(resources=[first, topic], validate_only=True)
+    left, refused = without_refused(controller.image, request)
+    assert left.validate_only
+    assert left.resources == ([first, topic] if is_allowed else [topic])
+    codes = {key: answer.error_code for key, answer in refused.items()}
+    assert codes == ({} if is_allowed else {(BROKER, "1"): ErrorCode.INVALID_CONFIG})
+    other = IncrementalAlterConfigsRequest(resources=[unrelated])
+    assert without_refused(controller.image, other) == (other, {})
+
+
+def test_a_controller_is_asked_to_replace_the_cordon(controller: Harness) -> None:
+    for value in ("/a", "*"):
+        resource = legacy.AlterConfigsResource(
+            resource_type=BROKER,
+            resource_name="1",
+            configs=[legacy.AlterableConfig(name="cordoned.log.dirs", value=value)],
+        )
+        request = legacy.AlterConfigsRequest(resources=[resource])
+        left, refused = without_refused(controller.image, request)
+        assert left.resources == []
+        [answer] = refused.values()
+        assert isinstance(answer, legacy.AlterConfigsResourceResponse)

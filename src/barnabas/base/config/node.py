@@ -24,6 +24,7 @@ from barnabas.base.config.listeners import (
 HIDDEN = "[hidden]"
 PROTOCOL_MAP = "listener.security.protocol.map"
 LISTENER_KEY = re.compile(r"listener\.name\.([^.]+)\.(.+)")
+ALL_DIRECTORIES = "*"
 PLUGIN_PREFIXES = ("rlmm.config.", "rsm.config.")
 
 
@@ -184,6 +185,14 @@ class NodeConfig:
     def log_dirs(self) -> builtins.list[str]:
         """Data directories, as written."""
         return self.list("log.dirs") or self.list("log.dir")
+
+    @cached_property
+    def cordoned_log_dirs(self) -> builtins.list[str]:
+        """Those of `log_dirs` that get no new replicas, in their order (KIP-1066)."""
+        cordoned = self.list("cordoned.log.dirs")
+        if ALL_DIRECTORIES in cordoned:
+            return self.log_dirs
+        return [path for path in self.log_dirs if path in cordoned]
 
     @cached_property
     def metadata_log_dir(self) -> str:

@@ -35,6 +35,7 @@ def validate(config: "NodeConfig") -> None:
     """Raises ConfigError at the first broken rule."""
     _check_node(config)
     _check_log(config)
+    _check_cordoned(config)
     _check_groups(config)
     _check_replication(config)
     _check_quorum(config)
@@ -72,6 +73,19 @@ def _check_log(config: "NodeConfig") -> None:
     threads = max(config.int("log.cleaner.threads"), 1)
     if buffer_bytes // threads <= DEDUPE_BUFFER_PER_THREAD_MIN_BYTES:
         raise ConfigError("log.cleaner.dedupe.buffer.size", "needs more than 1 MiB per thread")
+
+
+def _check_cordoned(config: "NodeConfig") -> None:
+    """Only what is one of this node's directories can be cordoned (KIP-1066)."""
+    key = "cordoned.log.dirs"
+    cordoned = config.list(key)
+    if "*" in cordoned:
+        if len(cordoned) > 1:
+            raise ConfigError(key, "must not hold other values beside *")
+        return
+    unknown = [path for path in cordoned if path not in config.log_dirs]
+    if unknown:
+        raise ConfigError(key, f"{', '.join(unknown)} is not in log.dirs")
 
 
 def _check_groups(config: "NodeConfig") -> None:

@@ -28,6 +28,8 @@ from barnabas.protocol.messages import alter_configs as legacy
 from barnabas.protocol.messages import incremental_alter_configs as incremental
 from barnabas.protocol.messages.metadata_records import ClearElrRecord, ConfigRecord
 
+CORDONED = "cordoned.log.dirs"
+
 
 class Operation(IntEnum):
     """What an entry of IncrementalAlterConfigs does."""
@@ -56,7 +58,8 @@ def incremental_alter_configs(
         times = times_named.pop(key, 0)
         if times == 0:
             continue
-        changes = _apply_operations(state, key, resource) if times == 1 else _duplicate()
+        current = state.image.configs.for_resource(*key)
+        changes = changes_of(current, resource) if times == 1 else _duplicate()
         records = changes if isinstance(changes, Failure) else _decide(state, key, changes)
         code, message = _outcome(decision, records)
         decision.response.responses.append(
@@ -85,7 +88,8 @@ def alter_configs(
         times = times_named.pop(key, 0)
         if times == 0:
             continue
-        changes = _replacement(state, key, resource) if times == 1 else _duplicate()
+        current = state.image.configs.for_resource(*key)
+        changes = changes_of(current, resource) if times == 1 else _duplicate()
         records = changes if isinstance(changes, Failure) else _decide(state, key, changes)
         code, message = _outcome(decision, records)
         decision.response.responses.append(
@@ -186,6 +190,7 @@ def _decide(
         check_config_values(state, key.type, key.name, values)
         or check_exists(state, key.type, key.name)
         or _check_min_isr(state, key, changes)
+        or _check_cordoned(state, key, changes)
     )
     return failure or changed_config_records(state, key, changes)
 
@@ -213,8 +218,35 @@ def _check_min_isr(
     return None
 
 
+def _check_cordoned(
+    state: ControllerState, key: Resource, changes: Mapping[str, str | None]
+) -> Failure | None:
+    """What older controllers could not keep cannot be set (KIP-1066)."""
+    if (
+        key.type != ConfigResourceType.BROKER
+        or CORDONED not in changes
+        or state.image.metadata_version.has_cordoned_log_dirs
+    ):
+        return None
+    return Failure(
+        ErrorCode.INVALID_CONFIG,
+        f"The {CORDONED} configuration value cannot be set because it requires metadata.version "
+        ">= 4.3-IV0.",
+    )
+
+
+def changes_of(
+    current: Mapping[str, str],
+    resource: incremental.AlterConfigsResource | legacy.AlterConfigsResource,
+) -> dict[str, str | None] | Failure:
+    """What an entry of either request changes (None removes) where `current` is set."""
+    if isinstance(resource, legacy.AlterConfigsResource):
+        return _replacement(current, resource)
+    return _apply_operations(current, resource)
+
+
 def _apply_operations(
-    state: ControllerState, key: Resource, resource: incremental.AlterConfigsResource
+    current: Mapping[str, str], resource: incremental.AlterConfigsResource
 ) -> dict[str, str | None] | Failure:
     names = [config.name for config in resource.configs]
     failure = _check_entries(
@@ -227,7 +259,6 @@ def _apply_operations(
     )
     if failure is not None:
         return failure
-    current = state.image.configs.for_resource(*key)
     changes: dict[str, str | None] = {}
     for config in resource.configs:
         value = config.value or ""
@@ -237,7 +268,7 @@ def _apply_operations(
             case Operation.DELETE:
                 changes[config.name] = None
             case Operation.APPEND | Operation.SUBTRACT as operation:
-                definition = config_key(key.type, config.name)
+                definition = config_key(resource.resource_type, config.name)
                 if definition is None or definition.type is not ConfigType.LIST:
                     return Failure(
                         ErrorCode.INVALID_CONFIG,
@@ -264,7 +295,7 @@ def _change_list(text: str, value: str, is_append: bool) -> str:
 
 
 def _replacement(
-    state: ControllerState, key: Resource, resource: legacy.AlterConfigsResource
+    current: Mapping[str, str], resource: legacy.AlterConfigsResource
 ) -> dict[str, str | None] | Failure:
     names = [config.name for config in resource.configs]
     failure = _check_entries(
@@ -273,7 +304,7 @@ def _replacement(
     if failure is not None:
         return failure
     changes: dict[str, str | None] = {config.name: config.value for config in resource.configs}
-    for name in state.image.configs.for_resource(*key):
+    for name in current:
         changes.setdefault(name, None)
     return changes
 
