@@ -7,6 +7,7 @@ through that broker, which checks that it could take it.
 from barnabas.broker.broker_resources import check_broker_resource
 from barnabas.broker.context import RequestContext
 from barnabas.broker.controller_requests import ask_controller
+from barnabas.broker.pool_sizes import refused_pool_sizes
 from barnabas.broker.services import BrokerServices
 from barnabas.metadata.image import ConfigResourceType
 from barnabas.protocol.errors import ErrorCode
@@ -23,9 +24,10 @@ async def handle(
     """Replace the configuration of resources, each for itself; answers are in their order."""
     answers: dict[tuple[int, str], AlterConfigsResourceResponse] = {}
     passed_on = AlterConfigsRequest(validate_only=request.validate_only)
+    refused_sizes = refused_pool_sizes(services, request.resources)
     for resource in request.resources:
         key = (resource.resource_type, resource.resource_name)
-        reason = check_broker_resource(services, resource)
+        reason = check_broker_resource(services, resource) or refused_sizes.get(key)
         if resource.resource_type == ConfigResourceType.BROKER_LOGGER:
             reason = f"Unknown resource type {resource.resource_type}"
         if reason is None:

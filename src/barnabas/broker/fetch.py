@@ -197,7 +197,7 @@ class Fetch:
         self._timer = self._services.clock.call_later(self._request.max_wait_ms, self._finish)
         if self._session.is_follower:
             replicas = self._services.replicas
-            replicas.parked[self._reader.replica_id] = self
+            replicas.waking.park(self._reader.replica_id, self._context.client_id, self)
             if replicas.is_expected(self._reader.replica_id):
                 self.hurry()
             else:
@@ -251,9 +251,8 @@ class Fetch:
         if self._session.waiting is self:
             self._session.waiting = None
         if self._session.is_follower:
-            parked = self._services.replicas.parked
-            if parked.get(self._reader.replica_id) is self:
-                del parked[self._reader.replica_id]
+            waking = self._services.replicas.waking
+            waking.unpark(self._reader.replica_id, self._context.client_id, self)
         if self._session.session_id == NO_SESSION:
             self._session.close()
 

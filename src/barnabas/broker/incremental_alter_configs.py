@@ -8,6 +8,7 @@ from barnabas.broker.broker_loggers import alter_loggers
 from barnabas.broker.broker_resources import check_broker_resource, check_node_id
 from barnabas.broker.context import RequestContext
 from barnabas.broker.controller_requests import ask_controller
+from barnabas.broker.pool_sizes import refused_pool_sizes
 from barnabas.broker.services import BrokerServices
 from barnabas.metadata.image import ConfigResourceType
 from barnabas.protocol.errors import ErrorCode
@@ -25,9 +26,10 @@ async def handle(
     """Change the configuration of resources, each for itself; answers are in their order."""
     answers: dict[tuple[int, str], AlterConfigsResourceResponse] = {}
     passed_on = IncrementalAlterConfigsRequest(validate_only=request.validate_only)
+    refused_sizes = refused_pool_sizes(services, request.resources)
     for resource in request.resources:
         key = (resource.resource_type, resource.resource_name)
-        reason = check_broker_resource(services, resource)
+        reason = check_broker_resource(services, resource) or refused_sizes.get(key)
         if resource.resource_type == ConfigResourceType.BROKER_LOGGER:
             answers[key] = _alter_loggers(services, resource, request.validate_only)
         elif reason is not None:

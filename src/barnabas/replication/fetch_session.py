@@ -20,6 +20,7 @@ from barnabas.protocol.messages.fetch import (
 
 NO_SESSION = 0
 INITIAL_EPOCH = 0
+FINAL_EPOCH = -1
 EPOCH_MAX = 2**31 - 1
 
 PartitionKey = tuple[Uuid, int]

@@ -1,5 +1,7 @@
 """Following one leader: one connection, one fetch under way, any number of partitions.
 
+With `num.replica.fetchers` several fetchers share the partitions of one leader.
+
 Each fetch says where this replica's logs end and, by the epoch of their last batch, what they end
 with (KIP-595): a leader whose log parted from ours before that says where, and we truncate.
 What comes is appended as it lies. A partition that the leader cannot serve rests for a while; one
@@ -85,6 +87,11 @@ class Fetcher:
     def __len__(self) -> int:
         return len(self._followed)
 
+    @property
+    def session_id(self) -> int:
+        """The fetch session that the leader keeps for it, 0 for none."""
+        return self._session.session_id
+
     # -- what is followed
 
     def add(self, partition: Partition) -> None:
@@ -100,6 +107,12 @@ class Fetcher:
         except LogDirFailure as failure:
             telemetry.error("%s is not followed: %s", partition.topic_partition, failure)
             return
+        self.take_over(partition)
+
+    def take_over(self, partition: Partition) -> None:
+        """Fetch on what another fetcher of this leader has fetched so far."""
+        key = (partition.topic_id, partition.topic_partition.partition)
+        self._forget(key)
         self._followed[key] = _Followed(partition)
         self._ids[partition.topic_partition.topic] = partition.topic_id
         self._changed[key] = None
@@ -382,7 +395,8 @@ class Fetcher:
             telemetry.error("%s cannot be flushed: %s", partition.topic_partition, failure)
 
     def _partition_failed(self, key: PartitionKey, followed: _Followed, error: ErrorCode) -> None:
-        telemetry.debug(
+        is_news = error == ErrorCode.CORRUPT_MESSAGE and not followed.backoff_ms
+        (telemetry.error if is_news else telemetry.debug)(
             "broker %d answers %s for %s",
             self.leader_id,
             error.name,

@@ -1,20 +1,29 @@
-"""Which leader each followed partition is fetched from: one fetcher for each leader.
+"""Which leader each followed partition is fetched from, and by which fetcher.
 
-Source: Kafka's ReplicaFetcherManager.
+Each leader is followed by `num.replica.fetchers` at most, each with a connection and a fetch
+session of its own; there are as many as have partitions. When the number changes, partitions move
+between them at once, each from one to one other.
+Source: Kafka's AbstractFetcherManager and ReplicaFetcherManager.
 """
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from random import Random
+from typing import Any
 
 from barnabas.base.clock import Clock
+from barnabas.base.config.errors import ConfigError
 from barnabas.base.config.node import NodeConfig
 from barnabas.base.network import Network
+from barnabas.log.errors import LogDirFailure
 from barnabas.metadata.image import BrokerImage, ConfigResourceType, ConfigsImage
 from barnabas.net.client import Peer
+from barnabas.protocol.messages.fetch import FetchRequest, ReplicaState
+from barnabas.replication.fetch_session import FINAL_EPOCH, NO_SESSION
 from barnabas.replication.fetcher import Fetcher
 from barnabas.replication.fetcher_settings import FetcherSettings
+from barnabas.replication.fetcher_spread import fetcher_of
 from barnabas.replication.partition import Partition
 from barnabas.replication.throttle import UNLIMITED, ReplicationQuota
 
@@ -22,6 +31,10 @@ LEADER_RATE = "leader.replication.throttled.rate"
 FOLLOWER_RATE = "follower.replication.throttled.rate"
 LEADER_REPLICAS = "leader.replication.throttled.replicas"
 FOLLOWER_REPLICAS = "follower.replication.throttled.replicas"
+FETCHERS = "num.replica.fetchers"
+
+FetcherKey = tuple[int, int]
+"""The leader's id, and the fetcher's among those that follow it."""
 
 telemetry = logging.getLogger(__name__)
 
@@ -47,11 +60,15 @@ class FetcherManager:
         self._random = random
         self._network = network
         self._broker_epoch = broker_epoch
-        self._fetchers: dict[int, Fetcher] = {}
+        self._count = config.int(FETCHERS)
+        """Fetchers for each leader, at most."""
+        self._fetchers: dict[FetcherKey, Fetcher] = {}
         self._leaders: dict[Partition, int] = {}
         """Whom each followed partition follows."""
-        self._endpoints: dict[int, tuple[str, int, int]] = {}
+        self._endpoints: dict[FetcherKey, tuple[str, int, int]] = {}
         """Host, port and broker epoch that a fetcher was made for."""
+        self._work: dict[asyncio.Task[None], None] = {}
+        """What a change of the number has left to do."""
         self._is_started = False
         samples = config.int("replication.quota.window.num")
         sample_ms = config.int("replication.quota.window.size.seconds") * 1000
@@ -77,29 +94,39 @@ class FetcherManager:
     def stop(self, partition: Partition) -> None:
         """Fetch a partition no more."""
         leader_id = self._leaders.pop(partition, None)
-        fetcher = None if leader_id is None else self._fetchers.get(leader_id)
+        fetcher = None if leader_id is None else self._fetchers.get(self._key(partition, leader_id))
         if fetcher is not None:
             fetcher.remove(partition)
 
+    def _key(self, partition: Partition, leader_id: int) -> FetcherKey:
+        return leader_id, fetcher_of(partition.topic_partition, self._count)
+
     def _add(self, partition: Partition, leader_id: int) -> None:
-        fetcher = self._fetchers.get(leader_id)
+        fetcher = self._fetcher_for(partition, leader_id)
+        if fetcher is not None:
+            fetcher.add(partition)
+
+    def _fetcher_for(self, partition: Partition, leader_id: int) -> Fetcher | None:
+        """The one that is to fetch a partition; None while its leader is not known."""
+        key = self._key(partition, leader_id)
+        fetcher = self._fetchers.get(key)
         if fetcher is None:
             if self._endpoint(leader_id) is None:
                 telemetry.warning(
                     "%s: leader %d is not known", partition.topic_partition, leader_id
                 )
-                return  # until `brokers_changed`
-            fetcher = self._fetchers[leader_id] = Fetcher(
+                return None  # until `brokers_changed`
+            fetcher = self._fetchers[key] = Fetcher(
                 self._node_id,
                 leader_id,
-                lambda: self._make_peer(leader_id),
+                lambda: self._make_peer(key),
                 self._clock,
                 self._random,
                 self._settings,
                 self.follower_quota,
                 self._broker_epoch,
             )
-        fetcher.add(partition)
+        return fetcher
 
     def _endpoint(self, leader_id: int) -> tuple[str, int, int] | None:
         broker = self.brokers.get(leader_id)
@@ -108,32 +135,116 @@ class FetcherManager:
             return None
         return endpoint.host, endpoint.port, broker.epoch
 
-    def _make_peer(self, leader_id: int) -> Peer:
-        endpoint = self._endpoint(leader_id) or self._endpoints[leader_id]
-        self._endpoints[leader_id] = endpoint
+    def _make_peer(self, key: FetcherKey) -> Peer:
+        leader_id, fetcher_id = key
+        endpoint = self._endpoint(leader_id) or self._endpoints[key]
+        self._endpoints[key] = endpoint
         return Peer(
             self._network,
             self._clock,
             endpoint[0],
             endpoint[1],
-            client_id=f"broker-{self._node_id}-fetcher-0",
+            client_id=f"broker-{self._node_id}-fetcher-{fetcher_id}",
             request_timeout_ms=self._settings.timeout_ms,
         )
 
     def brokers_changed(self, broker_ids: Iterable[int]) -> None:
         """Leaders may have become known, or answer elsewhere now."""
         for broker_id in broker_ids:
-            fetcher = self._fetchers.get(broker_id)
             endpoint = self._endpoint(broker_id)
-            if fetcher is not None:
-                if endpoint is not None and endpoint != self._endpoints.get(broker_id):
-                    fetcher.endpoint_changed()
-            elif self._is_started and endpoint is not None:
+            if endpoint is None:
+                continue
+            known = [key for key in self._fetchers if key[0] == broker_id]
+            for key in known:
+                if endpoint != self._endpoints.get(key):
+                    self._fetchers[key].endpoint_changed()
+            if self._is_started and len(known) < self._count:
                 for partition, leader_id in self._leaders.items():
-                    if leader_id == broker_id:
+                    if leader_id == broker_id and self._key(partition, leader_id) not in known:
                         self._add(partition, leader_id)
 
-    # -- quotas
+    # -- how many fetchers
+
+    def _resize(self, count: int) -> None:
+        """Spread what is followed over so many fetchers; a partition moves only if it must."""
+        before, self._count = self._count, count
+        telemetry.info("following each leader with %d fetchers instead of %d", count, before)
+        if not self._is_started:
+            return
+        sessions = {key: fetcher.session_id for key, fetcher in self._fetchers.items()}
+        unflushed: list[Partition] = []
+        for partition, leader_id in self._leaders.items():
+            former_id = fetcher_of(partition.topic_partition, before)
+            if former_id == fetcher_of(partition.topic_partition, count):
+                continue
+            if partition.log.is_offline:
+                pass  # nothing fetches it any more
+            elif partition.log.needs_flush:
+                unflushed.append(partition)
+            else:
+                self._move(partition, leader_id)
+            former = self._fetchers.get((leader_id, former_id))
+            if former is not None:
+                former.remove(partition)
+        for key in [key for key, fetcher in self._fetchers.items() if not len(fetcher)]:
+            del self._fetchers[key]
+            if sessions[key] != NO_SESSION:
+                self._begin(self._end_session(key, sessions[key]))
+        if unflushed:
+            self._begin(self._move_flushed(unflushed))
+
+    def _move(self, partition: Partition, leader_id: int) -> None:
+        fetcher = self._fetcher_for(partition, leader_id)
+        if fetcher is not None:
+            fetcher.take_over(partition)
+
+    async def _move_flushed(self, partitions: list[Partition]) -> None:
+        """A fetch acknowledges what `flush.messages` wants on the medium when it is there."""
+        for partition in partitions:
+            try:
+                await partition.log.flush()
+            except LogDirFailure as failure:
+                telemetry.error("%s cannot be flushed: %s", partition.topic_partition, failure)
+                continue
+            leader_id = self._leaders.get(partition)
+            if self._is_started and leader_id is not None:
+                self._move(partition, leader_id)
+
+    async def _end_session(self, key: FetcherKey, session_id: int) -> None:
+        """Have a leader forget the session of a fetcher that is no more.
+
+        It would rest in the leader's cache until the place is needed, with all that it watches.
+        """
+        peer = self._make_peer(key)
+        try:
+            await peer.send(
+                FetchRequest(
+                    replica_state=ReplicaState(
+                        replica_id=self._node_id, replica_epoch=self._broker_epoch()
+                    ),
+                    session_id=session_id,
+                    session_epoch=FINAL_EPOCH,
+                )
+            )
+        except OSError as error:
+            telemetry.info("broker %d was not told of the end of a session: %s", key[0], error)
+        finally:
+            peer.close()
+            if key not in self._fetchers:
+                self._endpoints.pop(key, None)
+
+    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do `work` beside everything else, until `close` at the latest."""
+        task = asyncio.ensure_future(work)
+        self._work[task] = None
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: "asyncio.Task[None]") -> None:
+        self._work.pop(task, None)
+        if not task.cancelled() and task.exception() is not None:
+            telemetry.error("a change of the fetchers failed", exc_info=task.exception())
+
+    # -- configuration
 
     def configure(self, configs: ConfigsImage) -> None:
         """Follow the dynamic configuration of this broker."""
@@ -147,6 +258,17 @@ class FetcherManager:
                 quota.rate_max = UNLIMITED if text is None else int(text)
             except ValueError as error:
                 telemetry.error("%s cannot be used: %s", key, error)
+        count = self._configured_count(values.get(FETCHERS))
+        if count != self._count:
+            self._resize(count)
+
+    def _configured_count(self, dynamic: str | None) -> int:
+        if dynamic is not None:
+            try:
+                return self._config.with_dynamic({FETCHERS: dynamic}).int(FETCHERS)
+            except ConfigError as error:
+                telemetry.error("a dynamic broker configuration cannot be used: %s", error)
+        return self._config.int(FETCHERS)
 
     def throttle(self, topic: str, values: Mapping[str, str]) -> None:
         """Follow a topic's configuration."""
@@ -159,4 +281,8 @@ class FetcherManager:
     async def close(self) -> None:
         """Stop every fetcher."""
         self._is_started = False
+        for task in self._work:
+            task.cancel()
         await asyncio.gather(*(fetcher.close() for fetcher in self._fetchers.values()))
+        if self._work:
+            await asyncio.wait(self._work)

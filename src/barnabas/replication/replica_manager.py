@@ -71,8 +71,6 @@ class ReplicaManager:
         """Told which partitions came to be after the image that places them was applied."""
         self._timers: dict[str, Timer] = {}
         self.waking = Waking(clock)
-        self.parked = self.waking.parked
-        """By follower: its fetch that waits for records."""
         self._isr_proposals = IsrProposals(node_id, clock, ask_controller, broker_epoch)
         self.fetchers = FetcherManager(node_id, config, clock, random, network, broker_epoch)
         self.context = ReplicaContext(
@@ -131,6 +129,7 @@ class ReplicaManager:
         What has a log is there when this returns; `opened` waits for the rest.
         """
         self._image_is(image)
+        self.fetchers.configure(image.configs)
         for topic in image.topics.by_name.values():
             for index, placed in topic.partitions.items():
                 self._place(topic, index, placed, image, is_new=False)

@@ -26,14 +26,14 @@ class ParkedFetch(Protocol):
 class Waking:
     """One per node."""
 
-    __slots__ = ("_advanced", "_appended", "_clock", "_expected", "parked")
+    __slots__ = ("_advanced", "_appended", "_clock", "_expected", "_parked")
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._advanced: dict[Partition, None] = {}
         self._appended: dict[Partition, None] = {}
-        self.parked: dict[int, ParkedFetch] = {}
-        """By follower: its fetch that waits for records."""
+        self._parked: dict[int, dict[str | None, ParkedFetch]] = {}
+        """By follower and client id: its fetch that waits for records, one for each fetcher."""
         self._expected: dict[int, int] = {}
         """By follower: until when it is expected to ask for more partitions (monotonic ms)."""
 
@@ -73,9 +73,24 @@ class Waking:
         for replica in placed.replicas:
             if replica != node_id:
                 self._expected[replica] = until_ms
-                parked = self.parked.get(replica)
-                if parked is not None:
+                for parked in self._parked.get(replica, {}).values():
                     parked.hurry()
+
+    def park(self, replica: int, client_id: str | None, fetch: ParkedFetch) -> None:
+        """A follower's fetch waits; the last one of the same fetcher's, if any, is given up."""
+        fetches = self._parked.get(replica)
+        if fetches is None:
+            self._parked[replica] = {client_id: fetch}
+        else:
+            fetches[client_id] = fetch
+
+    def unpark(self, replica: int, client_id: str | None, fetch: ParkedFetch) -> None:
+        """A follower's fetch waits no more."""
+        fetches = self._parked.get(replica)
+        if fetches is not None and fetches.get(client_id) is fetch:
+            del fetches[client_id]
+            if not fetches:
+                del self._parked[replica]
 
     def is_expected(self, replica: int) -> bool:
         """Whether a follower may soon have more to ask for."""

@@ -218,6 +218,28 @@ def test_dynamic_values_of_brokers(client: RawClient) -> None:
     assert (topic.value, topic.config_source) == ("604800000", 5)
 
 
+def test_the_number_of_fetchers_is_doubled_or_halved_at_most(client: RawClient) -> None:
+    key = "num.replica.fetchers"
+    assert alter(client, BROKER, "", (key, SET, "2")).error_code == 0
+    for name in ("", "1"):
+        refused = alter(client, BROKER, name, (key, SET, "5"))
+        assert refused.error_code == ErrorCode.INVALID_REQUEST
+        assert "double the current value 2" in refused.error_message
+    replacing = AlterConfigsRequest(
+        resources=[
+            LegacyResource(
+                resource_type=BROKER,
+                resource_name="",
+                configs=[LegacyConfig(name=key, value="9")],
+            )
+        ]
+    )
+    [refused] = client.call(replacing, AlterConfigsResponse).responses
+    assert refused.error_code == ErrorCode.INVALID_REQUEST
+    assert entries(describe(client, BROKER, "1", [key]))[key].value == "2"
+    assert alter(client, BROKER, "", (key, DELETE, None)).error_code == 0
+
+
 NOT_DESCRIBED = {
     "unknown topic": (TOPIC, "nope", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
     "bad topic name": (TOPIC, "a b", ErrorCode.INVALID_TOPIC_EXCEPTION),

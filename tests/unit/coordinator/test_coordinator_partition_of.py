@@ -2,7 +2,8 @@
 
 import pytest
 
-from barnabas.coordinator.partition_of import java_hash, partition_of
+from barnabas.base.java import java_hash
+from barnabas.coordinator.partition_of import partition_of
 
 
 @pytest.mark.parametrize(
