@@ -26,7 +26,7 @@ SET = 0
 
 
 def several_fetchers(seed: int) -> Plan:
-    """The plan of a seed with more partitions and several fetchers."""
+    """The plan of a seed with more partitions, several fetchers and perhaps abrupt endings."""
     plan, random = draw_plan(seed), Random(f"{seed}/fetchers")
     return replace(
         plan,
@@ -34,6 +34,7 @@ def several_fetchers(seed: int) -> Plan:
         properties={
             **plan.properties,
             "num.replica.fetchers": str(random.randint(1, 4)),
+            "controlled.shutdown.enable": random.choice(("true", "false")),
         },
     )
 

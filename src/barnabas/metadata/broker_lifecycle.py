@@ -251,9 +251,13 @@ class BrokerLifecycle:
 
         Gives up when no controller is heard for a while: when a whole cluster ends, the last
         nodes have nobody to ask. Harmless when the broker was never registered, or has left.
+        Does nothing with `controlled.shutdown.enable=false`: the controller finds the broker dead.
         """
         self._stop_beating()
         if self.epoch < 0 or self._has_left:
+            return
+        if not self._config.bool("controlled.shutdown.enable"):
+            telemetry.info("stopping with what is led here (controlled.shutdown.enable=false)")
             return
         heard_ms = started_ms = self._clock.monotonic_ms()
         while True:
