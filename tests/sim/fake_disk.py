@@ -81,6 +81,8 @@ class FakeFile:
 
     def pread(self, size_bytes: int, position: int) -> bytes:
         data = self._touch("pread")
+        if position < 0:
+            raise OSError(errno.EINVAL, "a position before the file", self.path)
         return bytes(data[position : position + size_bytes])
 
     def pwrite(self, data: Buffer, position: int) -> None:

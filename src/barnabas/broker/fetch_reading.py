@@ -8,6 +8,7 @@ log parts from this one, if it does (KIP-595).
 Source: Kafka's Partition.fetchRecords and ReplicaManager.readFromLog.
 """
 
+import logging
 from dataclasses import dataclass
 
 from barnabas.base.network import Part
@@ -20,7 +21,10 @@ from barnabas.broker.services import BrokerServices
 from barnabas.log.errors import LogDirFailure
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.fetch import FetchRequest
+from barnabas.protocol.records.batch import CorruptBatchError
 from barnabas.replication.partition import Partition
+
+telemetry = logging.getLogger(__name__)
 
 READ_COMMITTED = 1
 CONSUMER_ID = -1
@@ -157,10 +161,14 @@ class Reader:
             if result.error:
                 return self._refuse(target, result.error)
             if self.committed_only and result.size_bytes:
-                aborted = [
-                    (entry.producer_id, entry.first_offset)
-                    for entry in log.aborted_transactions(offset, result.next_offset)
-                ]
+                try:
+                    aborted = [
+                        (entry.producer_id, entry.first_offset)
+                        for entry in log.aborted_transactions(offset, result.next_offset)
+                    ]
+                except CorruptBatchError as damage:
+                    telemetry.error("%s cannot be read committed: %s", target.topic, damage)
+                    return self._refuse(target, ErrorCode.CORRUPT_MESSAGE)
             parts, size_bytes = result.parts, result.size_bytes
         return FetchAnswer(
             target.topic,

@@ -208,6 +208,7 @@ class AppendableLog(PlainAppendLog):
         *,
         leader_epoch: int = EPOCH_MAX,
         leader_high_watermark: int = LONG_MAX,
+        keeps_good_part: bool = True,
     ) -> AppendResult:
         """Append batches as the leader stored them, with its offsets and epochs.
 
@@ -215,12 +216,40 @@ class AppendableLog(PlainAppendLog):
         damage: later epochs, and a gap that ends above its high watermark, below which alone
         compaction takes records away. A batch cut off at the end is left out. Returns
         CORRUPT_MESSAGE for a bad batch, and OFFSET_OUT_OF_RANGE for offsets that do not go on
-        from this log's end.
+        from this log's end. What comes before that is appended, if there is anything and
+        `keeps_good_part`: the next fetch then begins where the leader sees its damage too.
         """
         self.check_online()
-        next_offset = self.log_end_offset
         headers: list[tuple[int, BatchHeader]] = []
         view = memoryview(data)
+        rejected = self._check_fetched(view, headers, leader_epoch, leader_high_watermark)
+        if rejected is not None and not (keeps_good_part and headers):
+            return rejected
+        if not headers:
+            return AppendResult(ErrorCode.NONE, self.log_end_offset, self.log_end_offset - 1)
+        position, header = headers[-1]
+        view = view[: position + header.size_bytes]
+        now_ms = self.log_directory.clock.now_ms()
+        start_offset = self.log_start_offset
+        if headers[0][1].base_offset >= start_offset:
+            return self._append_patched(view, headers, now_ms, keep_tail=False)
+        # No batch may lie before the segment that holds it.
+        self._start_anew_at(headers[0][1].base_offset)
+        result = self._append_patched(view, headers, now_ms, keep_tail=False)
+        raise_log_start(self, start_offset)
+        self.high_watermark = max(self.high_watermark, start_offset)
+        return result
+
+    def _check_fetched(
+        self,
+        view: memoryview,
+        headers: list[tuple[int, BatchHeader]],
+        leader_epoch: int,
+        leader_high_watermark: int,
+    ) -> AppendResult | None:
+        """Gather the good batches in `headers`, up to the first that is not; what that has."""
+        next_offset = self.log_end_offset
+        is_after_gap = False
         try:
             for position, header in iterate_headers(view, allow_partial_tail=True):
                 base_offset, batch_length, epoch, _, crc, _, last_offset_delta = header[:7]
@@ -245,28 +274,18 @@ class AppendableLog(PlainAppendLog):
                     and self.log_end_offset == self.log_start_offset
                     and base_offset + last_offset_delta >= next_offset
                 ):
+                    if is_after_gap:
+                        headers.pop()  # it may be this that is further on than it was written
                     return _rejected(
                         ErrorCode.OFFSET_OUT_OF_RANGE,
                         f"offset {base_offset} comes after {next_offset - 1}",
                     )
+                is_after_gap = base_offset > next_offset
                 next_offset = base_offset + last_offset_delta + 1
                 headers.append((position, header))
         except CorruptBatchError as error:
             return _rejected(error.error, str(error))
-        if not headers:
-            return AppendResult(ErrorCode.NONE, self.log_end_offset, self.log_end_offset - 1)
-        position, header = headers[-1]
-        view = view[: position + header.size_bytes]
-        now_ms = self.log_directory.clock.now_ms()
-        start_offset = self.log_start_offset
-        if headers[0][1].base_offset >= start_offset:
-            return self._append_patched(view, headers, now_ms, keep_tail=False)
-        # No batch may lie before the segment that holds it.
-        self._start_anew_at(headers[0][1].base_offset)
-        result = self._append_patched(view, headers, now_ms, keep_tail=False)
-        raise_log_start(self, start_offset)
-        self.high_watermark = max(self.high_watermark, start_offset)
-        return result
+        return None
 
     def _start_anew_at(self, offset: int) -> None:
         try:

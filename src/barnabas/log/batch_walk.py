@@ -2,11 +2,13 @@
 
 from collections.abc import Iterator
 from struct import Struct
-from typing import Final
+from typing import Final, NamedTuple
 
 from barnabas.base.disk import DiskFile
+from barnabas.log.errors import CorruptIndexError
 from barnabas.protocol.records.batch import (
     HEADER_SIZE_BYTES,
+    NO_LEADER_EPOCH,
     BatchHeader,
     CorruptBatchError,
     read_header,
@@ -51,31 +53,149 @@ class MisplacedBatchError(CorruptBatchError):
 
 
 def find_behind_gap(
-    file: DiskFile, position: int, end: int, offset: int
+    file: DiskFile, position: int, end: int, offset: int, *, start: int | None, indexed: int
 ) -> tuple[int, BatchHeader] | None:
     """The batch that holds `offset`, else the first behind the gap in which that lies.
 
     Where a batch stands is not covered by its CRC. One that claims to be further on than it is
     shows by the next, which steps back: it is passed over, so that what follows is found. Kafka
     believes it. Raises MisplacedBatchError where `offset` itself may be what is misplaced.
+
+    `start` is as in `walk_placed`; `indexed` is the last offset of one of the first batches, as
+    the index says, or -1. Raises CorruptIndexError if there is no such batch.
     """
-    found = None
-    next_offset = 0
-    is_astray = False
-    for place, header in walk_headers(file, position, end):
-        is_astray = is_astray or header.base_offset < next_offset
-        if found is not None and not is_astray:
-            return found
-        next_offset = header.next_offset
-        if next_offset > offset:
+    misplaced: tuple[int, BatchHeader] | None = None
+    is_indexed_met = indexed < 0
+    for place, header, is_placed in walk_placed(file, position, end, start):
+        is_indexed_met = is_indexed_met or header.last_offset == indexed
+        if not is_placed:
+            misplaced = misplaced or (place, header)
+        elif header.next_offset > offset:
             if header.base_offset <= offset:
                 return place, header
-            if is_astray:
-                raise MisplacedBatchError(offset, found or (place, header))
-            found = place, header
-    if is_astray and found is not None:
-        raise MisplacedBatchError(offset, found)
-    return found
+            if misplaced is not None:
+                raise MisplacedBatchError(offset, misplaced)
+            if not is_indexed_met:
+                raise CorruptIndexError(f"no batch of {file.path} ends with {indexed}")
+            return place, header
+        else:
+            misplaced = None
+    if misplaced is not None:
+        raise MisplacedBatchError(offset, misplaced)
+    return None
+
+
+class RangeEnd(NamedTuple):
+    """Where whole batches end that are to be sent as a range of a file."""
+
+    position: int
+    next_offset: int
+    """The offset after the last of them."""
+    is_followed: bool
+    """Whether the batch behind says that it begins there: who goes on needs no look-up."""
+
+
+def end_of_range(
+    file: DiskFile, start: int, indexed: int, floor: int, limit: int, size_bytes: int
+) -> RangeEnd | None:
+    """Where the batches end that begin at `floor` and end at or before `limit`.
+
+    At `start`, which is `floor` or behind it, the batch begins that, or one soon after it, ends
+    with offset `indexed`. The first batch that is left out is seen as well: where it steps back,
+    one of the two is misplaced, and the range ends before both. So it does before bytes that are
+    no batch. None if no batch is left; raises CorruptBatchError if there is none at `start`.
+    """
+    before: RangeEnd | None = None
+    end: RangeEnd | None = None
+    try:
+        for place, header in walk_headers(file, start, size_bytes):
+            stop = place + header.size_bytes
+            if end is None:
+                if header.last_offset > indexed:
+                    raise CorruptBatchError(f"offset {header.last_offset} is not {indexed}")
+                if place > floor:
+                    before = RangeEnd(place, header.base_offset, True)
+                if stop > limit:
+                    return before
+            elif header.base_offset < end.next_offset:
+                return end if before is None else before._replace(is_followed=False)
+            elif stop > limit:
+                return end._replace(is_followed=header.base_offset == end.next_offset)
+            else:
+                before = end
+            end = RangeEnd(stop, header.next_offset, False)
+    except CorruptBatchError:
+        if end is None:
+            raise
+    return end
+
+
+def end_of_batches(
+    file: DiskFile, position: int, size_bytes: int, next_offset: int
+) -> tuple[int, int]:
+    """(the offset after the last batch, its leader epoch or -1 without any).
+
+    The one at `position` begins at `next_offset` or after. Raises CorruptBatchError if an offset
+    steps back, or the file does not end with a batch.
+    """
+    epoch = NO_LEADER_EPOCH
+    for place, header in walk_headers(file, position, size_bytes):
+        position = place + header.size_bytes
+        if header.base_offset < next_offset or header.last_offset_delta < 0:
+            raise CorruptBatchError(f"offset {header.base_offset} comes after {next_offset - 1}")
+        next_offset, epoch = header.next_offset, header.partition_leader_epoch
+    if position != size_bytes:
+        raise CorruptBatchError(f"{size_bytes - position} bytes follow the last batch")
+    return next_offset, epoch
+
+
+def walk_placed(
+    file: DiskFile, position: int, end: int, next_offset: int | None
+) -> Iterator[tuple[int, BatchHeader, bool]]:
+    """As `walk_headers`, with whether the neighbours bear out where each batch stands.
+
+    Where an offset steps back, it is the batch before that is misplaced if this one goes on from
+    what was before that; else both may be. A misplaced batch comes with the offset that it has
+    if none is missing before it, instead of its own. The first batch begins at `next_offset` or
+    after; None: where it says.
+    """
+    held: BatchHeader | None = None
+    held_place, is_placed = 0, True
+    damage: CorruptBatchError | None = None
+    try:
+        for place, header in walk_headers(file, position, end):
+            if held is None:
+                if next_offset is None:
+                    next_offset = header.base_offset
+                is_next_placed = header.base_offset >= next_offset
+            else:
+                assert next_offset is not None
+                as_if = next_offset + held.last_offset_delta + 1
+                if not is_placed:
+                    is_next_placed = header.base_offset >= next_offset
+                elif header.base_offset >= held.next_offset:
+                    is_next_placed = True
+                else:
+                    is_placed = header.base_offset < as_if
+                    is_next_placed = header.base_offset == as_if
+                yield held_place, held if is_placed else _at(held, next_offset), is_placed
+                if is_placed:
+                    next_offset = held.next_offset
+                elif next_offset < as_if <= header.base_offset:
+                    next_offset = as_if
+            held_place, held = place, header
+            is_placed = is_next_placed and header.last_offset_delta >= 0
+    except CorruptBatchError as error:
+        damage = error  # for whoever reads on
+    if held is not None:
+        assert next_offset is not None
+        yield held_place, held if is_placed else _at(held, next_offset), is_placed
+    if damage is not None:
+        raise damage
+
+
+def _at(header: BatchHeader, base_offset: int) -> BatchHeader:
+    return header._replace(base_offset=base_offset)
 
 
 def read_batch(file: DiskFile, position: int, header: BatchHeader) -> bytes:

@@ -15,6 +15,8 @@ from barnabas.log.names import CLEAN_SHUTDOWN_FILE, LEADER_EPOCH_FILE, PARTITION
 
 VERSION = 0
 NO_BROKER_EPOCH = -1
+EPOCH_MAX = 2**31 - 1
+OFFSET_MAX = 2**63 - 1
 
 
 def read_offsets(disk: Disk, path: str) -> dict[TopicPartition, int]:
@@ -27,7 +29,7 @@ def read_offsets(disk: Disk, path: str) -> dict[TopicPartition, int]:
         words = line.split(" ")
         try:
             topic, partition, offset = words
-            offsets[TopicPartition(topic, int(partition))] = int(offset)
+            offsets[TopicPartition(topic, _number(partition))] = _number(offset)
         except ValueError as error:
             raise CorruptCheckpointError(f"{path}: {line!r} is no entry") from error
     return offsets
@@ -50,17 +52,22 @@ def render_offsets(offsets: Mapping[TopicPartition, int]) -> bytes:
 def read_epochs(disk: Disk, directory: str) -> list[tuple[int, int]]:
     """A log's leader epochs as (epoch, start offset), ascending; empty if there is no file.
 
-    Raises CorruptCheckpointError for a malformed file.
+    Raises CorruptCheckpointError for a malformed file, or entries of which one does not follow
+    from the other.
     """
     path = f"{directory}/{LEADER_EPOCH_FILE}"
-    epochs = []
+    epochs: list[tuple[int, int]] = []
     for line in _read_entries(disk, path):
         try:
-            epoch, start_offset = map(int, line.split(" "))
+            epoch, start_offset = map(_number, line.split(" "))
         except ValueError as error:
             raise CorruptCheckpointError(f"{path}: {line!r} is no entry") from error
+        if epoch > EPOCH_MAX or (
+            epochs and (epoch <= epochs[-1][0] or start_offset <= epochs[-1][1])
+        ):
+            raise CorruptCheckpointError(f"{path}: {line!r} cannot come there")
         epochs.append((epoch, start_offset))
-    return sorted(epochs)
+    return epochs
 
 
 def write_epochs(disk: Disk, directory: str, epochs: Iterable[tuple[int, int]]) -> None:
@@ -112,13 +119,13 @@ def take_clean_shutdown(disk: Disk, log_dir: str) -> int | None:
     path = f"{log_dir}/{CLEAN_SHUTDOWN_FILE}"
     if not disk.exists(path):
         return None
-    text = _read_text(disk, path)
+    data = disk.read(path)
     disk.remove(path)
     disk.sync_dir(log_dir)
     try:
-        content = json.loads(text)
+        content = json.loads(data)
         return int(content["brokerEpoch"])
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, OverflowError):
         return NO_BROKER_EPOCH
 
 
@@ -147,6 +154,16 @@ def _read_entries(disk: Disk, path: str) -> list[str]:
     if len(entries) != count:
         raise CorruptCheckpointError(f"{path} has {len(entries)} entries, not {count}")
     return entries
+
+
+def _number(text: str) -> int:
+    """Raises ValueError for what is no offset or number, of a partition or an epoch."""
+    if not (text.isascii() and text.isdecimal()):
+        raise ValueError(f"{text!r} is no number")
+    number = int(text)
+    if number > OFFSET_MAX:
+        raise ValueError(f"{number} is too great")
+    return number
 
 
 def _read_text(disk: Disk, path: str) -> str:

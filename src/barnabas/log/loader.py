@@ -78,11 +78,12 @@ def open_log(
     log_start_offset: int = 0,
     high_watermark: int = 0,
     producer_id_expiration_ms: int = PRODUCER_ID_EXPIRATION_MS_DEFAULT,
+    may_have_gaps: bool = True,
 ) -> tuple[PartitionLog, RecoveryReport]:
     """Open the log in `<log dir>/<topic>-<partition>`, recovering it unless `is_clean`.
 
     The three offsets come from the checkpoints. A log without partition.metadata has the zero
-    topic id. Raises LogDirFailure.
+    topic id. Recovery cuts a log that has a gap where it may have none. Raises LogDirFailure.
     """
     log_directory.check_online()
     try:
@@ -95,6 +96,7 @@ def open_log(
             log_start_offset,
             high_watermark,
             producer_id_expiration_ms,
+            may_have_gaps,
         )
     except OSError as error:
         raise log_directory.fail(error) from error
@@ -109,11 +111,12 @@ def _open(
     log_start_offset: int,
     high_watermark: int,
     producer_id_expiration_ms: int,
+    may_have_gaps: bool,
 ) -> tuple[PartitionLog, RecoveryReport]:
     disk = log_directory.disk
     directory = f"{log_directory.path}/{directory_name(topic_partition)}"
-    report = RecoveryReport(topic_partition, directory)
-    closed_at = recovery_point if is_clean else 0
+    report = RecoveryReport(topic_partition, directory, may_have_gaps=may_have_gaps)
+    closed_at = report.closed_at = recovery_point if is_clean else 0
     try:
         topic_id = read_topic_id(disk, directory) or ZERO_UUID
     except CorruptCheckpointError:
@@ -135,13 +138,12 @@ def _open(
     if damaged is not None:
         is_clean, recovery_point = False, min(recovery_point, damaged)
     if is_clean:
-        try:
-            end_offset = log.segments[-1].next_offset()
-        except CorruptBatchError:
-            is_clean, recovery_point = False, log.segments[-1].base_offset
+        end_offset, doubtful_from = _end_of_closed(log, closed_at)
+        if doubtful_from is not None:
+            is_clean, recovery_point = False, doubtful_from
     if not is_clean:
         end_offset = recover(log, recovery_point, report)
-    if end_offset < log.log_start_offset:
+    if end_offset < log.log_start_offset and not _is_start_doubtful(log, closed_at, end_offset):
         # Segments were lost; the start that was checkpointed must not go back.
         report.segments_dropped += len(log.segments)
         dropped, log.segments = log.segments, []
@@ -172,6 +174,39 @@ def _open(
     log.producers.expire(log_directory.clock.now_ms(), producer_id_expiration_ms)
     report.tell()
     return log, report
+
+
+def _end_of_closed(log: PartitionLog, closed_at: int) -> tuple[int, int | None]:
+    """The end of a log that was closed cleanly, and from where on it is to be scanned after all."""
+    last = log.segments[-1]
+    try:
+        end_offset, epoch = last.end()
+    except CorruptBatchError:
+        return last.base_offset, last.base_offset
+    log.epochs.truncate_from_end(end_offset)
+    if epoch >= 0 and not 0 <= log.epochs.latest_epoch <= epoch:
+        telemetry.error("%s: %s does not go with its batches", log.directory, LEADER_EPOCH_FILE)
+        log.epochs.clear()
+        return end_offset, 0
+    # It has not grown since. Without a checkpoint `closed_at` is 0.
+    return end_offset, last.base_offset if 0 < closed_at < end_offset else None
+
+
+def _is_start_doubtful(log: PartitionLog, closed_at: int, end_offset: int) -> bool:
+    """Whether a start beyond the end is damage of the checkpoint: nothing is missing at the end.
+
+    The log starts with its first segment then.
+    """
+    if not 0 < closed_at <= end_offset:
+        return False
+    telemetry.error(
+        "%s: it cannot start at offset %d, since it ends at %d: that checkpoint is damaged",
+        log.directory,
+        log.log_start_offset,
+        end_offset,
+    )
+    log.log_start_offset = log.segments[0].base_offset
+    return True
 
 
 def _start_empty(log: PartitionLog, offset: int, *, is_anew: bool = False) -> None:

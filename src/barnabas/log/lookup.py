@@ -8,12 +8,17 @@ UnifiedLog.fetchOffsetByTimestamp; KIP-33, 79, 734.
 import logging
 from typing import NamedTuple
 
-from barnabas.log.batch_walk import read_batch, walk_headers
+from barnabas.log.batch_walk import read_batch
 from barnabas.log.errors import CorruptIndexError
 from barnabas.log.log_state import LogState
 from barnabas.log.segment import Segment
 from barnabas.protocol.errors import DecodeError
-from barnabas.protocol.records.batch import NO_TIMESTAMP, CorruptBatchError
+from barnabas.protocol.records.batch import (
+    NO_TIMESTAMP,
+    CorruptBatchError,
+    check_crc,
+    patch,
+)
 from barnabas.protocol.records.records import decode_records
 
 telemetry = logging.getLogger(__name__)
@@ -33,37 +38,41 @@ def find_by_timestamp(log: LogState, timestamp: int, end_offset: int) -> FoundOf
         if segment.base_offset >= end_offset:
             return None
         if segment.size_bytes and segment.load_max_timestamp() >= timestamp:
-            found = _find_in(segment, timestamp, log.log_start_offset)
+            found = _find_in(log, segment, timestamp)
             if found is not None:
                 return found if found.offset < end_offset else None
     return None
 
 
-def _find_in(segment: Segment, timestamp: int, start_offset: int) -> FoundOffset | None:
+def _find_in(log: LogState, segment: Segment, timestamp: int) -> FoundOffset | None:
     try:
-        return _look_up(segment, timestamp, start_offset)
+        return _look_up(log, segment, timestamp)
     except DecodeError as error:
         telemetry.error("%s is damaged: %s", segment.log_path, error)
         return None
 
 
-def _look_up(segment: Segment, timestamp: int, start_offset: int) -> FoundOffset | None:
+def _look_up(log: LogState, segment: Segment, timestamp: int) -> FoundOffset | None:
     try:
         segment.check_indexes()
         indexed_offset = segment.time_index.lookup(timestamp - 1)[1]
-        position = segment.offset_index.lookup(max(indexed_offset, start_offset))[1]
-        return _scan(segment, position, timestamp, start_offset)
+        return _scan(log, segment, max(indexed_offset, log.log_start_offset), timestamp)
     except (CorruptIndexError, CorruptBatchError):
         segment.rebuild_indexes()
-        return _scan(segment, 0, timestamp, start_offset)
+        return _scan(log, segment, segment.base_offset, timestamp)
 
 
-def _scan(segment: Segment, position: int, timestamp: int, start_offset: int) -> FoundOffset | None:
-    file = segment.file()
-    for place, header in walk_headers(file, position, segment.size_bytes):
+def _scan(log: LogState, segment: Segment, from_offset: int, timestamp: int) -> FoundOffset | None:
+    start_offset, end_offset = log.log_start_offset, log.end_offset_of(segment)
+    for place, header, is_placed in segment.walk_from(from_offset):
         if header.max_timestamp < timestamp or header.last_offset < start_offset:
             continue
-        for record in decode_records(read_batch(file, place, header)):
+        batch = bytearray(read_batch(segment.file(), place, header))
+        if not check_crc(batch, 0, header) or header.next_offset > end_offset:
+            raise CorruptBatchError(f"the batch at {place} fails its CRC, or is misplaced")
+        if not is_placed:
+            patch(batch, 0, header.base_offset, header.partition_leader_epoch)
+        for record in decode_records(batch):
             if record.timestamp >= timestamp and record.offset >= start_offset:
                 return FoundOffset(record.timestamp, record.offset, header.partition_leader_epoch)
     return None
@@ -82,5 +91,5 @@ def find_max_timestamp(log: LogState, end_offset: int) -> FoundOffset | None:
             where = segment
     if where is None:
         return None
-    found = _find_in(where, greatest, log.log_start_offset)
+    found = _find_in(log, where, greatest)
     return found if found is not None and found.offset < end_offset else None

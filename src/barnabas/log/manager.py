@@ -233,7 +233,10 @@ class LogManager:
             return
         directory_id = parse_properties(text).get("directory.id")
         if directory_id is not None:
-            self.directory_ids[path] = uuid_from_text(directory_id)
+            try:
+                self.directory_ids[path] = uuid_from_text(directory_id)
+            except ValueError as error:
+                telemetry.error("%s/%s: %s", path, META_PROPERTIES_FILE, error)
 
     # Creating and deleting
 

@@ -8,6 +8,7 @@ from barnabas.base.ids import Uuid
 from barnabas.log import retention
 from barnabas.log.appending import AppendableLog, AppendResult
 from barnabas.log.checkpoints import write_topic_id
+from barnabas.log.errors import CorruptIndexError
 from barnabas.log.index.txn_index import AbortedTransaction, read_aborted
 from barnabas.log.lookup import FoundOffset, find_by_timestamp, find_max_timestamp
 from barnabas.log.names import PARTITION_METADATA_FILE
@@ -15,6 +16,7 @@ from barnabas.log.producers.entry import ProducerEntry
 from barnabas.log.reader import ReadResult, read_segments
 from barnabas.log.validator import AppendOrigin
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.records.batch import CorruptBatchError
 
 __all__ = ["AppendOrigin", "AppendResult", "PartitionLog", "ReadResult"]
 
@@ -70,7 +72,10 @@ class PartitionLog(AppendableLog):
         return self.epochs.end_offset_for(epoch, self.log_end_offset)
 
     def aborted_transactions(self, start_offset: int, end_offset: int) -> list[AbortedTransaction]:
-        """The aborted transactions that have data in [start_offset, end_offset)."""
+        """The aborted transactions that have data in [start_offset, end_offset).
+
+        Raises CorruptBatchError where their index is damaged: what is aborted cannot be told.
+        """
         self.check_online()
         found = []
         try:
@@ -80,6 +85,8 @@ class PartitionLog(AppendableLog):
                         found.append(aborted)
                     if aborted.last_stable_offset >= end_offset:
                         return found
+        except CorruptIndexError as error:
+            raise CorruptBatchError(str(error)) from error
         except OSError as error:
             raise self.fail(error) from error
         return found

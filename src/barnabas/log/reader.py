@@ -8,7 +8,7 @@ no look-up in the index.
 import logging
 
 from barnabas.base.disk import Buffer, FileRange
-from barnabas.log.batch_walk import MisplacedBatchError, walk_headers
+from barnabas.log.batch_walk import MisplacedBatchError, RangeEnd, walk_headers
 from barnabas.log.log_state import LogState
 from barnabas.log.segment import Segment
 from barnabas.protocol.errors import ErrorCode
@@ -73,29 +73,35 @@ def _read(
         located = segment.locate(max_offset)
         end = located[0] if located is not None else end
     limit = min(end, position + max_bytes)
-    if limit == segment.size_bytes:
-        last: tuple[int, int] | None = (limit, log.end_offset_of(segment))
-    else:
+    last: RangeEnd | None
+    if limit < segment.size_bytes:
         last = segment.last_whole_batch(position, limit)
-    if last is None or last[0] <= position:
+    elif segment is log.active or segment.is_end_sound(log.end_offset_of(segment)):
+        last = RangeEnd(limit, log.end_offset_of(segment), False)
+    else:
+        last = segment.last_whole_batch(position, limit - 1)
+    if last is None or last.position <= position:
         if not min_one_batch:
             return ReadResult(ErrorCode.NONE, [], 0, offset)
         if first_size is None:
             first_size = _size_at(segment, position)
         last = segment.last_whole_batch(position, min(end, position + first_size))
-        if last is None or last[0] <= position:
+        if last is None or last.position <= position:
             return ReadResult(ErrorCode.NONE, [], 0, offset)
-    stop, next_offset = last
+    stop, next_offset, is_followed = last
     size = stop - position
-    if stop < segment.size_bytes:
+    if is_followed and stop < segment.size_bytes:
         if len(log.read_hints) >= HINTS_MAX:
             log.read_hints.clear()
         log.read_hints[next_offset] = (segment, stop)
     part: Buffer | FileRange
     file = segment.file()
-    part = (
-        file.pread(size, position) if size <= SMALL_READ_BYTES else FileRange(file, position, size)
-    )
+    if size <= SMALL_READ_BYTES:
+        part = file.pread(size, position)
+        if len(part) != size:
+            raise CorruptBatchError(f"{segment.log_path} ends before {stop}")
+    else:
+        part = FileRange(file, position, size)
     return ReadResult(ErrorCode.NONE, [part], size, next_offset)
 
 
@@ -109,10 +115,8 @@ def _find(log: LogState, offset: int) -> tuple[Segment, int, int] | None:
         found = segments[index].locate(offset)
         if found is not None:
             position, header = found
-            if header.base_offset > offset and header.next_offset > log.end_offset_of(
-                segments[index]
-            ):
-                raise MisplacedBatchError(offset, found)
+            if header.next_offset > log.end_offset_of(segments[index]):
+                raise MisplacedBatchError(offset, found)  # no batch comes after it to tell
             return segments[index], position, header.size_bytes
     return None
 

@@ -6,7 +6,8 @@ found. At the first damage the log is cut, and what came after it is gone: a rep
 
 Where a batch stands is not covered by its CRC, and compaction leaves gaps. A gap is believed
 unless the batch after the next one steps back into it: one of the two is wrong then, nothing
-tells which, and the log is cut at the gap. Kafka compares no offsets here.
+tells which, and the log is cut at the gap. That of the metadata has none. Kafka compares no
+offsets here.
 Source: Kafka's LogLoader and LogSegment.recover.
 """
 
@@ -47,6 +48,10 @@ class RecoveryReport:
     files_removed: list[str] = field(default_factory=list)
     flushed_lost: int = 0
     """How many offsets are gone that were known to be on the medium: damage, not a torn write."""
+    closed_at: int = 0
+    """Where the log ended when it was closed cleanly, by its checkpoint; 0: it was not."""
+    may_have_gaps: bool = True
+    """Whether offsets may be missing, as compaction leaves it, here or on a leader."""
 
     @property
     def is_loss(self) -> bool:
@@ -173,7 +178,7 @@ def _recover_segment(log: LogState, segment: Segment, report: RecoveryReport) ->
     file = segment.file()
     try:
         for position, header, buffer, at in stream_batches(file, 0, segment.size_bytes):
-            _check(segment, header, next_offset, buffer, at)
+            _check(segment, header, next_offset, report, buffer, at)
             _record(log, segment, header, buffer, at)
             segment.note_recovered(position, header, interval)
             valid = position + header.size_bytes
@@ -217,7 +222,12 @@ def _cut(segment: Segment, position: int, report: RecoveryReport) -> None:
 
 
 def _check(
-    segment: Segment, header: BatchHeader, next_offset: int, buffer: Buffer, at: int
+    segment: Segment,
+    header: BatchHeader,
+    next_offset: int,
+    report: RecoveryReport,
+    buffer: Buffer,
+    at: int,
 ) -> None:
     """Raise CorruptBatchError for a batch that cannot stand here."""
     if not check_crc(buffer, at, header):
@@ -228,6 +238,12 @@ def _check(
         header.last_offset - segment.base_offset > RELATIVE_OFFSET_MAX
     ):
         raise CorruptBatchError(f"last offset delta {header.last_offset_delta} is impossible")
+    without_gap = next_offset + header.last_offset_delta + 1
+    if header.next_offset > without_gap and (
+        not report.may_have_gaps or without_gap == report.closed_at
+    ):
+        # No batch need come after it and step back: it ends where the log ended, but for the gap.
+        raise CorruptBatchError(f"offset {header.base_offset} comes after {next_offset - 1}")
 
 
 def _record(log: LogState, segment: Segment, header: BatchHeader, buffer: Buffer, at: int) -> None:

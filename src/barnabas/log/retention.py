@@ -134,7 +134,11 @@ def truncate_to(log: LogState, offset: int) -> None:
     del log.segments[keep:]
     remove_segments(log, dropped)
     log.active = log.segments[-1]
-    log.active.truncate_to(offset)
+    end_offset = log.active.truncate_to(offset)
+    if end_offset < offset:
+        offset = end_offset
+        log.tail.clear(offset)
+        _lower_recovery_point(log, offset)
     directory = log.log_directory
     truncate_aborted(directory.disk, directory.files, log.active.txn_index_path, offset)
     _end_at(log, offset)

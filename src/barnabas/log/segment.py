@@ -8,23 +8,22 @@ opening a thousand logs should not read a thousand indexes. Source: Kafka's LogS
 """
 
 import logging
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Self
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
 
-from barnabas.base.disk import Buffer, DiskFile
-from barnabas.log.batch_walk import MisplacedBatchError, find_behind_gap, walk_headers
-from barnabas.log.errors import CorruptIndexError
-from barnabas.log.file_cache import FileCache
-from barnabas.log.index.offset_index import OffsetIndex
-from barnabas.log.index.time_index import TimeIndex
-from barnabas.log.index.txn_index import AbortedTransaction, append_aborted
-from barnabas.log.names import (
-    INDEX_SUFFIX,
-    LOG_SUFFIX,
-    TIME_INDEX_SUFFIX,
-    TXN_INDEX_SUFFIX,
-    offset_file,
+from barnabas.base.disk import Buffer
+from barnabas.log.batch_walk import (
+    MisplacedBatchError,
+    RangeEnd,
+    end_of_batches,
+    end_of_range,
+    find_behind_gap,
+    walk_headers,
+    walk_placed,
 )
+from barnabas.log.errors import CorruptIndexError
+from barnabas.log.index.txn_index import AbortedTransaction, append_aborted
+from barnabas.log.segment_files import SegmentFiles
 from barnabas.protocol.records.batch import (
     HEADER_SIZE_BYTES,
     NO_TIMESTAMP,
@@ -32,12 +31,11 @@ from barnabas.protocol.records.batch import (
     CorruptBatchError,
 )
 
-if TYPE_CHECKING:
-    from barnabas.log.plain_append import PlainLimits
-
 RELATIVE_OFFSET_MAX = 2**31 - 1
 
 telemetry = logging.getLogger(__name__)
+
+_T = TypeVar("_T")
 
 
 def size_without_full_indexes(index_entries_max: int, index_interval_bytes: int) -> int:
@@ -50,130 +48,10 @@ def _time_entries_max(index_entries_max: int) -> int:
     return index_entries_max * 8 // 12 - 1
 
 
-class Segment:
+class Segment(SegmentFiles):
     """A segment of a log. Offsets are absolute, positions and sizes bytes."""
 
-    __slots__ = (
-        "_bytes_since_entry",
-        "_files",
-        "_is_checked",
-        "_is_new",
-        "_offset_index",
-        "_time_index",
-        "base_offset",
-        "created_ms",
-        "directory",
-        "first_timestamp",
-        "is_unmade",
-        "log_path",
-        "max_timestamp",
-        "max_timestamp_offset",
-        "plain_limits",
-        "size_bytes",
-    )
-
-    def __init__(
-        self,
-        files: FileCache,
-        directory: str,
-        base_offset: int,
-        *,
-        size_bytes: int,
-        created_ms: int,
-        is_new: bool = False,
-    ) -> None:
-        self._files = files
-        self._bytes_since_entry = 0
-        self._is_checked = self._is_new = is_new
-        self._offset_index: OffsetIndex | None = None
-        self._time_index: TimeIndex | None = None
-        """Made at first use: of thousands of logs most have no need of them."""
-        self.base_offset = base_offset
-        self.directory = directory
-        self.created_ms = created_ms
-        self.size_bytes = size_bytes
-        self.log_path = offset_file(directory, base_offset, LOG_SUFFIX)
-        self.max_timestamp: int | None = NO_TIMESTAMP if is_new else None
-        self.max_timestamp_offset = base_offset
-        """Last offset of the batch with the greatest timestamp."""
-        self.first_timestamp: int | None = None
-        """Greatest timestamp of the first batch: the age that rolls a segment counts from it."""
-        self.plain_limits: PlainLimits | None = None
-        """Made at the first append that asks for them (`plain_append`)."""
-        self.is_unmade = False
-        """Whether files are missing, or were not there when the directory was last synced."""
-
-    @classmethod
-    def create(cls, files: FileCache, directory: str, base_offset: int, created_ms: int) -> Self:
-        """A new, empty segment with its three files."""
-        segment = cls(
-            files, directory, base_offset, size_bytes=0, created_ms=created_ms, is_new=True
-        )
-        segment.file()
-        for path in (segment.log_path, *segment.index_paths):
-            if files.get(path, create=True).size():
-                # Left behind by a crash, after a roll or truncation that was not synced.
-                files.get(path).truncate(0)
-                files.get(path).fsync()
-        for path in segment.index_paths:
-            files.forget(path)
-        return segment
-
-    @classmethod
-    def begin(cls, files: FileCache, directory: str, base_offset: int, created_ms: int) -> Self:
-        """A new, empty segment where nothing was left behind: indexes come when needed.
-
-        Its `.log` file is made, so that no append has to wait for that, and not kept open.
-        """
-        segment = cls(
-            files, directory, base_offset, size_bytes=0, created_ms=created_ms, is_new=True
-        )
-        segment.is_unmade = True
-        segment.file()
-        files.forget(segment.log_path)
-        return segment
-
-    def make_files(self) -> None:
-        """Make what is missing; the directory is to be synced then."""
-        self.is_unmade = False
-        self.file()
-        for path in self.index_paths:
-            self._files.get(path, create=True)
-            self._files.forget(path)
-
-    @property
-    def offset_index(self) -> OffsetIndex:
-        index = self._offset_index
-        if index is None:
-            path = offset_file(self.directory, self.base_offset, INDEX_SUFFIX)
-            index = OffsetIndex(self._files, path, self.base_offset, is_new=self._is_new)
-            self._offset_index = index
-        return index
-
-    @property
-    def time_index(self) -> TimeIndex:
-        index = self._time_index
-        if index is None:
-            path = offset_file(self.directory, self.base_offset, TIME_INDEX_SUFFIX)
-            index = TimeIndex(self._files, path, self.base_offset, is_new=self._is_new)
-            self._time_index = index
-        return index
-
-    @property
-    def index_paths(self) -> tuple[str, str]:
-        """Of the offset index and the time index."""
-        return (
-            offset_file(self.directory, self.base_offset, INDEX_SUFFIX),
-            offset_file(self.directory, self.base_offset, TIME_INDEX_SUFFIX),
-        )
-
-    @property
-    def txn_index_path(self) -> str:
-        return offset_file(self.directory, self.base_offset, TXN_INDEX_SUFFIX)
-
-    def file(self) -> DiskFile:
-        """The `.log` file, open."""
-        return self._files.get(self.log_path, create=True)
+    __slots__ = ()
 
     def append(
         self,
@@ -210,11 +88,24 @@ class Segment:
     ) -> None:
         """Index a batch (or several that were written at once) if the last entry is far back."""
         if self._bytes_since_entry > index_interval_bytes:
-            self.offset_index.append(last_offset, position)
             assert self.max_timestamp is not None
-            self.time_index.maybe_append(self.max_timestamp, self.max_timestamp_offset)
+            try:
+                self.offset_index.append(last_offset, position)
+                self.time_index.maybe_append(self.max_timestamp, self.max_timestamp_offset)
+            except CorruptIndexError as error:
+                self._renew_indexes(error)
             self._bytes_since_entry = 0
         self._bytes_since_entry += size_bytes
+
+    def _renew_indexes(self, error: CorruptIndexError) -> None:
+        """Make anew what cannot be added to; where the batches are damaged, with nothing in it."""
+        telemetry.error("rebuilding the indexes of %s: %s", self.log_path, error)
+        try:
+            self.rebuild_indexes()
+        except CorruptBatchError as damage:
+            telemetry.error("%s is damaged: %s", self.log_path, damage)
+            self.offset_index.reset()
+            self.time_index.reset()
 
     def append_aborted(self, aborted: AbortedTransaction) -> None:
         """Add to the transaction index."""
@@ -255,73 +146,150 @@ class Segment:
     def locate(self, offset: int) -> tuple[int, BatchHeader] | None:
         """The first batch that ends at or after `offset`, as (position, header); None: no such.
 
-        An index that leads astray is rebuilt on the way. Raises CorruptBatchError.
+        The batch behind is looked at too: it may tell that one of them is misplaced. An index
+        that leads astray is rebuilt on the way. Raises CorruptBatchError.
         """
         try:
-            found = self._locate(offset)
-        except (CorruptIndexError, CorruptBatchError):
-            self.rebuild_indexes()
-            found = self._locate(offset)
-        if found is None or found[1].base_offset <= offset:
-            return found
-        position = self.offset_index.lookup(offset)[1] if offset > self.base_offset else 0
-        return find_behind_gap(self.file(), position, self.size_bytes, offset)
+            return self._locate(offset)
+        except MisplacedBatchError:
+            raise
+        except (CorruptIndexError, CorruptBatchError) as error:
+            return self._once_more(error, self._locate, offset)
 
     def _locate(self, offset: int) -> tuple[int, BatchHeader] | None:
-        position = 0
-        if offset > self.base_offset:
-            self.check_indexes()
-            position = self.offset_index.lookup(offset)[1]
-        for place, header in walk_headers(self.file(), position, self.size_bytes):
-            if header.last_offset >= offset:
-                return place, header
-        return None
+        indexed, start = self._indexed(offset)
+        file, size_bytes = self.file(), self.size_bytes
+        found: tuple[int, BatchHeader] | None = None
+        next_offset = None
+        position = start
+        try:
+            for place, header in walk_headers(file, start, size_bytes):
+                base_offset = header.base_offset
+                if next_offset is None:
+                    if 0 <= indexed < header.last_offset:
+                        raise CorruptIndexError(f"{self.offset_index.path} hides {indexed}")
+                elif base_offset < next_offset:
+                    break
+                if found is not None:
+                    return found
+                next_offset = base_offset + header.last_offset_delta + 1
+                if next_offset > offset:
+                    if base_offset > offset:
+                        break
+                    found = place, header
+                position = place + header.size_bytes
+            else:
+                if found is None and position != size_bytes:
+                    raise CorruptBatchError(f"{size_bytes - position} bytes follow the last batch")
+                return found
+        except CorruptBatchError:
+            if found is None:
+                raise
+            return found
+        return self._behind_gap(offset)
 
-    def last_whole_batch(self, position: int, limit: int) -> tuple[int, int] | None:
-        """Where batches end that begin at `position` and end at or before `limit`.
+    def _behind_gap(self, offset: int) -> tuple[int, BatchHeader] | None:
+        indexed, position = self._indexed(offset)
+        start = None if position else self.base_offset
+        return find_behind_gap(
+            self.file(), position, self.size_bytes, offset, start=start, indexed=indexed
+        )
 
-        Returns (end position, the offset after them), or None if not even one does.
+    def _indexed(self, offset: int) -> tuple[int, int]:
+        """From where on `offset` is to be looked for: (the indexed offset or -1, the position).
+
+        Raises CorruptIndexError.
+        """
+        if offset <= self.base_offset:
+            return -1, 0
+        self.check_indexes()
+        indexed, position = self.offset_index.lookup(offset)
+        if not position:
+            return -1, 0
+        if position >= self.size_bytes:
+            raise CorruptIndexError(f"{self.offset_index.path} points at {position}, at no batch")
+        return indexed, position
+
+    def walk_from(self, offset: int) -> Iterator[tuple[int, BatchHeader, bool]]:
+        """The batches from that which holds `offset` on, or some before, as by `walk_placed`.
+
+        Raises CorruptBatchError.
         """
         try:
-            self.check_indexes()
-            indexed = self.offset_index.lookup_position(limit)[1]
-            return self._walk_to(max(position, indexed), position, limit)
-        except (CorruptIndexError, CorruptBatchError):
-            self.rebuild_indexes()
-            return self._walk_to(position, position, limit)
+            position = self._indexed(offset)[1]
+        except CorruptIndexError:
+            position = 0
+        start = None if position else self.base_offset
+        return walk_placed(self.file(), position, self.size_bytes, start)
 
-    def _walk_to(self, start: int, floor: int, limit: int) -> tuple[int, int] | None:
-        end = None
-        for place, header in walk_headers(self.file(), start, self.size_bytes):
-            stop = place + header.size_bytes
-            if stop > limit:
-                if end is None and place > floor:
-                    # The index pointed at the batch that is too long: the one before ends here.
-                    return place, header.base_offset
-                break
-            end = stop, header.next_offset
-        return end
+    def _once_more(self, error: Exception, action: Callable[..., _T], *args: int) -> _T:
+        """Do with new indexes what failed for `error`.
+
+        Where the batches are damaged that is of no use, and not tried at every look-up: it
+        reads them all. Raises CorruptBatchError.
+        """
+        if self.size_bytes < 2 * self._damaged_size_bytes:
+            raise CorruptBatchError(str(error)) from error
+        try:
+            self.rebuild_indexes()
+            return action(*args)
+        except (CorruptIndexError, CorruptBatchError) as damage:
+            self._damaged_size_bytes = self.size_bytes
+            if isinstance(damage, CorruptBatchError):
+                raise
+            raise CorruptBatchError(str(damage)) from damage
+
+    def last_whole_batch(self, position: int, limit: int) -> RangeEnd | None:
+        """Where batches end that begin at `position` and end at or before `limit`; None: no such.
+
+        Raises CorruptBatchError if there is no batch at `position`.
+        """
+        try:
+            return self._end_of_range(position, limit)
+        except (CorruptIndexError, CorruptBatchError) as error:
+            telemetry.warning("%s: looking at each batch: %s", self.log_path, error)
+        anything = self.base_offset + RELATIVE_OFFSET_MAX
+        return end_of_range(self.file(), position, anything, position, limit, self.size_bytes)
+
+    def _end_of_range(self, position: int, limit: int) -> RangeEnd | None:
+        self.check_indexes()
+        indexed, place = self.offset_index.lookup_position(limit)
+        if place <= position:
+            indexed, place = self.base_offset + RELATIVE_OFFSET_MAX, position
+        return end_of_range(self.file(), place, indexed, position, limit, self.size_bytes)
 
     def next_offset(self) -> int:
-        """The offset after the last batch, found from the last index entry on.
+        """The offset after the last batch. Raises CorruptBatchError as `end` does."""
+        return self.end()[0]
 
-        Raises CorruptBatchError if the file does not end with that batch.
+    def end(self) -> tuple[int, int]:
+        """(the offset after the last batch, its leader epoch), found from the last index entry on.
+
+        Raises CorruptBatchError if the file does not end with that batch, or that is misplaced.
         """
         try:
-            self.check_indexes()
-            return self._next_offset(self.offset_index.last()[1])
-        except (CorruptIndexError, CorruptBatchError):
-            self.rebuild_indexes()
-            return self._next_offset(0)
+            end = self._end()
+        except (CorruptIndexError, CorruptBatchError) as error:
+            end = self._once_more(error, self._end)
+        if end[0] - self.base_offset > RELATIVE_OFFSET_MAX + 1:
+            raise CorruptBatchError(f"offset {end[0] - 1} is too far from the segment's")
+        return end
 
-    def _next_offset(self, position: int) -> int:
-        next_offset = self.base_offset
-        for place, header in walk_headers(self.file(), position, self.size_bytes):
-            position = place + header.size_bytes
-            next_offset = header.next_offset
-        if position != self.size_bytes:
-            raise CorruptBatchError(f"{self.size_bytes - position} bytes follow the last batch")
-        return next_offset
+    def _end(self) -> tuple[int, int]:
+        self.check_indexes()
+        offset, position = self.offset_index.last()
+        end = end_of_batches(self.file(), position, self.size_bytes, self.base_offset)
+        if position and end[0] <= offset:
+            raise CorruptIndexError(f"{self.offset_index.path} ends with offset {offset}")
+        return end
+
+    def is_end_sound(self, end_offset: int) -> bool:
+        """Whether a segment that grows no more ends at or before `end_offset`, with a batch."""
+        try:
+            return self.next_offset() <= end_offset
+        except CorruptBatchError as error:
+            telemetry.error("%s is damaged at its end: %s", self.log_path, error)
+            return False
 
     def load_max_timestamp(self) -> int:
         """The greatest timestamp, -1 for none: the last time index entry, or a batch after it."""
@@ -336,9 +304,10 @@ class Segment:
     def _find_max_timestamp(self) -> None:
         self.check_indexes()
         timestamp, offset = self.time_index.last()
-        position = self.offset_index.lookup(offset)[1]
-        for _, header in walk_headers(self.file(), position, self.size_bytes):
+        for _, header, _ in self.walk_from(offset):
             if header.max_timestamp > timestamp:
+                if header.last_offset - self.base_offset > RELATIVE_OFFSET_MAX:
+                    raise CorruptBatchError(f"offset {header.last_offset} is too far")
                 timestamp, offset = header.max_timestamp, header.last_offset
         self.max_timestamp, self.max_timestamp_offset = timestamp, offset
 
@@ -379,8 +348,15 @@ class Segment:
         for _ in walk_headers(self.file(), 0, self.size_bytes):
             pass
         self.start_rebuild()
-        for position, header in walk_headers(self.file(), 0, self.size_bytes):
-            self.note_recovered(position, header, index_interval_bytes)
+        offset_max = self.base_offset + RELATIVE_OFFSET_MAX
+        for position, header, is_placed in walk_placed(
+            self.file(), 0, self.size_bytes, self.base_offset
+        ):
+            if is_placed and header.last_offset <= offset_max:
+                self.note_recovered(position, header, index_interval_bytes)
+            else:
+                # The entries that are made must be true, and can do without this batch's.
+                self._bytes_since_entry += header.size_bytes
         self.finish_rebuild()
 
     def start_rebuild(self) -> None:
@@ -413,34 +389,62 @@ class Segment:
         Returns the paths of those that were written to since they were opened.
         """
         if self.max_timestamp is not None and self.max_timestamp > NO_TIMESTAMP:
-            self.time_index.maybe_append(self.max_timestamp, self.max_timestamp_offset)
+            try:
+                self.time_index.maybe_append(self.max_timestamp, self.max_timestamp_offset)
+            except CorruptIndexError as error:
+                self._renew_indexes(error)
         made = (self._offset_index, self._time_index)
         indexes = [index for index in made if index is not None]
         for index in indexes:
             index.write_pending()
         return [index.path for index in indexes if index.is_written]
 
-    def truncate_to(self, offset: int) -> None:
-        """Drop the batch that holds `offset` and all after it."""
+    def truncate_to(self, offset: int) -> int:
+        """Drop the batch that holds `offset` and all after it; returns where the segment ends.
+
+        Damage before that batch goes too, and what lies between: nothing says where it ends.
+        """
         try:
             found = self.locate(offset)
         except MisplacedBatchError as error:
-            found = error.found
-        self.offset_index.truncate_to(offset)
-        self.time_index.truncate_to(offset)
-        if found is not None:
+            size_bytes = error.found[0]
+        except CorruptBatchError as error:
+            telemetry.error("%s is damaged, and is cut there: %s", self.log_path, error)
+            offset, size_bytes = self._sound_part(offset)
+        else:
+            size_bytes = self.size_bytes if found is None else found[0]
+        self._truncate(offset, size_bytes)
+        return offset
+
+    def _truncate(self, offset: int, size_bytes: int) -> None:
+        damage = None
+        try:
+            self.offset_index.truncate_to(offset)
+            self.time_index.truncate_to(offset)
+        except CorruptIndexError as error:
+            damage = error
+        if size_bytes < self.size_bytes:
             file = self.file()
-            file.truncate(found[0])
+            file.truncate(size_bytes)
             file.fsync()  # what is dropped must not come back once more was appended
-            self.size_bytes = found[0]
+            self.size_bytes = size_bytes
+        self._damaged_size_bytes = 0
         self.max_timestamp = None
         self._bytes_since_entry = 0
         if not self.size_bytes:
             self.first_timestamp = None
+        if damage is not None:
+            self._renew_indexes(damage)
         self.load_max_timestamp()
 
-    def release(self) -> None:
-        """Let go of the open files."""
-        for path in (self.log_path, *self.index_paths):
-            self._files.forget(path)
-        self._files.forget(self.txn_index_path)
+    def _sound_part(self, offset: int) -> tuple[int, int]:
+        """How much of what lies before `offset` can be walked: (the offset after it, bytes)."""
+        end, size_bytes = self.base_offset, 0
+        try:
+            for place, header in walk_headers(self.file(), 0, self.size_bytes):
+                if header.next_offset > offset or header.base_offset < end:
+                    break
+                end, size_bytes = header.next_offset, place + header.size_bytes
+        except CorruptBatchError:
+            pass  # known, and told
+        return end, size_bytes

@@ -115,7 +115,10 @@ class ReplicaLog:
                         f"epoch {epoch}"
                     )
             end_offset = self.end_offset
-            result = self.log.append_as_follower(records)
+            # This log is not compacted: a gap is damage, wherever it ends.
+            result = self.log.append_as_follower(
+                records, leader_high_watermark=0, keeps_good_part=False
+            )
             if result.error != ErrorCode.NONE:
                 return result.message or result.error.name
             if self.end_offset == end_offset:

@@ -17,6 +17,7 @@ from barnabas.log.compaction.survivors import FLAGS_PER_OFFSET_MAX
 from barnabas.log.compaction.throttle import Throttle
 from barnabas.log.config import LogConfig
 from barnabas.log.segment import RELATIVE_OFFSET_MAX, Segment
+from barnabas.protocol.records.batch import iterate_headers
 from support.compaction import CompactionBench, compact_config
 from support.logs import LOG_DIR
 
@@ -277,10 +278,15 @@ def test_a_log_that_changes_meanwhile_is_left_as_it_is(
         assert [offset for offset, _, _ in bench.pairs()] == expected
 
 
-def test_a_damaged_log_is_remembered_and_left_alone() -> None:
+@pytest.mark.parametrize("at", [100, 3, 7], ids=["record", "offset-far-off", "offset-near"])
+@pytest.mark.parametrize("is_last", [False, True])
+def test_a_damaged_log_is_remembered_and_left_alone(at: int, is_last: bool) -> None:
+    """A batch that claims to be further on would supersede what is newer."""
     bench = three_segments()
     segment = bench.log.segments[0]
-    bench.disk.inode(segment.log_path).data[100] ^= 1
+    data = bench.disk.inode(segment.log_path).data
+    places = [place for place, _ in iterate_headers(data)]
+    data[(places[-1] if is_last and at < 8 else places[0]) + at] ^= 0x10
     assert asyncio.run(bench.rounds()) == 0
     assert list(bench.compactor.uncleanable) == [bench.log.topic_partition]
     assert bench.compactor.failures == 1

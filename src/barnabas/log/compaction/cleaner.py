@@ -92,6 +92,8 @@ class Cleaner:
                 break
             # Offsets that are no more count as read.
             following = dirty[index + 1].base_offset if index + 1 < len(dirty) else job.end_offset
+            if self._map.latest_offset >= following:
+                raise CorruptBatchError(f"{file.path} ends with offset {self._map.latest_offset}")
             self._map.latest_offset = following - 1
         if not self._is_keyless:
             self._filter.trust_map_from(job.start_offset)
@@ -255,9 +257,10 @@ def read_chunks(
 
     Yields (buffer, [(place in the buffer, header)]). Of batches that `is_superseded` takes, the
     buffer need not have more than the header. Raises CorruptBatchError where something that is no
-    batch stands, or the last is cut off.
+    batch stands, the last is cut off, or an offset steps back: one that claims to be further on
+    than it was written would supersede what is newer.
     """
-    position = 0
+    position = next_offset = 0
     wanted = buffer_bytes
     while position < end:
         chunk = file.pread(min(wanted, end - position), position)
@@ -276,6 +279,12 @@ def read_chunks(
             batches = [(0, header)]
             if len(chunk) < size:
                 raise CorruptBatchError(f"{file.path} ends within a batch at {position}")
+        for _, header in batches:
+            if header.base_offset < next_offset:
+                raise CorruptBatchError(
+                    f"{file.path}: offset {header.base_offset} comes after {next_offset - 1}"
+                )
+            next_offset = header.base_offset + header.last_offset_delta + 1
         yield chunk, batches
         at, header = batches[-1]
         position += at + header.size_bytes

@@ -47,8 +47,10 @@ class OffsetIndex(EntryFile):
         return (self.base_offset, 0) if number < 0 else self.entry(number)
 
     def entry(self, number: int) -> tuple[int, int]:
-        """Entry `number` as (offset, position)."""
+        """Entry `number` as (offset, position). Raises CorruptIndexError if it cannot be true."""
         relative, position = ENTRY.unpack(self._entry(number))
+        if relative < 0 or position < 0:
+            raise CorruptIndexError(f"{self.path} has an entry ({relative}, {position})")
         return self.base_offset + relative, position
 
     def last(self) -> tuple[int, int]:
@@ -69,7 +71,7 @@ class OffsetIndex(EntryFile):
         count = self.count
         if count:
             offset, position = self.entry(count - 1)
-            if offset < self.base_offset or not 0 <= position < segment_size_bytes:
+            if position >= segment_size_bytes:
                 raise CorruptIndexError(f"{self.path} ends with ({offset}, {position})")
             if count > 1 and position == 0:
                 raise CorruptIndexError(f"{self.path} ends with zeros")

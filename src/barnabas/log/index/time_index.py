@@ -49,8 +49,10 @@ class TimeIndex(EntryFile):
         return (NO_TIMESTAMP, self.base_offset) if number < 0 else self.entry(number)
 
     def entry(self, number: int) -> tuple[int, int]:
-        """Entry `number` as (timestamp, offset)."""
+        """Entry `number` as (timestamp, offset). Raises CorruptIndexError if it cannot be true."""
         timestamp, relative = ENTRY.unpack(self._entry(number))
+        if relative < 0:
+            raise CorruptIndexError(f"{self.path} has an entry ({timestamp}, {relative})")
         return timestamp, self.base_offset + relative
 
     def last(self) -> tuple[int, int]:
@@ -73,5 +75,5 @@ class TimeIndex(EntryFile):
         count = self.count
         if count:
             timestamp, offset = self.entry(count - 1)
-            if offset < self.base_offset or (count > 1 and timestamp <= self.entry(0)[0]):
+            if count > 1 and timestamp <= self.entry(0)[0]:
                 raise CorruptIndexError(f"{self.path} ends with ({timestamp}, {offset})")

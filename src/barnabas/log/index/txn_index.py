@@ -49,8 +49,12 @@ def read_aborted(disk: Disk, path: str) -> Iterator[AbortedTransaction]:
 
 
 def truncate_aborted(disk: Disk, files: FileCache, path: str, offset: int) -> None:
-    """Drop the transactions that ended at `offset` or after."""
+    """Drop the transactions that ended at `offset` or after, and a last entry that is cut off."""
     if not disk.exists(path):
         return
-    kept = sum(entry.last_offset < offset for entry in read_aborted(disk, path))
+    data = disk.read(path)
+    whole = data[: len(data) - len(data) % ENTRY.size]
+    kept = sum(
+        AbortedTransaction(*entry[1:]).last_offset < offset for entry in ENTRY.iter_unpack(whole)
+    )
     files.get(path).truncate(kept * ENTRY.size)

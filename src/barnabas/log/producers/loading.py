@@ -5,7 +5,7 @@ Source: Kafka's ProducerStateManager.truncateAndReload and UnifiedLog.rebuildPro
 
 import logging
 
-from barnabas.log.batch_walk import read_batch, walk_headers
+from barnabas.log.batch_walk import read_batch
 from barnabas.log.errors import CorruptSnapshotError
 from barnabas.log.log_state import LogState
 from barnabas.log.names import SNAPSHOT_SUFFIX, offset_file, parse_offset
@@ -77,14 +77,18 @@ def _replay(log: LogState, start_offset: int, end_offset: int) -> None:
 
 
 def _replay_segment(log: LogState, segment: Segment, start_offset: int, end_offset: int) -> None:
-    found = segment.locate(max(start_offset, segment.base_offset))
-    if found is None:
-        return
+    """Record the batches of one segment, each where its neighbours say that it stands.
+
+    A batch whose offset is garbled must not hide those behind it: their producers' sequences
+    would be taken for new, and what they wrote would be written twice.
+    """
     file = segment.file()
-    for position, header in walk_headers(file, found[0], segment.size_bytes):
+    for position, header, is_placed in segment.walk_from(start_offset):
         if header.base_offset >= end_offset:
             return
-        if header.producer_id >= 0:
+        if not is_placed:
+            telemetry.error("%s: a batch is misplaced at %d", segment.log_path, position)
+        if header.producer_id >= 0 and header.next_offset > start_offset:
             # Only a marker's record is looked at; of other batches the header says all.
             data = read_batch(file, position, header) if header.is_control else b""
             record_batch(log.producers, header, data, 0)
