@@ -20,6 +20,7 @@ from barnabas.log.config import LogConfig
 from barnabas.log.errors import LogDirFailure
 from barnabas.log.manager import LogManager
 from barnabas.log.names import METADATA_TOPIC
+from barnabas.log.partition_log import PartitionLog
 from barnabas.metadata.image import (
     ConfigResourceType,
     MetadataImage,
@@ -37,6 +38,8 @@ from barnabas.replication.shared_configs import SharedLogConfigs
 from barnabas.replication.waking import Waking
 
 LOOK_AGAIN_MS = 1000
+GARBLED_BITS_MAX = 8
+"""One byte of the text that is garbled in partition.metadata changes six bits of the id at most."""
 
 telemetry = logging.getLogger(__name__)
 
@@ -248,7 +251,7 @@ class ReplicaManager:
 
     def _has_log(self, topic_partition: TopicPartition, topic_id: Uuid) -> bool:
         log = self.logs.get(topic_partition)
-        return log is not None and log.topic_id in (topic_id, ZERO_UUID)
+        return log is not None and is_of_topic(log, topic_id)
 
     def _open_waiting(self, key: PartitionKey, is_new: bool) -> None:
         """Open a partition whose turn has come, in the role that it has by now."""
@@ -268,13 +271,14 @@ class ReplicaManager:
         self, topic_partition: TopicPartition, topic_id: Uuid, config: LogConfig, *, is_new: bool
     ) -> Partition | None:
         log = self.logs.get(topic_partition)
-        if log is not None and log.topic_id == ZERO_UUID and not log.is_offline:
-            # Its partition.metadata was lost in a power cut; the records are this topic's.
+        if log is not None and log.topic_id != topic_id and is_of_topic(log, topic_id):
+            # Its partition.metadata was damaged; the records are this topic's.
             try:
-                log.assign_topic_id(topic_id)
+                if not log.is_offline:
+                    log.assign_topic_id(topic_id)
             except LogDirFailure as failure:
                 telemetry.error("%s: %s", topic_partition, failure)
-        if log is not None and log.topic_id not in (topic_id, ZERO_UUID):
+        if log is not None and not is_of_topic(log, topic_id):
             telemetry.warning("replacing %s: it is of a topic deleted since", topic_partition)
             self._guard(topic_partition, self.logs.delete)
             log = None
@@ -379,3 +383,13 @@ class ReplicaManager:
         await self._isr_proposals.close()
         for partition in self:
             await partition.close()
+
+
+def is_of_topic(log: PartitionLog, topic_id: Uuid) -> bool:
+    """Whether a log is that of the topic, and not of another that had its name before.
+
+    An id that was lost in a power cut says nothing. Ids are random: one that differs from the
+    topic's in a few bits only has been garbled on the medium.
+    """
+    found = int.from_bytes(log.topic_id, "big") ^ int.from_bytes(topic_id, "big")
+    return log.topic_id == ZERO_UUID or found.bit_count() <= GARBLED_BITS_MAX
