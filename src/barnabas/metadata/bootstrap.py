@@ -12,8 +12,9 @@ from barnabas.metadata.features import (
     METADATA_VERSION,
 )
 from barnabas.metadata.records import MetadataRecord, decode_record, encode_record
+from barnabas.protocol.errors import DecodeError
 from barnabas.protocol.messages.metadata_records import FeatureLevelRecord
-from barnabas.raft.snapshot_files import decode_snapshot, encode_snapshot
+from barnabas.raft.snapshot_files import SnapshotError, decode_snapshot, encode_snapshot
 
 FILE_NAME = "bootstrap.checkpoint"
 
@@ -45,10 +46,15 @@ def write_bootstrap(
 def read_bootstrap(disk: Disk, directory: str) -> list[MetadataRecord]:
     """The first records for a cluster whose metadata log is empty.
 
-    Without a file, the latest metadata.version alone, as Kafka does. Raises DecodeError for a
+    Without a file, the latest metadata.version alone, as Kafka does. Raises SnapshotError for a
     damaged file, and OSError.
     """
     path = f"{directory}/{FILE_NAME}"
     if not disk.exists(path):
         return feature_records({METADATA_VERSION: LATEST_METADATA_VERSION})
-    return [decode_record(value) for value in decode_snapshot(disk.read(path)).values]
+    try:
+        return [decode_record(value) for value in decode_snapshot(disk.read(path)).values]
+    except DecodeError as error:
+        raise SnapshotError(
+            f"{path} is damaged ({error}); its metadata log is empty, so format the directory again"
+        ) from error

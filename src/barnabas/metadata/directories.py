@@ -7,6 +7,7 @@ from barnabas.base.disk import Disk
 from barnabas.base.ids import Uuid
 from barnabas.metadata.ids import RandomSource, random_uuid
 from barnabas.metadata.meta_properties import (
+    FILE_NAME,
     MetaProperties,
     MetaPropertiesError,
     check_ensemble,
@@ -44,7 +45,13 @@ def load_directories(disk: Disk, config: NodeConfig, random: RandomSource) -> No
                 raise
             failed[directory] = error
             continue
-        if properties is None or properties.cluster_id is None or properties.node_id is None:
+        if properties is not None and (properties.cluster_id is None or properties.node_id is None):
+            raise MetaPropertiesError(
+                f"{directory}/{FILE_NAME} does not name cluster.id and node.id; restore it, as it "
+                "is in the node's other directories and on other nodes but for node.id and "
+                "directory.id"
+            )
+        if properties is None:
             raise MetaPropertiesError(
                 f"{directory} is not formatted. Run `barnabas storage format --config FILE "
                 "--cluster-id ID` first (`barnabas storage random-uuid` prints an id); with "

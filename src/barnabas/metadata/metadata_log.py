@@ -110,6 +110,7 @@ def open_metadata_log(disk: Disk, clock: Clock, config: NodeConfig, directory: s
         log_config,
         is_clean=False,
         recovery_point=snapshots[-1].end_offset if snapshots else 0,
+        may_have_gaps=False,
     )
     if log.topic_id != METADATA_TOPIC_ID:
         log.assign_topic_id(METADATA_TOPIC_ID)

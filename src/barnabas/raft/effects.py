@@ -57,7 +57,7 @@ from barnabas.raft.core.voter_history import VoterHistory
 from barnabas.raft.download import SnapshotDownload
 from barnabas.raft.exchange import Exchange
 from barnabas.raft.quorum_state import write_quorum_state
-from barnabas.raft.recovery import Controls
+from barnabas.raft.recovery import Controls, MetadataLogError
 from barnabas.raft.replica_log import ReplicaLog
 from barnabas.raft.settings import RaftSettings
 from barnabas.raft.snapshot_files import SnapshotError, SnapshotId
@@ -242,7 +242,11 @@ class EffectRunner:
             if is_empty:
                 return reply
             max_bytes = min(asked.max_bytes, self._settings.fetch_max_bytes)
-            return replace(reply, records=self._log.read(reply.offset, max_bytes))
+            try:
+                return replace(reply, records=self._log.read(reply.offset, max_bytes))
+            except MetadataLogError as damage:
+                telemetry.error("node %d cannot answer a replica: %s", self._local_id, damage)
+                return replace(reply, error=ErrorCode.UNKNOWN_SERVER_ERROR)
         if isinstance(reply, FetchSnapshotReply) and isinstance(asked, FetchSnapshot):
             if reply.error != ErrorCode.NONE:
                 return reply

@@ -15,6 +15,7 @@ from barnabas.raft.voters import ReplicaKey
 
 FILE_NAME = "quorum-state"
 NO_NODE = -1
+INT_MAX = 2**31 - 1
 
 
 class QuorumStateError(ValueError):
@@ -42,7 +43,11 @@ def read_quorum_state(disk: Disk, directory: str) -> ElectionState | None:
         data = json.loads(disk.read(path))
         return _from_json(data)
     except (ValueError, KeyError, TypeError) as error:
-        raise QuorumStateError(f"{path} is not a quorum state: {error}") from error
+        raise QuorumStateError(
+            f"{path} is not a quorum state ({error!r}); restore it from a backup. A voter may have "
+            "voted: without it take it out of the quorum, format its directory and add it again; "
+            "a node that is only a broker can start without the file"
+        ) from error
 
 
 def write_quorum_state(
@@ -78,12 +83,19 @@ def _from_json(data: dict[str, Any]) -> ElectionState:
     version = data["data_version"]
     if version not in (0, 1):
         raise ValueError(f"data_version {version} is not supported, only 0 and 1")
-    voted_id = int(data["votedId"])
+    voted_id = _number(data["votedId"], NO_NODE)
     directory_id = ZERO_UUID
     if version == 1:
         directory_id = uuid_from_text(data["votedDirectoryId"])
     return ElectionState(
-        epoch=int(data["leaderEpoch"]),
-        leader_id=int(data["leaderId"]),
+        epoch=_number(data["leaderEpoch"], 0),
+        leader_id=_number(data["leaderId"], NO_NODE),
         voted=None if voted_id == NO_NODE else ReplicaKey(voted_id, directory_id),
     )
+
+
+def _number(value: object, least: int) -> int:
+    """Raises ValueError for what is no node or epoch."""
+    if type(value) is not int or not least <= value <= INT_MAX:
+        raise ValueError(f"{value!r} is no node or epoch")
+    return value

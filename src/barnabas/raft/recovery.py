@@ -13,7 +13,11 @@ from typing import Protocol
 from barnabas.base.disk import Buffer, Disk, FileRange
 from barnabas.log.partition_log import PartitionLog
 from barnabas.protocol.messages.raft_records import KRaftVersionRecord, VotersRecord
-from barnabas.protocol.records.batch import iterate_headers
+from barnabas.protocol.records.batch import (
+    CorruptBatchError,
+    check_crc,
+    iterate_headers,
+)
 from barnabas.protocol.records.control import decode_control
 from barnabas.protocol.records.records import Record, decode_records
 from barnabas.raft.core.voter_history import NEVER_LOGGED, VoterHistory
@@ -146,11 +150,12 @@ def read_batches(
 ) -> Iterator[LogBatch]:
     """The data batches of [start, end), in order; control records go to `controls`.
 
-    A batch that begins before `start` (a snapshot need not end with a batch) is cut.
+    A batch that begins before `start` (a snapshot need not end with a batch) is cut. Raises
+    MetadataLogError for damage.
     """
     offset = start
     while offset < end:
-        data = _read(log, offset, end)
+        data = read_whole(log, offset, READ_SIZE_BYTES, end)
         next_offset = offset
         for position, header in iterate_headers(data, allow_partial_tail=True):
             records = [
@@ -168,10 +173,36 @@ def read_batches(
                     header.max_timestamp,
                     [record.value or b"" for record in records],
                 )
-        assert next_offset > offset, f"no progress reading the metadata log at {offset}"
+        if next_offset <= offset:
+            raise damaged(log, offset, "offsets step back there")
         offset = next_offset
 
 
-def _read(log: PartitionLog, offset: int, end: int) -> Buffer:
-    result = log.read(offset, READ_SIZE_BYTES, max_offset=end)
-    return b"".join(part.read() if isinstance(part, FileRange) else part for part in result.parts)
+def read_whole(log: PartitionLog, offset: int, max_bytes: int, end: int) -> Buffer:
+    """Whole batches from `offset`, which is before `end`, on: one at least.
+
+    Raises MetadataLogError for damage.
+    """
+    result = log.read(offset, max_bytes, max_offset=end)
+    if result.error or not result.size_bytes:
+        raise damaged(log, offset, "no batch holds it")
+    parts = [part.read() if isinstance(part, FileRange) else part for part in result.parts]
+    data = parts[0] if len(parts) == 1 else b"".join(parts)
+    try:
+        for position, header in iterate_headers(data, allow_partial_tail=True):
+            if not check_crc(data, position, header):
+                raise damaged(log, offset, "a batch fails its CRC")
+            if header.base_offset > offset:
+                raise damaged(log, offset, "no batch holds it")
+            offset = header.next_offset
+    except CorruptBatchError as error:
+        raise damaged(log, offset, str(error)) from error
+    return data
+
+
+def damaged(log: PartitionLog, offset: int, reason: str) -> MetadataLogError:
+    """What to raise for a metadata log in which `offset` cannot be read."""
+    return MetadataLogError(
+        f"{log.directory}: the metadata log is damaged at offset {offset} ({reason}); restore the "
+        "directory from another replica or a backup"
+    )

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from barnabas.base.clock import Clock
-from barnabas.base.disk import Buffer, Disk, FileRange
+from barnabas.base.disk import Buffer, Disk
 from barnabas.log.partition_log import AppendOrigin, PartitionLog
 from barnabas.protocol.errors import DecodeError, ErrorCode
 from barnabas.protocol.records.batch import iterate_headers
@@ -12,7 +12,7 @@ from barnabas.protocol.records.records import Record, decode_records, encode_bat
 from barnabas.raft.core.messages import LogPosition
 from barnabas.raft.flushed_mark import FlushedMark
 from barnabas.raft.interfaces import Appended
-from barnabas.raft.recovery import Controls, LogBatch, read_batches
+from barnabas.raft.recovery import Controls, LogBatch, read_batches, read_whole
 from barnabas.raft.snapshot_files import SnapshotId, delete_snapshot, list_snapshots
 
 
@@ -147,10 +147,11 @@ class ReplicaLog:
     # -- reading it
 
     def read(self, offset: int, max_bytes: int) -> Buffer:
-        """Whole batches from `offset` on, at least one, at most `max_bytes` if there are more."""
-        result = self.log.read(offset, max_bytes, max_offset=self.end_offset)
-        parts = [part.read() if isinstance(part, FileRange) else part for part in result.parts]
-        return parts[0] if len(parts) == 1 else b"".join(parts)
+        """Whole batches from `offset` on, at least one, at most `max_bytes` if there are more.
+
+        Raises MetadataLogError for damage.
+        """
+        return read_whole(self.log, offset, max_bytes, self.end_offset)
 
     def batches(self, start: int, end: int) -> list[LogBatch]:
         """The data batches of [start, end)."""

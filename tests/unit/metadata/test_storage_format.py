@@ -354,6 +354,22 @@ def test_a_directory_without_an_id_gets_one(disk: LocalDisk, tmp_path: Path) -> 
     assert loaded.ids == {f"{tmp_path}/a": written.directory_id}
 
 
+@pytest.mark.parametrize(
+    "content",
+    [bytes(300), b"", b"version=1\nnode.id=1\n", b"version=1\ncluster.id=\xff\nnode.id=1\n"],
+    ids=["zeros", "empty", "cut-off", "no-text"],
+)
+def test_a_garbled_file_is_named_and_not_taken_for_none(
+    disk: LocalDisk, tmp_path: Path, content: bytes
+) -> None:
+    """Formatting a directory that holds data is no way out."""
+    (tmp_path / "a").mkdir()
+    disk.write_atomic(f"{tmp_path}/a/meta.properties", content)
+    with pytest.raises(MetaPropertiesError, match=r"/a/meta\.properties") as caught:
+        load_directories(disk, config(tmp_path), random.Random(1))
+    assert "format" not in str(caught.value)
+
+
 def test_a_node_lives_without_a_broken_data_directory(tmp_path: Path) -> None:
     class HalfBroken(LocalDisk):
         def exists(self, path: str) -> bool:

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 from quorum_harness import LOG_DIRECTORY, Quorum, QuorumNode
 
+from barnabas.protocol.records.batch import iterate_headers
 from barnabas.raft.flushed_mark import FILE_NAME
 
 
@@ -83,6 +84,38 @@ def test_an_unreadable_mark_says_nothing() -> None:
         await quorum.leader()
 
     five(1).run(scenario)
+
+
+@pytest.mark.parametrize("at", [1, 7, 8, 16, 65], ids=["far", "near", "length", "magic", "record"])
+def test_a_leader_with_a_damaged_log_gives_none_of_it_away(at: int) -> None:
+    """Who asks for it waits between two requests, and gets it from the next leader."""
+
+    async def scenario(quorum: Quorum) -> None:
+        await quorum.start()
+        leader = await quorum.leader()
+        behind = next(node for node in quorum.nodes.values() if node is not leader)
+        behind.kill()
+        end = leader.raft.log_end_offset
+        for value in (b"a", b"b", b"c"):
+            await leader.commit(value)
+        log = leader.raft._log.log
+        data = leader.disk.inode(log.active.log_path).data
+        places = [place for place, header in iterate_headers(data) if header.base_offset > end]
+        data[places[0] + at] ^= 0x60
+        log.tail.clear()
+        await behind.start()
+        await asyncio.sleep(5)  # of virtual time
+        asked = len(quorum.network.requests)
+        await asyncio.sleep(5)
+        assert len(quorum.network.requests) - asked < 500
+        assert b"b" not in behind.listener.values
+        assert not behind.failures
+        if leader.is_up:
+            leader.kill()
+        assert await quorum.leader() is not leader
+        await quorum.until(lambda: behind.listener.values == [b"a", b"b", b"c"])
+
+    five(3).run(scenario)
 
 
 def five(seed: int) -> Quorum:

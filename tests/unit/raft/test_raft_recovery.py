@@ -11,11 +11,13 @@ from barnabas.log.config import LogConfig
 from barnabas.log.loader import create_log
 from barnabas.log.log_directory import LogDirectory
 from barnabas.log.partition_log import AppendOrigin, PartitionLog
+from barnabas.metadata.bootstrap import feature_records, read_bootstrap, write_bootstrap
 from barnabas.protocol.messages.raft_records import KRaftVersionRecord
 from barnabas.protocol.records.control import encode_control_batch
 from barnabas.protocol.records.records import Record, encode_batch
+from barnabas.raft.quorum_state import QuorumStateError, read_quorum_state
 from barnabas.raft.recovery import MetadataLogError, read_batches, recover
-from barnabas.raft.snapshot_files import SnapshotId, encode_snapshot
+from barnabas.raft.snapshot_files import SnapshotError, SnapshotId, encode_snapshot
 from barnabas.raft.voters import parse_dynamic_voters
 
 VOTERS = parse_dynamic_voters("1@localhost:9093:JEXY6aqzQY-32P5TStzaFg", "CONTROLLER")
@@ -118,3 +120,51 @@ def test_batches_are_read_however_small_the_chunks(
     log.tail.clear(log.log_end_offset)
     read = [value for batch in read_batches(log, 0, 30) for value in batch.values]
     assert read == values
+
+
+@pytest.mark.parametrize("at", [8, 16, 65], ids=["length", "magic", "record"])
+def test_damage_that_no_scan_has_cut_is_named(disk: LocalDisk, tmp_path: Path, at: int) -> None:
+    """It lies before the newest snapshot, and that one is damaged too."""
+    log = new_log(disk, tmp_path)
+    append(log, b"a")
+    place = log.active.size_bytes
+    append(log, b"b")
+    append(log, b"c")
+    write_snapshot(disk, log, SnapshotId(3, 1), b"a+b+c")
+    snapshot = disk.open(f"{log.directory}/{SnapshotId(3, 1).file_name}")
+    snapshot.truncate(snapshot.size() - 1)
+    file = disk.open(log.active.log_path)
+    file.pwrite(bytes([file.pread(1, place + at)[0] ^ 0x40]), place + at)
+    log.tail.clear()
+    with pytest.raises(MetadataLogError, match=r"__cluster_metadata-0: .* damaged at offset 1 .*;"):
+        recover(disk, log.directory, log)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "\x00" * 100,
+        "[]",
+        "{}",
+        '{"leaderId":1,"leaderEpoch":1e999,"votedId":-1,"data_version":0}',
+        '{"leaderId":1,"leaderEpoch":-3,"votedId":-1,"data_version":0}',
+        '{"leaderId":1,"leaderEpoch":4294967296,"votedId":-1,"data_version":0}',
+        '{"leaderId":1,"leaderEpoch":3,"votedId":2,"votedDirectoryId":7,"data_version":1}',
+        '{"leaderId":1,"leaderEpoch":3,"votedId":2,"votedDirectoryId":"AA","data_version":1}',
+    ],
+)
+def test_a_garbled_quorum_state_is_refused_by_name(
+    disk: LocalDisk, tmp_path: Path, text: str
+) -> None:
+    disk.write_atomic(f"{tmp_path}/quorum-state", text.encode())
+    with pytest.raises(QuorumStateError, match=r"quorum-state is not .* backup.*add it again"):
+        read_quorum_state(disk, str(tmp_path))
+
+
+def test_a_garbled_bootstrap_file_is_refused_by_name(disk: LocalDisk, tmp_path: Path) -> None:
+    write_bootstrap(disk, str(tmp_path), feature_records({"metadata.version": 25}), now_ms=1)
+    file = disk.open(f"{tmp_path}/bootstrap.checkpoint")
+    file.pwrite(bytes([file.pread(1, 80)[0] ^ 1]), 80)
+    with pytest.raises(SnapshotError, match=r"bootstrap\.checkpoint is damaged .*format"):
+        read_bootstrap(disk, str(tmp_path))
