@@ -10,6 +10,7 @@ from collections.abc import Callable, Coroutine
 from dataclasses import replace
 
 from barnabas.base.disk import Disk
+from barnabas.base.ids import uuid_to_text
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.raft_records import (
     KRaftVersionRecord,
@@ -139,8 +140,18 @@ class EffectRunner:
             case AppendEpochStart(epoch):
                 self._applier.leads(epoch, self._log.end_offset)
                 return _appended(self._log.append_control(self._epoch_start(effect), epoch))
-            case AppendVoters(epoch, voters):
-                return _appended(self._log.append_control([voters.to_record()], epoch))
+            case AppendVoters(epoch, voters, kraft_version):
+                if kraft_version:
+                    telemetry.info(
+                        "node %d raises kraft.version to %d; the voters are %s",
+                        self._local_id,
+                        kraft_version,
+                        ", ".join(
+                            f"{voter.key.id} ({uuid_to_text(voter.key.directory_id)})"
+                            for voter in voters.by_id.values()
+                        ),
+                    )
+                return _appended(self._log.append_control(_voters_records(effect), epoch))
             case AppendRecords(epoch, records):
                 result = self._log.append_fetched(records, epoch)
                 if isinstance(result, Controls):
@@ -274,6 +285,13 @@ class EffectRunner:
         while any(not task.done() for task in self._tasks.values()):
             await asyncio.gather(*self._tasks.values())
         self._abandon_download()
+
+
+def _voters_records(effect: AppendVoters) -> list[ControlMessage]:
+    records: list[ControlMessage] = [effect.voters.to_record()]
+    if effect.kraft_version:
+        records.insert(0, KRaftVersionRecord(version=0, k_raft_version=effect.kraft_version))
+    return records
 
 
 def _appended(controls: Controls) -> LogAppended:

@@ -27,6 +27,7 @@ from barnabas.raft.core.events import (
     Started,
     StopRequested,
     TimePassed,
+    UpgradeRequested,
 )
 from barnabas.raft.core.machine import step
 from barnabas.raft.core.peers import pick_endpoint
@@ -38,6 +39,7 @@ from barnabas.raft.core.state import (
     Resigned,
     Role,
 )
+from barnabas.raft.core.upgrade import upgrade_refusal
 from barnabas.raft.core.voter_history import EMPTY
 from barnabas.raft.describe_quorum import describe_quorum
 from barnabas.raft.effects import EffectRunner
@@ -50,7 +52,7 @@ from barnabas.raft.interfaces import (
     RandomSource,
 )
 from barnabas.raft.quorum_state import NO_NODE, ElectionState, read_quorum_state
-from barnabas.raft.recovery import MetadataLogError, recover
+from barnabas.raft.recovery import check_voters, recover
 from barnabas.raft.replica_log import ReplicaLog
 from barnabas.raft.settings import RaftSettings
 from barnabas.raft.snapshot_files import SnapshotId, SnapshotWriter, encode_snapshot
@@ -188,7 +190,13 @@ class RaftNode:
         self._log.recovered()
         history = recovered.history
         history.static = self._static_voters or EMPTY
-        self._check(history.latest)
+        check_voters(
+            self._directory,
+            history,
+            self._local.key,
+            is_controller=self._is_controller,
+            may_ask=bool(self._bootstrap),
+        )
         self._state = RaftState(
             local=self._local,
             settings=self._settings,
@@ -203,7 +211,12 @@ class RaftNode:
             recovered.snapshot_id, recovered.snapshot, recovered.batches, self._log.end_offset
         )
         self._state.high_watermark = self._applier.high_watermark
-        self._note_damage()
+        damaged_at = self._log.damaged_at()
+        if damaged_at is not None and self._is_controller and len(self.voters.by_id) > 1:
+            telemetry.warning(
+                "node %d does not vote until it has a leader's log again", self._local.key.id
+            )
+            self._state.lost_from = damaged_at
         self._effects = EffectRunner(
             disk=self._disk,
             directory=self._directory,
@@ -221,38 +234,6 @@ class RaftNode:
             await self.wait_committed(self.log_end_offset - 1)
         if self._failure is not None:
             raise self._failure
-
-    def _note_damage(self) -> None:
-        """See whether something is gone that had been on the medium."""
-        marked, end_offset = self._log.mark.read(), self._log.end_offset
-        if marked <= end_offset or not self._is_controller:
-            return
-        telemetry.error(
-            "%s: the metadata log ends at offset %d, and had reached %d on the medium: "
-            "its disk or files were damaged",
-            self._directory,
-            end_offset,
-            marked,
-        )
-        if len(self.voters.by_id) > 1:
-            telemetry.warning(
-                "node %d does not vote until it has a leader's log again", self._local.key.id
-            )
-            self._state.lost_from = end_offset
-
-    def _check(self, voters: VoterSet) -> None:
-        """Raises MetadataLogError where nothing says with whom to make a quorum."""
-        local = self._local.key
-        if not voters.by_id and not self._bootstrap:
-            raise MetadataLogError(
-                f"{self._directory} names no voters: set controller.quorum.voters, or format it "
-                "with --standalone, or set controller.quorum.bootstrap.servers to join a quorum"
-            )
-        if self._is_controller and not voters.is_voter(local) and not self._bootstrap:
-            raise MetadataLogError(
-                f"node {local.id} with this metadata directory is not among the voters "
-                f"{sorted(voters.by_id)} of the quorum"
-            )
 
     async def stop(self) -> None:
         """Resign if leading, finish the fsync under way and close the log.
@@ -312,6 +293,25 @@ class RaftNode:
         if not self.is_leader or self.epoch != epoch:
             raise NotLeaderError
         return appended
+
+    def upgrade_refusal(self, level: int) -> str | None:
+        """As leader: why kraft.version cannot be `level` now, or None. Raises NotLeaderError."""
+        if not self.is_leader:
+            raise NotLeaderError
+        return upgrade_refusal(self._state, level)
+
+    def upgrade(self, level: int) -> None:
+        """Append kraft.version, which `upgrade_refusal` allows, with the voters.
+
+        Once `wait_committed` returns for the end of the log it holds. Raises as `append` does.
+        """
+        epoch = self.epoch
+        if self._failure is None:
+            self._handle(UpgradeRequested(level))
+        if self._failure is not None:
+            raise self._failure
+        if not self.is_leader or self.epoch != epoch:
+            raise NotLeaderError
 
     async def wait_committed(self, offset: int) -> None:
         """Return once the record at `offset` is committed.

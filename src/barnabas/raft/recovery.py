@@ -30,7 +30,7 @@ from barnabas.raft.snapshot_files import (
     read_snapshot,
     remove_leftovers,
 )
-from barnabas.raft.voters import VoterSet, voter_set_from_record
+from barnabas.raft.voters import ReplicaKey, VoterSet, voter_set_from_record
 
 telemetry = logging.getLogger(__name__)
 
@@ -206,3 +206,25 @@ def damaged(log: PartitionLog, offset: int, reason: str) -> MetadataLogError:
         f"{log.directory}: the metadata log is damaged at offset {offset} ({reason}); restore the "
         "directory from another replica or a backup"
     )
+
+
+def check_voters(
+    directory: str, history: VoterHistory, local: ReplicaKey, *, is_controller: bool, may_ask: bool
+) -> None:
+    """Raises MetadataLogError where nothing says with whom to make a quorum.
+
+    Unless `may_ask` (there are bootstrap servers), a controller has to be one of the voters. One
+    that was voted out knows the others by the log, and goes on as an observer.
+    """
+    voters = history.latest
+    if not voters.by_id and not may_ask:
+        raise MetadataLogError(
+            f"{directory} names no voters: set controller.quorum.voters, or format it "
+            "with --standalone, or set controller.quorum.bootstrap.servers to join a quorum"
+        )
+    knows_others = may_ask or history.kraft_version >= 1
+    if is_controller and not voters.is_voter(local) and not knows_others:
+        raise MetadataLogError(
+            f"node {local.id} with this metadata directory is not among the voters "
+            f"{sorted(voters.by_id)} of the quorum"
+        )

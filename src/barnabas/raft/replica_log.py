@@ -1,5 +1,6 @@
 """The replica's log and snapshots: what the machine sees of them, and how they are changed."""
 
+import logging
 from collections.abc import Sequence
 
 from barnabas.base.clock import Clock
@@ -14,6 +15,8 @@ from barnabas.raft.flushed_mark import FlushedMark
 from barnabas.raft.interfaces import Appended
 from barnabas.raft.recovery import Controls, LogBatch, read_batches, read_whole
 from barnabas.raft.snapshot_files import SnapshotId, delete_snapshot, list_snapshots
+
+telemetry = logging.getLogger(__name__)
 
 
 class ReplicaLog:
@@ -31,6 +34,20 @@ class ReplicaLog:
     def recovered(self) -> None:
         """Look which snapshots there are."""
         self.snapshots = list_snapshots(self._disk, self.directory)
+
+    def damaged_at(self) -> int | None:
+        """Where the log ends if something is gone that had been on the medium, or None."""
+        marked, end_offset = self.mark.read(), self.end_offset
+        if marked <= end_offset:
+            return None
+        telemetry.error(
+            "%s: the metadata log ends at offset %d, and had reached %d on the medium: "
+            "its disk or files were damaged",
+            self.directory,
+            end_offset,
+            marked,
+        )
+        return end_offset
 
     def written(self, snapshot_id: SnapshotId) -> None:
         """A new snapshot is on the medium."""

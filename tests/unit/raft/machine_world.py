@@ -20,7 +20,7 @@ from typing import Any, cast
 
 from machine_disk import Disk, Entry, ModelLog
 
-from barnabas.base.ids import Uuid
+from barnabas.base.ids import ZERO_UUID, Uuid
 from barnabas.protocol.errors import ErrorCode
 from barnabas.raft.core.events import (
     AbandonSnapshot,
@@ -53,6 +53,7 @@ from barnabas.raft.core.events import (
     StoreSnapshot,
     TimePassed,
     TruncateLog,
+    UpgradeRequested,
 )
 from barnabas.raft.core.machine import step
 from barnabas.raft.core.messages import (
@@ -67,6 +68,7 @@ from barnabas.raft.core.messages import (
     VoteReply,
 )
 from barnabas.raft.core.state import NEVER, RaftState, Role
+from barnabas.raft.core.upgrade import upgrade_refusal
 from barnabas.raft.core.voter_history import VoterHistory
 from barnabas.raft.settings import RaftSettings
 from barnabas.raft.snapshot_files import SnapshotId
@@ -94,6 +96,11 @@ def member(node_id: int) -> Voter:
         ReplicaKey(node_id, Uuid(bytes([node_id] * 16))),
         (VoterEndpoint("CONTROLLER", f"node{node_id}", 1),),
     )
+
+
+def configured(node_id: int) -> Voter:
+    """The same as `controller.quorum.voters` knows it: without its directory."""
+    return replace(member(node_id), key=ReplicaKey(node_id, ZERO_UUID))
 
 
 @dataclass
@@ -130,7 +137,11 @@ class World:
         self.cut: set[tuple[int, int]] = set()
         self.settings = RaftSettings()
         initial = VoterSet({i: member(i) for i in range(1, voters + 1)})
-        self.static = initial if kraft_version == 0 else VoterSet({})
+        self.static = (
+            VoterSet({i: configured(i) for i in initial.by_id})
+            if kraft_version == 0
+            else VoterSet({})
+        )
         self.bootstrap = tuple((f"node{i}", 1) for i in range(1, voters + 1))
         self.kraft_version = kraft_version
         self.initial = initial
@@ -259,8 +270,10 @@ class World:
                 if voters is not None:
                     payloads += [kraft_version, voters]
                 return self._append(node, epoch, payloads)
-            case AppendVoters(epoch, voters):
-                return self._append(node, epoch, [voters])
+            case AppendVoters(epoch, voters, kraft_version):
+                # A batch is cut nowhere, so the two records are one here.
+                both = (kraft_version, voters) if kraft_version else voters
+                return self._append(node, epoch, [both])
             case AppendRecords(_, records):
                 return self._append_fetched(node, records)
             case AdvanceHighWatermark(offset):
@@ -471,6 +484,14 @@ class World:
         self._token += 1
         self.step(node, RequestReceived(self._token, request))
 
+    def upgrade(self, node: Node, level: int = 1) -> bool:
+        """Have kraft.version raised, if the leader `node` can; returns whether it could."""
+        assert node.state is not None
+        if upgrade_refusal(node.state, level) is not None:
+            return False
+        self.step(node, UpgradeRequested(level))
+        return True
+
     def snapshot(self, node: Node) -> None:
         """Write a snapshot of what is committed, and drop the log it covers."""
         log, disk, state = node.log, node.disk, node.state
@@ -543,14 +564,14 @@ class World:
 
 
 def _controls(offset: int, entries: list[Entry]) -> LogAppended:
-    voters = [
-        (offset + index, entry.payload)
-        for index, entry in enumerate(entries)
-        if isinstance(entry.payload, VoterSet)
-    ]
-    versions = [
-        (offset + index, entry.payload)
-        for index, entry in enumerate(entries)
-        if isinstance(entry.payload, int)
-    ]
+    voters, versions = [], []
+    for at, entry in enumerate(entries, offset):
+        match entry.payload:
+            case VoterSet() as voter_set:
+                voters.append((at, voter_set))
+            case int(version):
+                versions.append((at, version))
+            case (int(version), VoterSet() as voter_set):
+                versions.append((at, version))
+                voters.append((at, voter_set))
     return LogAppended(tuple(voters), tuple(versions))

@@ -7,16 +7,19 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import machine_world
 import pytest
 from machine_chaos import Chaos
 from machine_disk import ModelLog
-from machine_world import Node, World
+from machine_world import Node, RuleBrokenError, World
 
-from barnabas.raft.core import election, leading, membership, transitions
-from barnabas.raft.core.events import Effect, PersistElection
+from barnabas.raft.core import election, leading, machine, membership, transitions, upgrade
+from barnabas.raft.core.events import AppendVoters, Effect, PersistElection
 from barnabas.raft.core.messages import LogPosition, Vote
 from barnabas.raft.core.state import Leader, RaftState, Unattached
 from barnabas.raft.quorum_state import ElectionState
+from barnabas.raft.settings import RaftSettings
+from barnabas.raft.voters import VoterSet
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 
@@ -54,6 +57,65 @@ def restless(seed: int) -> Chaos:
     chaos = Chaos(World(seed, 3, 2, drop=0.02), membership=True, pause_ms=100, appends=30)
     chaos.acts.append((chaos._change_voters, 40))
     return chaos
+
+
+class Upgrading(Chaos):
+    """Static voters, and somebody who tries again and again to raise kraft.version.
+
+    `raised` counts how often a leader did; more than once if its batch was lost with it.
+    """
+
+    def __init__(self, world: World, *, membership: bool = False) -> None:
+        super().__init__(world, membership=membership, snapshots=True, pause_ms=600)
+        # No leader lasts a minute here.
+        world.settings = RaftSettings(tell_after_ms=2_000)
+        self.raised = 0
+        self.acts += [(self._upgrade, 40)]
+
+    def _upgrade(self) -> None:
+        """The leader may die in the middle: some have the batch, or nobody has."""
+        world = self.world
+        leader = world.leader()
+        if leader is None or leader.state is None or leader.state.history.kraft_version:
+            return
+        if world.upgrade(leader):
+            self.raised += 1
+            if world.random.random() < 0.7:
+                world.run(world.random.choice((0, 3, 10)))
+                self._crash_leader()
+
+    def heal(self) -> None:
+        super().heal()
+        world = self.world
+        for _ in range(20):  # the leader may have been elected just now, since messages can be late
+            leader = world.leader()
+            state = None if leader is None else leader.state
+            was = 0 if state is None else state.history.kraft_version
+            if leader is not None and world.upgrade(leader):
+                self.raised += was == 0
+                break
+            world.run(1_000)
+        else:
+            raise RuleBrokenError("kraft.version cannot be raised though everything works")
+        world.run(10_000)
+        assert leader.state is not None
+        voters = leader.state.voters
+        for node in world.nodes.values():
+            assert node.state is not None
+            history = node.state.history
+            if (history.kraft_version, history.latest) != (1, voters):
+                raise RuleBrokenError(f"node {node.local.key.id} has {history}, not {voters}")
+        if any(voter != world.nodes[voter_id].local for voter_id, voter in voters.by_id.items()):
+            raise RuleBrokenError(f"{voters} are not what the voters are")
+
+
+def upgrading(seed: int) -> Upgrading:
+    return Upgrading(World(seed, 3, drop=0.02, kraft_version=0))
+
+
+def upgrading_five(seed: int) -> Upgrading:
+    """Once it is raised, voters come and go."""
+    return Upgrading(World(seed, 5, 2, drop=0.02, kraft_version=0), membership=True)
 
 
 def vote_twice(patch: pytest.MonkeyPatch) -> None:
@@ -173,6 +235,19 @@ def snapshot_of_uncommitted(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(World, "snapshot", greedy)
 
 
+def upgrade_with_some(patch: pytest.MonkeyPatch) -> None:
+    """kraft.version is raised with those voters that told of themselves, and the others are out."""
+
+    def hasty(state: RaftState, level: int, out: list[Effect]) -> None:
+        leader = state.role_state
+        if isinstance(leader, Leader) and level != state.history.kraft_version:
+            known = upgrade._known(state, leader)
+            out.append(AppendVoters(state.epoch, VoterSet(dict(sorted(known.items()))), level))
+
+    patch.setattr(machine, "upgrade", hasty)
+    patch.setattr(machine_world, "upgrade_refusal", lambda state, level: None)
+
+
 DEFECTS = [
     Defect("vote twice", vote_twice, ragged, range(40)),
     Defect("vote not persisted", vote_not_persisted, three, range(40)),
@@ -184,4 +259,5 @@ DEFECTS = [
     Defect("minority commits", minority_commits, three, range(40)),
     Defect("several changes at once", several_changes_at_once, restless, range(40)),
     Defect("snapshot of uncommitted", snapshot_of_uncommitted, five, range(40)),
+    Defect("upgrade with some of the voters", upgrade_with_some, upgrading, range(40)),
 ]

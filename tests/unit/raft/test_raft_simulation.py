@@ -5,7 +5,18 @@ from collections.abc import Callable
 import pytest
 from machine_chaos import Chaos
 from machine_world import RuleBrokenError, World
-from raft_defects import DEFECTS, Defect, five, growing, ragged, restless, three
+from raft_defects import (
+    DEFECTS,
+    Defect,
+    Upgrading,
+    five,
+    growing,
+    ragged,
+    restless,
+    three,
+    upgrading,
+    upgrading_five,
+)
 
 from barnabas.raft.core.following import QuorumError
 from barnabas.raft.core.state import TransitionError
@@ -23,7 +34,7 @@ def static_five(seed: int) -> Chaos:
     return Chaos(World(seed, 5, drop=0.02, kraft_version=0), snapshots=True)
 
 
-WORLDS = [three, five, static, static_five, growing, restless, ragged]
+WORLDS = [three, five, static, static_five, growing, restless, ragged, upgrading, upgrading_five]
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))
@@ -32,6 +43,19 @@ def test_the_rules_of_raft_hold(world: Callable[[int], Chaos], seed: int) -> Non
     chaos = world(seed)
     chaos.run(DURATION_MS)
     assert chaos.world.committed
+
+
+def test_a_raised_kraft_version_is_lost_with_its_leader_in_some_runs() -> None:
+    """Otherwise nobody would know whether what is undone can be done again."""
+
+    def raised(seed: int) -> int:
+        chaos: Upgrading = upgrading(seed)
+        chaos.run(DURATION_MS)
+        return chaos.raised
+
+    counts = [raised(seed) for seed in range(SEEDS)]
+    assert min(counts) >= 1
+    assert max(counts) > 1
 
 
 @pytest.mark.slow

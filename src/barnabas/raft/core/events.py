@@ -105,6 +105,13 @@ class SnapshotRejected:
 
 
 @dataclass(frozen=True, slots=True)
+class UpgradeRequested:
+    """kraft.version should be raised to `level`, which `upgrade_refusal` allows."""
+
+    level: int
+
+
+@dataclass(frozen=True, slots=True)
 class ResignRequested:
     """The replica should lead no more."""
 
@@ -127,6 +134,7 @@ Event = (
     | SnapshotStored
     | SnapshotInstalled
     | SnapshotRejected
+    | UpgradeRequested
     | ResignRequested
     | StopRequested
 )
@@ -175,10 +183,14 @@ class AppendEpochStart:
 
 @dataclass(frozen=True, slots=True)
 class AppendVoters:
-    """As leader, append a new set of voters; LogAppended follows."""
+    """As leader, append a new set of voters; LogAppended follows.
+
+    Unless 0, `kraft_version` goes before them in the same batch.
+    """
 
     epoch: int
     voters: VoterSet
+    kraft_version: int = 0
 
 
 @dataclass(frozen=True, slots=True)

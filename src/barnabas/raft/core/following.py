@@ -31,6 +31,7 @@ from barnabas.raft.core.messages import (
     RemoveVoter,
     Request,
     UpdateVoter,
+    UpdateVoterReply,
 )
 from barnabas.raft.core.peers import RETRY_BACKOFF_MAX_MS, back_off, send_when_ready
 from barnabas.raft.core.state import (
@@ -187,6 +188,12 @@ def on_fetch_snapshot_reply(
         out.append(StoreSnapshot(download.snapshot_id))
 
 
+def on_update_voter_reply(follower: Follower, reply: UpdateVoterReply) -> None:
+    """The leader knows of this voter; or it is of a release that wants no more while static."""
+    if reply.error in (ErrorCode.NONE, ErrorCode.UNSUPPORTED_VERSION):
+        follower.has_told = True
+
+
 def on_snapshot_stored(state: RaftState, snapshot_id: SnapshotId, out: list[Effect]) -> None:
     """Start over from it, if it is still wanted."""
     follower = state.role_state
@@ -263,6 +270,7 @@ def poll_follower(state: RaftState, now_ms: int, out: list[Effect]) -> None:
     if change is not None:
         if send_when_ready(state, leader_id, lambda: change, now_ms, out):
             follower.update_at_ms = now_ms + state.settings.fetch_timeout_ms
+            follower.tell_at_ms = follower.update_at_ms
     else:
         send_when_ready(state, leader_id, lambda: _next_request(state, follower), now_ms, out)
 
@@ -298,10 +306,21 @@ def _fetch(state: RaftState) -> Fetch:
 
 
 def _voter_change(state: RaftState, follower: Follower, now_ms: int) -> Request | None:
-    """What to tell the leader of this replica: its new endpoints, or that it wants to vote."""
-    if state.history.kraft_version < 1 or not state.is_controller or not follower.has_fetched:
+    """What to tell the leader of this replica: its new endpoints, or that it wants to vote.
+
+    While kraft.version is 0 a voter tells every leader who it is: the directory and what it
+    supports stand in no log, and to raise kraft.version the leader has to know them of all.
+    """
+    if not state.is_controller or not follower.has_fetched:
         return None
     voters = state.voters
+    if state.history.kraft_version < 1:
+        if follower.has_told or not state.is_voter:
+            return None
+        if now_ms < follower.tell_at_ms:
+            wake_at(state, follower.tell_at_ms)
+            return None
+        return UpdateVoter(state.epoch, state.local)
     if state.is_voter:
         if voters.by_id[state.key.id] == state.local:
             return None

@@ -7,6 +7,7 @@ epoch that a majority holds may still be overwritten (the Raft paper, section 5.
 Source: KIP-595, KIP-853, KIP-1166; Kafka's LeaderState.
 """
 
+from barnabas.base.ids import ZERO_UUID
 from barnabas.protocol.errors import ErrorCode
 from barnabas.raft.core.events import AdvanceHighWatermark, Answer, Effect
 from barnabas.raft.core.membership import expire_change, high_watermark_advanced
@@ -270,8 +271,12 @@ def update_high_watermark(state: RaftState, leader: Leader, now_ms: int, out: li
 def leader_log_changed(state: RaftState, leader: Leader, now_ms: int, out: list[Effect]) -> None:
     """The leader's log grew, or more of it is on the medium; the voters may be others."""
     for voter in state.voters.by_id.values():
-        if voter.key.id != state.key.id and voter.key not in leader.progress:
-            leader.progress[voter.key] = Progress()
+        if voter.key.id == state.key.id or voter.key in leader.progress:
+            continue
+        # Before kraft.version was raised, a voter was known by its id alone.
+        known = leader.progress.pop(ReplicaKey(voter.key.id, ZERO_UUID), None)
+        leader.progress[voter.key] = known or Progress()
+        if known is None:
             leader.to_begin[voter.key.id] = None
     update_high_watermark(state, leader, now_ms, out)
 

@@ -49,6 +49,7 @@ from barnabas.raft.core.events import (
     Started,
     StopRequested,
     TimePassed,
+    UpgradeRequested,
 )
 from barnabas.raft.core.following import (
     QuorumError,
@@ -60,6 +61,7 @@ from barnabas.raft.core.following import (
     on_leader_failed,
     on_snapshot_rejected,
     on_snapshot_stored,
+    on_update_voter_reply,
     poll_follower,
     poll_seeker,
 )
@@ -94,6 +96,7 @@ from barnabas.raft.core.messages import (
     Reply,
     Request,
     UpdateVoter,
+    UpdateVoterReply,
     VersionsReply,
     Vote,
     VoteReply,
@@ -112,6 +115,7 @@ from barnabas.raft.core.state import (
     draw,
 )
 from barnabas.raft.core.transitions import learn
+from barnabas.raft.core.upgrade import upgrade
 from barnabas.raft.quorum_state import NO_NODE, ElectionState
 
 __all__ = ["QuorumError", "step"]
@@ -145,6 +149,8 @@ def _handle(state: RaftState, event: Event, now_ms: int, out: list[Effect]) -> N
             _on_reply(state, peer_id, number, reply, now_ms, out)
         case RequestFailed(peer_id, number, failure):
             _on_failure(state, peer_id, number, failure, now_ms, out)
+        case UpgradeRequested(level):
+            upgrade(state, level, out)
         case ResignRequested():
             if isinstance(state.role_state, Leader):
                 state.role_state.must_resign = True
@@ -176,7 +182,9 @@ def _start(state: RaftState, now_ms: int, out: list[Effect]) -> None:
         state.leader_endpoints = voters.by_id[election.leader_id].endpoints
         fetch_timeout_ms = state.settings.fetch_timeout_ms
         state.role_state = Follower(
-            now_ms + fetch_timeout_ms, update_at_ms=now_ms + fetch_timeout_ms
+            now_ms + fetch_timeout_ms,
+            update_at_ms=now_ms + fetch_timeout_ms,
+            tell_at_ms=now_ms + state.settings.tell_after_ms,
         )
     else:
         state.role_state = Unattached(soon_ms)
@@ -264,6 +272,8 @@ def _on_leader_reply(
             _retry_later(state, leader_id, now_ms)
     elif isinstance(reply, FetchSnapshotReply):
         on_fetch_snapshot_reply(state, follower, reply, now_ms, out)
+    elif isinstance(reply, UpdateVoterReply):
+        on_update_voter_reply(follower, reply)
 
 
 def _retry_later(state: RaftState, peer_id: int, now_ms: int) -> None:

@@ -28,6 +28,7 @@ from barnabas.raft.core.state import (
     wake_at,
 )
 from barnabas.raft.core.transitions import check_quorum_ms
+from barnabas.raft.core.upgrade import note_voter
 from barnabas.raft.voters import ReplicaKey, Voter, VoterSet
 
 CAUGHT_UP_WITHIN_MS = 3_600_000
@@ -250,6 +251,8 @@ def _update_voter(state: RaftState, voter: Voter, out: list[Effect]) -> ErrorCod
         return ErrorCode.INVALID_REQUEST
     if not 0 <= voter.kraft_version_min <= voter.kraft_version_max:
         return ErrorCode.INVALID_REQUEST
+    if state.history.kraft_version < 1:
+        return note_voter(state, leader, voter)
     obstacle = _obstacle(state, leader, "update")
     if obstacle is not None:
         return obstacle[0]

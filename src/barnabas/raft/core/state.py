@@ -180,6 +180,10 @@ class Follower:
     """The log or a snapshot is being changed: the end of the log is not known yet."""
     update_at_ms: int = 0
     """When to look whether the leader knows where this voter answers."""
+    tell_at_ms: int = 0
+    """When to tell the leader who this voter is, while kraft.version is 0."""
+    has_told: bool = False
+    """Whether that is done."""
 
 
 @dataclass(slots=True)
@@ -236,6 +240,8 @@ class Leader:
     """The voters that are yet to be told of this epoch."""
     waiting: dict[ReplicaKey, WaitingFetch] = field(default_factory=dict)
     change: VoterChange | None = None
+    told: dict[int, Voter] = field(default_factory=dict)
+    """What voters said of themselves while kraft.version is 0, by id; no log has it."""
     must_resign: bool = False
 
 

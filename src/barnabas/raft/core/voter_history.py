@@ -19,7 +19,7 @@ class VoterHistory:
     """(offset, value), ascending."""
 
     static: VoterSet = EMPTY
-    """From the configuration; they hold while kraft.version is 0."""
+    """From the configuration; they hold while kraft.version is 0, and until it was raised."""
     voters: list[tuple[int, VoterSet]] = field(default_factory=list)
     kraft_versions: list[tuple[int, int]] = field(default_factory=list)
 
@@ -46,7 +46,8 @@ class VoterHistory:
             return True
         if self.kraft_version < 1 or not self.voters or self.latest_offset < high_watermark:
             return False
-        return len(self.voters) > 1 and self.voters[-2][1].is_voter(replica)
+        previous = self.voters[-2][1] if len(self.voters) > 1 else self.static
+        return previous.is_voter(replica)
 
     def before(self, end_offset: int) -> tuple[int, VoterSet | None]:
         """(kraft.version, voters) as the records before `end_offset` have them."""
