@@ -1,7 +1,4 @@
-"""UpdateFeatures (key 57), versions 0-2: KIP-584, 778, 1022. Decided by the controller.
-
-Left out: raising `kraft.version`, for which a quorum of static voters would have to change.
-"""
+"""UpdateFeatures (key 57), versions 0-2: KIP-584, 778, 853, 1022. Decided by the controller."""
 
 from barnabas.broker.context import RequestContext
 from barnabas.broker.controller_requests import ask_controller

@@ -173,6 +173,8 @@ class ActiveController:
 
     def _take(self, decision: Decision[Any]) -> int:
         """Append what was decided; returns the offset that its response waits for."""
+        if decision.kraft_version is not None:
+            self._raft.upgrade(decision.kraft_version)
         if decision.records:
             return self._append(decision.records, is_atomic=decision.is_atomic)
         # What it was decided on may itself be uncommitted.
@@ -186,6 +188,7 @@ class ActiveController:
             random=self._random,
             next_offset=self._raft.log_end_offset,
             kraft_version=self._raft.kraft_version,
+            kraft_version_refusal=self._raft.upgrade_refusal,
         )
 
     def _append(self, records: list[MetadataRecord], *, is_atomic: bool = True) -> int:

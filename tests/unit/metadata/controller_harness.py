@@ -53,6 +53,7 @@ class Harness:
         self.loader = ImageLoader(MetadataImage(cluster_id=CLUSTER_ID))
         self.next_offset = 0
         self.kraft_version = 0
+        self.kraft_version_refusal: str | None = None
         self.records: list[MetadataRecord] = []
         levels = {name: feature.default_level(level) for name, feature in FEATURES.items()}
         levels[METADATA_VERSION] = level
@@ -70,6 +71,7 @@ class Harness:
             random=self.random,
             next_offset=self.next_offset,
             kraft_version=self.kraft_version,
+            kraft_version_refusal=lambda level: self.kraft_version_refusal,
         )
 
     def append(self, records: list[MetadataRecord]) -> None:
@@ -80,6 +82,8 @@ class Harness:
     def do(self, request: Any) -> Any:
         """Decide, replay, and return the response; `records` are those of the decision."""
         decision = DECIDE[type(request)](self.state(), request)
+        if decision.kraft_version is not None:
+            self.kraft_version = decision.kraft_version
         self.append(decision.records)
         return decision.response
 

@@ -139,7 +139,7 @@ REFUSED = {
     "down without saying so": (GROUP_VERSION, 0, UPGRADE, "Can't downgrade"),
     "up by a downgrade": (TRANSACTION_VERSION, 2, SAFE, ""),
     "unknown upgrade type": (GROUP_VERSION, 1, 7, "upgrade type"),
-    "kraft.version": (KRAFT_VERSION, 1, UPGRADE, "static voters"),
+    "kraft.version": (KRAFT_VERSION, 2, UPGRADE, "only supports versions 0-1"),
     "records would be lost": (METADATA_VERSION, 29, SAFE, "might delete metadata"),
     "records would be lost unsafely": (METADATA_VERSION, 29, UNSAFE, "not supported"),
     "others depend on it": (METADATA_VERSION, 22, SAFE, ELR_VERSION),
@@ -173,9 +173,54 @@ def test_the_quorum_keeps_its_own_level(level: int, kind: int, words: str) -> No
     assert controller.records == []
 
 
-def test_a_release_names_all_levels_at_once() -> None:
+@pytest.mark.parametrize("validate_only", [False, True])
+def test_the_quorums_level_is_raised_where_the_quorum_can(validate_only: bool) -> None:
+    controller = Harness()
+    code, _ = update(controller, KRAFT_VERSION, 1, validate_only=validate_only)
+    assert code is ErrorCode.NONE
+    assert controller.kraft_version == int(not validate_only)
+    assert controller.records == [], "the quorum has a record of its own"
+    assert update(controller, KRAFT_VERSION, 1, SAFE) == (
+        (ErrorCode.INVALID_UPDATE_VERSION, f"{REFUSED_KRAFT} Can't downgrade to a newer version.")
+        if validate_only
+        else (ErrorCode.NONE, "")
+    )
+
+
+REFUSED_KRAFT = "Invalid update version 1 for feature kraft.version."
+
+
+@pytest.mark.parametrize("validate_only", [False, True])
+def test_what_the_quorum_says_is_answered_as_it_is(validate_only: bool) -> None:
+    """As in Kafka, where it is an error of the quorum's and not of the features'."""
+    controller = Harness()
+    controller.kraft_version_refusal = "not all of the voters support it"
+    assert update(controller, KRAFT_VERSION, 1, validate_only=validate_only) == (
+        ErrorCode.INVALID_UPDATE_VERSION,
+        "not all of the voters support it",
+    )
+    assert controller.kraft_version == 0
+
+
+def test_nothing_is_raised_if_one_of_several_cannot_be() -> None:
+    controller = Harness()
+    controller.add_brokers(1)
+    response = controller.do(
+        UpdateFeaturesRequest(
+            feature_updates=[
+                FeatureUpdateKey(feature=KRAFT_VERSION, max_version_level=1, upgrade_type=UPGRADE),
+                FeatureUpdateKey(feature=GROUP_VERSION, max_version_level=2, upgrade_type=UPGRADE),
+            ]
+        )
+    )
+    assert response.error_code == ErrorCode.INVALID_UPDATE_VERSION
+    assert controller.kraft_version == 0
+
+
+@pytest.mark.parametrize("kraft_version", [0, 1])
+def test_a_release_names_all_levels_at_once(kraft_version: int) -> None:
     controller = Harness(MetadataVersion.IBP_3_9_IV0)
-    controller.kraft_version = 1
+    controller.kraft_version = kraft_version
     levels = {METADATA_VERSION: 30, KRAFT_VERSION: 1, GROUP_VERSION: 1, ELR_VERSION: 1}
     response = controller.do(
         UpdateFeaturesRequest(
@@ -186,6 +231,7 @@ def test_a_release_names_all_levels_at_once() -> None:
         )
     )
     assert response.error_code == ErrorCode.NONE
+    assert controller.kraft_version == 1
     del levels[KRAFT_VERSION]
     assert levels.items() <= controller.image.features.items()
     assert KRAFT_VERSION not in controller.image.features

@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 from node_harness import CLUSTER_ID, NodeHarness
 
+from barnabas.base.ids import ZERO_UUID
 from barnabas.log.errors import LogDirFailure
 from barnabas.metadata.bootstrap import feature_records, write_bootstrap
 from barnabas.metadata.controller.activation import BootstrapError
-from barnabas.metadata.features import UnsupportedFeatureError
+from barnabas.metadata.features import GROUP_VERSION, KRAFT_VERSION, UnsupportedFeatureError
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.meta_properties import (
     MetaProperties,
@@ -30,6 +31,7 @@ from barnabas.protocol.messages.describe_quorum import (
     DescribeQuorumRequestTopicData,
 )
 from barnabas.protocol.messages.metadata_records import FeatureLevelRecord
+from barnabas.protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 from barnabas.raft.node import NotLeaderError
 from barnabas.raft.snapshot_files import list_snapshots
 
@@ -110,6 +112,41 @@ async def test_nothing_is_answered_or_published_before_it_is_on_the_medium(
         assert (await again).error_code == ErrorCode.TOPIC_ALREADY_EXISTS
         assert seen == [{"a"}, {"b"}], "in the order of the log"
         assert harness.disk.fsync_count <= fsyncs + 2, "decisions share fsyncs"
+
+
+async def test_the_quorums_own_level_is_raised_and_stays(tmp_path: Path) -> None:
+    """It is the quorum's record and no controller's, and answered once it is on the medium."""
+    async with NodeHarness(str(tmp_path), standalone=False) as harness:
+        await harness.join()
+        harness.disk.gate.clear()
+        updates = [
+            FeatureUpdateKey(feature=KRAFT_VERSION, max_version_level=1, upgrade_type=1),
+            FeatureUpdateKey(feature=GROUP_VERSION, max_version_level=0, upgrade_type=2),
+        ]
+        request = UpdateFeaturesRequest(feature_updates=updates)
+        raising = asyncio.ensure_future(harness.node.handle(request))
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert not raising.done()
+        harness.disk.gate.set()
+        assert (await raising).error_code == 0
+        assert harness.node.finalized_features[KRAFT_VERSION] == 1
+        assert (await harness.create("after")).error_code == 0
+        voters = harness.node.raft.voters
+        assert voters.by_id[1].key.directory_id != ZERO_UUID
+    async with NodeHarness(str(tmp_path), standalone=False) as harness:
+        assert harness.node.finalized_features[KRAFT_VERSION] == 1
+        assert GROUP_VERSION not in harness.node.finalized_features
+        assert harness.node.raft.voters == voters
+        assert "after" in harness.node.image.topics.by_name
+        refused = await harness.node.handle(
+            UpdateFeaturesRequest(
+                feature_updates=[
+                    FeatureUpdateKey(feature=KRAFT_VERSION, max_version_level=0, upgrade_type=2)
+                ]
+            )
+        )
+        assert refused.error_code == ErrorCode.INVALID_UPDATE_VERSION
 
 
 async def test_a_refusal_waits_for_what_it_rests_on(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ A handler changes nothing: it reads the state, and returns the records that make
 the response that waits until they are committed.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Generic, NamedTuple, TypeVar
 
@@ -37,6 +38,8 @@ class Decision(Generic[R]):
     response: R
     records: list[MetadataRecord] = field(default_factory=list)
     is_atomic: bool = True
+    kraft_version: int | None = None
+    """To what the quorum's own feature level is raised, before the records are appended."""
 
 
 @dataclass(slots=True)
@@ -55,6 +58,8 @@ class ControllerState:
     """The offset that the first record of the decision will have; it is a new broker's epoch."""
     kraft_version: int = 0
     """The quorum's own feature level, which no metadata record sets."""
+    kraft_version_refusal: Callable[[int], str | None] = lambda level: None
+    """Why the quorum cannot have another; raises NotLeaderError where it has another leader."""
 
     @property
     def config(self) -> NodeConfig:

@@ -1,9 +1,9 @@
-"""UpdateFeatures (API 57, versions 0-2; KIP-584, KIP-778, KIP-1022).
+"""UpdateFeatures (API 57, versions 0-2; KIP-584, KIP-778, KIP-853, KIP-1022).
 
 A level is finalized only if every registered broker and controller can run it. `kraft.version`
 belongs to the quorum and to no metadata record: where it is as wanted already, as when a release
-names the levels, all is well. To raise it, the quorum would have to know the directories of all
-its voters, which a quorum with `controller.quorum.voters` does not; so that is refused.
+names the levels, all is well. Raised from 0 to 1, where the quorum can, it is appended before the
+records of the other updates; it never falls.
 """
 
 from collections.abc import Mapping
@@ -56,25 +56,23 @@ def update_features(
         )
     levels = {**state.image.features, **wanted}
     records: list[MetadataRecord] = []
+    kraft_version: int | None = None
     for update in request.feature_updates:
-        reason = _refusal(state, update, levels)
-        if reason is not None:
-            message = (
-                f"Invalid update version {update.max_version_level} for feature "
-                f"{update.feature}. {reason}"
-            )
+        message = _refusal(state, update, levels)
+        if message is not None:
             return _answer(request, Failure(ErrorCode.INVALID_UPDATE_VERSION, message))
-        if update.max_version_level != _current_level(state, update.feature):
-            if update.feature == ELR_VERSION and update.max_version_level >= 1:
-                records += elr_safety_records(state)
-            records.append(
-                MetadataRecord(
-                    FeatureLevelRecord(name=update.feature, feature_level=update.max_version_level)
-                )
-            )
+        name, level = update.feature, update.max_version_level
+        if level == _current_level(state, name):
+            continue
+        if name == KRAFT_VERSION:
+            kraft_version = level
+            continue
+        if name == ELR_VERSION and level >= 1:
+            records += elr_safety_records(state)
+        records.append(MetadataRecord(FeatureLevelRecord(name=name, feature_level=level)))
     decision = _answer(request, None)
     if not request.validate_only:
-        decision.records = records
+        decision.records, decision.kraft_version = records, kraft_version
     return decision
 
 
@@ -110,6 +108,18 @@ def _refusal(
     state: ControllerState, update: FeatureUpdateKey, levels: Mapping[str, int]
 ) -> str | None:
     name, level = update.feature, update.max_version_level
+    reason = _reason(state, update, levels)
+    if reason is not None:
+        return f"Invalid update version {level} for feature {name}. {reason}"
+    if name == KRAFT_VERSION:
+        return state.kraft_version_refusal(level)
+    return None
+
+
+def _reason(
+    state: ControllerState, update: FeatureUpdateKey, levels: Mapping[str, int]
+) -> str | None:
+    name, level = update.feature, update.max_version_level
     upgrade_type = _upgrade_type(update)
     current = _current_level(state, name)
     if upgrade_type is UpgradeType.UNKNOWN:
@@ -127,7 +137,7 @@ def _refusal(
     if level > current and upgrade_type is not UpgradeType.UPGRADE:
         return "Can't downgrade to a newer version."
     if name == KRAFT_VERSION:
-        return _kraft_version_refusal(level, current)
+        return "Can't downgrade the version of this feature." if level < current else None
     if name == METADATA_VERSION:
         return _metadata_version_refusal(state, level, upgrade_type)
     return unmet_requirement(name, level, levels)
@@ -135,18 +145,6 @@ def _refusal(
 
 def _current_level(state: ControllerState, name: str) -> int:
     return state.kraft_version if name == KRAFT_VERSION else state.image.features.get(name, 0)
-
-
-def _kraft_version_refusal(level: int, current: int) -> str | None:
-    if level < current:
-        return "Can't downgrade the version of this feature."
-    if level > current:
-        return (
-            f"The quorum has static voters (controller.quorum.voters) and stays at {current}; "
-            "a cluster that is formatted with --standalone or --initial-controllers runs "
-            f"{level} from the start."
-        )
-    return None
 
 
 def _metadata_version_refusal(
