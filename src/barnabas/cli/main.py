@@ -4,7 +4,6 @@ A command's module is imported when the command runs; help texts are listed here
 `barnabas --help` and `barnabas start` stay quick.
 """
 
-import contextlib
 import importlib
 import json
 import os
@@ -15,6 +14,7 @@ import click
 
 from barnabas import __version__
 from barnabas.cli.errors import CliError, ExitCode, from_exception
+from barnabas.cli.output import drop_output
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "demo": ("Run the whole platform on generated data, with a dashboard.", "demo"),
@@ -69,7 +69,7 @@ class LazyGroup(click.Group):
         try:
             return super().invoke(ctx)
         except BrokenPipeError:
-            _drop_output()
+            drop_output()
             return ExitCode.DONE
 
     def resolve_command(
@@ -147,10 +147,4 @@ def _flush() -> None:
     try:
         sys.stdout.flush()
     except BrokenPipeError:
-        _drop_output()
-
-
-def _drop_output() -> None:
-    """The reader of our output has gone (`| head`): write the rest nowhere."""
-    with contextlib.suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        drop_output()

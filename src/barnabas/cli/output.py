@@ -1,13 +1,17 @@
 """What commands print: tables for people, JSON for scripts."""
 
 import json
+import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
 import click
 
 Row = dict[str, Any]
+COLUMN_MIN = 8
+"""Narrower than this no column is folded."""
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
@@ -44,6 +48,27 @@ class Output:
             click.echo(text, err=True)
 
 
+def say(text: str) -> None:
+    """A line of a command that goes on whether or not somebody reads it."""
+    with read_or_not():
+        click.echo(text)
+
+
+@contextmanager
+def read_or_not() -> Iterator[None]:
+    """For output of commands that change something: `| head` must not end them half-way."""
+    try:
+        yield
+    except BrokenPipeError:
+        drop_output()
+
+
+def drop_output() -> None:
+    """The reader of our output has gone (`| head`): write the rest nowhere."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def print_json(value: Any) -> None:
     """One JSON document, indented when a person looks."""
     indent = 2 if sys.stdout.isatty() else None
@@ -60,10 +85,7 @@ def print_table(rows: Sequence[Row], columns: Sequence[str]) -> None:
     if sys.stdout.isatty():
         _print_rich(headings, cells, right)
         return
-    widths = [
-        max(len(heading), *(len(row[index]) for row in cells))
-        for index, heading in enumerate(headings)
-    ]
+    widths = _widths(headings, cells)
     for line in [headings, *cells]:
         padded = [
             text.rjust(width) if is_right else text.ljust(width)
@@ -72,18 +94,37 @@ def print_table(rows: Sequence[Row], columns: Sequence[str]) -> None:
         click.echo("  ".join(padded).rstrip())
 
 
+def _widths(headings: list[str], cells: list[list[str]]) -> list[int]:
+    return [max(map(len, column)) for column in zip(headings, *cells, strict=True)]
+
+
 def _print_rich(headings: list[str], cells: list[list[str]], right: list[bool]) -> None:
+    """A table as wide as the terminal; where that is too narrow for one, a list for each row."""
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    console = Console(soft_wrap=False)
+    widths = _widths(headings, cells)
+    if sum(min(width, COLUMN_MIN) + 1 for width in widths) > console.width:
+        _print_lists(headings, cells)
+        return
+    gap = 1 if sum(widths) + 2 * len(widths) <= console.width else 0
+    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, gap, 0, 0))
     for heading, is_right in zip(headings, right, strict=True):
         table.add_column(heading, justify="right" if is_right else "left", overflow="fold")
     for row in cells:
         table.add_row(*(Text(cell) for cell in row))
-    Console(soft_wrap=False).print(table)
+    console.print(table)
+
+
+def _print_lists(headings: list[str], cells: list[list[str]]) -> None:
+    width = max(map(len, headings))
+    for row in cells:
+        for heading, text in zip(headings, row, strict=True):
+            click.echo(f"{heading.ljust(width)}  {text}")
+        click.echo()
 
 
 def cell_text(value: Any) -> str:
