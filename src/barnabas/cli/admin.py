@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, TypeVar
 
+from barnabas import __version__
 from barnabas.base.clock import SystemClock
 from barnabas.base.config.values import parse_host_port
 from barnabas.cli.connection import Connection
@@ -19,6 +20,7 @@ from barnabas.cli.errors import CliError, ExitCode, from_code
 from barnabas.net.client import Peer, UnsupportedByPeerError
 from barnabas.net.tcp import TcpNetwork
 from barnabas.protocol.errors import EncodeError, ErrorCode
+from barnabas.protocol.messages.api_versions import ApiVersionsRequest
 from barnabas.protocol.messages.describe_cluster import (
     DescribeClusterRequest,
     DescribeClusterResponse,
@@ -79,6 +81,8 @@ class Admin:
         self._addresses = [part.strip() for part in connection.bootstrap_servers.split(",")]
         self._runner = asyncio.Runner()
         self._peers: dict[tuple[str, int], Peer] = {}
+        self._silent: set[tuple[str, int]] = set()
+        """Addresses that did not answer the last time: others are asked before them."""
         self._cluster: ClusterInfo | None = None
 
     def __enter__(self) -> "Admin":
@@ -111,7 +115,7 @@ class Admin:
     async def send(self, request: Message, broker: int | None = None) -> Any:
         """As `ask`, for use in `run`."""
         if broker is None and self.controllers:
-            broker = (await self._describe(CONTROLLERS)).controller_id
+            broker = await self._active_controller()
         if broker is None:
             return await self._send_to_any(request)
         cluster = self._cluster or await self._describe(self._kind)
@@ -125,6 +129,41 @@ class Admin:
         except OSError as error:
             raise CliError(f"node {broker}: {_reason(error)}", ExitCode.UNREACHABLE) from error
 
+    async def _active_controller(self) -> int:
+        """The controller that leads; waits while there is none. Raises CliError."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self.timeout_s
+        while True:
+            found = await self._describe(CONTROLLERS)
+            if found.controller_id in found.brokers:
+                return found.controller_id
+            if loop.time() > deadline:
+                raise CliError("no controller is active", ExitCode.UNREACHABLE)
+            await asyncio.sleep(RETRY_S)
+
+    def serves(self, host: str, port: int, api: int) -> bool | None:
+        """Whether who answers there serves an API; None where nobody does."""
+        request = ApiVersionsRequest(
+            client_software_name="barnabas", client_software_version=__version__
+        )
+        try:
+            response = self.run(self._send_to(host, port, request))
+        except OSError:
+            return None
+        return any(entry.api_key == api for entry in response.api_keys)
+
+    def unanswering(self) -> list[BrokerInfo]:
+        """The nodes of the kind that is asked which do not answer now. Raises CliError."""
+        known = list(self.info().brokers.values())
+
+        async def ask() -> list[Any]:
+            request = DescribeClusterRequest(endpoint_type=self._kind)
+            asked = [self._send_to(node.host, node.port, request) for node in known]
+            return await asyncio.gather(*asked, return_exceptions=True)
+
+        answers = zip(known, self.run(ask()), strict=True)
+        return [node for node, answer in answers if isinstance(answer, OSError)]
+
     @property
     def _kind(self) -> int:
         return CONTROLLERS if self.controllers else BROKERS
@@ -137,14 +176,18 @@ class Admin:
         reasons: list[str] = []
         clock = asyncio.get_running_loop().time
         deadline = clock() + self.timeout_s
-        for host, port in dict.fromkeys(addresses):
-            if reasons and clock() > deadline:
+        for host, port in sorted(dict.fromkeys(addresses), key=self._silent.__contains__):
+            # One that hangs may take all the time there is: another is asked even then.
+            if len(reasons) > 1 and clock() > deadline:
                 break
             try:
-                return await self._send_to(host, port, request)
+                response = await self._send_to(host, port, request)
+                self._silent.discard((host, port))
+                return response
             except UnsupportedByPeerError as error:
                 raise CliError(str(error)) from error
             except OSError as error:
+                self._silent.add((host, port))
                 reasons.append(f"{host}:{port} ({_reason(error)})")
         option = "--bootstrap-controller" if self.controllers else "--bootstrap-servers"
         raise CliError(
@@ -184,7 +227,10 @@ class Admin:
             if code == ErrorCode.NONE:
                 return response
             if code not in MOVED_CODES or loop.time() > deadline:
-                raise from_code(code, getattr(response, "error_message", None), what)
+                error = from_code(code, getattr(response, "error_message", None), what)
+                if error.code is ExitCode.UNREACHABLE:
+                    error.hint = "no controller decided it: barnabas quorum status tells more"
+                raise error
             await asyncio.sleep(RETRY_S)
 
     # -- the cluster
@@ -204,6 +250,11 @@ class Admin:
         except EncodeError:
             # Before Kafka 4.0 nobody could be asked for fenced brokers.
             response = await self._send_to_any(DescribeClusterRequest())
+        if response.error_code == ErrorCode.MISMATCHED_ENDPOINT_TYPE:
+            raise CliError(
+                "a broker's listener was given where a controller's is asked for, or the other way",
+                hint="brokers with --bootstrap-servers, controllers with --bootstrap-controller",
+            )
         if response.error_code != ErrorCode.NONE:
             raise from_code(response.error_code, response.error_message)
         self._cluster = _cluster_info(response)

@@ -14,6 +14,7 @@ from barnabas.cli.quorum_state import read_quorum, require_dynamic
 from barnabas.metadata.meta_properties import read_meta_properties
 from barnabas.metadata.metadata_log import local_voter
 from barnabas.metadata.storage_format import metadata_directory
+from barnabas.protocol.apis import ApiKey
 
 RETRY_S = 0.5
 
@@ -107,8 +108,22 @@ def add(admin: Admin, voter: NewVoter) -> str:
         voter,
         endpoints=tuple((name or listener, host, port) for name, host, port in voter.endpoints),
     )
+    _require_controller(admin, voter)
     _add_when_caught_up(admin, voter, observer.directory_id)
     return uuid_to_text(observer.directory_id)
+
+
+def _require_controller(admin: Admin, voter: NewVoter) -> None:
+    """Raise CliError for an address of a listener for clients: a broker there follows, and never
+    votes. Addresses that are not reached from here are the leader's to judge.
+    """
+    for _, host, port in voter.endpoints:
+        if admin.serves(host, port, ApiKey.VOTE) is False:
+            raise CliError(
+                f"{host}:{port} is no controller's listener: who answers there does not vote",
+                hint="give the address of its listener in controller.listener.names; a node "
+                "whose process.roles has no controller cannot vote",
+            )
 
 
 def _add_when_caught_up(admin: Admin, voter: NewVoter, directory_id: Uuid) -> None:
@@ -120,6 +135,9 @@ def _add_when_caught_up(admin: Admin, voter: NewVoter, directory_id: Uuid) -> No
             add_voter(admin, cluster_id, voter.node_id, directory_id, voter.endpoints)
             return
         except CliError as error:
+            votes = read_quorum(admin).voter(voter.node_id)
+            if votes is not None and votes.directory_id == directory_id:
+                return  # the leader changed before it could say so
             is_behind = error.code is ExitCode.UNREACHABLE
             if not is_behind or time.monotonic() > deadline:
                 raise

@@ -98,12 +98,12 @@ def read_quorum(admin: Admin) -> Quorum:
     try:
         response = admin.decide(request, "the quorum")
     except CliError as error:
-        if error.code is ExitCode.UNREACHABLE and admin.cluster():
-            raise _leaderless() from error  # nodes answer, and find nobody who leads
+        if error.code is ExitCode.UNREACHABLE and admin.info():
+            raise _leaderless(admin) from error  # nodes answer, and find nobody who leads
         raise
     partition = response.topics[0].partitions[0]
     if partition.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
-        raise _leaderless()
+        raise _leaderless(admin)
     if partition.error_code != ErrorCode.NONE:
         raise from_code(partition.error_code, partition.error_message, "the quorum")
     leader = next(
@@ -135,12 +135,19 @@ def read_quorum(admin: Admin) -> Quorum:
     )
 
 
-def _leaderless() -> CliError:
-    return CliError(
-        "the metadata quorum has no leader: no majority of its voters is up and reaches each other",
-        ExitCode.UNREACHABLE,
-        "start the controllers that are down",
+def _leaderless(admin: Admin) -> CliError:
+    text = (
+        "the metadata quorum has no leader: no majority of its voters is up and reaches each other"
     )
+    if not admin.controllers:
+        hint = (
+            "start the controllers that are down; any that lives tells which, with "
+            "--bootstrap-controller"
+        )
+        return CliError(text, ExitCode.UNREACHABLE, hint)
+    silent = [f"{node.id} at {node.host}:{node.port}" for node in admin.unanswering()]
+    hint = f"start controllers {', '.join(silent)}" if silent else "all controllers answer: wait"
+    return CliError(text, ExitCode.UNREACHABLE, hint)
 
 
 def _age_ms(leader: ReplicaState | None, timestamp_ms: int) -> int | None:
