@@ -180,6 +180,20 @@ def test_plans_that_cannot_be(cli: ClusterCli, topics: Kafka, tmp_path: Path) ->
     assert cli.run("topic", "reassign", "--plan", plan, "--throttle", "fast").code == 2
 
 
+def test_a_topic_that_was_deleted_is_told_by_verify(
+    cli: ClusterCli, topics: Kafka, tmp_path: Path
+) -> None:
+    kept, deleted = topics.topic(), topics.topic()
+    plan = write_plan(tmp_path / "p", (kept, 0, [1, 2, 3]), (deleted, 0, [1, 2, 3]))
+    cli.ok("topic", "reassign", "--plan", plan, "--yes")
+    cli.ok("topic", "delete", deleted, "--yes")
+    found = cli.run("topic", "reassign", "--plan", plan, "--verify", "--json")
+    assert (found.code, {row["partition"]: row["state"] for row in found.json}) == (
+        5,
+        {f"{kept}-0": "done", f"{deleted}-0": "there is no such partition"},
+    )
+
+
 def test_a_node_that_is_down_is_no_target(
     cli: ClusterCli, topics: Kafka, three: barnabas.Cluster, tmp_path: Path
 ) -> None:
@@ -213,6 +227,8 @@ def test_leaders_come_back(cli: ClusterCli, topics: Kafka, three: barnabas.Clust
     assert cli.json("topic", "elect-leaders", topic) == []
     assert cli.run("topic", "elect-leaders", "no-such-topic").code == 4
     assert cli.run("topic", "elect-leaders", "--unclean").code == 2
+    unknown = cli.run("topic", "elect-leaders", topic, "--partition", "99")
+    assert (unknown.code, f"there is no partition {topic}-99" in unknown.err) == (4, True)
 
 
 def test_nothing_to_rebalance(cli: ClusterCli) -> None:
@@ -285,6 +301,9 @@ def test_a_cluster_grows_and_shrinks_while_it_serves() -> None:
             added = cluster.add_node()
             assert added == 4
             assert node_of(cli, 4)["state"] == "empty"
+            clients = cluster.nodes[4].client_address
+            votes = cli.run("quorum", "add-voter", f"4@{clients}")
+            assert (votes.code, "is no controller's listener" in votes.err) == (1, True)
             moved = cli.json("rebalance", "--yes", "--throttle", "50MB")
             assert moved["done"]
             assert len(moved["moves"]) == moved["moved"]
@@ -322,6 +341,9 @@ def test_a_process_joins_votes_and_leaves(tmp_path: Path) -> None:
         assert "broker.rack=x\n" in properties.read_text()
         assert cli.run("cluster", "add", "-d", str(directory)).code == 1
         assert cli.run("cluster", "add", "-d", str(tmp_path / "other"), "--node-id", "2").code == 1
+        nobody = ("--node-id", "77", "--replace", "-d", str(tmp_path / "other"))
+        replaced = cli.run("cluster", "add", *nobody)
+        assert (replaced.code, "there is no node 77 to replace" in replaced.err) == (4, True)
         early = cli.run("quorum", "add-voter", "--config", str(properties))
         assert early.code == 1
         assert "does not follow the quorum" in early.err

@@ -105,6 +105,8 @@ def check_balance(found: Survey) -> Iterator[Finding]:
         )
     live = set(found.cluster.live)
     held = [load for load in loads(found.brokers(), found.placement()) if load.broker in live]
+    if not held:
+        return  # the one that answers is fenced itself
     uneven = [text for text in (_spread(held, "replicas"), _spread(held, "leaders")) if text]
     if uneven:
         yield note("balance", "; ".join(uneven), "barnabas rebalance --dry-run")

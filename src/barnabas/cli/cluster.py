@@ -6,9 +6,9 @@ import click
 
 from barnabas.cli.balance.options import Wishes, move_options
 from barnabas.cli.confirming import confirm
-from barnabas.cli.connection import Connection, connection_options
+from barnabas.cli.connection import Connection, Seconds, connection_options
 from barnabas.cli.errors import CliError, ExitCode
-from barnabas.cli.output import json_option, print_json
+from barnabas.cli.output import json_option, print_json, say
 
 WAIT_DEFAULT_S = 300.0
 
@@ -51,7 +51,7 @@ def status_command(connection: Connection, as_json: bool) -> int:
     type=click.Path(file_okay=False),
     help="For server.properties and the node's data.",
 )
-@click.option("--node-id", type=click.IntRange(min=0), help="By default the first that is free.")
+@click.option("--node-id", type=click.IntRange(min=0), help="By default one more than the highest.")
 @click.option("--host", help="Address to bind and tell; by default this machine's name.")
 @click.option("--port", type=click.IntRange(0, 65535), help="For clients; 9092, or a free one.")
 @click.option(
@@ -63,7 +63,7 @@ def status_command(connection: Connection, as_json: bool) -> int:
 @click.option(
     "--wait",
     "wait_s",
-    type=click.FloatRange(min=0),
+    type=Seconds(least=0),
     default=0.0,
     metavar="SECONDS",
     help="Wait so long for the node to be started, and then make it a voter with --voter.",
@@ -105,9 +105,9 @@ def add_command(
         }
         if not as_json:
             for line in made.lines:
-                click.echo(line)
-            click.echo(f"Node {made.node_id} is ready to be started:")
-            click.echo(f"  barnabas start {made.path}")
+                say(line)
+            say(f"Node {made.node_id} is ready to be started:")
+            say(f"  barnabas start {made.path}")
         if wait_s:
             wait_until_joined(admin, made.node_id, wait_s, as_observer=voter)
             value["joined"] = True
@@ -118,12 +118,12 @@ def add_command(
         print_json(value)
         return
     if value["joined"]:
-        click.echo(f"Node {made.node_id} has joined{' and votes' if voter else ''}.")
+        say(f"Node {made.node_id} has joined{' and votes' if voter else ''}.")
     elif voter:
-        click.echo("Once it runs, make it a voter:")
-        click.echo(f"  barnabas quorum add-voter --config {made.path}")
-    click.echo("To give it its share of what there is:")
-    click.echo("  barnabas rebalance")
+        say("Once it runs, make it a voter:")
+        say(f"  barnabas quorum add-voter --config {made.path}")
+    say("To give it its share of what there is:")
+    say("  barnabas rebalance")
 
 
 @command.command(
@@ -154,7 +154,7 @@ def drain_command(connection: Connection, node: int, wishes: Wishes, as_json: bo
 @click.option(
     "--wait",
     "wait_s",
-    type=click.FloatRange(min=0),
+    type=Seconds(least=0),
     default=WAIT_DEFAULT_S,
     show_default=True,
     metavar="SECONDS",
@@ -172,6 +172,7 @@ def remove_command(
     already, so that the command can be run again.
     """
     from barnabas.cli.admin import Admin
+    from barnabas.cli.balance.survey import survey
     from barnabas.cli.quorum_state import check_removal, read_quorum, remove, require_dynamic
 
     again = f"barnabas cluster remove {node}"
@@ -181,15 +182,16 @@ def remove_command(
         if is_voter:
             require_dynamic(admin)
             check_removal(quorum, node)
-        is_broker = node in admin.cluster().brokers
-        if not is_broker and not is_voter:
+        found = survey(admin)
+        is_broker = node in found.cluster.brokers
+        if not is_broker and not is_voter and not found.holds(node):
             raise CliError(f"there is no node {node} in this cluster", ExitCode.NOT_FOUND)
         value: dict[str, Any] = {"node": node, "voter_removed": False, "unregistered": False}
-        if is_broker:
+        if is_broker or found.holds(node):
             value.update(_drain(admin, node, wishes, as_json=as_json, go_on=again))
         if wishes.is_dry_run:
             if is_voter and not as_json:
-                click.echo(f"Node {node} would lose its vote.")
+                say(f"Node {node} would lose its vote.")
         else:
             confirm(f"Take node {node} out of the cluster for good?", wishes.is_agreed)
             if is_voter:
@@ -220,7 +222,9 @@ def _drain(admin: Any, node: int, wishes: Wishes, *, as_json: bool, go_on: str) 
 
 def _forget(admin: Any, node: int, wait_s: float, *, as_json: bool, again: str) -> None:
     from barnabas.cli.admin_calls import unregister
+    from barnabas.cli.balance.survey import survey
     from barnabas.cli.new_node import wait_until
+    from barnabas.cli.quorum_state import check_removal, read_quorum, remove
 
     def is_down() -> bool:
         broker = admin.cluster().brokers.get(node)
@@ -233,10 +237,17 @@ def _forget(admin: Any, node: int, wait_s: float, *, as_json: bool, again: str) 
         )
         if not wait_until(admin, is_down, wait_s):
             raise CliError(f"node {node} still runs", hint=f"stop it, then {again} goes on")
+    quorum = read_quorum(admin)
+    if quorum.voter(node) is not None:
+        # With controller.quorum.auto.join.enable it let itself in again while it ran.
+        check_removal(quorum, node)
+        remove(admin, quorum, node)
+    if survey(admin).holds(node):
+        raise CliError(f"node {node} was given replicas meanwhile", hint=f"{again} goes on")
     unregister(admin, node)
     _say(f"Node {node} is out of the cluster.", as_json)
 
 
 def _say(text: str, as_json: bool) -> None:
     if not as_json:
-        click.echo(text)
+        say(text)

@@ -1,5 +1,6 @@
 """How commands reach a cluster: options, client configuration, and waiting for answers."""
 
+import math
 import re
 import socket
 from collections.abc import Callable, Mapping, Sequence
@@ -32,8 +33,26 @@ JAVA_NAMES = {
 }
 """Java's names of client keys, and librdkafka's."""
 
+SECONDS_MAX = 7 * 86400
+"""Milliseconds of it have 32 bits in requests, with room to spare."""
+
 Result = TypeVar("Result")
 Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class Seconds(click.FloatRange):
+    """A time to wait, within what clocks and requests can say."""
+
+    def __init__(self, *, least: float, is_open: bool = False) -> None:
+        super().__init__(min=least, max=SECONDS_MAX, min_open=is_open)
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        seconds = float(super().convert(value, param, ctx))
+        if math.isnan(seconds):
+            self.fail(f"{value!r} is no time", param, ctx)
+        return seconds
 
 
 @dataclass(frozen=True)
@@ -144,7 +163,12 @@ _OPTIONS: Sequence[Callable[[Any], Any]] = (
         help="A client property of librdkafka; may be repeated.",
     ),
     click.option(
-        "--timeout", default=15.0, show_default=True, metavar="SECONDS", help="Longest wait."
+        "--timeout",
+        type=Seconds(least=0, is_open=True),
+        default=15.0,
+        show_default=True,
+        metavar="SECONDS",
+        help="Longest wait.",
     ),
 )
 

@@ -53,6 +53,7 @@ class DevWishes:
 @click.option("--racks", help="Racks to deal out to the nodes in turn, such as a,b,c.")
 @click.option(
     "--port",
+    type=click.IntRange(0, 65535),
     default=9092,
     show_default=True,
     help="Port for clients, of the first node; 0 takes any.",
@@ -60,7 +61,7 @@ class DevWishes:
 @click.option(
     "--controller-port",
     default=None,
-    type=int,
+    type=click.IntRange(0, 65535),
     help="Port of the first controller; by default the one after those for clients.",
 )
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to bind and tell.")

@@ -32,6 +32,12 @@ from barnabas.cli.output import Row, print_json, print_table
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 PR_SET_PDEATHSIG = 1
 LINES_KEPT_MAX = 20
+PORT_MAX = 65535
+OWN_KEYS = frozenset(
+    {"node.id", "broker.id", "listeners", "advertised.listeners", "log.dir", "log.dirs"}
+    | {"metadata.log.dir"}
+)
+"""What no two nodes can have in common, so that nobody sets it for all of them."""
 
 
 @dataclass(slots=True)
@@ -65,6 +71,14 @@ def prepare_nodes(wishes: DevWishes, reservation: PortReservation) -> list[Local
 
     Raises CliError where the directory holds another number of nodes or ports are taken.
     """
+    for key in wishes.overrides:
+        if key in OWN_KEYS:
+            raise CliError(
+                f"{key} cannot be the same on every node",
+                ExitCode.USAGE,
+                "leave it out of --override and the environment, or edit a node's "
+                "server.properties",
+            )
     found = found_nodes(wishes.directory, wishes.overrides)
     if found and len(found) < wishes.count:
         raise CliError(
@@ -110,9 +124,23 @@ def _choose_ports(wishes: DevWishes, reservation: PortReservation) -> tuple[list
     elif first:
         first += count
     controller_ports = list(range(first, first + count)) if first else reservation.take(count)
+    if max(*ports, *controller_ports) > PORT_MAX:
+        raise CliError(
+            f"ports {_span(ports)} and {_span(controller_ports)} do not exist", ExitCode.USAGE
+        )
+    if not set(ports).isdisjoint(controller_ports):
+        raise CliError(
+            f"ports {_span(ports)} for clients and {_span(controller_ports)} for controllers "
+            "overlap",
+            ExitCode.USAGE,
+        )
     for port in (*(ports if wishes.port else ()), *(controller_ports if first else ())):
         _hold(reservation, port)
     return ports, controller_ports
+
+
+def _span(ports: Sequence[int]) -> str:
+    return f"{ports[0]}-{ports[-1]}"
 
 
 def _hold(reservation: PortReservation, port: int) -> None:

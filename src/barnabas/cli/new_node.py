@@ -99,6 +99,12 @@ def _node_id(cluster: ClusterInfo, quorum: Quorum, wishes: NodeWishes) -> int:
             raise CliError("--replace needs --node-id", ExitCode.USAGE)
         return max(taken, default=0) + 1
     if wishes.node_id not in taken:
+        if wishes.is_replacement:
+            raise CliError(
+                f"there is no node {wishes.node_id} to replace",
+                ExitCode.NOT_FOUND,
+                f"leave out --replace to add a node {wishes.node_id}",
+            )
         return wishes.node_id
     broker = cluster.brokers.get(wishes.node_id)
     if not wishes.is_replacement:

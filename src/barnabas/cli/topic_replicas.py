@@ -80,8 +80,8 @@ def _verify(admin: Any, wanted: dict[TopicPartition, tuple[int, ...]], *, as_jso
     from barnabas.cli.admin_calls import partitions, reassignments
 
     ongoing = reassignments(admin)
-    topics = sorted({key.topic for key in wanted})
-    states = {state.key: state for state in partitions(admin, topics)}
+    # All are asked for: one that was deleted would be the end of a question that names it.
+    states = {state.key: state for state in partitions(admin)}
     rows: list[Row] = []
     for key, replicas in sorted(wanted.items()):
         state = states.get(key)
@@ -119,11 +119,15 @@ def _cancel(
         named = ", ".join(map(str, keys[:PARTITIONS_NAMED_MAX]))
         more = f" and {len(keys) - 3} more" if len(keys) > PARTITIONS_NAMED_MAX else ""
         confirm(f"Take back the moves of {named}{more}?", wishes.is_agreed)
-        for key, error in reassign(admin, dict.fromkeys(keys)).items():
-            if "[NO_REASSIGNMENT_IN_PROGRESS]" not in error.message:
-                raise error
+        refused = reassign(admin, dict.fromkeys(keys))
+        for key in refused:
             rows[keys.index(key)]["cancelled"] = False
         clear_throttles(admin, {key.topic for key in keys}, admin.cluster().live)
+        for error in refused.values():
+            # What has ended or was deleted meanwhile is not under way, which is what was asked.
+            has_ended = "[NO_REASSIGNMENT_IN_PROGRESS]" in error.message
+            if not has_ended and error.code is not ExitCode.NOT_FOUND:
+                raise error
     Output(as_json).rows(rows, ("partition", "cancelled"), "Nothing is being moved.")
     return ExitCode.DONE
 
@@ -164,6 +168,7 @@ def elect_leaders_command(
         raise CliError("name the topic", ExitCode.USAGE)
     with Admin(connection) as admin:
         states = partitions(admin, list(names) or None)
+        _require_partitions(names, chosen, {state.key for state in states})
         keys = [state.key for state in states if not chosen or state.index in chosen]
         if unclean:
             leaderless = [state.key for state in states if state.leader < 0]
@@ -186,3 +191,12 @@ def elect_leaders_command(
         rows, ("partition", "leader", "was", "error"), "The right replicas lead already."
     )
     return ExitCode.PROBLEMS if any(row["error"] for row in rows) else ExitCode.DONE
+
+
+def _require_partitions(
+    names: tuple[str, ...], chosen: tuple[int, ...], known: set[TopicPartition]
+) -> None:
+    for name in names:
+        for number in chosen:
+            if TopicPartition(name, number) not in known:
+                raise CliError(f"there is no partition {name}-{number}", ExitCode.NOT_FOUND)

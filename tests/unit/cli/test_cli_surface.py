@@ -81,6 +81,17 @@ def test_every_exit_code_is_documented() -> None:
         (["consume", "t", "--from", "whenever"], 2, "no position"),
         (["consume", "t", "-n", "0"], 2, "--count"),
         (["config", "set", "topic", "t", "novalue"], 2, "key=value"),
+        (["topic", "list", "--timeout", "-1"], 2, "--timeout"),
+        (["topic", "list", "--timeout", "0"], 2, "--timeout"),
+        (["topic", "list", "--timeout", "nan"], 2, "'nan' is no time"),
+        (["rebalance", "--timeout", "inf"], 2, "--timeout"),
+        (["cluster", "remove", "1", "--wait", "nan"], 2, "'nan' is no time"),
+        (["dev", "--nodes", "3", "--port", "65533"], 2, "65536-65538 do not exist"),
+        (["dev", "--nodes", "3", "--port", "65536"], 2, "--port"),
+        (["dev", "--nodes", "3", "--port", "7001", "--controller-port", "7003"], 2, "overlap"),
+        (["dev", "--nodes", "2", "-o", "log.dirs=/x"], 2, "log.dirs cannot be the same on every"),
+        (["dev", "--nodes", "2", "-o", "node.id=7"], 2, "node.id cannot be the same on every"),
+        (["dev", "--nodes", "2", "-o", "listeners=PLAINTEXT://:1"], 2, "listeners cannot be"),
     ],
 )
 def test_failures_are_one_line(arguments: list[str], code: int, words: str) -> None:

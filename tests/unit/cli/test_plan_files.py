@@ -49,6 +49,8 @@ def test_what_kafkas_tool_writes_is_read() -> None:
         ({"partitions": [entry(replicas=["1"])]}, "no list of replicas"),
         ({"partitions": [entry(replicas=[1, 1])]}, "two replicas on one broker"),
         ({"partitions": [entry(), entry()]}, "names t-0 twice"),
+        ({"partitions": [entry(log_dirs=["any", "/data"])]}, "names log_dirs"),
+        ({"partitions": [entry(log_dirs=1)]}, "names log_dirs"),
     ],
 )
 def test_what_is_no_plan(document: Any, words: str) -> None:

@@ -1,10 +1,14 @@
 """What every command that moves replicas does: show the plan, ask, carry it out, tell."""
 
-from collections.abc import Sequence
+import signal
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import click
 
+from barnabas.base.ids import TopicPartition
 from barnabas.cli.admin import Admin
 from barnabas.cli.balance.execution import Execution, Outcome
 from barnabas.cli.balance.model import Move, loads, moved_bytes
@@ -15,6 +19,9 @@ from barnabas.cli.balance.survey import Survey
 from barnabas.cli.balance.throttles import clear_throttles, throttled_brokers, throttled_topics
 from barnabas.cli.confirming import confirm
 from barnabas.cli.errors import CliError, ExitCode
+from barnabas.cli.output import read_or_not, say
+
+NAMED_MAX = 3
 
 
 def carry_out(
@@ -32,6 +39,7 @@ def carry_out(
     CliError, for partitions that could not be moved too.
     """
     in_flight = found.moves_in_flight()
+    moves, stuck = _split(found, moves)
     before, after = _loads(found, [*in_flight, *moves])
     value: dict[str, Any] = {
         "moves": [
@@ -46,29 +54,66 @@ def carry_out(
         ],
         "bytes": moved_bytes(moves),
         "in_flight": len(in_flight),
+        "stuck": [str(move) for move in stuck],
         "plan": to_document(moves),
         "done": False,
     }
     if not as_json:
         if in_flight:
-            click.echo(f"{len(in_flight)} partitions are being moved already.")
+            say(f"{len(in_flight)} partitions are being moved already.")
         if moves:
-            print_plan(moves, before, after)
-        elif not in_flight:
-            click.echo("Nothing has to move.")
+            with read_or_not():
+                print_plan(moves, before, after)
+        elif not in_flight and not stuck:
+            say("Nothing has to move.")
     if wishes.is_dry_run:
+        if stuck and not as_json:
+            click.echo(_stuck(found, stuck).line(), err=True)
         return value
-    if not moves and not in_flight:
-        _clear_left_throttles(admin, found, as_json=as_json)
-        return {**value, "done": True}
     if moves:
         confirm("Move them?", wishes.is_agreed)
-    outcome = _execute(admin, found, moves, wishes, as_json=as_json, go_on=go_on)
-    if outcome.refused:
-        raise _refusals(outcome)
+    _clear_left_throttles(admin, found, as_json=as_json)
+    outcome = Outcome()
+    if moves or in_flight:
+        outcome = _execute(admin, found, moves, wishes, as_json=as_json, go_on=go_on)
+    failure = _failure(outcome, go_on)
+    if failure is None and stuck:
+        failure = _stuck(found, stuck)
+    if failure is not None:
+        raise failure
+    if not moves and not in_flight:
+        return {**value, "done": True}
     if not as_json:
-        click.echo(f"Done: {len(outcome.moved)} partitions are where they shall be.")
-    return {**value, "done": True, "moved": len(outcome.moved)}
+        if outcome.deleted:
+            say(f"Deleted meanwhile, and left alone: {_named(outcome.deleted)}.")
+        say(f"Done: {len(outcome.moved)} partitions are where they shall be.")
+    return {
+        **value,
+        "done": True,
+        "moved": len(outcome.moved),
+        "deleted": [str(move) for move in outcome.deleted],
+    }
+
+
+def _split(found: Survey, moves: Sequence[Move]) -> tuple[list[Move], list[Move]]:
+    """What can be moved, and what cannot: without a leader there is nobody to copy from."""
+    leaderless = {state.key for state in found.partitions if state.leader < 0}
+    able: list[Move] = []
+    stuck: list[Move] = []
+    for move in moves:
+        is_stuck = move.adding and TopicPartition(move.topic, move.index) in leaderless
+        (stuck if is_stuck else able).append(move)
+    return able, stuck
+
+
+def _stuck(found: Survey, stuck: Sequence[Move]) -> CliError:
+    down = {broker for move in stuck for broker in move.before} - set(found.cluster.live)
+    first = f"start {_nodes(sorted(down))}" if down else "see what barnabas doctor finds"
+    return CliError(
+        f"not moved: {_named(stuck)}, which nobody leads, so there is nobody to copy from",
+        hint=f"{first}; where that is lost for good, delete the topics, or take what is left: "
+        "barnabas topic elect-leaders TOPIC --unclean",
+    )
 
 
 def _loads(found: Survey, moves: Sequence[Move]) -> tuple[list[Any], list[Any]]:
@@ -100,29 +145,83 @@ def _execute(
         on_progress=view.update,
     )
     try:
-        with view.running():
+        with _ended_as_by_ctrl_c(), view.running():
             return execution.run()
     except KeyboardInterrupt:
+        silent = execution.outcome.still_throttled
         raise CliError(
             f"interrupted: {execution.running} partitions are still being moved by the cluster, "
-            f"{execution.waiting} were not begun; throttles are removed",
+            f"{execution.waiting} were not begun; throttles are removed"
+            + (f" but from {_nodes(silent)}" if silent else ""),
             ExitCode.INTERRUPTED,
             f"{go_on} goes on, barnabas topic reassign --cancel takes back what is under way",
         ) from None
 
 
+@contextmanager
+def _ended_as_by_ctrl_c() -> Iterator[None]:
+    """SIGTERM, and SIGHUP of a terminal that is closed, do what Ctrl-C does.
+
+    Where they are ignored (nohup), or this is no program's main thread, all stays as it is. In the
+    background of a script Ctrl-C is ignored, and the others are not.
+    """
+
+    def interrupt(*_: object) -> None:
+        if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+            raise KeyboardInterrupt
+        signal.raise_signal(signal.SIGINT)
+
+    numbers = [
+        number
+        for number in (signal.SIGTERM, signal.SIGHUP)
+        if threading.current_thread() is threading.main_thread()
+        and signal.getsignal(number) is signal.SIG_DFL
+    ]
+    for number in numbers:
+        signal.signal(number, interrupt)
+    try:
+        yield
+    finally:
+        for number in numbers:
+            signal.signal(number, signal.SIG_DFL)
+
+
 def _clear_left_throttles(admin: Admin, found: Survey, *, as_json: bool) -> None:
-    """Remove throttles that a run which was killed left behind."""
+    """Remove throttles that another run left behind, of topics that it was done with too."""
     brokers = throttled_brokers(admin, found.cluster.live)
     if brokers:
         topics = throttled_topics(admin, sorted({state.topic for state in found.partitions}))
         clear_throttles(admin, topics, brokers)
         if not as_json:
-            click.echo("Throttles that an earlier run left behind are removed.")
+            say("Throttles that an earlier run left behind are removed.")
 
 
-def _refusals(outcome: Outcome) -> CliError:
-    first = outcome.refused[0]
-    count = len(outcome.refused)
-    more = "" if count == 1 else f" (and {count - 1} more)"
-    return CliError(f"not moved: {first.message}{more}", first.code, first.hint)
+def _failure(outcome: Outcome, go_on: str) -> CliError | None:
+    """What a run has to be reproached with."""
+    if outcome.refused:
+        first = outcome.refused[0]
+        count = len(outcome.refused)
+        more = "" if count == 1 else f" (and {count - 1} more)"
+        return CliError(f"not moved: {first.message}{more}", first.code, first.hint)
+    if outcome.changed:
+        return CliError(
+            f"cancelled or sent elsewhere by somebody else: {_named(outcome.changed)}",
+            hint=f"{go_on} looks again",
+        )
+    if outcome.still_throttled:
+        return CliError(
+            f"all is moved, but {_nodes(outcome.still_throttled)} did not answer and may be "
+            "throttled still",
+            ExitCode.UNREACHABLE,
+            "barnabas rebalance removes that once they answer",
+        )
+    return None
+
+
+def _named(moves: Sequence[Move]) -> str:
+    shown = ", ".join(map(str, moves[:NAMED_MAX]))
+    return shown if len(moves) <= NAMED_MAX else f"{shown} and {len(moves) - NAMED_MAX} more"
+
+
+def _nodes(ids: Sequence[int]) -> str:
+    return f"node{'s' if len(ids) > 1 else ''} {', '.join(map(str, ids))}"

@@ -65,6 +65,12 @@ def _parse_entry(entry: Any, where: str) -> tuple[TopicPartition, tuple[int, ...
         raise ValueError(f"{where} has no list of replicas, which are broker ids")
     if len(set(replicas)) < len(replicas):
         raise ValueError(f"{topic}-{index} would have two replicas on one broker")
+    directories = entry.get("log_dirs", [])
+    if not isinstance(directories, list) or any(item != "any" for item in directories):
+        raise ValueError(
+            f"{topic}-{index} names log_dirs; which replica goes to which broker is all that can "
+            'be said here, and "any" there'
+        )
     return TopicPartition(topic, index), tuple(replicas)
 
 

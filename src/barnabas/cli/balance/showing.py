@@ -75,6 +75,7 @@ class ProgressView:
         self._bar: Any = None
         self._task: TaskID | None = None
         self._said_at = float("-inf")
+        self._waiting_for: tuple[int, ...] = ()
 
     @contextmanager
     def running(self) -> Iterator["ProgressView"]:
@@ -102,7 +103,14 @@ class ProgressView:
         text = progress_text(progress)
         if self._bar is not None:
             self._bar.update(self._task, total=total, completed=done, description=text)
-        elif time.monotonic() - self._said_at >= LINE_EVERY_S:
+            waiting = waiting_text(progress)
+            if waiting and progress.waiting_for != self._waiting_for:
+                self._bar.console.print(waiting)  # above the bar, which may be cut off
+            self._waiting_for = progress.waiting_for
+            return
+        waiting = waiting_text(progress)
+        text += f"; {waiting}" if waiting else ""
+        if time.monotonic() - self._said_at >= LINE_EVERY_S:
             self._said_at = time.monotonic()
             click.echo(text, err=True)
 
@@ -113,3 +121,9 @@ def progress_text(progress: Progress) -> str:
     if progress.bytes_total:
         text += f", {format_bytes(progress.bytes_done)} of {format_bytes(progress.bytes_total)}"
     return text
+
+
+def waiting_text(progress: Progress) -> str:
+    """Which nodes keep a run from going on, in words; empty where none does."""
+    down = ", ".join(map(str, progress.waiting_for))
+    return f"waiting for what is down: {down}" if down else ""

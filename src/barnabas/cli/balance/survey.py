@@ -54,6 +54,10 @@ class Survey:
             for number in sorted(holding | known.keys())
         ]
 
+    def holds(self, node: int) -> bool:
+        """Whether replicas are on a node, or on their way there."""
+        return any(node in partition.replicas for partition in self.placement())
+
     def placement(self) -> list[Partition]:
         """The partitions as they will be once what is under way has ended."""
         sizes: dict[TopicPartition, int] = {}

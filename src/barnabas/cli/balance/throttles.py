@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from barnabas.cli.admin import Admin
 from barnabas.cli.balance.model import Move
-from barnabas.cli.errors import from_code
+from barnabas.cli.errors import CliError, ExitCode, from_code
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
@@ -45,24 +45,39 @@ def set_throttles(
         _alter(admin, [_resource(BROKER, str(broker), rates)], broker)
 
 
-def clear_throttles(admin: Admin, topics: Iterable[str], brokers: Iterable[int]) -> None:
-    """Remove what `set_throttles` set. Raises CliError."""
+def clear_throttles(admin: Admin, topics: Iterable[str], brokers: Iterable[int]) -> list[int]:
+    """Remove what `set_throttles` set. Raises CliError.
+
+    Only a broker itself takes a change of its configuration; returns those that do not answer.
+    """
     names = sorted(set(topics))
     both: list[tuple[str, str | None]] = [(LEADER_REPLICAS, None), (FOLLOWER_REPLICAS, None)]
     _alter(admin, [_resource(TOPIC, name, both) for name in names])
+    silent = []
     for broker in sorted(set(brokers)):
-        _alter(admin, [_resource(BROKER, str(broker), [(name, None) for name in RATES])], broker)
+        rates = [_resource(BROKER, str(broker), [(name, None) for name in RATES])]
+        try:
+            _alter(admin, rates, broker)
+        except CliError as error:
+            if error.code is not ExitCode.UNREACHABLE:
+                raise
+            silent.append(broker)
+    return silent
 
 
 def throttled_brokers(admin: Admin, live: Iterable[int]) -> list[int]:
-    """Brokers that have a rate set, perhaps left behind. Raises CliError."""
+    """Brokers that have a rate set, perhaps left behind; as far as they answer. Raises CliError."""
     found = []
     for broker in live:
         resource = DescribeConfigsResource(
             resource_type=BROKER, resource_name=str(broker), configuration_keys=list(RATES)
         )
-        if _values(admin, [resource], DYNAMIC_BROKER, broker):
-            found.append(broker)
+        try:
+            if _values(admin, [resource], DYNAMIC_BROKER, broker):
+                found.append(broker)
+        except CliError as error:
+            if error.code is not ExitCode.UNREACHABLE:
+                raise
     return found
 
 
