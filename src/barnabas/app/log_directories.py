@@ -14,6 +14,7 @@ from barnabas.log.manager import LogManager
 from barnabas.metadata.image import ConfigResourceType, MetadataImage
 from barnabas.metadata.node import MetadataNode
 from barnabas.metadata.replay import ImageDelta
+from barnabas.protocol.errors import ErrorCode
 from barnabas.replication.replica_manager import ReplicaManager
 
 telemetry = logging.getLogger(__name__)
@@ -36,6 +37,7 @@ class LogDirectories:
         self._replicas = replicas
         self._metadata = metadata
         self._start = start
+        replicas.moves.assign = self._assign
 
     # -- where replicas lie
 
@@ -59,7 +61,7 @@ class LogDirectories:
         for partition in self._replicas:
             name, index = partition.topic_partition
             known = image.topics.partition(name, index)
-            directory_id = ids.get(partition.log.log_dir)
+            directory_id = ids.get(self._replicas.moves.directory_of(partition))
             if known is None or directory_id is None or self._node_id not in known.replicas:
                 continue
             place = known.replicas.index(self._node_id)
@@ -68,6 +70,13 @@ class LogDirectories:
                 by_topic.setdefault(partition.topic_id, []).append(index)
         if misplaced:
             await self._metadata.assign_directories(misplaced)
+
+    async def _assign(self, directory_id: Uuid, topic_id: Uuid, index: int) -> ErrorCode:
+        """Tell the controller of one replica; what it says to that."""
+        response = await self._metadata.assign_directories({directory_id: {topic_id: [index]}})
+        if response.error_code != ErrorCode.NONE:
+            return ErrorCode.of(response.error_code)
+        return ErrorCode.of(response.directories[0].topics[0].partitions[0].error_code)
 
     # -- what failed
 

@@ -11,6 +11,8 @@ from barnabas.protocol.messages.describe_log_dirs import (
     DescribeLogDirsTopic,
 )
 
+UNKNOWN_LAG = -1
+
 
 def handle(
     services: BrokerServices, context: RequestContext, request: DescribeLogDirsRequest
@@ -47,6 +49,22 @@ def _describe(
                 offset_lag=max(0, partition.high_watermark - log.log_end_offset),
             )
         )
+    for future in services.logs.futures:
+        name, index = future.topic_partition
+        if future.log_dir == directory and (wanted is None or (name, index) in wanted):
+            current = services.logs.get(future.topic_partition)
+            topics.setdefault(name, []).append(
+                DescribeLogDirsPartition(
+                    partition_index=index,
+                    partition_size=future.size_bytes,
+                    offset_lag=(
+                        UNKNOWN_LAG
+                        if current is None
+                        else current.log_end_offset - future.log_end_offset
+                    ),
+                    is_future_key=True,
+                )
+            )
     total_bytes, usable_bytes = services.logs.volume_bytes(directory)
     return DescribeLogDirsResult(
         log_dir=directory,

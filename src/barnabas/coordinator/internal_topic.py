@@ -73,9 +73,10 @@ class InternalTopic:
 
     def read_all(self, partition: int) -> Iterator[Buffer]:
         """The whole partition in runs of batches. Raises CoordinatorWriteError."""
-        log = self._leader(partition).log
-        offset = log.log_start_offset
-        while offset < log.log_end_offset:
+        found = self._leader(partition)
+        offset = found.log.log_start_offset
+        while offset < found.log.log_end_offset:
+            log = found.log  # another one, if the replica moves to another directory meanwhile
             try:
                 result = log.read(offset, READ_SIZE_BYTES, max_offset=log.log_end_offset)
             except LogDirFailure as failure:

@@ -98,6 +98,8 @@ class Flusher:
             return
         wanted = self._flights_started + 1  # one under way may have left without us
         while self._flights_landed < wanted:
+            if self._is_settled:
+                return
             self._log.check_online()
             if self._flight is None:
                 self._flights_started += 1
@@ -118,6 +120,8 @@ class Flusher:
             target, files, directories = self._collect()
             await log.log_directory.disk.fsync_soon(files, directories)
         except OSError as error:
+            if self._is_settled:
+                return  # the log's directory has another name by now
             raise log.fail(error) from error
         if log.truncation_count == truncations:
             log.recovery_point = max(log.recovery_point, target)
@@ -160,6 +164,17 @@ class Flusher:
             if not path.endswith(".log"):
                 files.forget(path)
         return log.log_end_offset, opened, sorted(directories)
+
+    @property
+    def _is_settled(self) -> bool:
+        """Whether the log is closed, and what was in it on the medium."""
+        return self._log.is_closed and not self.is_needed
+
+    def settle(self) -> None:
+        """All that is in the log is on the medium elsewhere: nobody need wait for it here."""
+        self._log.recovery_point = self._log.log_end_offset
+        self._unsynced_paths = self._unsynced_dirs = None
+        self.is_new = False
 
     def forget(self, path: str) -> None:
         """A file is removed: nothing is to be flushed any more."""

@@ -51,10 +51,14 @@ def create_log(
     config: LogConfig,
     *,
     start_offset: int = 0,
+    name: str | None = None,
 ) -> PartitionLog:
-    """A new, empty log. Durable with its first flush. Raises LogDirFailure."""
+    """A new, empty log. Durable with its first flush. Raises LogDirFailure.
+
+    `name` is that of its directory, where it is not `<topic>-<partition>` (yet).
+    """
     log_directory.check_online()
-    directory = f"{log_directory.path}/{directory_name(topic_partition)}"
+    directory = f"{log_directory.path}/{name or directory_name(topic_partition)}"
     log = PartitionLog(log_directory, directory, topic_partition, topic_id, config)
     try:
         is_anew = log_directory.disk.exists(directory)
@@ -79,8 +83,9 @@ def open_log(
     high_watermark: int = 0,
     producer_id_expiration_ms: int = PRODUCER_ID_EXPIRATION_MS_DEFAULT,
     may_have_gaps: bool = True,
+    name: str | None = None,
 ) -> tuple[PartitionLog, RecoveryReport]:
-    """Open the log in `<log dir>/<topic>-<partition>`, recovering it unless `is_clean`.
+    """Open the log in `<log dir>/<topic>-<partition>` or `name`, recovering it unless `is_clean`.
 
     The three offsets come from the checkpoints. A log without partition.metadata has the zero
     topic id. Recovery cuts a log that has a gap where it may have none. Raises LogDirFailure.
@@ -97,6 +102,7 @@ def open_log(
             high_watermark,
             producer_id_expiration_ms,
             may_have_gaps,
+            name or directory_name(topic_partition),
         )
     except OSError as error:
         raise log_directory.fail(error) from error
@@ -112,9 +118,10 @@ def _open(
     high_watermark: int,
     producer_id_expiration_ms: int,
     may_have_gaps: bool,
+    name: str,
 ) -> tuple[PartitionLog, RecoveryReport]:
     disk = log_directory.disk
-    directory = f"{log_directory.path}/{directory_name(topic_partition)}"
+    directory = f"{log_directory.path}/{name}"
     report = RecoveryReport(topic_partition, directory, may_have_gaps=may_have_gaps)
     closed_at = report.closed_at = recovery_point if is_clean else 0
     try:

@@ -83,6 +83,14 @@ class LogDirectory:
         """Remove a file or directory (renamed already, so that nobody takes it for alive)."""
         self._deletions.append((self.clock.now_ms() + delay_ms, path))
 
+    def renamed(self, source: str, target: str) -> None:
+        """A directory has another name: what is to be removed in it lies elsewhere."""
+        self.files.forget_below(source)
+        self._deletions = [
+            (due_ms, target + path[len(source) :] if path.startswith(f"{source}/") else path)
+            for due_ms, path in self._deletions
+        ]
+
     def delete_step(self, now_ms: int) -> int:
         """Remove what is due, a bounded number at once; returns how many went.
 

@@ -31,6 +31,7 @@ class LogState:
         "gap_offset",
         "high_watermark",
         "is_closed",
+        "is_moving",
         "log_directory",
         "log_end_offset",
         "log_start_offset",
@@ -77,6 +78,8 @@ class LogState:
         self.truncation_count = 0
         self.is_closed = False
         """Closed or deleted; whoever still holds it is answered as for a failed disk."""
+        self.is_moving = False
+        """Whether it is being copied to another log directory: compaction leaves it alone."""
 
     @property
     def log_dir(self) -> str:

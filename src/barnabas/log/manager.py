@@ -8,7 +8,7 @@ Source: Kafka's LogManager; KIP-112, 113, 858.
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from random import Random, SystemRandom
 
@@ -18,26 +18,24 @@ from barnabas.base.disk import Disk
 from barnabas.base.ids import TopicPartition, Uuid, uuid_from_text
 from barnabas.log.checkpoints import (
     NO_BROKER_EPOCH,
-    read_offsets,
     take_clean_shutdown,
     write_clean_shutdown,
     write_offsets,
 )
 from barnabas.log.compaction.checkpoint import save_cleaned, write_cleaned
 from barnabas.log.config import LogConfig
-from barnabas.log.errors import CorruptCheckpointError, LogDirFailure
+from barnabas.log.directory_offsets import read_directory_offsets, write_directory_offsets
+from barnabas.log.errors import LogDirFailure
 from barnabas.log.file_cache import FileCache
+from barnabas.log.futures import FutureLogs
 from barnabas.log.loader import PRODUCER_ID_EXPIRATION_MS_DEFAULT, create_log, open_log
 from barnabas.log.log_directory import LogDirectory
 from barnabas.log.names import (
-    CLEANER_OFFSET_FILE,
     DELETE_DIR_SUFFIX,
     FUTURE_DIR_SUFFIX,
     HIGH_WATERMARK_FILE,
-    LOG_START_OFFSET_FILE,
     META_PROPERTIES_FILE,
     METADATA_TOPIC,
-    RECOVERY_POINT_FILE,
     STRAY_DIR_SUFFIX,
     marked_directory_name,
     parse_directory_name,
@@ -47,6 +45,8 @@ from barnabas.log.recovery import RecoveryReport
 from barnabas.log.tail_cache import TOTAL_BYTES_MAX_DEFAULT, TailBudget
 
 COMPLETED_AT_ONCE = 64
+PREFERRED_DIRS_MAX = 10_000
+"""More are forgotten, the oldest first."""
 
 telemetry = logging.getLogger(__name__)
 
@@ -92,6 +92,10 @@ class LogManager:
         self._logs: dict[TopicPartition, PartitionLog] = {}
         self._flushes: set[asyncio.Task[None]] = set()
         self._marks_written: dict[str, dict[TopicPartition, int]] = {}
+        self.futures = FutureLogs(disk, self._random, self._logs)
+        """Copies that are to take the place of logs, from another directory (KIP-113)."""
+        self.preferred_dirs: dict[TopicPartition, str] = {}
+        """Where logs are to lie that are not here yet, as AlterReplicaLogDirs said."""
         files = FileCache(disk, open_files_max)
         budget = TailBudget(tail_bytes_max)
         self._directories = {
@@ -159,10 +163,7 @@ class LogManager:
         is_clean = broker_epoch is not None
         if broker_epoch is not None:
             self.previous_broker_epochs[path] = broker_epoch
-        recovery_points = self._read_checkpoint(path, RECOVERY_POINT_FILE)
-        start_offsets = self._read_checkpoint(path, LOG_START_OFFSET_FILE)
-        high_watermarks = self._read_checkpoint(path, HIGH_WATERMARK_FILE)
-        cleaned_offsets = self._read_checkpoint(path, CLEANER_OFFSET_FILE)
+        offsets = read_directory_offsets(self._disk, path)
         names = [name for name in self._disk.list(path) if self._disk.is_dir(f"{path}/{name}")]
         if not is_clean and any(map(_is_log, names)):
             telemetry.warning("%s was not shut down cleanly: recovering its logs", path)
@@ -172,18 +173,23 @@ class LogManager:
                 continue
             if name.endswith(DELETE_DIR_SUFFIX):
                 directory.delete_later(f"{path}/{name}", 0)
-            elif name.endswith((STRAY_DIR_SUFFIX, FUTURE_DIR_SUFFIX)):
+                continue
+            if name.endswith(STRAY_DIR_SUFFIX):
                 telemetry.warning("%s/%s is left alone", path, name)
-            elif topic_partition in self._logs:
+                continue
+            is_future = name.endswith(FUTURE_DIR_SUFFIX)
+            other = (self.futures if is_future else self._logs).get(topic_partition)
+            if other is not None:
                 telemetry.error(
-                    "%s is in %s and in %s: the latter is left alone",
+                    "%s is in %s and in %s/%s: the latter is left alone",
                     topic_partition,
-                    self._logs[topic_partition].log_dir,
+                    other.directory,
                     path,
+                    name,
                 )
             else:
                 config = self._config_of(topic_partition.topic)
-                if topic_partition in cleaned_offsets:
+                if is_future or topic_partition in offsets.cleaned:
                     # It has been compacted, whatever is known of its topic by now: gaps are meant.
                     policy = config.cleanup_policy | {"compact"}
                     config = replace(config, cleanup_policy=policy)
@@ -192,39 +198,29 @@ class LogManager:
                     topic_partition,
                     config,
                     is_clean=is_clean,
-                    recovery_point=recovery_points.get(topic_partition, 0),
-                    log_start_offset=start_offsets.get(topic_partition, 0),
-                    high_watermark=high_watermarks.get(topic_partition, 0),
+                    recovery_point=offsets.recovery_points.get(topic_partition, 0),
+                    log_start_offset=offsets.start_offsets.get(topic_partition, 0),
+                    high_watermark=offsets.high_watermarks.get(topic_partition, 0),
                     producer_id_expiration_ms=self._producer_id_expiration_ms,
+                    name=name,
                 )
-                log.cleaned_offset = cleaned_offsets.get(topic_partition)
-                self._logs[topic_partition] = log
+                log.cleaned_offset = offsets.cleaned.get(topic_partition)
+                if is_future:
+                    self.futures.add(log)
+                else:
+                    self._logs[topic_partition] = log
                 reports.append(report)
-        lost = [tp for tp in recovery_points if is_clean and tp not in self._logs]
+        found = {log.topic_partition for log in self.all_logs()}
+        lost = [tp for tp in offsets.recovery_points if is_clean and tp not in found]
         if lost:
             telemetry.error("%s: the logs of %s are gone", path, ", ".join(map(str, lost)))
         if lost or any(report.flushed_lost for report in reports[first_report:]):
             # It ended cleanly and was damaged since: it must not be taken for one in sync.
             self.previous_broker_epochs.pop(path, None)
-        directory.is_checkpoint_stale = any(
-            topic_partition not in self._logs
-            for topic_partition in (
-                *recovery_points,
-                *start_offsets,
-                *high_watermarks,
-                *cleaned_offsets,
-            )
-        )
+        directory.is_checkpoint_stale = any(named not in found for named in offsets.named())
 
     def _config_of(self, topic: str) -> LogConfig:
         return self._default_config if self._topic_config is None else self._topic_config(topic)
-
-    def _read_checkpoint(self, path: str, name: str) -> Mapping[TopicPartition, int]:
-        try:
-            return read_offsets(self._disk, f"{path}/{name}")
-        except CorruptCheckpointError as error:
-            telemetry.warning("taking every offset as 0: %s", error)
-            return {}
 
     def _read_directory_id(self, path: str) -> None:
         try:
@@ -258,7 +254,7 @@ class LogManager:
         assert topic_partition not in self._logs, topic_partition
         if not is_new and self.offline_dirs:
             raise LogDirFailure(min(self.offline_dirs))
-        directory = self._choose(directory_id)
+        directory = self._choose(directory_id, self.preferred_dirs.pop(topic_partition, None))
         if directory.is_checkpoint_stale:
             try:
                 directory.renew_checkpoint()
@@ -268,12 +264,14 @@ class LogManager:
         self._logs[topic_partition] = log
         return log
 
-    def _choose(self, directory_id: Uuid | None) -> LogDirectory:
+    def _choose(self, directory_id: Uuid | None, preferred: str | None) -> LogDirectory:
         counts = {
             path: 0 for path, directory in self._directories.items() if not directory.is_offline
         }
         if not counts:
             raise LogDirFailure(",".join(self.log_dirs))
+        if preferred in counts:
+            return self._directories[preferred]
         for path in counts:
             if directory_id is not None and self.directory_ids.get(path) == directory_id:
                 return self._directories[path]
@@ -306,12 +304,24 @@ class LogManager:
             raise directory.fail(error) from error
         directory.delete_later(f"{directory.path}/{name}", log.config.file_delete_delay_ms)
 
+    def prefer(self, topic_partition: TopicPartition, path: str) -> None:
+        """Create a log that is not here yet in the directory `path` when it comes."""
+        self.preferred_dirs[topic_partition] = path
+        if len(self.preferred_dirs) > PREFERRED_DIRS_MAX:
+            del self.preferred_dirs[next(iter(self.preferred_dirs))]
+
+    # Future logs
+
+    def all_logs(self) -> list[PartitionLog]:
+        """The logs, and the future ones."""
+        return [*self._logs.values(), *self.futures]
+
     # Steps
 
     def retention_step(self, now_ms: int) -> int:
         """Apply retention to every log, and forget silent producers; returns segments dropped."""
         dropped = 0
-        for log in self:
+        for log in self.all_logs():
             if log.is_offline:
                 continue
             try:
@@ -327,7 +337,7 @@ class LogManager:
         Returns how many were started.
         """
         started = 0
-        for log in self._logs.values():
+        for log in self.all_logs():
             if not log.is_offline and log.flusher.is_due(now_ms):
                 flush = asyncio.ensure_future(self._flush(log))
                 self._flushes.add(flush)
@@ -356,7 +366,7 @@ class LogManager:
     def checkpoint_high_watermarks(self) -> None:
         """Write the high watermarks of every directory: where replicas begin after a restart."""
         marks: dict[LogDirectory, dict[TopicPartition, int]] = {}
-        for log in self._logs.values():
+        for log in self.all_logs():
             marks.setdefault(log.log_directory, {})[log.topic_partition] = log.high_watermark
         for directory, offsets in marks.items():
             if not directory.is_offline and self._marks_written.get(directory.path) != offsets:
@@ -373,21 +383,8 @@ class LogManager:
 
     def _write_checkpoints(self, directory: LogDirectory, *, sync: bool) -> None:
         self._marks_written.pop(directory.path, None)
-        logs = [log for log in self._logs.values() if log.log_directory is directory]
-        for name, offsets in (
-            (RECOVERY_POINT_FILE, {log.topic_partition: log.recovery_point for log in logs}),
-            (HIGH_WATERMARK_FILE, {log.topic_partition: log.high_watermark for log in logs}),
-            (
-                LOG_START_OFFSET_FILE,
-                # A log that starts with its first segment needs no entry.
-                {
-                    log.topic_partition: log.log_start_offset
-                    for log in logs
-                    if log.log_start_offset > log.segments[0].base_offset
-                },
-            ),
-        ):
-            write_offsets(self._disk, f"{directory.path}/{name}", offsets, sync=sync)
+        logs = [log for log in self.all_logs() if log.log_directory is directory]
+        write_directory_offsets(self._disk, directory.path, logs, sync=sync)
         if sync:
             write_cleaned(self._disk, directory.path, logs)
 
@@ -398,7 +395,8 @@ class LogManager:
         """
         directory = log.log_directory
         await save_cleaned(
-            directory, lambda: [other for other in self if other.log_directory is directory]
+            directory,
+            lambda: [other for other in self.all_logs() if other.log_directory is directory],
         )
 
     def delete_step(self, now_ms: int) -> int:
@@ -416,7 +414,7 @@ class LogManager:
 
         That closes them one after the other, and has nothing left to wait for then.
         """
-        logs = list(self)
+        logs = self.all_logs()
         for first in range(0, len(logs), COMPLETED_AT_ONCE):
             await asyncio.gather(*map(self._complete, logs[first : first + COMPLETED_AT_ONCE]))
 
@@ -431,7 +429,7 @@ class LogManager:
 
     def shutdown(self, broker_epoch: int = NO_BROKER_EPOCH) -> None:
         """Flush and close every log, and mark the directories as shut down cleanly."""
-        for log in self:
+        for log in self.all_logs():
             try:
                 log.close(clean=True)
             except LogDirFailure as failure:

@@ -59,6 +59,11 @@ def marked_directory_name(topic_partition: TopicPartition, unique_id: str, suffi
     return topic_partition.topic[: NAME_LENGTH_MAX - len(tail)] + tail
 
 
+def future_directory_name(topic_partition: TopicPartition, unique_id: str) -> str:
+    """`<topic>-<partition>.<unique id>-future`, never cut: it may be longer than a name may be."""
+    return f"{directory_name(topic_partition)}.{unique_id}{FUTURE_DIR_SUFFIX}"
+
+
 def parse_directory_name(name: str) -> TopicPartition | None:
     """The partition whose directory `name` is, marked for deletion or not; else None."""
     for suffix in (DELETE_DIR_SUFFIX, STRAY_DIR_SUFFIX, FUTURE_DIR_SUFFIX):

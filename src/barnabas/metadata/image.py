@@ -65,6 +65,13 @@ class PartitionImage:
     last_known_elr: tuple[int, ...] = ()
     leader_recovery_state: int = LeaderRecoveryState.RECOVERED
 
+    def directory_of(self, broker_id: int) -> Uuid | None:
+        """The id of the log directory that holds a replica; None if it is not known."""
+        if broker_id not in self.replicas:
+            return None
+        place = self.replicas.index(broker_id)
+        return self.directories[place] if place < len(self.directories) else None
+
 
 @dataclass(frozen=True, slots=True)
 class TopicImage:

@@ -346,13 +346,15 @@ class MetadataNode:
         """Tell the controller that log directories of this broker went offline."""
         await self.lifecycle.directories_failed(directory_ids)
 
-    async def assign_directories(self, placed: Mapping[Uuid, Mapping[Uuid, Sequence[int]]]) -> None:
+    async def assign_directories(self, placed: Mapping[Uuid, Mapping[Uuid, Sequence[int]]]) -> Any:
         """Tell the controller which directory holds which replicas of this broker.
 
-        `placed` has partitions by topic id by directory id. A broker with one directory need
-        say so only when that is another one than before.
+        `placed` has partitions by topic id by directory id; the answer goes by the same. A broker
+        with one directory need say so only when that is another one than before.
         """
-        await self.handle(directory_assignment(self._config.node_id, self.broker_epoch, placed))
+        return await self.handle(
+            directory_assignment(self._config.node_id, self.broker_epoch, placed)
+        )
 
     def _log_dirs(self) -> list[Uuid]:
         """The ids of the directories that hold partitions (a metadata.log.dir may not)."""

@@ -31,10 +31,12 @@ from barnabas.metadata.replay import ImageDelta
 from barnabas.protocol.errors import ErrorCode
 from barnabas.replication.fetcher_manager import FetcherManager
 from barnabas.replication.isr_proposals import IsrProposals
+from barnabas.replication.moving import ReplicaMoves
 from barnabas.replication.openings import Openings, PartitionKey
 from barnabas.replication.partition import Partition
 from barnabas.replication.shared import ReplicaContext
 from barnabas.replication.shared_configs import SharedLogConfigs
+from barnabas.replication.throttle import ReplicationQuota
 from barnabas.replication.waking import Waking
 
 LOOK_AGAIN_MS = 1000
@@ -76,6 +78,15 @@ class ReplicaManager:
         self.waking = Waking(clock)
         self._isr_proposals = IsrProposals(node_id, clock, ask_controller, broker_epoch)
         self.fetchers = FetcherManager(node_id, config, clock, random, network, broker_epoch)
+        self.moves = ReplicaMoves(
+            logs,
+            clock,
+            ReplicationQuota(
+                clock,
+                config.int("alter.log.dirs.replication.quota.window.num"),
+                config.int("alter.log.dirs.replication.quota.window.size.seconds") * 1000,
+            ),
+        )
         self.context = ReplicaContext(
             node_id=node_id,
             clock=clock,
@@ -133,6 +144,7 @@ class ReplicaManager:
         """
         self._image_is(image)
         self.fetchers.configure(image.configs)
+        self.moves.configure(image.configs, self.node_id)
         for topic in image.topics.by_name.values():
             for index, placed in topic.partitions.items():
                 self._place(topic, index, placed, image, is_new=False)
@@ -147,6 +159,11 @@ class ReplicaManager:
                     log.topic_partition,
                 )
                 self._guard(log.topic_partition, self.logs.delete)
+        for future in self.logs.futures:
+            topic_id, index = future.topic_id, future.topic_partition.partition
+            if not (self.is_waiting(topic_id, index) or index in self._by_id.get(topic_id, {})):
+                telemetry.warning("removing %s: its replica is not here", future.directory)
+                self._guard(future.topic_partition, self.logs.futures.delete)
 
     def is_waiting(self, topic_id: Uuid, index: int) -> bool:
         """Whether a partition is placed here and not opened yet."""
@@ -181,6 +198,7 @@ class ReplicaManager:
                 self._configure(name, image)
             elif kind == ConfigResourceType.BROKER and name in ("", str(self.node_id)):
                 self.fetchers.configure(image.configs)
+                self.moves.configure(image.configs, self.node_id)
                 for topic_name in self._by_name:
                     self._configure(topic_name, image)
         if delta.brokers:
@@ -230,7 +248,8 @@ class ReplicaManager:
                 self._openings.wait((topic.id, index), is_new=is_new, is_led=is_led)
                 return
             config = self._log_configs.of(image, topic.name)
-            partition = self._open(topic_partition, topic.id, config, is_new=is_new)
+            assigned = placed.directory_of(self.node_id)
+            partition = self._open(topic_partition, topic.id, config, assigned, is_new=is_new)
             if partition is None:
                 return
         if partition.log.is_offline:
@@ -268,7 +287,13 @@ class ReplicaManager:
             self.on_opened(partitions)
 
     def _open(
-        self, topic_partition: TopicPartition, topic_id: Uuid, config: LogConfig, *, is_new: bool
+        self,
+        topic_partition: TopicPartition,
+        topic_id: Uuid,
+        config: LogConfig,
+        assigned: Uuid | None,
+        *,
+        is_new: bool,
     ) -> Partition | None:
         log = self.logs.get(topic_partition)
         if log is not None and log.topic_id != topic_id and is_of_topic(log, topic_id):
@@ -284,7 +309,12 @@ class ReplicaManager:
             log = None
         if log is None:
             try:
-                log = self.logs.create(topic_partition, topic_id, config, is_new=is_new)
+                if self._is_abandoned(topic_partition, topic_id, assigned):
+                    log = self.logs.futures.adopt(topic_partition)
+                    log.config = config
+                    log.assign_topic_id(topic_id)
+                else:
+                    log = self.logs.create(topic_partition, topic_id, config, is_new=is_new)
             except LogDirFailure as failure:
                 telemetry.error("%s cannot be created: %s", topic_partition, failure)
                 self._failed |= {topic_partition, (topic_id, topic_partition.partition)}
@@ -294,7 +324,26 @@ class ReplicaManager:
         partition = Partition(topic_partition, topic_id, log, self.context)
         self._by_name.setdefault(topic_partition.topic, {})[topic_partition.partition] = partition
         self._by_id.setdefault(topic_id, {})[topic_partition.partition] = partition
+        if len(self.logs.futures):
+            self.moves.resume(partition)
         return partition
+
+    def _is_abandoned(
+        self, topic_partition: TopicPartition, topic_id: Uuid, assigned: Uuid | None
+    ) -> bool:
+        """Whether there is a future log of a log that is gone: the node ended as they changed.
+
+        It may also be in a directory that is offline; the controller knows if it is not.
+        """
+        future = self.logs.futures.get(topic_partition)
+        return (
+            future is not None
+            and is_of_topic(future, topic_id)
+            and (
+                not self.logs.offline_dirs
+                or self.logs.directory_ids.get(future.log_dir) == assigned
+            )
+        )
 
     def _remove_topic(self, topic: TopicImage) -> None:
         for partition in list(self._by_id.get(topic.id, {}).values()):
@@ -319,6 +368,10 @@ class ReplicaManager:
             if not by_name:
                 del self._by_name[topic]
         partition.leave(error)
+        if len(self.moves):
+            self._guard(
+                partition.topic_partition, lambda _: self.moves.cancel(partition, is_leaving=True)
+            )
         self._guard(partition.topic_partition, self.logs.delete)
 
     def _guard(
@@ -368,6 +421,7 @@ class ReplicaManager:
 
     def directory_failed(self, directory: str) -> None:
         """A log directory went offline: whoever waits on its partitions is told."""
+        self.moves.directory_failed(directory)
         for partition in self:
             if partition.log.log_dir == directory:
                 self.fetchers.stop(partition)
@@ -379,6 +433,7 @@ class ReplicaManager:
             timer.cancel()
         self._timers.clear()
         self._openings.close()
+        await self.moves.close()
         await self.fetchers.close()
         await self._isr_proposals.close()
         for partition in self:

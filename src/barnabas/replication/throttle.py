@@ -57,8 +57,11 @@ class ReplicationQuota:
 
     def record_if_throttled(self, topic_partition: TopicPartition, size_bytes: int) -> None:
         """Count bytes of a throttled replica."""
-        if not self.is_throttled(topic_partition):
-            return
+        if self.is_throttled(topic_partition):
+            self.record(size_bytes)
+
+    def record(self, size_bytes: int) -> None:
+        """Count bytes."""
         now_ms = self._clock.monotonic_ms()
         start_ms = now_ms - now_ms % self._sample_ms
         if self._samples and self._samples[-1][0] == start_ms:

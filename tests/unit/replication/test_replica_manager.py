@@ -8,6 +8,7 @@ from barnabas.base.config.node import NodeConfig
 from barnabas.base.ids import TopicPartition, Uuid
 from barnabas.log.config import LogConfig
 from barnabas.log.errors import LogDirFailure
+from barnabas.log.futures import FutureLogs
 from barnabas.log.loader import create_log
 from barnabas.log.log_directory import LogDirectory
 from barnabas.log.partition_log import PartitionLog
@@ -40,6 +41,7 @@ class TwoDirectories:
         for path in paths:
             disk.make_dirs(path)
         self.directories = [LogDirectory(path, disk, clock) for path in paths]
+        self.futures = FutureLogs(disk, Random(1), {})
 
     def __iter__(self) -> Iterator[PartitionLog]:
         return iter(())

@@ -157,7 +157,7 @@ class Compactor:
         self._forget_deleted()
         measured = []
         for log in self._logs:
-            if not log.config.is_compacted or log.is_offline:
+            if not log.config.is_compacted or log.is_offline or log.is_moving:
                 continue
             if self.uncleanable.get(log.topic_partition) is log:
                 continue
