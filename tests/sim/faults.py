@@ -10,6 +10,7 @@ from sim.clients import Client
 from sim.disk import io_error
 from sim.loop import SimLoop
 from sim.machine import Machine
+from sim.moves import MOVE_REPLICA, move_replica
 from sim.plan import DAMAGE, UNCLEAN_ENDS, Fault, Plan
 from sim.wire import Wire
 
@@ -377,6 +378,7 @@ def _nothing() -> None:
 
 
 HARMS: dict[str, Callable[[Nemesis, Machine], Mend | None]] = {
+    MOVE_REPLICA: move_replica,
     "kill": _kill,
     "chase": _chase,
     "kill-all": _kill_all,

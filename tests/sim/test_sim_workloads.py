@@ -32,6 +32,7 @@ SEEDS = {
     "groups": range(3),
     "chains": range(2),
     "changes": range(4),
+    "directories": range(4),
     "shares": range(1, 3),
 }
 

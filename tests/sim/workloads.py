@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from sim.chain_groups import ChainSimulation
 from sim.changing import ChangingSimulation
+from sim.directories import DirectoriesSimulation
 from sim.exchange import ExchangeSimulation
 from sim.groups import GroupSimulation
 from sim.plan import Plan, draw_plan
@@ -18,6 +19,7 @@ WORKLOADS: dict[str, Callable[[Plan], Simulation]] = {
     "groups": GroupSimulation,
     "chains": ChainSimulation,
     "changes": ChangingSimulation,
+    "directories": DirectoriesSimulation,
     "shares": ShareSimulation,
 }
 """Plain producers and consumers where nothing is said."""

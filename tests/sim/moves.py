@@ -1,0 +1,54 @@
+"""An administrator who moves replicas between the log directories of a node (KIP-113)."""
+
+from typing import TYPE_CHECKING, Any
+
+from barnabas.broker.alter_replica_log_dirs import handle
+from barnabas.protocol.messages.alter_replica_log_dirs import (
+    AlterReplicaLogDir,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirTopic,
+)
+from sim.machine import Machine
+
+if TYPE_CHECKING:
+    from sim.faults import Mend, Nemesis
+
+MOVE_REPLICA = "move-replica"
+
+
+def move_replica(nemesis: "Nemesis", machine: Machine) -> "Mend | None":
+    """Have a replica move to a directory, perhaps that in which it is; perhaps think better of it.
+
+    The node is asked without a network between: whoever asks is of no interest here.
+    """
+    random = nemesis.random
+    topic = random.choice(nemesis.plan.topics)
+    index = random.randrange(topic.partitions)
+    first, second = (random.choice(machine.config.log_dirs) for _ in range(2))
+    is_changed = random.random() < 0.3
+    if not _ask(machine, topic.name, index, first):
+        return None
+    nemesis.note(f"{topic.name}-{index} on {machine} is to move to {first}")
+
+    def mend() -> None:
+        if is_changed:
+            _ask(machine, topic.name, index, second)
+
+    return mend
+
+
+def _ask(machine: Machine, topic: str, index: int, path: str) -> bool:
+    node: Any = machine.node
+    if node is None or not machine.is_serving or machine.is_paused:
+        return False
+    if machine.process is None or "broker" not in machine.roles:
+        return False
+    request = AlterReplicaLogDirsRequest(
+        dirs=[
+            AlterReplicaLogDir(
+                path=path, topics=[AlterReplicaLogDirTopic(name=topic, partitions=[index])]
+            )
+        ]
+    )
+    machine.loop.call_soon(handle, node._services, None, request, context=machine.process.context)
+    return True
