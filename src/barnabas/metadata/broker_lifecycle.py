@@ -39,7 +39,7 @@ class RegistrationError(Exception):
 
     def __init__(self, code: ErrorCode, advice: str = "") -> None:
         super().__init__(
-            f"the controller refused this broker: {code.name}, {code.message}"
+            f"the controller refused this broker: {code.name}, {code.message.rstrip('.')}"
             + (f". {advice}" if advice else "")
         )
         self.code = code
