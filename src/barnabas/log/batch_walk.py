@@ -8,6 +8,7 @@ from barnabas.base.disk import DiskFile
 from barnabas.log.errors import CorruptIndexError
 from barnabas.protocol.records.batch import (
     HEADER_SIZE_BYTES,
+    LOG_OVERHEAD_BYTES,
     NO_LEADER_EPOCH,
     BatchHeader,
     CorruptBatchError,
@@ -105,29 +106,32 @@ def end_of_range(
     one of the two is misplaced, and the range ends before both. So it does before bytes that are
     no batch. None if no batch is left; raises CorruptBatchError if there is none at `start`.
     """
-    before: RangeEnd | None = None
-    end: RangeEnd | None = None
+    before = stop = -1  # where the last batch but one ends, and the last
+    before_offset = next_offset = -1
     try:
         for place, header in walk_headers(file, start, size_bytes):
-            stop = place + header.size_bytes
-            if end is None:
-                if header.last_offset > indexed:
+            base_offset = header[0]
+            if stop < 0:
+                if base_offset + header[6] > indexed:
                     raise CorruptBatchError(f"offset {header.last_offset} is not {indexed}")
                 if place > floor:
-                    before = RangeEnd(place, header.base_offset, True)
-                if stop > limit:
-                    return before
-            elif header.base_offset < end.next_offset:
-                return end if before is None else before._replace(is_followed=False)
-            elif stop > limit:
-                return end._replace(is_followed=header.base_offset == end.next_offset)
+                    before, before_offset = place, base_offset
+                if place + header[1] + LOG_OVERHEAD_BYTES > limit:
+                    return RangeEnd(before, before_offset, True) if before >= 0 else None
+            elif base_offset < next_offset:
+                if before < 0:
+                    before, before_offset = stop, next_offset
+                return RangeEnd(before, before_offset, False)
+            elif place + header[1] + LOG_OVERHEAD_BYTES > limit:
+                return RangeEnd(stop, next_offset, base_offset == next_offset)
             else:
-                before = end
-            end = RangeEnd(stop, header.next_offset, False)
+                before, before_offset = stop, next_offset
+            stop = place + header[1] + LOG_OVERHEAD_BYTES
+            next_offset = base_offset + header[6] + 1
     except CorruptBatchError:
-        if end is None:
+        if stop < 0:
             raise
-    return end
+    return RangeEnd(stop, next_offset, False) if stop >= 0 else None
 
 
 def end_of_batches(

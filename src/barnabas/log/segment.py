@@ -26,6 +26,7 @@ from barnabas.log.index.txn_index import AbortedTransaction, append_aborted
 from barnabas.log.segment_files import SegmentFiles
 from barnabas.protocol.records.batch import (
     HEADER_SIZE_BYTES,
+    LOG_OVERHEAD_BYTES,
     NO_TIMESTAMP,
     BatchHeader,
     CorruptBatchError,
@@ -164,7 +165,7 @@ class Segment(SegmentFiles):
         position = start
         try:
             for place, header in walk_headers(file, start, size_bytes):
-                base_offset = header.base_offset
+                base_offset = header[0]
                 if next_offset is None:
                     if 0 <= indexed < header.last_offset:
                         raise CorruptIndexError(f"{self.offset_index.path} hides {indexed}")
@@ -172,12 +173,12 @@ class Segment(SegmentFiles):
                     break
                 if found is not None:
                     return found
-                next_offset = base_offset + header.last_offset_delta + 1
+                next_offset = base_offset + header[6] + 1
                 if next_offset > offset:
                     if base_offset > offset:
                         break
                     found = place, header
-                position = place + header.size_bytes
+                position = place + header[1] + LOG_OVERHEAD_BYTES
             else:
                 if found is None and position != size_bytes:
                     raise CorruptBatchError(f"{size_bytes - position} bytes follow the last batch")
