@@ -9,6 +9,7 @@ from barnabas.broker.context import RequestContext
 from barnabas.broker.fetch import Fetch
 from barnabas.broker.fetch_reading import READ_COMMITTED
 from barnabas.broker.fetch_sessions import NO_SESSION, FetchSession, FetchTarget
+from barnabas.log.partition_log import PartitionLog
 from barnabas.metadata.image import PartitionImage
 from barnabas.protocol.apis import ApiKey
 from barnabas.protocol.errors import ErrorCode
@@ -67,6 +68,21 @@ def test_an_index_of_aborted_transactions_that_cannot_be_read_is_a_storage_error
     assert bench.offline == [LOG_DIR]
 
 
+def test_what_was_aborted_is_not_guessed_from_a_damaged_index(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    bench = LogBench()
+    bench.fill("a")
+    bench.disk.write_atomic(bench.log.active.txn_index_path, b"ragged")
+    fetch = make_fetch(bench, FetchRequest(isolation_level=READ_COMMITTED))
+    (answer,) = fetch._answers.values()
+    assert (answer.error, answer.size_bytes) == (ErrorCode.CORRUPT_MESSAGE, 0)
+    assert "txnindex has 6 bytes" in caplog.text
+    fetch = make_fetch(bench, FetchRequest())
+    (answer,) = fetch._answers.values()
+    assert (answer.error, answer.size_bytes) == (ErrorCode.NONE, bench.log.size_bytes)
+
+
 @pytest.mark.parametrize(("max_bytes", "fetch_max_bytes"), [(10, 1 << 20), (1 << 20, 10)])
 def test_no_fetch_waits_for_more_than_it_may_get(max_bytes: int, fetch_max_bytes: int) -> None:
     bench = LogBench()
@@ -77,13 +93,15 @@ def test_no_fetch_waits_for_more_than_it_may_get(max_bytes: int, fetch_max_bytes
 
 
 @pytest.mark.parametrize("is_woken", [True, False])
-def test_a_waiting_fetch_that_fails_unforeseen_closes_its_connection_only(is_woken: bool) -> None:
+def test_a_waiting_fetch_that_fails_unforeseen_closes_its_connection_only(
+    is_woken: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     bench = LogBench()
     fetch = make_fetch(bench, FetchRequest(isolation_level=READ_COMMITTED, max_wait_ms=500))
     connection = FakeConnection()
     fetch.wait().bind(cast("Any", connection))
     bench.fill("a")
-    bench.disk.write_atomic(bench.log.active.txn_index_path, b"ragged")
+    monkeypatch.setattr(PartitionLog, "aborted_transactions", None)
     partition = fetch._services.replicas.find("topic", 0)
     assert isinstance(partition, Partition)
     partition._advance(1)
