@@ -1,4 +1,7 @@
-"""Three nodes with static voters become a dynamic quorum as they run, by Kafka's own tools."""
+"""Three nodes with static voters become a dynamic quorum as they run, by Kafka's own tools.
+
+Each waits for a minute: a voter tells its leader who it is that long after it began to follow.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +15,8 @@ from client_cluster import PROGRAM
 from java_host import JavaHost, ToolResult
 
 from barnabas.app.testing import Kafka
-from support.apache_kafka import ApacheKafka
-from support.cluster_processes import EAGER, Barnabas, ClusterNode, ClusterProcesses
+from support.apache_kafka import AVAILABLE, ApacheKafka
+from support.cluster_processes import EAGER, Barnabas, ClusterNode, ClusterProcesses, Program
 from support.node_process import wait_until
 
 LEVEL = re.compile(r"Feature: kraft\.version\s.*FinalizedVersionLevel: (\d)")
@@ -71,6 +74,33 @@ def name_bootstrap_servers(node: ClusterNode) -> None:
     )
 
 
+class OneOfKafka:
+    """Node 1 is Apache Kafka's, the others are ours."""
+
+    def format(self, properties: Path, cluster_id: str) -> list[str]:
+        return self._of(properties).format(properties, cluster_id)
+
+    def start(self, properties: Path) -> list[str]:
+        return self._of(properties).start(properties)
+
+    def _of(self, properties: Path) -> Program:
+        return ApacheKafka() if properties.parent.name == "node-1" else Barnabas()
+
+
+def raise_kraft_version(tools: Tools) -> None:
+    assert tools.level() == 0
+    upgrade = ("upgrade", "--feature", "kraft.version=1")
+    wait_until(
+        lambda: tools.features(*upgrade, "--dry-run", exit_code=None).exit_code == 0,
+        "every voter to tell the leader who it is",
+        timeout_s=120,
+    )
+    assert tools.level() == 0, "it was only asked whether it could be"
+    tools.features(*upgrade)
+    assert tools.level() == 1
+    tools.features(*upgrade)
+
+
 @pytest.fixture
 def cluster(tmp_path: Path) -> ClusterProcesses:
     program = ApacheKafka() if PROGRAM == "kafka" else Barnabas()
@@ -85,17 +115,7 @@ def test_static_voters_become_voters_that_come_and_go(
         tools = Tools(java, cluster)
         topic = kafka.topic(partitions=3)
         kafka.produce(topic, RECORDS)
-        assert tools.level() == 0
-        upgrade = ("upgrade", "--feature", "kraft.version=1")
-        wait_until(
-            lambda: tools.features(*upgrade, "--dry-run", exit_code=None).exit_code == 0,
-            "every voter to tell the leader who it is, a minute after it began to follow",
-            timeout_s=120,
-        )
-        assert tools.level() == 0, "it was only asked whether it could be"
-        tools.features(*upgrade)
-        assert tools.level() == 1
-        tools.features(*upgrade)
+        raise_kraft_version(tools)
         refused = tools.features("downgrade", "--feature", "kraft.version=0", exit_code=1)
         assert "Can't downgrade the version of this feature." in refused.out
         directories = {node_id: directory_id(node) for node_id, node in cluster.nodes.items()}
@@ -131,3 +151,29 @@ def test_static_voters_become_voters_that_come_and_go(
         cluster.start(leader)
         assert sorted(value or b"" for value in kafka.consume(topic, 30)) == sorted(RECORDS)
         kafka.produce(topic, RECORDS)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.skipif(not AVAILABLE, reason="needs java and Kafka 4.3.1 in .cache")
+@pytest.mark.parametrize("leader", ["Kafka's", "ours"])
+def test_voters_of_kafka_and_ours_tell_each_other(
+    java: JavaHost, tmp_path: Path, leader: str
+) -> None:
+    with ClusterProcesses(tmp_path, 3, EAGER, program=OneOfKafka()) as cluster:
+        tools = Tools(java, cluster)
+
+        def leads() -> bool:
+            return (cluster.controller() == 1) is (leader == "Kafka's")
+
+        for _ in range(5):
+            if not leads():
+                cluster.restart(cluster.controller())
+        if not leads():
+            pytest.skip("the others were elected again and again")
+        raise_kraft_version(tools)
+        assert leads()
+        directories = {node_id: directory_id(node) for node_id, node in cluster.nodes.items()}
+        assert tools.voters() == directories
+        cluster.restart(cluster.controller())
+        assert (tools.level(), tools.voters()) == (1, directories)
