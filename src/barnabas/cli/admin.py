@@ -78,7 +78,10 @@ class Admin:
             )
         self.timeout_s = connection.timeout_s
         self.controllers = controllers
-        self._addresses = [part.strip() for part in connection.bootstrap_servers.split(",")]
+        named = (part.strip() for part in connection.bootstrap_servers.split(","))
+        self._addresses = [address for address in named if address]
+        if not self._addresses:
+            raise CliError("no address is given", ExitCode.USAGE, "write host:port")
         self._runner = asyncio.Runner()
         self._peers: dict[tuple[str, int], Peer] = {}
         self._silent: set[tuple[str, int]] = set()

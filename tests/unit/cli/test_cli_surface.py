@@ -81,6 +81,8 @@ def test_every_exit_code_is_documented() -> None:
         (["consume", "t", "--from", "whenever"], 2, "no position"),
         (["consume", "t", "-n", "0"], 2, "--count"),
         (["config", "set", "topic", "t", "novalue"], 2, "key=value"),
+        (["cluster", "status", "-b", " ,"], 2, "no address is given"),
+        (["cluster", "status", "-b", "localhost:1,"], 3, "nobody answers at localhost:1 (conn"),
         (["topic", "list", "--timeout", "-1"], 2, "--timeout"),
         (["topic", "list", "--timeout", "0"], 2, "--timeout"),
         (["topic", "list", "--timeout", "nan"], 2, "'nan' is no time"),
