@@ -10,7 +10,8 @@ from dataclasses import replace
 from random import Random
 from typing import Any
 
-from sim.moves import MOVE_REPLICA
+from barnabas.replication.throttle import UNLIMITED
+from sim.moves import MOVE_REPLICA, limit_moves
 from sim.plan import Fault, Plan
 from sim.simulation import Simulation
 
@@ -51,6 +52,8 @@ class DirectoriesSimulation(Simulation):
         await super()._converge()
         deadline_s = self.loop.time() + SETTLED_WITHIN_S
         while left := list(self._unsettled()):
+            for machine in self.machines:
+                limit_moves(machine, UNLIMITED)
             if self.loop.time() >= deadline_s:
                 self.history.saw("unsettled-directories", "; ".join(left[:5]))
                 return

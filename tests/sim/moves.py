@@ -8,12 +8,15 @@ from barnabas.protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirsRequest,
     AlterReplicaLogDirTopic,
 )
+from barnabas.replication.throttle import UNLIMITED
 from sim.machine import Machine
 
 if TYPE_CHECKING:
     from sim.faults import Mend, Nemesis
 
 MOVE_REPLICA = "move-replica"
+RATES = (UNLIMITED, 20_000, 2_000, 200)
+"""Bytes a second: most moves are to be under way when something else happens."""
 
 
 def move_replica(nemesis: "Nemesis", machine: Machine) -> "Mend | None":
@@ -26,8 +29,10 @@ def move_replica(nemesis: "Nemesis", machine: Machine) -> "Mend | None":
     index = random.randrange(topic.partitions)
     first, second = (random.choice(machine.config.log_dirs) for _ in range(2))
     is_changed = random.random() < 0.3
+    rate = random.choice(RATES)
     if not _ask(machine, topic.name, index, first):
         return None
+    limit_moves(machine, rate)
     nemesis.note(f"{topic.name}-{index} on {machine} is to move to {first}")
 
     def mend() -> None:
@@ -35,6 +40,13 @@ def move_replica(nemesis: "Nemesis", machine: Machine) -> "Mend | None":
             _ask(machine, topic.name, index, second)
 
     return mend
+
+
+def limit_moves(machine: Machine, rate: int) -> None:
+    """Limit what a node that serves copies in a second, as an administrator may at any time."""
+    replicas = getattr(machine.node, "replicas", None)
+    if replicas is not None:
+        replicas.moves.rate.rate_max = rate
 
 
 def _ask(machine: Machine, topic: str, index: int, path: str) -> bool:

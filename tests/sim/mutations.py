@@ -27,6 +27,7 @@ from barnabas.raft.replica_log import ReplicaLog
 from barnabas.replication.leadership import Leadership
 from barnabas.replication.partition import Partition
 from sim.group_mutations import GROUP_MUTATIONS
+from sim.move_mutations import MOVE_MUTATIONS
 from sim.plan import NEEDS_FLUSHES, Plan, draw_faults, draw_plan
 from sim.planting import Mutation, Patch
 from sim.share_mutations import SHARE_MUTATIONS
@@ -390,6 +391,7 @@ MUTATIONS = [
     ),
     *GROUP_MUTATIONS,
     *SHARE_MUTATIONS,
+    *MOVE_MUTATIONS,
 ]
 BY_NAME = {mutation.name: mutation for mutation in MUTATIONS}
 

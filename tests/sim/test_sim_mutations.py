@@ -20,6 +20,8 @@ QUICK = {
     "offsets of an open transaction count": 15,
     "markers are tried once": 2,
     "aborted transactions are not told of": 0,
+    "copy keeps what was truncated": 1,
+    "moved and not told": 0,
 }
 """Those that few seeds find, and the seed to begin with; the others are for `make test-slow`."""
 
