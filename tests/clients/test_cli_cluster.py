@@ -301,7 +301,7 @@ def test_a_cluster_grows_and_shrinks_while_it_serves() -> None:
             added = cluster.add_node()
             assert added == 4
             assert node_of(cli, 4)["state"] == "empty"
-            clients = cluster.nodes[4].client_address
+            clients = node_of(cli, 4)["address"]
             votes = cli.run("quorum", "add-voter", f"4@{clients}")
             assert (votes.code, "is no controller's listener" in votes.err) == (1, True)
             moved = cli.json("rebalance", "--yes", "--throttle", "50MB")
@@ -339,6 +339,7 @@ def test_a_process_joins_votes_and_leaves(tmp_path: Path) -> None:
         properties = directory / "server.properties"
         assert f"barnabas start {properties}" == made["start"]
         assert "broker.rack=x\n" in properties.read_text()
+        assert "listeners=PLAINTEXT://127.0.0.1:" in properties.read_text()
         assert cli.run("cluster", "add", "-d", str(directory)).code == 1
         assert cli.run("cluster", "add", "-d", str(tmp_path / "other"), "--node-id", "2").code == 1
         nobody = ("--node-id", "77", "--replace", "-d", str(tmp_path / "other"))

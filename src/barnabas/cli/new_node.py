@@ -7,10 +7,10 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from barnabas.app.local_nodes import properties_text
 from barnabas.app.ports import free_ports
 from barnabas.app.reachability import is_loopback
 from barnabas.base.config.node import NodeConfig
-from barnabas.base.config.properties import format_properties
 from barnabas.base.local_disk import LocalDisk
 from barnabas.cli.admin import Admin, ClusterInfo
 from barnabas.cli.admin_calls import read_features, static_config
@@ -88,7 +88,7 @@ def prepare(admin: Admin, wishes: NodeWishes) -> MadeNode:
     finally:
         disk.close()
     with open(path, "w", encoding="utf-8") as file:
-        file.write(format_properties(values))
+        file.write(properties_text(values))
     return MadeNode(node_id, path, values["listeners"].partition(",")[0], lines)
 
 
