@@ -274,6 +274,8 @@ def node_properties(plan: Plan, node_id: int) -> dict[str, str]:
         listeners.append(f"CONTROLLER://{host}:{CONTROLLER_PORT}")
     return {
         **plan.properties,
+        # Without growth and jitter: whoever draws a time changes the course of every seed.
+        "socket.connection.setup.timeout.max.ms": "10000",
         "process.roles": roles,
         "node.id": str(node_id),
         "listeners": ",".join(listeners),

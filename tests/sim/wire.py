@@ -18,7 +18,14 @@ from contextvars import Context
 from dataclasses import dataclass, field
 from random import Random
 
-from barnabas.base.network import Listener, Part, StreamHandler, Transport
+from barnabas.base.network import (
+    SYSTEM_OPTIONS,
+    Listener,
+    Part,
+    SocketOptions,
+    StreamHandler,
+    Transport,
+)
 from sim.loop import Process, SimLoop
 
 WINDOW_BYTES = 256 << 10
@@ -113,7 +120,10 @@ class Wire:
 
 
 class SimNetwork:
-    """One process's network; see `base.network.Network`. Its ends die with it."""
+    """One process's network; see `base.network.Network`. Its ends die with it.
+
+    Windows are all of one size, whatever `options` ask for.
+    """
 
     def __init__(self, wire: Wire, host_name: str, process: Process) -> None:
         self.wire = wire
@@ -123,7 +133,11 @@ class SimNetwork:
         self._listeners: dict[SimListener, None] = {}
 
     def listen(
-        self, host: str, port: int, factory: Callable[[Transport], StreamHandler]
+        self,
+        host: str,
+        port: int,
+        factory: Callable[[Transport], StreamHandler],
+        options: SocketOptions = SYSTEM_OPTIONS,
     ) -> Listener:
         if port == 0:
             port = self.host.free_port()
@@ -135,7 +149,11 @@ class SimNetwork:
         return listener
 
     async def connect(
-        self, host: str, port: int, factory: Callable[[Transport], StreamHandler]
+        self,
+        host: str,
+        port: int,
+        factory: Callable[[Transport], StreamHandler],
+        options: SocketOptions = SYSTEM_OPTIONS,
     ) -> Transport:
         wire, here = self.wire, self.host.name
         if host not in wire.hosts:

@@ -65,6 +65,7 @@ def properties(node_id: int, **overrides: str) -> dict[str, str]:
         "controller.quorum.voters": "99@controller:9093",
         "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
         "log.dirs": LOG_DIR,
+        "socket.connection.setup.timeout.max.ms": "10000",  # no jitter, as in tests/sim/plan.py
         **{name.replace("_", "."): value for name, value in overrides.items()},
     }
 

@@ -2,7 +2,15 @@
 
 from barnabas.base.config.listeners import ListenerConfig
 from barnabas.base.config.node import NodeConfig
-from barnabas.net.server import ServerLimits
+from barnabas.metadata.image import MetadataImage
+from barnabas.metadata.node import MetadataNode
+from barnabas.metadata.replay import ImageDelta
+from barnabas.net.connection_quotas import ConnectionLimits, ListenerLimits
+from barnabas.net.dialing import listening_options
+from barnabas.net.server import Server, ServerLimits
+
+CONNECTIONS_KEY = "max.connections"
+CREATION_RATE_KEY = "max.connection.creation.rate"
 
 
 class CannotListenError(OSError):
@@ -17,15 +25,54 @@ class CannotListenError(OSError):
 
 def server_limits(config: NodeConfig) -> ServerLimits:
     """What a node's listeners accept."""
+    return ServerLimits(
+        frame_size_max_bytes=config.int("socket.request.max.bytes"),
+        connections=connection_limits(config),
+        idle_max_ms=config.long("connections.max.idle.ms"),
+        rate_samples=config.int("quota.window.num"),
+        rate_sample_ms=config.int("quota.window.size.seconds") * 1000,
+        socket_options=listening_options(config),
+    )
+
+
+def connection_limits(config: NodeConfig) -> ConnectionLimits:
+    """The part of it that may be changed while the node serves.
+
+    A listener that has no value of its own has the broker's, as its own limit too.
+    """
     overrides = {}
     for entry in config.string("max.connections.per.ip.overrides").split(","):
         if entry.strip():
             host, _, count = entry.rpartition(":")
             overrides[host.strip()] = int(count)
-    return ServerLimits(
-        frame_size_max_bytes=config.int("socket.request.max.bytes"),
-        connections_max=config.int("max.connections"),
+    return ConnectionLimits(
+        connections_max=config.int(CONNECTIONS_KEY),
         connections_per_ip_max=config.int("max.connections.per.ip"),
         connections_per_ip_overrides=overrides,
-        idle_max_ms=config.long("connections.max.idle.ms"),
+        creation_rate_max=config.int(CREATION_RATE_KEY),
+        listeners={
+            listener.name: ListenerLimits(
+                connections_max=config.listener_value(listener.name, CONNECTIONS_KEY),
+                creation_rate_max=config.listener_value(listener.name, CREATION_RATE_KEY),
+            )
+            for listener in config.listeners
+        },
+        protected_listener=config.inter_broker_listener_name,
     )
+
+
+def follow_connection_limits(metadata: MetadataNode, *servers: Server | None) -> None:
+    """Have the servers keep to what is set for this broker, now and whenever it changes."""
+
+    def apply(image: MetadataImage) -> None:
+        limits = connection_limits(metadata.effective.broker(image.configs))
+        for server in servers:
+            if server is not None:
+                server.set_limits(limits)
+
+    def changed(delta: ImageDelta, image: MetadataImage) -> None:
+        if delta.configs:
+            apply(image)
+
+    apply(metadata.image)
+    metadata.add_listener(changed)

@@ -16,7 +16,7 @@ from typing import Any
 
 from barnabas.app.background import Background
 from barnabas.app.housekeeping import keep_coordinators, keep_logs
-from barnabas.app.listening import CannotListenError, server_limits
+from barnabas.app.listening import CannotListenError, follow_connection_limits, server_limits
 from barnabas.app.log_directories import LogDirectories
 from barnabas.app.shares import make_shares
 from barnabas.app.transactions import make_transactions
@@ -123,6 +123,7 @@ class Node:
 
     async def _serve(self) -> None:
         await self.metadata.start()
+        follow_connection_limits(self.metadata, self._controller_server, self._server)
         if self._controller_server is not None:
             self._controller_server.start()
         if self._server is not None:
@@ -188,6 +189,7 @@ class Node:
             self.replicas,
             self.groups,
             lambda: self._services.allocate_producer_id(),
+            source=self._random,
         )
         self.transactions, self.verifier = parts.coordinator, parts.verifier
         self.shares = make_shares(

@@ -17,6 +17,7 @@ from barnabas.coordinator.share.end_offsets import EndOffsets
 from barnabas.coordinator.share.groups import ShareGroupService
 from barnabas.coordinator.share.service import SHARE_GROUP_STATE, ShareCoordinator
 from barnabas.metadata.image import MetadataImage
+from barnabas.net.dialing import dialing_of
 from barnabas.replication.replica_manager import ReplicaManager
 
 
@@ -58,7 +59,7 @@ def make_shares(
         InternalTopic(SHARE_GROUP_STATE, replicas, clock),
         partition_count,
     )
-    timeout_ms = config.int("request.timeout.ms")
+    timeout_ms, dialing = config.int("request.timeout.ms"), dialing_of(config, source)
     common = config.node_id, config.inter_broker_listener_name, clock, network, image
     persister = CoordinatorPersister(
         *common,
@@ -66,7 +67,8 @@ def make_shares(
         source=source,
         create_topic=create_topic,
         request_timeout_ms=timeout_ms,
+        dialing=dialing,
     )
-    ends = EndOffsets(*common, replicas, request_timeout_ms=timeout_ms)
+    ends = EndOffsets(*common, replicas, request_timeout_ms=timeout_ms, dialing=dialing)
     service = ShareGroupService(groups, persister, ends, image, clock)
     return Shares(coordinator, persister, service)

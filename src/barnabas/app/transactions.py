@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from random import Random
 
 from barnabas.base.clock import Clock
 from barnabas.base.config.node import NodeConfig
@@ -19,6 +20,7 @@ from barnabas.coordinator.transaction.service import (
 from barnabas.coordinator.transaction.verifier import TransactionVerifier
 from barnabas.metadata.features import TRANSACTION_VERSION
 from barnabas.metadata.image import MetadataImage
+from barnabas.net.dialing import dialing_of
 from barnabas.replication.replica_manager import ReplicaManager
 
 
@@ -39,18 +41,22 @@ def make_transactions(
     replicas: ReplicaManager,
     groups: GroupCoordinator,
     allocate_producer_id: AllocateProducerId,
+    *,
+    source: Random,
 ) -> Transactions:
     """The parts of one node."""
-    timeout_ms = config.int("request.timeout.ms")
+    timeout_ms, dialing = config.int("request.timeout.ms"), dialing_of(config, source)
     common = config.node_id, config.inter_broker_listener_name, clock, network, image
     marker_writer = MarkerWriter(clock, replicas, groups, timeout_ms=timeout_ms)
     coordinator = TransactionCoordinator(
         TransactionConfig.from_node(config),
         clock,
         InternalTopic(TRANSACTION_STATE, replicas, clock),
-        MarkerSender(*common, marker_writer.write, request_timeout_ms=timeout_ms),
+        MarkerSender(*common, marker_writer.write, request_timeout_ms=timeout_ms, dialing=dialing),
         allocate_producer_id,
         lambda: image().features.get(TRANSACTION_VERSION, 0),
     )
-    verifier = TransactionVerifier(*common, coordinator, request_timeout_ms=timeout_ms)
+    verifier = TransactionVerifier(
+        *common, coordinator, request_timeout_ms=timeout_ms, dialing=dialing
+    )
     return Transactions(coordinator, verifier, marker_writer)

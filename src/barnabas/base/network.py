@@ -7,6 +7,7 @@ that delays, drops and partitions.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from barnabas.base.disk import Buffer, FileRange
@@ -59,6 +60,21 @@ class StreamHandler(Protocol):
         """The connection is gone; `error` is None for an orderly end."""
 
 
+@dataclass(frozen=True, slots=True)
+class SocketOptions:
+    """What a socket asks of its system; None leaves it to the system, or to the `Network`."""
+
+    receive_buffer_bytes: int | None = None
+    """SO_RCVBUF. Without it the system sizes the buffer as the connection needs."""
+    send_buffer_bytes: int | None = None
+    """SO_SNDBUF, likewise."""
+    backlog: int | None = None
+    """Connections that may wait at a listening socket."""
+
+
+SYSTEM_OPTIONS = SocketOptions()
+
+
 class Listener(Protocol):
     """A bound address that accepts connections."""
 
@@ -79,11 +95,22 @@ class Network(Protocol):
     """Listens and connects."""
 
     def listen(
-        self, host: str, port: int, factory: Callable[[Transport], StreamHandler]
+        self,
+        host: str,
+        port: int,
+        factory: Callable[[Transport], StreamHandler],
+        options: SocketOptions = SYSTEM_OPTIONS,
     ) -> Listener:
-        """Bind `host:port` (port 0: any free one) without accepting yet. Raises OSError."""
+        """Bind `host:port` (port 0: any free one) without accepting yet. Raises OSError.
+
+        Connections that are accepted have the same buffers as the listening socket.
+        """
 
     def connect(
-        self, host: str, port: int, factory: Callable[[Transport], StreamHandler]
+        self,
+        host: str,
+        port: int,
+        factory: Callable[[Transport], StreamHandler],
+        options: SocketOptions = SYSTEM_OPTIONS,
     ) -> Awaitable[Transport]:
         """Open a connection. Raises OSError."""

@@ -44,7 +44,7 @@ QUORUM_REQUESTS: Final = frozenset(
 """What the quorum's leader answers, not its controller."""
 WRONG_CONTROLLER: Final = frozenset({ErrorCode.NOT_CONTROLLER, ErrorCode.NOT_LEADER_OR_FOLLOWER})
 RETRY_MS: Final = 50
-REQUEST_TIMEOUT_MAX_MS: Final = 30_000
+REQUEST_TIMEOUT_KEY: Final = "controller.socket.timeout.ms"
 """A controller that does not answer for so long is asked anew, or another one is."""
 
 telemetry = logging.getLogger(__name__)
@@ -58,6 +58,7 @@ class ControllerChannel:
     ) -> None:
         self._node_id = config.node_id
         self._client_id = f"node-{config.node_id}"
+        self._request_timeout_max_ms = config.int(REQUEST_TIMEOUT_KEY)
         self._clock = clock
         self._raft = raft
         self._peers = peers
@@ -102,7 +103,7 @@ class ControllerChannel:
         if endpoint is None or self._raft.leader_id == self._node_id:
             return None
         host, port = endpoint
-        timeout_ms = min(timeout_ms, REQUEST_TIMEOUT_MAX_MS)
+        timeout_ms = min(timeout_ms, self._request_timeout_max_ms)
         is_own = type(request) in OWN_REQUESTS
         sent = request
         if not is_own:

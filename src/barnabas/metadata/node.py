@@ -205,8 +205,9 @@ class MetadataNode:
             self.cluster_id, self._config.node_id, is_controller, known_controllers(self._config)
         )
         log = open_metadata_log(self._disk, self._clock, self._config, directory)
-        client_id = f"node-{self._config.node_id}"
-        self._peers = ControllerPeers(self._network, self._clock, client_id, self._check_response)
+        self._peers = ControllerPeers(
+            self._config, self._network, self._clock, self._random, self._check_response
+        )
         raft = self._raft = RaftNode(
             disk=self._disk,
             clock=self._clock,

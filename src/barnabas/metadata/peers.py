@@ -7,9 +7,12 @@ it (a vote, a heartbeat) travel on connections of their own, since answers come 
 from collections.abc import Callable
 from typing import Any
 
+from barnabas.base.backoff import RandomSource
 from barnabas.base.clock import Clock
+from barnabas.base.config.node import NodeConfig
 from barnabas.base.network import Network
 from barnabas.net.client import Peer
+from barnabas.net.dialing import dialing_of
 from barnabas.protocol.messages.alter_partition import AlterPartitionRequest
 from barnabas.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
 from barnabas.protocol.messages.broker_registration import BrokerRegistrationRequest
@@ -26,8 +29,13 @@ _LANES: dict[type, str] = {
     EnvelopeRequest: "forwarding",
     AlterPartitionRequest: "partitions",
 }
+QUORUM_LANE = "quorum"
+QUORUM_LANES = ("fetch", QUORUM_LANE)
 CONNECT_TIMEOUT_MS = 2000
-"""One for all: a connection outlives the request that it is made for."""
+"""At most, whatever is configured: who does not answer may have a successor by then.
+
+One for all requests: a connection outlives the one that it is made for.
+"""
 
 
 class ControllerPeers:
@@ -38,20 +46,23 @@ class ControllerPeers:
 
     def __init__(
         self,
+        config: NodeConfig,
         network: Network,
         clock: Clock,
-        client_id: str,
+        random: RandomSource,
         on_response: Callable[[str, int, Any], None],
     ) -> None:
+        self._client_id = f"node-{config.node_id}"
         self._network = network
         self._clock = clock
-        self._client_id = client_id
+        self._quorum_dialing = dialing_of(config, random)
+        self._dialing = dialing_of(config, random, None)
         self._on_response = on_response
         self._peers: dict[tuple[str, int, str], Peer] = {}
 
     async def send(self, host: str, port: int, request: Message, timeout_ms: int) -> Any:
         """The response of the node that listens there. Raises OSError as `Peer.send` does."""
-        lane = _LANES.get(type(request), "quorum")
+        lane = _LANES.get(type(request), QUORUM_LANE)
         peer = self._peers.get((host, port, lane))
         if peer is None:
             peer = self._peers[host, port, lane] = Peer(
@@ -61,6 +72,7 @@ class ControllerPeers:
                 port,
                 client_id=self._client_id,
                 connect_timeout_ms=CONNECT_TIMEOUT_MS,
+                dialing=self._quorum_dialing if lane in QUORUM_LANES else self._dialing,
             )
         response = await peer.send(request, timeout_ms=timeout_ms)
         self._on_response(host, port, response)

@@ -14,6 +14,7 @@ from typing import Any
 from barnabas import __version__
 from barnabas.base.clock import Clock, Timer
 from barnabas.base.network import Network, Transport
+from barnabas.net.dialing import PLAIN_DIALING, Dialing
 from barnabas.net.frames import FrameReader
 from barnabas.protocol.apis import APIS, Api, ApiKey
 from barnabas.protocol.codec import decode_at
@@ -58,8 +59,13 @@ class Peer:
         *,
         client_id: str,
         request_timeout_ms: int = 30_000,
-        connect_timeout_ms: int = 10_000,
+        connect_timeout_ms: int | None = None,
+        dialing: Dialing = PLAIN_DIALING,
     ) -> None:
+        """`connect_timeout_ms`: what opening a connection takes at most, if not `dialing`'s time.
+
+        That includes the exchange of ApiVersions.
+        """
         self.host = host
         self.port = port
         self.on_closed: Callable[[], None] | None = None
@@ -69,6 +75,9 @@ class Peer:
         self._client_id = client_id
         self._request_timeout_ms = request_timeout_ms
         self._connect_timeout_ms = connect_timeout_ms
+        self._dialing = dialing
+        self._setup_failures = 0
+        """How often in a row no connection came to stand."""
         self._connection: _PeerConnection | None = None
         self._connecting: asyncio.Task[_PeerConnection] | None = None
         self._is_closed = False
@@ -122,10 +131,16 @@ class Peer:
 
     async def _open(self) -> "_PeerConnection":
         connection = _PeerConnection(self, self._clock, self._client_id)
+        timeout_ms = self._dialing.setup_timeout_ms(self._setup_failures)
+        if self._connect_timeout_ms is not None:
+            timeout_ms = min(timeout_ms, self._connect_timeout_ms)
+        self._setup_failures += 1  # until it stands
+        options = self._dialing.options
         try:
-            async with asyncio.timeout(self._connect_timeout_ms / 1000):
-                await self._network.connect(self.host, self.port, connection.attach)
-                await connection.learn_versions(self._connect_timeout_ms)
+            async with asyncio.timeout(timeout_ms / 1000):
+                await self._network.connect(self.host, self.port, connection.attach, options)
+                self._setup_failures = 0
+                await connection.learn_versions(timeout_ms)
         except TimeoutError as error:
             connection.close()
             raise TimeoutError(f"{self} did not answer a connection") from error

@@ -1,12 +1,19 @@
 """The listeners of a node and the connections behind them, with Kafka's limits on both."""
 
 import logging
-from collections import Counter
 from dataclasses import dataclass, field
 
 from barnabas.base.clock import Clock, Timer
-from barnabas.base.network import Listener, Network, StreamHandler, Transport
+from barnabas.base.network import (
+    SYSTEM_OPTIONS,
+    Listener,
+    Network,
+    SocketOptions,
+    StreamHandler,
+    Transport,
+)
 from barnabas.net.connection import Connection, Service
+from barnabas.net.connection_quotas import ConnectionLimits, ConnectionQuotas
 
 SWEEPS_PER_IDLE_PERIOD = 10
 """A connection is closed at most a tenth of the idle time late."""
@@ -16,13 +23,30 @@ telemetry = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ServerLimits:
-    """Kafka's `socket.request.max.bytes`, `max.connections…` and `connections.max.idle.ms`."""
+    """What a server accepts, in Kafka's terms.
+
+    `socket.request.max.bytes`, `connections.max.idle.ms`, `quota.window…` and, in `connections`,
+    what may change while it serves.
+    """
 
     frame_size_max_bytes: int = 100 << 20
-    connections_max: int = 2**31 - 1
-    connections_per_ip_max: int = 2**31 - 1
-    connections_per_ip_overrides: dict[str, int] = field(default_factory=dict)
+    connections: ConnectionLimits = field(default_factory=ConnectionLimits)
     idle_max_ms: int = 600_000
+    rate_samples: int = 11
+    rate_sample_ms: int = 1000
+    socket_options: SocketOptions = SYSTEM_OPTIONS
+
+
+class _Accepting:
+    """A listener, and why it may have to wait."""
+
+    __slots__ = ("full_because", "listener", "throttle")
+
+    def __init__(self, listener: Listener) -> None:
+        self.listener = listener
+        self.full_because: str | None = None
+        self.throttle: Timer | None = None
+        """Set while new connections wait because they came too fast."""
 
 
 class Server:
@@ -43,13 +67,17 @@ class Server:
         self._service = service
         self._limits = limits
         self._requests_overlap = requests_overlap
-        self._listeners: dict[str, Listener] = {}
+        self._quotas = ConnectionQuotas(
+            limits.connections,
+            rate_samples=limits.rate_samples,
+            rate_sample_ms=limits.rate_sample_ms,
+        )
+        self._listeners: dict[str, _Accepting] = {}
         self._connections: dict[Connection, None] = {}
         """In the order in which they came, in which they are closed too."""
-        self._per_ip: Counter[str] = Counter()
         self._tick = 0
         self._sweep_timer: Timer | None = None
-        self._full = False
+        self._is_accepting = False
 
     @property
     def connection_count(self) -> int:
@@ -61,20 +89,50 @@ class Server:
         def connected(transport: Transport) -> StreamHandler:
             return self._connected(transport, name)
 
-        listener = self._network.listen(host or "0.0.0.0", port, connected)
-        self._listeners[name] = listener
+        options = self._limits.socket_options
+        listener = self._network.listen(host or "0.0.0.0", port, connected, options)
+        self._listeners[name] = _Accepting(listener)
+        self._quotas.add_listener(name)
         return listener.port
 
     def start(self) -> None:
         """Accept on every listener."""
-        for listener in self._listeners.values():
-            listener.start()
+        self._is_accepting = True
+        self._regulate()
         self._sweep()
+
+    def set_limits(self, limits: ConnectionLimits) -> None:
+        """Follow other limits from now on; a listener that waits for its rate waits on.
+
+        Above a lower number, the connections longest idle are closed.
+        """
+        if limits != self._quotas.limits:
+            self._quotas.limits = limits
+            self._close_excess()
+            self._regulate()
+
+    def _regulate(self) -> None:
+        """Accept on the listeners that may, and on no others."""
+        if not self._is_accepting:
+            return
+        for name, accepting in self._listeners.items():
+            reason = self._quotas.full_because(name)
+            if reason is not None and reason != accepting.full_because:
+                telemetry.warning("%s is reached", reason)
+            accepting.full_because = reason
+            if reason is None and accepting.throttle is None:
+                accepting.listener.start()
+            else:
+                accepting.listener.pause()
 
     def close_listeners(self) -> None:
         """Refuse new connections; those that exist go on."""
-        for listener in self._listeners.values():
-            listener.close()
+        self._is_accepting = False
+        for accepting in self._listeners.values():
+            if accepting.throttle is not None:
+                accepting.throttle.cancel()
+                accepting.throttle = None
+            accepting.listener.close()
 
     def close(self) -> None:
         """Close listeners and connections."""
@@ -99,30 +157,60 @@ class Server:
         connection.last_active_tick = self._tick
         self._connections[connection] = None
         host = connection.peer_host
-        self._per_ip[host] += 1
-        limit = self._limits.connections_per_ip_overrides.get(
-            host, self._limits.connections_per_ip_max
-        )
-        if self._per_ip[host] > limit:
-            telemetry.warning("closing a connection of %s: it has %d already", host, limit)
+        throttle_ms = self._quotas.opened(listener_name, host, self._clock.monotonic_ms())
+        if throttle_ms:
+            self._throttle(listener_name, throttle_ms)
+        ip_limit = self._quotas.ip_limit_exceeded(host)
+        if ip_limit is not None:
+            telemetry.warning("closing a connection of %s: it has %d already", host, ip_limit)
             self._clock.call_later(0, connection.close)
-        elif len(self._connections) >= self._limits.connections_max and not self._full:
-            self._full = True
-            telemetry.warning("max.connections=%d is reached", self._limits.connections_max)
-            for listener in self._listeners.values():
-                listener.pause()
+        else:
+            self._close_excess()
+        self._regulate()
         return connection
+
+    def _throttle(self, listener_name: str, throttle_ms: int) -> None:
+        """Accept nothing on a listener for so long: connections came too fast (KIP-612)."""
+        accepting = self._listeners[listener_name]
+
+        def end() -> None:
+            accepting.throttle = None
+            self._regulate()
+
+        assert accepting.throttle is None, "a listener that waits accepts nothing"
+        accepting.throttle = self._clock.call_later(throttle_ms, end)
+        telemetry.debug("listener %s accepts nothing for %d ms", listener_name, throttle_ms)
+
+    def _close_excess(self) -> None:
+        """Make room for the brokers' own connections, and for a lower limit.
+
+        Closed are those longest idle, to a tenth of the idle time, of all other listeners.
+        """
+        excess = self._quotas.excess
+        if not excess:
+            return
+        others = [
+            connection
+            for connection in self._connections
+            if not self._quotas.is_protected(connection.listener_name)
+        ]
+        others.sort(key=self._idle_since)
+        for connection in others[:excess]:
+            telemetry.warning(
+                "closing a connection of %s: max.connections=%d is exceeded",
+                connection.peer_host,
+                self._quotas.limits.connections_max,
+            )
+            connection.close()
+
+    def _idle_since(self, connection: Connection) -> int:
+        tick = connection.last_active_tick
+        return self._tick + 1 if tick < 0 else tick
 
     def _closed(self, connection: Connection) -> None:
         self._connections.pop(connection, None)
-        host = connection.peer_host
-        self._per_ip[host] -= 1
-        if not self._per_ip[host]:
-            del self._per_ip[host]
-        if self._full and len(self._connections) < self._limits.connections_max:
-            self._full = False
-            for listener in self._listeners.values():
-                listener.start()
+        self._quotas.closed(connection.listener_name, connection.peer_host)
+        self._regulate()
 
     def _sweep(self) -> None:
         """Close what has been idle too long; one timer for all connections."""

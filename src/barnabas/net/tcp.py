@@ -14,7 +14,14 @@ from collections import deque
 from collections.abc import Callable, Sequence
 
 from barnabas.base.disk import Buffer, FileRange
-from barnabas.base.network import Listener, Part, StreamHandler, Transport
+from barnabas.base.network import (
+    SYSTEM_OPTIONS,
+    Listener,
+    Part,
+    SocketOptions,
+    StreamHandler,
+    Transport,
+)
 
 IOV_MAX = 1024
 """Buffers of one gathering write; Linux and macOS refuse more."""
@@ -23,6 +30,8 @@ SENDFILE_SIZE_MAX_BYTES = 1 << 20
 """Bytes of one sendfile call, so that one cold reader does not hold the loop for long."""
 ACCEPTS_PER_WAKEUP_MAX = 64
 BACKLOG = 1024
+BUFFER_BYTES_COUNTED = 2 if sys.platform == "linux" else 1
+"""Linux counts its book-keeping in: it says twice the size that a buffer was given."""
 ACCEPT_RETRY_S = 0.5
 """Pause after the process ran out of file descriptors, so that the loop does not spin."""
 
@@ -250,12 +259,15 @@ class TcpListener:
         self._factory = factory
         self._accepting = False
         self._closed = False
+        self._retry: asyncio.TimerHandle | None = None
+        """Set while it accepts again later, because accepting has failed."""
         address = sock.getsockname()
         self.host: str = address[0]
         self.port: int = address[1]
 
     def start(self) -> None:
         if not self._accepting and not self._closed:
+            self._forget_retry()
             self._accepting = True
             self._loop.add_reader(self._sock.fileno(), self._on_readable)
 
@@ -272,7 +284,7 @@ class TcpListener:
             except OSError as error:
                 telemetry.error("accepting on %s:%d failed: %s", self.host, self.port, error)
                 self.pause()
-                self._loop.call_later(ACCEPT_RETRY_S, self.start)
+                self._retry = self._loop.call_later(ACCEPT_RETRY_S, self.start)
                 return
             try:
                 transport = TcpTransport(sock, self._loop)
@@ -282,9 +294,15 @@ class TcpListener:
             transport.attach(self._factory(transport))
 
     def pause(self) -> None:
+        self._forget_retry()
         if self._accepting:
             self._accepting = False
             self._loop.remove_reader(self._sock.fileno())
+
+    def _forget_retry(self) -> None:
+        if self._retry is not None:
+            self._retry.cancel()
+            self._retry = None
 
     def close(self) -> None:
         if self._closed:
@@ -300,22 +318,33 @@ class TcpNetwork:
     __slots__ = ()
 
     def listen(
-        self, host: str, port: int, factory: Callable[[Transport], StreamHandler]
+        self,
+        host: str,
+        port: int,
+        factory: Callable[[Transport], StreamHandler],
+        options: SocketOptions = SYSTEM_OPTIONS,
     ) -> Listener:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         sock = socket.socket(family, socket.SOCK_STREAM)
         try:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            # Before `listen`: the window's scale is agreed on while a connection is set up.
+            _set_buffers(sock, options)
             sock.bind((host, port))
-            sock.listen(BACKLOG)
+            sock.listen(BACKLOG if options.backlog is None else options.backlog)
             sock.setblocking(False)
+            _tell_of_caps(sock, options)
         except OSError:
             sock.close()
             raise
         return TcpListener(sock, asyncio.get_running_loop(), factory)
 
     async def connect(
-        self, host: str, port: int, factory: Callable[[Transport], StreamHandler]
+        self,
+        host: str,
+        port: int,
+        factory: Callable[[Transport], StreamHandler],
+        options: SocketOptions = SYSTEM_OPTIONS,
     ) -> Transport:
         loop = asyncio.get_running_loop()
         infos = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
@@ -324,6 +353,7 @@ class TcpNetwork:
             sock = socket.socket(family, kind, protocol)
             sock.setblocking(False)
             try:
+                _set_buffers(sock, options)
                 await loop.sock_connect(sock, address)
             except OSError as error:
                 sock.close()
@@ -333,3 +363,28 @@ class TcpNetwork:
             transport.attach(factory(transport))
             return transport
         raise failure
+
+
+def _set_buffers(sock: socket.socket, options: SocketOptions) -> None:
+    """Fix the sizes that are asked for, as far as the system allows."""
+    for option, size_bytes, _ in _buffers(options):
+        sock.setsockopt(socket.SOL_SOCKET, option, size_bytes)
+
+
+def _tell_of_caps(sock: socket.socket, options: SocketOptions) -> None:
+    """Warn of buffers that the system made smaller than they should be."""
+    for option, size_bytes, cap in _buffers(options):
+        granted = sock.getsockopt(socket.SOL_SOCKET, option) // BUFFER_BYTES_COUNTED
+        if granted < size_bytes:
+            host, port = sock.getsockname()[:2]
+            message = "%s:%d: of %d bytes of buffer the system grants %d (%s)"
+            telemetry.warning(message, host, port, size_bytes, granted, cap)
+
+
+def _buffers(options: SocketOptions) -> list[tuple[int, int, str]]:
+    """What is to be set: the option, its size, and what caps it on Linux."""
+    wanted = (
+        (socket.SO_RCVBUF, options.receive_buffer_bytes, "net.core.rmem_max"),
+        (socket.SO_SNDBUF, options.send_buffer_bytes, "net.core.wmem_max"),
+    )
+    return [(option, size, cap) for option, size, cap in wanted if size is not None]

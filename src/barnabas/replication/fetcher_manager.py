@@ -19,6 +19,7 @@ from barnabas.base.network import Network
 from barnabas.log.errors import LogDirFailure
 from barnabas.metadata.image import BrokerImage, ConfigResourceType, ConfigsImage
 from barnabas.net.client import Peer
+from barnabas.net.dialing import dialing_of
 from barnabas.protocol.messages.fetch import FetchRequest, ReplicaState
 from barnabas.replication.fetch_session import FINAL_EPOCH, NO_SESSION
 from barnabas.replication.fetcher import Fetcher
@@ -27,6 +28,7 @@ from barnabas.replication.fetcher_spread import fetcher_of
 from barnabas.replication.partition import Partition
 from barnabas.replication.throttle import UNLIMITED, ReplicationQuota
 
+RECEIVE_BUFFER_KEY = "replica.socket.receive.buffer.bytes"
 LEADER_RATE = "leader.replication.throttled.rate"
 FOLLOWER_RATE = "follower.replication.throttled.rate"
 LEADER_REPLICAS = "leader.replication.throttled.replicas"
@@ -59,6 +61,7 @@ class FetcherManager:
         self._clock = clock
         self._random = random
         self._network = network
+        self._dialing = dialing_of(config, random, RECEIVE_BUFFER_KEY)
         self._broker_epoch = broker_epoch
         self._count = config.int(FETCHERS)
         """Fetchers for each leader, at most."""
@@ -146,6 +149,7 @@ class FetcherManager:
             endpoint[1],
             client_id=f"broker-{self._node_id}-fetcher-{fetcher_id}",
             request_timeout_ms=self._settings.timeout_ms,
+            dialing=self._dialing,
         )
 
     def brokers_changed(self, broker_ids: Iterable[int]) -> None:

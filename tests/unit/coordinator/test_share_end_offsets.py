@@ -16,6 +16,7 @@ from barnabas.metadata.image import (
     TopicImage,
     TopicsImage,
 )
+from barnabas.net.dialing import PLAIN_DIALING
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.list_offsets import (
     ListOffsetsPartitionResponse,
@@ -63,6 +64,7 @@ class Leader:
             image,
             None,  # type: ignore[arg-type]  # nothing is led here
             request_timeout_ms=1_000,
+            dialing=PLAIN_DIALING,
         )
 
     async def send(self, _request: Any) -> ListOffsetsResponse:

@@ -31,6 +31,7 @@ from barnabas.metadata.image import (
     TopicImage,
     TopicsImage,
 )
+from barnabas.net.dialing import PLAIN_DIALING
 from barnabas.protocol.errors import ErrorCode
 from support.share_world import TOPIC, ShareWorld, key
 
@@ -95,6 +96,7 @@ class Setting:
             source=random.Random(1),
             create_topic=self.create,
             request_timeout_ms=1_000,
+            dialing=PLAIN_DIALING,
         )
 
     @property

@@ -182,6 +182,27 @@ REFUSED: dict[str, tuple[int, str, tuple[Change, ...], ErrorCode, str]] = {
         ErrorCode.INVALID_REQUEST,
         "log.segment.bytes",
     ),
+    "a broker that nobody could connect to": (
+        BROKER,
+        "",
+        (("max.connection.creation.rate", SET, "0"),),
+        ErrorCode.INVALID_REQUEST,
+        "Invalid max.connection.creation.rate 0",
+    ),
+    "a listener that nobody could connect to": (
+        BROKER,
+        "0",
+        (("listener.name.plaintext.max.connections", SET, "0"),),
+        ErrorCode.INVALID_REQUEST,
+        "Invalid max.connections 0",
+    ),
+    "a listener's rate for all brokers": (
+        BROKER,
+        "",
+        (("listener.name.plaintext.max.connection.creation.rate", SET, "5"),),
+        ErrorCode.INVALID_REQUEST,
+        "default cluster level",
+    ),
     "minimum of one broker": (
         BROKER,
         "0",

@@ -2,19 +2,22 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from struct import pack, unpack
+from typing import Any
 
 import pytest
 
-from barnabas.base.clock import SystemClock
+from barnabas.base.clock import Clock, SystemClock
 from barnabas.base.disk import FileRange
 from barnabas.base.local_disk import LocalDisk
 from barnabas.base.network import Part
 from barnabas.net.connection import Connection
+from barnabas.net.connection_quotas import ConnectionLimits, ListenerLimits
 from barnabas.net.server import Server, ServerLimits
 from barnabas.net.tcp import TcpNetwork
+from sim.manual_clock import ManualClock
 
 TIMEOUT_S = 10
 
@@ -23,8 +26,14 @@ def echo(connection: Connection, frame: bytearray) -> Sequence[Part]:
     return (pack(">i", len(frame)), frame)
 
 
-async def serving(limits: ServerLimits, service: object = echo) -> tuple[Server, int]:
-    server = Server(TcpNetwork(), SystemClock(), service, limits)  # type: ignore[arg-type]
+def limited(**limits: Any) -> ServerLimits:
+    return ServerLimits(connections=ConnectionLimits(**limits))
+
+
+async def serving(
+    limits: ServerLimits, service: object = echo, clock: Clock | None = None
+) -> tuple[Server, int]:
+    server = Server(TcpNetwork(), clock or SystemClock(), service, limits)  # type: ignore[arg-type]
     port = server.listen("PLAINTEXT", "127.0.0.1", 0)
     server.start()
     return server, port
@@ -109,7 +118,7 @@ async def test_ranges_of_files_leave_as_they_lie_on_disk(tmp_path: Path) -> None
 
 
 async def test_one_address_may_have_only_so_many_connections() -> None:
-    server, port = await serving(ServerLimits(connections_per_ip_max=2))
+    server, port = await serving(limited(connections_per_ip_max=2))
     async with connected(port) as first:
         async with connected(port) as second:
             assert await ask(*first, b"hello") == b"hello"
@@ -124,15 +133,16 @@ async def test_one_address_may_have_only_so_many_connections() -> None:
 
 
 async def test_an_address_may_have_a_limit_of_its_own() -> None:
-    limits = ServerLimits(connections_per_ip_max=0, connections_per_ip_overrides={"127.0.0.1": 1})
-    server, port = await serving(limits)
+    server, port = await serving(
+        limited(connections_per_ip_max=0, connections_per_ip_overrides={"127.0.0.1": 1})
+    )
     async with connected(port) as streams:
         assert await ask(*streams, b"hello") == b"hello"
     server.close()
 
 
 async def test_a_connection_above_the_limit_waits_for_a_place() -> None:
-    server, port = await serving(ServerLimits(connections_max=1))
+    server, port = await serving(limited(connections_max=1))
     async with connected(port) as first:
         assert await ask(*first, b"first") == b"first"
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
@@ -143,6 +153,107 @@ async def test_a_connection_above_the_limit_waits_for_a_place() -> None:
     writer.close()
     await writer.wait_closed()
     server.close()
+
+
+Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+async def accepted(server: Server, first: Streams) -> int:
+    """How many connections there are once the server has accepted all it wants to.
+
+    Whatever waits is accepted in the turn of the event loop in which it is seen, and the answer
+    to a request comes some turns later.
+    """
+    for _ in range(3):
+        assert await ask(*first, b"hello") == b"hello"
+    return server.connection_count
+
+
+async def test_connections_that_come_too_fast_wait_and_are_not_refused() -> None:
+    clock = ManualClock()
+    server, port = await serving(limited(creation_rate_max=2), clock=clock)
+    async with AsyncExitStack() as stack:
+        streams = [await stack.enter_async_context(connected(port)) for _ in range(25)]
+        first = streams[0]
+        # Ten seconds' worth at once, and the one that goes beyond.
+        assert await accepted(server, first) == 21
+        waiting = [asyncio.ensure_future(ask(*each, b"late")) for each in streams[21:]]
+        clock.advance(499)
+        assert await accepted(server, first) == 21
+        clock.advance(1)
+        assert await waiting[0] == b"late"
+        assert await accepted(server, first) == 22
+        # With a second sample the burst counts fully again; a wait is never above a second.
+        for count, wait_ms in ((23, 500), (24, 1000), (25, 1000)):
+            clock.advance(wait_ms - 1)
+            assert await accepted(server, first) == count - 1
+            clock.advance(1)
+            assert await waiting[count - 22] == b"late"
+            assert await accepted(server, first) == count
+        assert await asyncio.gather(*waiting) == [b"late"] * 4
+        server.close()
+        assert not [timer for timer in clock.timers if not timer.is_cancelled]
+
+
+async def test_a_rate_that_is_set_later_holds_from_then_on() -> None:
+    clock = ManualClock()
+    server, port = await serving(ServerLimits(), clock=clock)
+    async with AsyncExitStack() as stack:
+        first = await stack.enter_async_context(connected(port))
+        for _ in range(14):
+            await stack.enter_async_context(connected(port))
+        assert await accepted(server, first) == 15
+        server.set_limits(ConnectionLimits(creation_rate_max=1))
+        for _ in range(3):
+            await stack.enter_async_context(connected(port))
+        assert await accepted(server, first) == 16
+        server.set_limits(ConnectionLimits())
+        assert await accepted(server, first) == 16  # it waits as long as it was told to
+        clock.advance(1000)
+        await until(lambda: server.connection_count == 18)
+        server.close()
+
+
+async def test_listeners_have_rates_and_numbers_of_their_own() -> None:
+    limits = ConnectionLimits(
+        listeners={
+            "SLOW": ListenerLimits(creation_rate_max=1),
+            "SMALL": ListenerLimits(connections_max=2),
+        }
+    )
+    server = Server(TcpNetwork(), ManualClock(), echo, ServerLimits(connections=limits))
+    ports = [server.listen(name, "127.0.0.1", 0) for name in ("SLOW", "SMALL", "FREE")]
+    server.start()
+    async with AsyncExitStack() as stack:
+        for port, expected in zip(ports, (11, 13, 33), strict=True):
+            streams = [await stack.enter_async_context(connected(port)) for _ in range(20)]
+            assert await accepted(server, streams[0]) == expected
+        server.close()
+
+
+async def test_brokers_find_a_place_where_clients_have_taken_all(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    limits = ConnectionLimits(connections_max=3, protected_listener="BROKERS")
+    server = Server(TcpNetwork(), ManualClock(), echo, ServerLimits(connections=limits))
+    client_port = server.listen("CLIENTS", "127.0.0.1", 0)
+    broker_port = server.listen("BROKERS", "127.0.0.1", 0)
+    server.start()
+    async with AsyncExitStack() as stack:
+        idle = await stack.enter_async_context(connected(client_port))
+        assert await ask(*idle, b"once") == b"once"
+        for connection in server._connections:
+            connection.last_active_tick = 0  # as after some looks for idle ones
+        busy = [await stack.enter_async_context(connected(client_port)) for _ in range(3)]
+        assert await accepted(server, busy[0]) == 3
+        broker = await stack.enter_async_context(connected(broker_port))
+        assert await accepted(server, broker) == 3
+        assert await is_closed(idle[0])
+        assert await ask(*busy[0], b"busy") == b"busy"
+        assert "max.connections=3 is exceeded" in caplog.text
+        server.set_limits(ConnectionLimits(connections_max=1, protected_listener="BROKERS"))
+        assert await accepted(server, broker) == 1
+        server.close()
 
 
 async def test_idle_connections_are_closed_and_busy_ones_are_not() -> None:

@@ -15,6 +15,16 @@ if TYPE_CHECKING:
 _HOST = re.compile(r"\[?[0-9a-zA-Z\-%._:]+\]?")
 RACK_AWARE_SELECTOR = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 DEDUPE_BUFFER_PER_THREAD_MIN_BYTES = 1024 * 1024
+SOCKET_BUFFERS = (
+    "socket.receive.buffer.bytes",
+    "socket.send.buffer.bytes",
+    "replica.socket.receive.buffer.bytes",
+)
+TIMEOUTS = (
+    "controller.socket.timeout.ms",
+    "socket.connection.setup.timeout.ms",
+    "socket.connection.setup.timeout.max.ms",
+)
 CODEC_IDS = range(5)
 _TIMES = ("heartbeat.interval.ms", "session.timeout.ms", "assignment.interval.ms")
 _STANDBY_REPLICAS = "num.standby.replicas"
@@ -231,6 +241,12 @@ def _check_connections(config: "NodeConfig") -> None:
     queued_bytes = config.long("queued.max.request.bytes")
     if 0 < queued_bytes < config.int("socket.request.max.bytes"):
         raise ConfigError("queued.max.request.bytes", "must not be below socket.request.max.bytes")
+    for key in SOCKET_BUFFERS:
+        if config.int(key) < 1 and config.int(key) != -1:
+            raise ConfigError(key, "must be above 0, or -1 for the system's choice")
+    for key in TIMEOUTS:
+        if config.long(key) < 1:
+            raise ConfigError(key, "must be above 0, or no other node could be reached")
     overrides = parse_overrides(config.string("max.connections.per.ip.overrides"))
     if config.int("max.connections.per.ip") == 0 and not overrides:
         raise ConfigError(

@@ -44,6 +44,7 @@ from barnabas.coordinator.share.state import (
 )
 from barnabas.metadata.image import MetadataImage
 from barnabas.net.client import Peer
+from barnabas.net.dialing import Dialing
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages import delete_share_group_state as deleting
 from barnabas.protocol.messages import initialize_share_group_state as initializing
@@ -105,6 +106,7 @@ class CoordinatorPersister:
         source: random.Random,
         create_topic: Callable[[], Coroutine[Any, Any, object]],
         request_timeout_ms: int,
+        dialing: Dialing,
     ) -> None:
         """`create_topic` makes `__share_group_state`, or returns without it."""
         self._node_id = node_id
@@ -116,6 +118,7 @@ class CoordinatorPersister:
         self._random = source
         self._create_topic = create_topic
         self._request_timeout_ms = request_timeout_ms
+        self._dialing = dialing
         self._queued: dict[tuple[int, Operation, str], list[_Queued]] = {}
         self._tasks: dict[tuple[int, Operation, str], asyncio.Future[None]] = {}
         """The request under way to each node, of each kind, for each group."""
@@ -375,6 +378,7 @@ class CoordinatorPersister:
                 *address,
                 client_id=f"broker-{self._node_id}-persister",
                 request_timeout_ms=self._request_timeout_ms,
+                dialing=self._dialing,
             )
         return peer
 

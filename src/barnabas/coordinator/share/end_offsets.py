@@ -15,6 +15,7 @@ from barnabas.base.network import Network
 from barnabas.base.pause import pause
 from barnabas.metadata.image import MetadataImage
 from barnabas.net.client import Peer
+from barnabas.net.dialing import Dialing
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.list_offsets import (
     ListOffsetsPartition,
@@ -54,6 +55,7 @@ class EndOffsets:
         replicas: ReplicaManager,
         *,
         request_timeout_ms: int,
+        dialing: Dialing,
     ) -> None:
         self._node_id = node_id
         self._listener_name = listener_name
@@ -62,6 +64,7 @@ class EndOffsets:
         self._image = image
         self._replicas = replicas
         self._request_timeout_ms = request_timeout_ms
+        self._dialing = dialing
 
     async def find(self, partitions: Iterable[TopicPartition]) -> Ends:
         """The end of each partition, or why it cannot be told."""
@@ -113,6 +116,7 @@ class EndOffsets:
             endpoint.port,
             client_id=f"broker-{self._node_id}-end-offsets",
             request_timeout_ms=self._request_timeout_ms,
+            dialing=self._dialing,
         )
         found: Ends = dict.fromkeys(places, ErrorCode.NETWORK_EXCEPTION)
         try:

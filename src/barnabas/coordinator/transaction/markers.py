@@ -19,6 +19,7 @@ from barnabas.base.network import Network
 from barnabas.coordinator.promise import Promise
 from barnabas.metadata.image import MetadataImage
 from barnabas.net.client import Peer
+from barnabas.net.dialing import Dialing
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.write_txn_markers import (
     WritableTxnMarker,
@@ -70,6 +71,7 @@ class MarkerSender:
         write_here: WriteHere,
         *,
         request_timeout_ms: int,
+        dialing: Dialing,
     ) -> None:
         """`write_here` does what WriteTxnMarkers does, for partitions that this node leads."""
         self._node_id = node_id
@@ -79,6 +81,7 @@ class MarkerSender:
         self._image = image
         self._write_here = write_here
         self._request_timeout_ms = request_timeout_ms
+        self._dialing = dialing
         self.on_written: Callable[[Markers], None] | None = None
         """Called when every partition of a transaction has its marker."""
         self._pending: dict[str, Markers] = {}
@@ -215,6 +218,7 @@ class MarkerSender:
                 *address,
                 client_id=f"broker-{self._node_id}-txn-marker-sender",
                 request_timeout_ms=self._request_timeout_ms,
+                dialing=self._dialing,
             )
         return peer
 

@@ -21,6 +21,7 @@ from barnabas.coordinator.transaction.service import TRANSACTION_STATE, Transact
 from barnabas.coordinator.transaction.transaction import TRANSACTION_VERSION_2
 from barnabas.metadata.image import MetadataImage
 from barnabas.net.client import Peer, UnsupportedByPeerError
+from barnabas.net.dialing import Dialing
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
@@ -62,6 +63,7 @@ class TransactionVerifier:
         coordinator: TransactionCoordinator,
         *,
         request_timeout_ms: int,
+        dialing: Dialing,
     ) -> None:
         self._node_id = node_id
         self._listener_name = listener_name
@@ -70,6 +72,7 @@ class TransactionVerifier:
         self._image = image
         self._coordinator = coordinator
         self._request_timeout_ms = request_timeout_ms
+        self._dialing = dialing
         self._queued: dict[int, list[Question]] = {}
         self._tasks: dict[int, asyncio.Future[None]] = {}
         """The one request under way to each node."""
@@ -250,6 +253,7 @@ class TransactionVerifier:
                 *address,
                 client_id=f"broker-{self._node_id}-add-partitions-to-txn",
                 request_timeout_ms=self._request_timeout_ms,
+                dialing=self._dialing,
             )
         return peer
 

@@ -23,6 +23,8 @@ from barnabas.protocol.errors import ErrorCode
 
 _LISTENER_KEY = re.compile(r"listener\.name\.[^.]+\.(.+)")
 _BROKER_ID_MAX = 2**31 - 1
+_NEVER_ZERO = frozenset({"max.connections", "max.connection.creation.rate"})
+"""A file may say 0; who is to change it back could not connect. Source: ListenerConnectionQuota."""
 PUSH_INTERVAL_MIN_MS = 100
 PUSH_INTERVAL_MAX_MS = 3_600_000
 CLIENT_SELECTORS = frozenset(
@@ -124,8 +126,8 @@ def _check_broker(state: ControllerState, name: str, values: Mapping[str, str]) 
     try:
         for key_name, value in changed.items():
             key = config_key(ConfigResourceType.BROKER, key_name)
-            if key is not None:
-                key.parse(value)
+            if key is not None and key.parse(value) == 0 and key.name in _NEVER_ZERO:
+                return Failure(ErrorCode.INVALID_REQUEST, f"Invalid {key.name} {value}")
         if name in ("", str(state.node_id)):
             state.config.with_dynamic(
                 {**state.effective.dynamic_default(state.image.configs), **values}

@@ -1,0 +1,38 @@
+"""Times that grow with every failure. Source: Kafka's ExponentialBackoff."""
+
+import math
+from typing import Protocol
+
+JITTER = 0.2
+"""The share by which a time is made shorter or longer, at most."""
+
+
+class RandomSource(Protocol):
+    """`random.Random` and `random.SystemRandom` are such sources."""
+
+    def randrange(self, stop: int, /) -> int:
+        """An integer in [0, stop)."""
+
+
+class ExponentialBackoff:
+    """`first_ms`, doubled with each failure up to `max_ms`, times a random factor around 1.
+
+    Where `max_ms` is not above `first_ms`, every time is `max_ms`, and nothing is drawn.
+    """
+
+    __slots__ = ("_doublings_max", "_first_ms", "_max_ms", "_random")
+
+    def __init__(self, first_ms: int, max_ms: int, random: RandomSource) -> None:
+        self._first_ms = min(first_ms, max_ms)
+        self._max_ms = max_ms
+        self._random = random
+        self._doublings_max = math.log2(max_ms / max(first_ms, 1)) if max_ms > first_ms else 0.0
+
+    def after(self, failures: int) -> int:
+        """Milliseconds after so many failures in a row; never more than `max_ms`."""
+        if not self._doublings_max:
+            return self._first_ms
+        grown_ms: float = self._first_ms * 2 ** min(failures, self._doublings_max)
+        least_ms = int((1 - JITTER) * grown_ms)
+        spread_ms = int(2 * JITTER * grown_ms)
+        return min(least_ms + self._random.randrange(spread_ms + 1), self._max_ms)

@@ -1,0 +1,64 @@
+"""How sockets are made, as the configuration says: listening ones, and those to other nodes."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from barnabas.base.backoff import ExponentialBackoff, RandomSource
+from barnabas.base.config.node import NodeConfig
+from barnabas.base.network import SYSTEM_OPTIONS, SocketOptions
+
+SETUP_TIMEOUT_MS = 10_000
+SETUP_TIMEOUT_KEY = "socket.connection.setup.timeout.ms"
+SETUP_TIMEOUT_MAX_KEY = "socket.connection.setup.timeout.max.ms"
+BACKLOG_KEY = "socket.listen.backlog.size"
+RECEIVE_BUFFER_KEY = "socket.receive.buffer.bytes"
+SEND_BUFFER_KEY = "socket.send.buffer.bytes"
+SYSTEMS_CHOICE = -1
+
+
+def _ten_seconds(_failures: int) -> int:
+    return SETUP_TIMEOUT_MS
+
+
+@dataclass(frozen=True, slots=True)
+class Dialing:
+    """How connections to other nodes are opened."""
+
+    setup_timeout_ms: Callable[[int], int] = _ten_seconds
+    """How long opening one may take, after so many failures in a row (KIP-601)."""
+    options: SocketOptions = SYSTEM_OPTIONS
+
+
+PLAIN_DIALING = Dialing()
+
+
+def dialing_of(
+    config: NodeConfig, random: RandomSource, receive_buffer_key: str | None = RECEIVE_BUFFER_KEY
+) -> Dialing:
+    """How a node opens connections.
+
+    `receive_buffer_key` sets their receive buffers; None: they are the system's choice, as those
+    to the controller are in Kafka.
+    """
+    backoff = ExponentialBackoff(
+        config.long(SETUP_TIMEOUT_KEY), config.long(SETUP_TIMEOUT_MAX_KEY), random
+    )
+    receive_buffer = (
+        None if receive_buffer_key is None else buffer_bytes(config, receive_buffer_key)
+    )
+    return Dialing(backoff.after, SocketOptions(receive_buffer_bytes=receive_buffer))
+
+
+def listening_options(config: NodeConfig) -> SocketOptions:
+    """What a node's listening sockets ask for."""
+    return SocketOptions(
+        receive_buffer_bytes=buffer_bytes(config, RECEIVE_BUFFER_KEY),
+        send_buffer_bytes=buffer_bytes(config, SEND_BUFFER_KEY),
+        backlog=config.int(BACKLOG_KEY) if BACKLOG_KEY in config.originals else None,
+    )
+
+
+def buffer_bytes(config: NodeConfig, key: str) -> int | None:
+    """The size of a buffer that was set; None leaves it to the system."""
+    size = config.int(key)
+    return None if key not in config.originals or size == SYSTEMS_CHOICE else size
