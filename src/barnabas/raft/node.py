@@ -111,6 +111,7 @@ class RaftNode:
         """Done when a leader that stops has told the others."""
         self._state: RaftState
         self._effects: EffectRunner
+        self._is_recovered = False
 
     # -- what it knows
 
@@ -229,6 +230,7 @@ class RaftNode:
             happened=self._handle,
             failed=self.fail,
         )
+        self._is_recovered = True
         self._handle(Started())
         if self._state.is_voter and len(self.voters.by_id) == 1:
             await self.wait_committed(self.log_end_offset - 1)
@@ -240,6 +242,9 @@ class RaftNode:
 
         Who still waits is told that the replica stopped. Raises LogDirFailure.
         """
+        if not self._is_recovered:
+            self._log.log.close(clean=False)  # what it found on its disk is left as it is
+            return
         if self._failure is None:
             self._handle(StopRequested())
             await self._wait_until_told()

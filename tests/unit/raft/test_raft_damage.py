@@ -7,6 +7,8 @@ from quorum_harness import LOG_DIRECTORY, Quorum, QuorumNode
 
 from barnabas.protocol.records.batch import iterate_headers
 from barnabas.raft.flushed_mark import FILE_NAME
+from barnabas.raft.quorum_state import FILE_NAME as QUORUM_STATE
+from barnabas.raft.quorum_state import QuorumStateError
 
 
 def damage(node: QuorumNode, how: str) -> None:
@@ -116,6 +118,23 @@ def test_a_leader_with_a_damaged_log_gives_none_of_it_away(at: int) -> None:
         await quorum.until(lambda: behind.listener.values == [b"a", b"b", b"c"])
 
     five(3).run(scenario)
+
+
+def test_a_replica_that_cannot_start_says_why_and_stops() -> None:
+    """Its end must not hide what kept it from starting."""
+
+    async def scenario(quorum: Quorum) -> None:
+        await quorum.start()
+        await quorum.leader()
+        damaged = quorum.nodes[1]
+        damaged.kill()
+        damaged.disk.write_atomic(f"{LOG_DIRECTORY}/{QUORUM_STATE}", b"\x00")
+        with pytest.raises(QuorumStateError):
+            await damaged.start()
+        await damaged.raft.stop()
+        assert not damaged.failures
+
+    five(2).run(scenario)
 
 
 def five(seed: int) -> Quorum:
