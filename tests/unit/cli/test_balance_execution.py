@@ -51,6 +51,7 @@ class Cluster:
     configs: dict[tuple[int, str], dict[str, str]] = field(default_factory=dict)
     targets: dict[int, list[int]] = field(default_factory=dict)
     silent: set[int] = field(default_factory=set)
+    refused: set[int] = field(default_factory=set)
     on_pause: Callable[[], None] = lambda: None
     timeout_s: float = 15.0
     looks: int = 0
@@ -109,13 +110,16 @@ class Cluster:
     def _reassign(self, request: Any) -> Any:
         answers = []
         for part in request.topics[0].partitions:
-            known = part.partition_index in self.replicas
-            if known:
+            code = ErrorCode.NONE
+            if part.partition_index not in self.replicas:
+                code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            elif part.partition_index in self.refused:
+                code = ErrorCode.INVALID_REPLICA_ASSIGNMENT
+            else:
                 self.targets[part.partition_index] = part.replicas
             answers.append(
                 alter_partition_reassignments.ReassignablePartitionResponse(
-                    partition_index=part.partition_index,
-                    error_code=0 if known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                    partition_index=part.partition_index, error_code=code
                 )
             )
         self.at_once = max(self.at_once, len(self.targets))
@@ -364,6 +368,15 @@ def test_cancelled_moves_are_a_failure_and_deleted_ones_are_not() -> None:
     cluster = Cluster({1: [1]}, live=[1, 2])
     value = carried_out(cluster, move(0, (1,), (2,)), move(1, (1,), (2,)))
     assert (value["moved"], value["deleted"]) == (1, ["t-0"])
+
+
+def test_what_is_refused_is_told_with_the_way_to_go_on() -> None:
+    cluster = Cluster({0: [1], 1: [1]}, live=[1, 2], refused={0})
+    with pytest.raises(CliError) as caught:
+        carried_out(cluster, move(0, (1,), (2,)), move(1, (1,), (2,)))
+    assert cluster.replicas == {0: [1], 1: [2]}
+    assert caught.value.message.startswith("not moved: t-0: ")
+    assert caught.value.hint == "again goes on"
 
 
 def test_what_nobody_can_copy_is_left_and_told() -> None:

@@ -202,7 +202,8 @@ def _failure(outcome: Outcome, go_on: str) -> CliError | None:
         first = outcome.refused[0]
         count = len(outcome.refused)
         more = "" if count == 1 else f" (and {count - 1} more)"
-        return CliError(f"not moved: {first.message}{more}", first.code, first.hint)
+        hint = first.hint or f"{go_on} goes on"
+        return CliError(f"not moved: {first.message}{more}", first.code, hint)
     if outcome.changed:
         return CliError(
             f"cancelled or sent elsewhere by somebody else: {_named(outcome.changed)}",
