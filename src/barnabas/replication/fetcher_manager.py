@@ -105,6 +105,9 @@ class FetcherManager:
         return leader_id, fetcher_of(partition.topic_partition, self._count)
 
     def _add(self, partition: Partition, leader_id: int) -> None:
+        if partition.log.needs_flush and not partition.log.is_offline:
+            self._begin(self._flush_first([partition], self._add))
+            return
         fetcher = self._fetcher_for(partition, leader_id)
         if fetcher is not None:
             fetcher.add(partition)
@@ -195,14 +198,16 @@ class FetcherManager:
             if sessions[key] != NO_SESSION:
                 self._begin(self._end_session(key, sessions[key]))
         if unflushed:
-            self._begin(self._move_flushed(unflushed))
+            self._begin(self._flush_first(unflushed, self._move))
 
     def _move(self, partition: Partition, leader_id: int) -> None:
         fetcher = self._fetcher_for(partition, leader_id)
         if fetcher is not None:
             fetcher.take_over(partition)
 
-    async def _move_flushed(self, partitions: list[Partition]) -> None:
+    async def _flush_first(
+        self, partitions: list[Partition], follow: Callable[[Partition, int], None]
+    ) -> None:
         """A fetch acknowledges what `flush.messages` wants on the medium when it is there."""
         for partition in partitions:
             try:
@@ -212,7 +217,7 @@ class FetcherManager:
                 continue
             leader_id = self._leaders.get(partition)
             if self._is_started and leader_id is not None:
-                self._move(partition, leader_id)
+                follow(partition, leader_id)
 
     async def _end_session(self, key: FetcherKey, session_id: int) -> None:
         """Have a leader forget the session of a fetcher that is no more.

@@ -177,6 +177,8 @@ class Partition:
                     is_new_leader=is_new_leader,
                 )
             self._tell_readers()
+        if self.log.needs_flush:  # what it has just fetched
+            self._flush_task = self._flush_task or asyncio.ensure_future(self._flush())
         self.commit()
         return is_new_epoch
 
@@ -237,8 +239,7 @@ class Partition:
             if self.follower_waiters:
                 self._context.on_appended(self)
         if self.log.needs_flush:
-            if self._flush_task is None:
-                self._flush_task = asyncio.ensure_future(self._flush())
+            self._flush_task = self._flush_task or asyncio.ensure_future(self._flush())
         elif leading is not None:
             if leading.maximal_isr_size == 1:
                 self.commit()

@@ -253,6 +253,36 @@ def test_followers_acknowledge_what_flush_messages_wants_flushed_once_it_is() ->
     world.run(scenario())
 
 
+@pytest.mark.parametrize("slow", [2, 3], ids=["the new leader", "who follows it"])
+def test_what_is_being_flushed_when_the_leader_changes_is_acknowledged_afterwards(
+    slow: int,
+) -> None:
+    world = ReplicaWorld()
+
+    async def scenario() -> None:
+        await world.start()
+        world.create_topic([1, 2, 3], flush_messages="1", min_insync_replicas="1")
+        leader = await world.leads(1)
+        await world.in_sync(1, 2, 3)
+        world.brokers[slow].disk.make_slow(20.0, 0.0)
+        end_offset = append(leader, "a")
+        followers = [world.brokers[node_id].partition() for node_id in (2, 3)]
+        await world.until(lambda: all(each.log.log_end_offset for each in followers))
+        leader.kill()
+        world.fence(1)
+        await world.leads(2)
+        assert followers[slow - 2].log.needs_flush
+
+        def is_committed() -> bool:
+            high_watermark = followers[0].high_watermark
+            assert all(high_watermark <= each.log.flushed_offset for each in followers)
+            return high_watermark == end_offset
+
+        await world.until(is_committed)
+
+    world.run(scenario())
+
+
 def test_a_restarted_leader_knows_what_was_committed_and_waits_for_the_rest() -> None:
     world = ReplicaWorld()
 
