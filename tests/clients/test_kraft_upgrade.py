@@ -1,7 +1,4 @@
-"""Three nodes with static voters become a dynamic quorum as they run, by Kafka's own tools.
-
-Each waits for a minute: a voter tells its leader who it is that long after it began to follow.
-"""
+"""Three nodes with static voters become a dynamic quorum as they run, by Kafka's own tools."""
 
 from __future__ import annotations
 

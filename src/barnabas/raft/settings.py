@@ -20,10 +20,6 @@ class RaftSettings:
     """How long a leader may hold a fetch that finds nothing new (Kafka's constant)."""
     fetch_max_bytes: int = 1 << 20
     fetch_snapshot_max_bytes: int = 1 << 20
-    tell_after_ms: int = 60_000
-    """How long a static voter follows before it tells its leader who it is, which is of use only
-    where kraft.version is to be raised. Kafka's tells after a fetch timeout; here an epoch has
-    nothing to do but elect and copy while it is young."""
     auto_join: bool = False
     """Whether a controller that is no voter asks to become one (KIP-853)."""
 

@@ -18,7 +18,6 @@ from barnabas.raft.core.events import AppendVoters, Effect, PersistElection
 from barnabas.raft.core.messages import LogPosition, Vote
 from barnabas.raft.core.state import Leader, RaftState, Unattached
 from barnabas.raft.quorum_state import ElectionState
-from barnabas.raft.settings import RaftSettings
 from barnabas.raft.voters import VoterSet
 
 Plant = Callable[[pytest.MonkeyPatch], None]
@@ -67,8 +66,6 @@ class Upgrading(Chaos):
 
     def __init__(self, world: World, *, membership: bool = False) -> None:
         super().__init__(world, membership=membership, snapshots=True, pause_ms=600)
-        # No leader lasts a minute here.
-        world.settings = RaftSettings(tell_after_ms=2_000)
         self.raised = 0
         self.acts += [(self._upgrade, 40)]
 

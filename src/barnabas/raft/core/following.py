@@ -270,7 +270,6 @@ def poll_follower(state: RaftState, now_ms: int, out: list[Effect]) -> None:
     if change is not None:
         if send_when_ready(state, leader_id, lambda: change, now_ms, out):
             follower.update_at_ms = now_ms + state.settings.fetch_timeout_ms
-            follower.tell_at_ms = follower.update_at_ms
     else:
         send_when_ready(state, leader_id, lambda: _next_request(state, follower), now_ms, out)
 
@@ -317,11 +316,7 @@ def _voter_change(state: RaftState, follower: Follower, now_ms: int) -> Request 
     if state.history.kraft_version < 1:
         if follower.has_told or not state.is_voter:
             return None
-        if now_ms < follower.tell_at_ms:
-            wake_at(state, follower.tell_at_ms)
-            return None
-        return UpdateVoter(state.epoch, state.local)
-    if state.is_voter:
+    elif state.is_voter:
         if voters.by_id[state.key.id] == state.local:
             return None
     elif not state.settings.auto_join:

@@ -184,7 +184,6 @@ def _start(state: RaftState, now_ms: int, out: list[Effect]) -> None:
         state.role_state = Follower(
             now_ms + fetch_timeout_ms,
             update_at_ms=now_ms + fetch_timeout_ms,
-            tell_at_ms=now_ms + state.settings.tell_after_ms,
         )
     else:
         state.role_state = Unattached(soon_ms)

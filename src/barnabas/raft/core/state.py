@@ -180,10 +180,8 @@ class Follower:
     """The log or a snapshot is being changed: the end of the log is not known yet."""
     update_at_ms: int = 0
     """When to look whether the leader knows where this voter answers."""
-    tell_at_ms: int = 0
-    """When to tell the leader who this voter is, while kraft.version is 0."""
     has_told: bool = False
-    """Whether that is done."""
+    """Whether the leader knows who this voter is, which it is told while kraft.version is 0."""
 
 
 @dataclass(slots=True)

@@ -114,7 +114,6 @@ def become_follower(
         Follower(
             now_ms + state.settings.fetch_timeout_ms,
             update_at_ms=now_ms + state.settings.fetch_timeout_ms,
-            tell_at_ms=now_ms + state.settings.tell_after_ms,
         ),
     )
     state.leader_endpoints = endpoints

@@ -2,9 +2,9 @@
 
 A VotersRecord names each voter with its directory, its endpoints and what it supports, of which
 `controller.quorum.voters` says only one address. So while kraft.version is 0 each voter tells
-every new leader of itself by UpdateVoter, a minute after it began to follow, and the leader keeps
-that in mind: nothing is logged, and it ends with the epoch. Once all have told, kraft.version and
-the voters are appended as one batch. The ids stay the same, and with them every majority.
+every new leader of itself by UpdateVoter, a fetch timeout after it began to follow, and the leader
+keeps that in mind: nothing is logged, and it ends with the epoch. Once all have told, kraft.version
+and the voters are appended as one batch. The ids stay the same, and with them every majority.
 Source: Kafka's LeaderState.maybeAppendUpgradedKRaftVersion and UpdateVoterHandler.
 """
 
@@ -55,7 +55,7 @@ def upgrade_refusal(state: RaftState, level: int) -> str | None:
     if unheard:
         return (
             f"{reason}: voters {unheard} have not told this leader what they support, as each "
-            "does a minute after it began to follow."
+            "does soon after it began to follow."
         )
     return None
 
