@@ -206,11 +206,8 @@ class FutureLogs:
 
     def _mark_deleted(self, log: PartitionLog) -> None:
         directory = log.log_directory
-        marked = self._marked_path(log)
-        try:
-            self._disk.rename(log.directory, marked)
-        except OSError as error:
-            raise directory.fail(error) from error
+        partition = log.topic_partition
+        marked = directory.mark(log.directory, partition, self._unique(), DELETE_DIR_SUFFIX)
         directory.renamed(log.directory, marked)
         directory.delete_later(marked, log.config.file_delete_delay_ms)
 

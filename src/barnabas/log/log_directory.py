@@ -9,8 +9,10 @@ from collections.abc import Callable
 
 from barnabas.base.clock import Clock
 from barnabas.base.disk import Disk
+from barnabas.base.ids import TopicPartition
 from barnabas.log.errors import LogDirFailure
 from barnabas.log.file_cache import FileCache
+from barnabas.log.names import marked_directory_name
 from barnabas.log.tail_cache import TailBudget
 
 DELETIONS_PER_STEP_MAX = 16
@@ -78,6 +80,18 @@ class LogDirectory:
         if self.checkpoint is not None:
             self.checkpoint(self)
         self.is_checkpoint_stale = False
+
+    def mark(self, path: str, topic_partition: TopicPartition, unique: str, suffix: str) -> str:
+        """Rename the directory of a log that is none any more; its new path.
+
+        Raises LogDirFailure.
+        """
+        marked = f"{self.path}/{marked_directory_name(topic_partition, unique, suffix)}"
+        try:
+            self.disk.rename(path, marked)
+        except OSError as error:
+            raise self.fail(error) from error
+        return marked
 
     def delete_later(self, path: str, delay_ms: int) -> None:
         """Remove a file or directory (renamed already, so that nobody takes it for alive)."""

@@ -37,7 +37,6 @@ from barnabas.log.names import (
     META_PROPERTIES_FILE,
     METADATA_TOPIC,
     STRAY_DIR_SUFFIX,
-    marked_directory_name,
     parse_directory_name,
 )
 from barnabas.log.partition_log import PartitionLog
@@ -290,19 +289,30 @@ class LogManager:
         Harmless if there is none. Raises LogDirFailure.
         """
         log = self._logs.pop(topic_partition, None)
-        if log is None:
+        if log is not None:
+            path = self._take_away(log, DELETE_DIR_SUFFIX)
+            log.log_directory.delete_later(path, log.config.file_delete_delay_ms)
+
+    def set_aside(self, topic_partition: TopicPartition) -> None:
+        """Take a log away, but leave its records, as Kafka does; an empty one is deleted.
+
+        Raises LogDirFailure.
+        """
+        log = self._logs[topic_partition]
+        if log.log_start_offset >= log.log_end_offset:
+            self.delete(topic_partition)
             return
+        del self._logs[topic_partition]
+        path = self._take_away(log, STRAY_DIR_SUFFIX)
+        telemetry.warning("%s is set aside as %s", log.directory, path)
+
+    def _take_away(self, log: PartitionLog, suffix: str) -> str:
         directory = log.log_directory
         directory.is_checkpoint_stale = True
         log.close(clean=False)
         directory.check_online()
         unique = f"{self._random.getrandbits(128):032x}"
-        name = marked_directory_name(topic_partition, unique, DELETE_DIR_SUFFIX)
-        try:
-            self._disk.rename(log.directory, f"{directory.path}/{name}")
-        except OSError as error:
-            raise directory.fail(error) from error
-        directory.delete_later(f"{directory.path}/{name}", log.config.file_delete_delay_ms)
+        return directory.mark(log.directory, log.topic_partition, unique, suffix)
 
     def prefer(self, topic_partition: TopicPartition, path: str) -> None:
         """Create a log that is not here yet in the directory `path` when it comes."""

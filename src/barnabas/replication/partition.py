@@ -284,11 +284,9 @@ class Partition:
     async def _flush(self) -> None:
         """fsync until nothing that was appended waits for it."""
         try:
-            while True:
+            while self.log.needs_flush:
                 await self.log.flush()
                 self._stored(self.log.flushed_offset)
-                if not self.log.needs_flush:
-                    break
         except LogDirFailure as failure:
             telemetry.error("%s cannot be flushed: %s", self.topic_partition, failure)
             self.fail_waiters(ErrorCode.KAFKA_STORAGE_ERROR)

@@ -138,7 +138,7 @@ class ReplicaManager:
     # -- following the image
 
     def load(self, image: MetadataImage) -> None:
-        """Take over the whole image at start-up; logs of unknown topics are removed.
+        """Take over the whole image at start-up; logs of unknown topics are set aside.
 
         What has a log is there when this returns; `opened` waits for the rest.
         """
@@ -155,10 +155,9 @@ class ReplicaManager:
             known = self._by_name.get(log.topic_partition.topic, {})
             if log.topic_partition.partition not in known:
                 telemetry.warning(
-                    "removing %s: the cluster's metadata does not place it here",
-                    log.topic_partition,
+                    "%s: the cluster's metadata does not place it here", log.topic_partition
                 )
-                self._guard(log.topic_partition, self.logs.delete)
+                self._guard(log.topic_partition, self.logs.set_aside)
         for future in self.logs.futures:
             topic_id, index = future.topic_id, future.topic_partition.partition
             if not (self.is_waiting(topic_id, index) or index in self._by_id.get(topic_id, {})):
@@ -305,7 +304,7 @@ class ReplicaManager:
                 telemetry.error("%s: %s", topic_partition, failure)
         if log is not None and not is_of_topic(log, topic_id):
             telemetry.warning("replacing %s: it is of a topic deleted since", topic_partition)
-            self._guard(topic_partition, self.logs.delete)
+            self._guard(topic_partition, self.logs.set_aside)
             log = None
         if log is None:
             try:

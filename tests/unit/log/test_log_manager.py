@@ -209,6 +209,27 @@ def test_checkpoint_never_says_more_than_a_truncated_log_holds() -> None:
     assert managed.text("/one/recovery-point-offset-checkpoint").endswith(" 0 3\n")
 
 
+def test_log_that_is_set_aside_keeps_its_records(caplog: pytest.LogCaptureFixture) -> None:
+    managed = Managed()
+    log = managed.create()
+    append(log, "a", "b")
+    log.flush_now()
+    kept = managed.disk.read(f"{log.directory}/{0:020d}.log")
+    assert kept
+    managed.create(B)
+    managed.logs.set_aside(A)
+    managed.logs.set_aside(B)
+    assert managed.logs.get(A) is None
+    assert managed.logs.get(B) is None
+    managed.logs.delete_step(NOW_MS + 60_000)
+    (name,) = managed.disk.list("/one")
+    assert name.startswith("with-dashes-and.dots-0.")
+    assert name.endswith("-stray")
+    assert managed.disk.read(f"/one/{name}/{0:020d}.log") == kept
+    assert f"/one/{name}" in caplog.text
+    assert len(managed.start()) == 0
+
+
 def test_deleted_log_is_renamed_and_removed_later() -> None:
     managed = Managed()
     append(managed.create(), "a")
