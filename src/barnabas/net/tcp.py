@@ -359,6 +359,9 @@ class TcpNetwork:
                 sock.close()
                 failure = error
                 continue
+            except asyncio.CancelledError:
+                sock.close()
+                raise
             transport = TcpTransport(sock, loop)
             transport.attach(factory(transport))
             return transport

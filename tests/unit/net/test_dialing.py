@@ -330,3 +330,26 @@ async def test_a_callers_own_limit_wins_where_it_is_shorter() -> None:
     with pytest.raises(TimeoutError):
         await asyncio.wait_for(peer.connect(), 10)
     peer.close()
+
+
+async def test_a_socket_whose_connecting_is_called_off_is_closed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    loop = asyncio.get_running_loop()
+    sockets: list[socket.socket] = []
+    is_connecting = asyncio.Event()
+
+    async def sock_connect(sock: socket.socket, _: object) -> None:
+        sockets.append(sock)
+        is_connecting.set()
+        await loop.create_future()
+
+    monkeypatch.setattr(loop, "sock_connect", sock_connect)
+    connecting = asyncio.ensure_future(
+        TcpNetwork().connect("127.0.0.1", 1, lambda _: pytest.fail("it is connected"))
+    )
+    await is_connecting.wait()
+    connecting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await connecting
+    assert [sock.fileno() for sock in sockets] == [-1]
