@@ -298,7 +298,7 @@ MUTATIONS = [
         "vote for a shorter log",
         "votes go to logs that have all that the voter has",
         _vote_for_shorter_logs,
-        20,
+        80,
     ),
     Mutation(
         "votes are forgotten",
