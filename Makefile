@@ -8,7 +8,7 @@ KAFKA_LIBS := .cache/kafka-4.3.1/libs
 # For `make soak`.
 MINUTES ?= 10
 # How many tests `make test` runs at a time.
-JOBS ?= 2
+JOBS ?= 3
 # Further arguments of pytest, the benchmark or the demo: make test ARGS="-k config -x".
 ARGS ?=
 
@@ -58,7 +58,7 @@ check: setup
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# Most tests wait for processes: two at a time use two cores well. tests/conftest.py groups them.
+# Most tests wait for processes: three at a time use two cores well. tests/conftest.py groups them.
 test: check | $(KAFKA_LIBS)
 	$(BIN)/pytest --numprocesses $(JOBS) $(ARGS)
 
