@@ -21,6 +21,7 @@ from barnabas.protocol.messages import (
     add_partitions_to_txn,
     alter_configs,
     alter_partition_reassignments,
+    alter_replica_log_dirs,
     alter_share_group_offsets,
     consumer_group_describe,
     consumer_group_heartbeat,
@@ -389,6 +390,16 @@ REQUESTS: dict[ApiKey, Callable[[Setting, int], Any]] = {
         )
     ),
     ApiKey.DESCRIBE_LOG_DIRS: lambda s, v: describe_log_dirs.DescribeLogDirsRequest(topics=None),
+    ApiKey.ALTER_REPLICA_LOG_DIRS: lambda s, v: alter_replica_log_dirs.AlterReplicaLogDirsRequest(
+        dirs=[
+            alter_replica_log_dirs.AlterReplicaLogDir(
+                path="/no/such/directory",
+                topics=[
+                    alter_replica_log_dirs.AlterReplicaLogDirTopic(name=s.topic, partitions=[0])
+                ],
+            )
+        ]
+    ),
     ApiKey.DESCRIBE_CLUSTER: lambda s, v: DescribeClusterRequest(),
     ApiKey.DESCRIBE_QUORUM: lambda s, v: describe_quorum.DescribeQuorumRequest(
         topics=[
@@ -595,6 +606,7 @@ EXPECTED_ERRORS: dict[ApiKey, set[ErrorCode]] = {
     ApiKey.UPDATE_FEATURES: {ErrorCode.INVALID_REQUEST},  # it names no feature
     ApiKey.ELECT_LEADERS: {ErrorCode.NONE, ErrorCode.ELECTION_NOT_NEEDED},
     ApiKey.ALTER_PARTITION_REASSIGNMENTS: {ErrorCode.NONE, ErrorCode.NO_REASSIGNMENT_IN_PROGRESS},
+    ApiKey.ALTER_REPLICA_LOG_DIRS: {ErrorCode.LOG_DIR_NOT_FOUND},
     ApiKey.UNREGISTER_BROKER: {ErrorCode.BROKER_ID_NOT_REGISTERED},
     ApiKey.ADD_RAFT_VOTER: {ErrorCode.INCONSISTENT_CLUSTER_ID},
     ApiKey.REMOVE_RAFT_VOTER: {ErrorCode.INCONSISTENT_CLUSTER_ID},

@@ -22,6 +22,7 @@ from barnabas.coordinator.share.persister import (
     StateBatch,
 )
 from barnabas.log.config import LogConfig
+from barnabas.log.futures import FutureLogs
 from barnabas.log.loader import create_log
 from barnabas.log.log_directory import LogDirectory
 from barnabas.log.partition_log import PartitionLog
@@ -272,6 +273,7 @@ class _LogsInMemory:
         disk = FakeDisk()
         disk.make_dirs("/data")
         self._directory = LogDirectory("/data", disk, clock)
+        self.futures = FutureLogs(disk, Random(2), {})
 
     def __iter__(self) -> Iterator[PartitionLog]:
         return iter(())

@@ -394,15 +394,19 @@ def test_what_nobody_can_copy_is_left_and_told() -> None:
 def test_every_way_to_be_ended_removes_throttles(number: signal.Signals) -> None:
     cluster = Cluster({0: [1]}, live=[1])
     cluster.on_pause = lambda: os.kill(os.getpid(), number)
-    before = signal.getsignal(number)
-    with pytest.raises(CliError) as caught:
-        carried_out(cluster, move(0, (1,), (2,)), throttle=1000)
+    usual = signal.default_int_handler if number is signal.SIGINT else signal.SIG_DFL
+    ours = signal.signal(number, usual)  # nohup has SIGHUP ignored
+    try:
+        with pytest.raises(CliError) as caught:
+            carried_out(cluster, move(0, (1,), (2,)), throttle=1000)
+        assert signal.getsignal(number) is usual
+    finally:
+        signal.signal(number, ours)
     assert caught.value.code is ExitCode.INTERRUPTED
     assert "1 partitions are still being moved by the cluster, 0 were not begun" in str(
         caught.value
     )
     assert cluster.configs == {}
-    assert signal.getsignal(number) is before
 
 
 def test_in_the_background_of_a_script_a_run_can_be_ended_too() -> None:
