@@ -108,7 +108,9 @@ class Kafka:
         traceback: TracebackType | None,
     ) -> None:
         if self._topics:
-            for future in self.admin.delete_topics(self._topics).values():
+            # librdkafka's older one may wait for a controller that has gone meanwhile.
+            admin = AdminClient({"bootstrap.servers": self.bootstrap_servers})
+            for future in admin.delete_topics(self._topics).values():
                 future.exception(TIMEOUT_S)
         self._admin = None
 

@@ -177,7 +177,7 @@ class Partition:
                     is_new_leader=is_new_leader,
                 )
             self._tell_readers()
-        if self.log.needs_flush:  # what it has just fetched
+        if self.leading is not None and self.log.needs_flush:  # what it has just fetched
             self._flush_task = self._flush_task or asyncio.ensure_future(self._flush())
         self.commit()
         return is_new_epoch
