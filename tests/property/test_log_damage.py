@@ -277,6 +277,7 @@ def check_follower(bench: LogBench, max_bytes: int) -> None:
 @settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(medium_damages, st.sampled_from([1, 150, 400, 5000]), st.integers(0, END))
 @example(MediumDamage(192, "zeros", 0, 0), 1, END)
+@example(MediumDamage(8, "flip", 14306, 0), 1, 0)  # of a batch's last offset delta
 def test_damage_while_a_log_is_open_moves_no_record(
     damage: MediumDamage, max_bytes: int, cut_at: int
 ) -> None:

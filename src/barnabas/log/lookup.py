@@ -15,6 +15,7 @@ from barnabas.log.segment import Segment
 from barnabas.protocol.errors import DecodeError
 from barnabas.protocol.records.batch import (
     NO_TIMESTAMP,
+    BatchHeader,
     CorruptBatchError,
     check_crc,
     patch,
@@ -64,18 +65,25 @@ def _look_up(log: LogState, segment: Segment, timestamp: int) -> FoundOffset | N
 
 def _scan(log: LogState, segment: Segment, from_offset: int, timestamp: int) -> FoundOffset | None:
     start_offset, end_offset = log.log_start_offset, log.end_offset_of(segment)
+    before: tuple[int, BatchHeader] | None = None
     for place, header, is_placed in segment.walk_from(from_offset):
         if header.max_timestamp < timestamp or header.last_offset < start_offset:
+            before = place, header
             continue
         batch = bytearray(read_batch(segment.file(), place, header))
         if not check_crc(batch, 0, header) or header.next_offset > end_offset:
             raise CorruptBatchError(f"the batch at {place} fails its CRC, or is misplaced")
-        if not is_placed:
+        # It is the batch before that is wrong about its end if that fails its CRC.
+        if not is_placed and (before is None or _is_intact(segment, *before)):
             patch(batch, 0, header.base_offset, header.partition_leader_epoch)
         for record in decode_records(batch):
             if record.timestamp >= timestamp and record.offset >= start_offset:
                 return FoundOffset(record.timestamp, record.offset, header.partition_leader_epoch)
     return None
+
+
+def _is_intact(segment: Segment, place: int, header: BatchHeader) -> bool:
+    return check_crc(read_batch(segment.file(), place, header), 0, header)
 
 
 def find_max_timestamp(log: LogState, end_offset: int) -> FoundOffset | None:
