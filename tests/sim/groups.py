@@ -34,7 +34,9 @@ from sim.simulation import FINISH_WITHIN_S, Simulation
 from sim.transactional_client import find_coordinator
 
 DRAIN_WITHIN_S = 240.0
-"""A chain over slow links takes seconds for each transaction."""
+"""For the next commit that gets on: a chain over slow links takes seconds for each transaction."""
+DRAIN_AT_MOST_S = 1200.0
+"""Links and fetches that are both slow let a dozen batches a second through."""
 LEAVE_WITHIN_S = 60.0
 SESSION_MS = 5_000
 MEMBERS = {"classic": ClassicMember, "consumer": ConsumerMember}
@@ -133,6 +135,8 @@ class GroupSimulation(Simulation):
             for index in range(self.group_random.randint(2, 4))
         ]
         self._is_settling = False
+        self._furthest: dict[str, int] = {}
+        """By group: the sum of the offsets that were committed when it was looked at last."""
         self._failures: list[BaseException] = []
 
     def adapt(self, plan: Plan) -> Plan:
@@ -217,10 +221,12 @@ class GroupSimulation(Simulation):
         return next(client for client in self._clients if client.name == name)
 
     async def _drain(self, client: Client) -> None:
-        """Wait until every group has committed the end of every partition."""
-        deadline_s = self.loop.time() + DRAIN_WITHIN_S
+        """Wait until every group has committed the end of every partition, while they get on."""
+        began_s = self.loop.time()
+        deadline_s = began_s + DRAIN_WITHIN_S
+        committed = 0
         missing: dict[str, str] = {}
-        while self.loop.time() < deadline_s:
+        while self.loop.time() < min(deadline_s, began_s + DRAIN_AT_MOST_S):
             missing = {}
             for group in self.groups:
                 behind = await self._behind(client, group)
@@ -229,6 +235,9 @@ class GroupSimulation(Simulation):
                     break
             if not missing:
                 return
+            if sum(self._furthest.values()) > committed:
+                committed = sum(self._furthest.values())
+                deadline_s = self.loop.time() + DRAIN_WITHIN_S
             await client.pause(0.2, 0.5)
         for group_id, behind in missing.items():
             self.history.saw("stuck-group", f"{group_id}: {behind}")
@@ -238,6 +247,8 @@ class GroupSimulation(Simulation):
         offsets = await self.committed(client, group)
         if offsets is None:
             return "its offsets cannot be read"
+        furthest = self._furthest.get(group.group_id, 0)
+        self._furthest[group.group_id] = max(furthest, sum(offsets.values()))
         for partition, offset in offsets.items():
             answer = await fetch_once(client, partition, offset, isolation_level=0)
             if answer is None:
