@@ -64,14 +64,19 @@ def test_an_inflated_length_allocates_nothing(cls: type[Message], version: int) 
     tracemalloc.start()
     try:
         for case in cases:
-            tracemalloc.reset_peak()
-            before, _ = tracemalloc.get_traced_memory()
-            with contextlib.suppress(DecodeError):
-                decode(cls, version, case)
-            _, peak = tracemalloc.get_traced_memory()
-            assert peak - before < 100_000 + 200 * len(case), case
+            # Other threads of the process allocate too, but hardly at each of three times.
+            limit = 100_000 + 200 * len(case)
+            assert any(_traced_peak(cls, version, case) < limit for _ in range(3)), case
     finally:
         tracemalloc.stop()
+
+
+def _traced_peak(cls: type[Message], version: int, data: bytes) -> int:
+    tracemalloc.reset_peak()
+    before, _ = tracemalloc.get_traced_memory()
+    with contextlib.suppress(DecodeError):
+        decode(cls, version, data)
+    return tracemalloc.get_traced_memory()[1] - before
 
 
 @pytest.mark.parametrize("cls", FUZZ_CLASSES, ids=label)
