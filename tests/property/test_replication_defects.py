@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from barnabas.broker.fetch_reading import Reader
+from barnabas.broker.fetch.reading import Reader
 from barnabas.log.partition_log import PartitionLog
 from barnabas.replication.fetcher import Fetcher
 from barnabas.replication.followers import Follower

@@ -4,7 +4,7 @@ from typing import Any
 
 from barnabas.app.log_directories import LogDirectories
 from barnabas.protocol.errors import ErrorCode
-from barnabas.replication.moving import ReplicaMoves
+from barnabas.replication.directory_moves import ReplicaMoves
 from sim.planting import Mutation, Patch
 
 

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from barnabas.broker.alter_replica_log_dirs import handle
+from barnabas.broker.apis.cluster.alter_replica_log_dirs import handle
 from barnabas.protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDir,
     AlterReplicaLogDirsRequest,

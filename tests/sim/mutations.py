@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from random import Random
 from typing import Any
 
-from barnabas.broker.fetch_reading import Reader
+from barnabas.broker.fetch.reading import Reader
 from barnabas.log import loader, recovery
 from barnabas.log.appending import AppendableLog
 from barnabas.log.log_state import LogState

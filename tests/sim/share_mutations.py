@@ -4,12 +4,12 @@ from dataclasses import replace
 from typing import Any
 
 from barnabas.coordinator.promise import Promise
-from barnabas.coordinator.share.asking import CoordinatorPersister
+from barnabas.coordinator.share.persister_client import CoordinatorPersister
 from barnabas.protocol.errors import ErrorCode
 from barnabas.share.core.partition import SharePartition
 from barnabas.share.core.spans import Span
 from barnabas.share.core.states import RecordState
-from barnabas.share.hosted import HostedSharePartition
+from barnabas.share.share_partition_host import HostedSharePartition
 from sim.planting import Mutation, Patch
 
 FREE = {RecordState.AVAILABLE, RecordState.ACQUIRED}

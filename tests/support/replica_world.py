@@ -14,9 +14,13 @@ from typing import Any
 from barnabas.base.config.node import NodeConfig
 from barnabas.base.disk import FileRange
 from barnabas.base.ids import Uuid
-from barnabas.broker import api_versions, fetch, list_offsets, offset_for_leader_epoch, produce
+from barnabas.broker.apis.cluster.api_versions import handle_api_versions
+from barnabas.broker.apis.topics.list_offsets import handle_list_offsets
+from barnabas.broker.apis.topics.offset_for_leader_epoch import handle_offset_for_leader_epoch
 from barnabas.broker.dispatch import Dispatcher
-from barnabas.broker.fetch_sessions import FetchSessionCache
+from barnabas.broker.fetch.handler import handle_fetch
+from barnabas.broker.fetch.sessions import FetchSessionCache
+from barnabas.broker.produce.handler import handle_produce
 from barnabas.log.config import LogConfig
 from barnabas.log.manager import LogManager
 from barnabas.metadata.bootstrap import feature_records
@@ -154,11 +158,11 @@ class Broker:
         dispatcher = Dispatcher(
             services,
             {
-                ApiKey.API_VERSIONS: api_versions.handle,
-                ApiKey.LIST_OFFSETS: list_offsets.handle,
-                ApiKey.OFFSET_FOR_LEADER_EPOCH: offset_for_leader_epoch.handle,
+                ApiKey.API_VERSIONS: handle_api_versions,
+                ApiKey.LIST_OFFSETS: handle_list_offsets,
+                ApiKey.OFFSET_FOR_LEADER_EPOCH: handle_offset_for_leader_epoch,
             },
-            {ApiKey.FETCH: fetch.handle, ApiKey.PRODUCE: produce.handle},
+            {ApiKey.FETCH: handle_fetch, ApiKey.PRODUCE: handle_produce},
         )
         server = Server(self._network, self.clock, dispatcher, ServerLimits())
         server.listen("PLAINTEXT", self.name, PORT)

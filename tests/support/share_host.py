@@ -22,7 +22,7 @@ from barnabas.coordinator.share.persister import (
     StateBatch,
 )
 from barnabas.log.config import LogConfig
-from barnabas.log.futures import FutureLogs
+from barnabas.log.future_logs import FutureLogs
 from barnabas.log.loader import create_log
 from barnabas.log.log_directory import LogDirectory
 from barnabas.log.partition_log import PartitionLog
@@ -34,9 +34,9 @@ from barnabas.protocol.messages.metadata_records import PartitionChangeRecord, R
 from barnabas.replication.partition import Partition
 from barnabas.replication.replica_manager import ReplicaManager
 from barnabas.share.core.states import AckBatch, AcquireMode, Refused
-from barnabas.share.hosted import Delivery, HostedSharePartition
 from barnabas.share.partitions import SharePartitions
 from barnabas.share.settings import ShareSettings
+from barnabas.share.share_partition_host import Delivery, HostedSharePartition
 from sim.fake_disk import FakeDisk
 from sim.manual_clock import ManualClock
 from support.consumer_world import image_of, topic_id

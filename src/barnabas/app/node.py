@@ -25,13 +25,13 @@ from barnabas.base.config.node import NodeConfig
 from barnabas.base.disk import Disk
 from barnabas.base.local_disk import LocalDisk
 from barnabas.base.network import Network
-from barnabas.broker.controller_handlers import CONTROLLER_HANDLERS, ControllerServices
+from barnabas.broker.apis.topics.auto_create import create_topics
+from barnabas.broker.controller.handlers import CONTROLLER_HANDLERS, ControllerServices
 from barnabas.broker.dispatch import Dispatcher
-from barnabas.broker.fetch_sessions import FetchSessionCache
+from barnabas.broker.fetch.sessions import FetchSessionCache
 from barnabas.broker.handlers import HANDLERS, RAW_HANDLERS
-from barnabas.broker.lost_brokers import LostBrokers
+from barnabas.broker.recently_fenced import RecentlyFencedBrokers
 from barnabas.broker.services import BrokerServices
-from barnabas.broker.topic_creation import create_topics
 from barnabas.coordinator.group.service import GroupCoordinator
 from barnabas.coordinator.internal_topic import InternalTopic
 from barnabas.coordinator.share.service import SHARE_GROUP_STATE, ShareCoordinator
@@ -208,7 +208,9 @@ class Node:
             self.shares.persister,
             ShareSettings(config, lambda: self.metadata.image),
         )
-        self.lost_brokers = LostBrokers(self._clock, config.int("broker.session.timeout.ms"))
+        self.recently_fenced = RecentlyFencedBrokers(
+            self._clock, config.int("broker.session.timeout.ms")
+        )
         services = self._services = BrokerServices(
             config=config,
             clock=self._clock,
@@ -226,7 +228,7 @@ class Node:
             persister=self.shares.persister,
             share_groups=self.shares.groups,
             share_partitions=self.share_partitions,
-            lost_brokers=self.lost_brokers,
+            recently_fenced=self.recently_fenced,
             fetch_sessions=FetchSessionCache(
                 config.int("max.incremental.fetch.session.cache.slots"),
                 lambda: self._random.getrandbits(31),
@@ -285,7 +287,7 @@ class Node:
         self.replicas.load(self.metadata.image)
         self.replicas.start()
         self.groups.image_changed(self.metadata.image, has_new_topics=True)
-        self.lost_brokers.load(self.metadata.image)
+        self.recently_fenced.load(self.metadata.image)
         self.metadata.add_listener(self._image_changed)
         await self.replicas.opened()
         self.replicas.on_opened = self._partitions_opened
@@ -348,7 +350,7 @@ class Node:
     # -- what happens meanwhile
 
     def _image_changed(self, delta: ImageDelta, image: MetadataImage) -> None:
-        self.lost_brokers.image_changed(delta)
+        self.recently_fenced.image_changed(delta)
         self.replicas.apply(delta, image)
         self.share_partitions.image_changed(delta, image)
         self.directories.image_changed(delta, image)

@@ -11,11 +11,11 @@ from barnabas.base.ids import Uuid
 from barnabas.base.network import Network
 from barnabas.coordinator.group.service import GroupCoordinator
 from barnabas.coordinator.internal_topic import InternalTopic
-from barnabas.coordinator.share.asking import CoordinatorPersister
 from barnabas.coordinator.share.config import ShareCoordinatorConfig
 from barnabas.coordinator.share.end_offsets import EndOffsets
-from barnabas.coordinator.share.groups import ShareGroupService
+from barnabas.coordinator.share.persister_client import CoordinatorPersister
 from barnabas.coordinator.share.service import SHARE_GROUP_STATE, ShareCoordinator
+from barnabas.coordinator.share.share_group_service import ShareGroupService
 from barnabas.metadata.image import MetadataImage
 from barnabas.net.dialing import dialing_of
 from barnabas.replication.replica_manager import ReplicaManager

@@ -4,11 +4,11 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from barnabas.broker.produce_again import ProduceShapes
+from barnabas.broker.produce.fast_path import ProduceShapes
 from barnabas.net.connection import Connection
 
 if TYPE_CHECKING:
-    from barnabas.broker.offset_commit_again import CommitShape
+    from barnabas.broker.apis.groups.offset_commit_again import CommitShape
 
 
 @dataclass(frozen=True, slots=True)

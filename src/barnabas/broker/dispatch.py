@@ -14,10 +14,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from barnabas.base.network import Part
-from barnabas.broker import api_versions, offset_commit_again, produce
+from barnabas.broker.apis.cluster import api_versions
+from barnabas.broker.apis.groups import offset_commit_again
 from barnabas.broker.client_state import ClientState
 from barnabas.broker.context import RequestContext
-from barnabas.broker.promised import answer_later
+from barnabas.broker.deferred_reply import answer_later
+from barnabas.broker.produce import handler as produce
 from barnabas.broker.responses import frame_response
 from barnabas.coordinator.promise import Promise
 from barnabas.net.connection import Connection, Reply

@@ -9,13 +9,13 @@ from typing import Any
 
 from barnabas.base.clock import Clock
 from barnabas.base.config.node import NodeConfig
-from barnabas.broker.fetch_sessions import FetchSessionCache
-from barnabas.broker.lost_brokers import LostBrokers
-from barnabas.broker.streams_topics import StreamsTopics
+from barnabas.broker.apis.groups.streams_topics import StreamsTopics
+from barnabas.broker.fetch.sessions import FetchSessionCache
+from barnabas.broker.recently_fenced import RecentlyFencedBrokers
 from barnabas.coordinator.group.service import GroupCoordinator
-from barnabas.coordinator.share.groups import ShareGroupService
 from barnabas.coordinator.share.persister import Persister
 from barnabas.coordinator.share.service import ShareCoordinator
+from barnabas.coordinator.share.share_group_service import ShareGroupService
 from barnabas.coordinator.transaction.marker_writer import MarkerWriter
 from barnabas.coordinator.transaction.service import TransactionCoordinator
 from barnabas.coordinator.transaction.verifier import TransactionVerifier
@@ -51,7 +51,7 @@ class BrokerServices:
     persister: Persister
     share_groups: ShareGroupService
     share_partitions: SharePartitions
-    lost_brokers: LostBrokers
+    recently_fenced: RecentlyFencedBrokers
     fetch_sessions: FetchSessionCache
     fetch_max_bytes: int
     served_apis: set[ApiKey] = field(default_factory=set)

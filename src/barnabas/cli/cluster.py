@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from barnabas.cli.balance.options import Wishes, move_options
-from barnabas.cli.confirming import confirm
+from barnabas.cli.confirm import confirm
 from barnabas.cli.connection import Connection, Seconds, connection_options
 from barnabas.cli.errors import CliError, ExitCode
 from barnabas.cli.output import json_option, print_json, say

@@ -3,7 +3,7 @@
 import click
 
 from barnabas.base.config.overrides import from_flags
-from barnabas.cli import configs
+from barnabas.cli import config_calls
 from barnabas.cli.connection import Connection, connection_options
 from barnabas.cli.output import Output, json_option
 
@@ -36,7 +36,7 @@ def describe_command(
     """Show what is configured."""
     rows = []
     for resource in _resources(connection, kind, name):
-        found = configs.describe(connection, kind, resource)
+        found = config_calls.describe(connection, kind, resource)
         rows += [{"name": resource, **row} for row in found]
     if not show_all:
         rows = [row for row in rows if row["source"] != "default"]
@@ -60,7 +60,7 @@ def set_command(
     """Set keys; the others stay as they are."""
     values = from_flags(pairs)
     for resource in _resources(connection, kind, name):
-        configs.alter(connection, kind, resource, values)
+        config_calls.alter(connection, kind, resource, values)
     value = {"kind": kind, "name": name, "set": sorted(values)}
     Output(as_json).result(value, f"{kind} {name}: set {', '.join(values)}")
 
@@ -78,7 +78,7 @@ def delete_command(
 ) -> None:
     """Take keys back to their defaults."""
     for resource in _resources(connection, kind, name):
-        configs.alter(connection, kind, resource, {}, keys)
+        config_calls.alter(connection, kind, resource, {}, keys)
     value = {"kind": kind, "name": name, "deleted": list(keys)}
     Output(as_json).result(value, f"{kind} {name}: deleted {', '.join(keys)}")
 

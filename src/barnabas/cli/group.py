@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from barnabas.cli.confirming import confirm
+from barnabas.cli.confirm import confirm
 from barnabas.cli.connection import Connection, connection_options
 from barnabas.cli.errors import CliError, ExitCode, from_kafka
 from barnabas.cli.output import Output, Row, json_option

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from barnabas.cli.confirming import confirm
+from barnabas.cli.confirm import confirm
 from barnabas.cli.connection import Connection, connection_options
 from barnabas.cli.errors import CliError, ExitCode
 from barnabas.cli.output import Output, Row, json_option

@@ -6,8 +6,8 @@ from typing import Any
 import click
 
 from barnabas.base.config.overrides import from_flags
-from barnabas.cli import configs
-from barnabas.cli.confirming import confirm
+from barnabas.cli import config_calls
+from barnabas.cli.confirm import confirm
 from barnabas.cli.connection import Connection, connection_options
 from barnabas.cli.errors import CliError, ExitCode
 from barnabas.cli.output import Output, Row, json_option
@@ -151,7 +151,7 @@ def _describe(connection: Connection, name: str) -> dict[str, Any]:
         "name": name,
         "id": _uuid_text(str(description.topic_id)),
         "internal": description.is_internal,
-        "config": configs.overrides(connection, "topic", name),
+        "config": config_calls.overrides(connection, "topic", name),
         "partitions": rows,
     }
 
@@ -189,7 +189,7 @@ def alter_command(
         futures = connection.admin.create_partitions([NewPartitions(name, partitions)])
         connection.wait(futures[name], name)
     if pairs or unset:
-        configs.alter(connection, "topic", name, from_flags(pairs), unset)
+        config_calls.alter(connection, "topic", name, from_flags(pairs), unset)
     value = {"name": name, "partitions": partitions, "set": from_flags(pairs), "unset": unset}
     Output(as_json).result(value, f"{name}: altered")
 

@@ -110,7 +110,7 @@ def _cancel(
 ) -> int:
     from barnabas.cli.admin_calls import reassign, reassignments
     from barnabas.cli.balance.throttles import clear_throttles
-    from barnabas.cli.confirming import confirm
+    from barnabas.cli.confirm import confirm
 
     ongoing = reassignments(admin)
     keys = [key for key in ongoing if wanted is None or key in wanted]
@@ -162,7 +162,7 @@ def elect_leaders_command(
     """
     from barnabas.cli.admin import Admin
     from barnabas.cli.admin_calls import PREFERRED, UNCLEAN, elect, partitions
-    from barnabas.cli.confirming import confirm
+    from barnabas.cli.confirm import confirm
 
     if (chosen or unclean) and not names:
         raise CliError("name the topic", ExitCode.USAGE)

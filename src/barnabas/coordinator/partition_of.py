@@ -2,7 +2,7 @@
 
 from functools import lru_cache
 
-from barnabas.base.java import java_abs, java_hash
+from barnabas.base.java_hash import java_abs, java_hash
 
 KEYS_REMEMBERED_MAX = 1024
 

@@ -27,7 +27,7 @@ from barnabas.log.config import LogConfig
 from barnabas.log.directory_offsets import read_directory_offsets, write_directory_offsets
 from barnabas.log.errors import LogDirFailure
 from barnabas.log.file_cache import FileCache
-from barnabas.log.futures import FutureLogs
+from barnabas.log.future_logs import FutureLogs
 from barnabas.log.loader import PRODUCER_ID_EXPIRATION_MS_DEFAULT, create_log, open_log
 from barnabas.log.log_directory import LogDirectory
 from barnabas.log.names import (

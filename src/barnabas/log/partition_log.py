@@ -10,10 +10,10 @@ from barnabas.log.appending import AppendableLog, AppendResult
 from barnabas.log.checkpoints import write_topic_id
 from barnabas.log.errors import CorruptIndexError
 from barnabas.log.index.txn_index import AbortedTransaction, read_aborted
-from barnabas.log.lookup import FoundOffset, find_by_timestamp, find_max_timestamp
 from barnabas.log.names import PARTITION_METADATA_FILE
 from barnabas.log.producers.entry import ProducerEntry
 from barnabas.log.reader import ReadResult, read_segments
+from barnabas.log.timestamp_lookup import FoundOffset, find_by_timestamp, find_max_timestamp
 from barnabas.log.validator import AppendOrigin
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.records.batch import CorruptBatchError

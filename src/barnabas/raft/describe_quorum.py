@@ -14,7 +14,7 @@ from barnabas.protocol.messages.describe_quorum import (
 )
 from barnabas.raft.core.state import Leader, Progress, RaftState
 from barnabas.raft.voters import ReplicaKey, Voter
-from barnabas.raft.wire_asking import TOPIC
+from barnabas.raft.wire_requests import TOPIC
 
 
 def describe_quorum(

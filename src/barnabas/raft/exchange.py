@@ -5,7 +5,7 @@ import logging
 from collections.abc import Callable
 
 from barnabas.protocol.errors import DecodeError, EncodeError
-from barnabas.raft import wire_asking
+from barnabas.raft import wire_requests
 from barnabas.raft.core.events import Event, Failure, ReplyReceived, RequestFailed, Send
 from barnabas.raft.core.messages import Reply, Request
 from barnabas.raft.interfaces import RaftTransport
@@ -42,11 +42,13 @@ class Exchange:
     async def _ask(self, effect: Send) -> None:
         event: Event
         try:
-            message = wire_asking.encode_request(effect.request, self._cluster_id, self._timeout_ms)
+            message = wire_requests.encode_request(
+                effect.request, self._cluster_id, self._timeout_ms
+            )
             response = await self._transport.send(
                 effect.host, effect.port, message, self._timeout_ms
             )
-            reply = wire_asking.decode_reply(effect.request, response)
+            reply = wire_requests.decode_reply(effect.request, response)
             event = ReplyReceived(effect.peer_id, effect.number, reply)
         except OSError as error:
             event = RequestFailed(effect.peer_id, effect.number, _failure(error))

@@ -17,7 +17,7 @@ from barnabas.base.disk import Disk
 from barnabas.log.partition_log import PartitionLog
 from barnabas.protocol.messages.describe_quorum import DescribeQuorumRequest
 from barnabas.protocol.schema import Message
-from barnabas.raft import wire_answering
+from barnabas.raft import wire_responses
 from barnabas.raft.applier import Applier
 from barnabas.raft.core.events import (
     Event,
@@ -348,12 +348,12 @@ class RaftNode:
                 monotonic_ms=self._clock.monotonic_ms(),
             )
         try:
-            asked = wire_answering.decode_request(request, self._cluster_id)
-        except wire_answering.RefusedRequestError as refused:
+            asked = wire_responses.decode_request(request, self._cluster_id)
+        except wire_responses.RefusedRequestError as refused:
             return refused.response
         token, answer = self._exchange.expect(asked)
         self._handle(RequestReceived(token, asked))
-        return wire_answering.encode_reply(await answer, version)
+        return wire_responses.encode_reply(await answer, version)
 
     # -- the machine
 

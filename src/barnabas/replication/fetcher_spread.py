@@ -7,7 +7,7 @@ on every follower and after each restart. Source: Kafka's AbstractFetcherManager
 from functools import lru_cache
 
 from barnabas.base.ids import TopicPartition
-from barnabas.base.java import as_int32, java_abs, java_hash
+from barnabas.base.java_hash import as_int32, java_abs, java_hash
 
 TOPICS_REMEMBERED_MAX = 1024
 

@@ -27,7 +27,7 @@ from barnabas.replication.followers import FetchSource, Follower
 
 if TYPE_CHECKING:
     from barnabas.replication.partition import Partition
-    from barnabas.replication.shared import ReplicaContext
+    from barnabas.replication.replica_context import ReplicaContext
 
 ANY_BROKER_EPOCH = -1
 NOT_APPLIED = frozenset({ErrorCode.OPERATION_NOT_ATTEMPTED, ErrorCode.INELIGIBLE_REPLICA})

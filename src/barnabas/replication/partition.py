@@ -31,7 +31,7 @@ from barnabas.replication.offset_waiters import (
     tell,
     without,
 )
-from barnabas.replication.shared import ReplicaContext
+from barnabas.replication.replica_context import ReplicaContext
 
 NO_EPOCH = -1
 

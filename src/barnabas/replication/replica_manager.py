@@ -29,15 +29,15 @@ from barnabas.metadata.image import (
 )
 from barnabas.metadata.replay import ImageDelta
 from barnabas.protocol.errors import ErrorCode
+from barnabas.replication.directory_moves import ReplicaMoves
 from barnabas.replication.fetcher_manager import FetcherManager
 from barnabas.replication.isr_proposals import IsrProposals
-from barnabas.replication.moving import ReplicaMoves
 from barnabas.replication.openings import Openings, PartitionKey
 from barnabas.replication.partition import Partition
-from barnabas.replication.shared import ReplicaContext
+from barnabas.replication.read_notifier import ReadNotifier
+from barnabas.replication.replica_context import ReplicaContext
 from barnabas.replication.shared_configs import SharedLogConfigs
 from barnabas.replication.throttle import ReplicationQuota
-from barnabas.replication.waking import Waking
 
 LOOK_AGAIN_MS = 1000
 GARBLED_BITS_MAX = 8
@@ -75,7 +75,7 @@ class ReplicaManager:
         self.on_opened: Callable[[Sequence[Partition]], None] | None = None
         """Told which partitions came to be after the image that places them was applied."""
         self._timers: dict[str, Timer] = {}
-        self.waking = Waking(clock)
+        self.waking = ReadNotifier(clock)
         self._isr_proposals = IsrProposals(node_id, clock, ask_controller, broker_epoch)
         self.fetchers = FetcherManager(node_id, config, clock, random, network, broker_epoch)
         self.moves = ReplicaMoves(

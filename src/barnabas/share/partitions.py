@@ -16,9 +16,9 @@ from barnabas.metadata.replay import ImageDelta
 from barnabas.protocol.errors import ErrorCode
 from barnabas.replication.partition import Partition
 from barnabas.replication.replica_manager import ReplicaManager
-from barnabas.share.hosted import HostedSharePartition
 from barnabas.share.sessions import PartitionId, SessionKey, ShareSession, ShareSessions
 from barnabas.share.settings import ShareSettings
+from barnabas.share.share_partition_host import HostedSharePartition
 
 
 class SharePartitions:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from barnabas.broker.controller_versions import fit
+from barnabas.broker.controller.versions import fit
 from barnabas.protocol.codec import decode, encode
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages import delete_topics, describe_quorum, update_features

@@ -6,16 +6,16 @@ from typing import Any, cast
 import pytest
 
 from barnabas.broker.context import RequestContext
-from barnabas.broker.fetch import Fetch
-from barnabas.broker.fetch_reading import READ_COMMITTED
-from barnabas.broker.fetch_sessions import NO_SESSION, FetchSession, FetchTarget
+from barnabas.broker.fetch.handler import Fetch
+from barnabas.broker.fetch.reading import READ_COMMITTED
+from barnabas.broker.fetch.sessions import NO_SESSION, FetchSession, FetchTarget
 from barnabas.log.partition_log import PartitionLog
 from barnabas.metadata.image import PartitionImage
 from barnabas.protocol.apis import ApiKey
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.fetch import FetchRequest
 from barnabas.replication.partition import Partition
-from barnabas.replication.shared import ReplicaContext
+from barnabas.replication.replica_context import ReplicaContext
 from support.logs import LOG_DIR, TOPIC_ID, TOPIC_PARTITION, LogBench
 
 NODE_ID = 1

@@ -7,15 +7,15 @@ import pytest
 
 from barnabas.base.config.validation import RACK_AWARE_SELECTOR
 from barnabas.broker.context import RequestContext
-from barnabas.broker.fetch_codec import FetchAnswer
-from barnabas.broker.fetch_reading import Reader
-from barnabas.broker.fetch_sessions import NO_SESSION, FetchSession, FetchTarget
+from barnabas.broker.fetch.codec import FetchAnswer
+from barnabas.broker.fetch.reading import Reader
+from barnabas.broker.fetch.sessions import NO_SESSION, FetchSession, FetchTarget
 from barnabas.metadata.image import BrokerImage, Endpoint, MetadataImage, PartitionImage
 from barnabas.protocol.apis import ApiKey
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.fetch import FetchRequest, ReplicaState
 from barnabas.replication.partition import Partition
-from barnabas.replication.shared import ReplicaContext
+from barnabas.replication.replica_context import ReplicaContext
 from support.logs import TOPIC_ID, TOPIC_PARTITION, LogBench, make_batch
 
 BROKER_EPOCH = 10

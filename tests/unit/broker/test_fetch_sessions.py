@@ -5,7 +5,7 @@ from itertools import count
 
 import pytest
 
-from barnabas.broker.fetch_sessions import (
+from barnabas.broker.fetch.sessions import (
     EVICTION_REST_MS,
     INT32_MAX,
     FetchSession,

@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from barnabas.base.ids import Uuid
-from barnabas.broker.fetch_codec import TOPIC_ID_FROM as FETCH_TOPIC_ID_FROM
-from barnabas.broker.fetch_codec import FetchAnswer, NodeAddress, encode_fetch
-from barnabas.broker.produce_codec import (
+from barnabas.broker.fetch.codec import TOPIC_ID_FROM as FETCH_TOPIC_ID_FROM
+from barnabas.broker.fetch.codec import FetchAnswer, NodeAddress, encode_fetch
+from barnabas.broker.produce.codec import (
     TOPIC_ID_FROM,
     PartitionAnswer,
     encode_answers,

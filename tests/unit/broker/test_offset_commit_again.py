@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from barnabas.base.ids import Uuid
-from barnabas.broker import offset_commit
+from barnabas.broker.apis.groups.offset_commit import handle_offset_commit
 from barnabas.broker.client_state import ClientState
 from barnabas.broker.dispatch import Dispatcher
 from barnabas.net.connection import Reply
@@ -41,7 +41,7 @@ class Broker:
             served_apis=set(),
         )
         services: Any = self.services
-        self.dispatcher = Dispatcher(services, {}, {ApiKey.OFFSET_COMMIT: offset_commit.handle})
+        self.dispatcher = Dispatcher(services, {}, {ApiKey.OFFSET_COMMIT: handle_offset_commit})
         self.connection: Any = SimpleNamespace(
             state=None, peer_host="localhost", listener_name="PLAINTEXT", frames=[]
         )

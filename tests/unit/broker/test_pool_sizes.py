@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from barnabas.base.config.node import NodeConfig
-from barnabas.broker.pool_sizes import Resource, refused_pool_sizes
+from barnabas.broker.apis.configs.pool_sizes import Resource, refused_pool_sizes
 from barnabas.metadata.effective_config import EffectiveConfig
 from barnabas.metadata.image import ConfigResourceType, ConfigsImage
 from barnabas.protocol.messages import alter_configs as legacy

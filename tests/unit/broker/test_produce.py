@@ -6,13 +6,13 @@ from typing import Any, cast
 import pytest
 
 from barnabas.broker.context import RequestContext
-from barnabas.broker.produce_outcome import Outcome
+from barnabas.broker.produce.outcome import Outcome
 from barnabas.log.config import LogConfig
 from barnabas.metadata.image import PartitionImage
 from barnabas.net.connection import Reply
 from barnabas.protocol.apis import ApiKey
 from barnabas.replication.partition import Partition
-from barnabas.replication.shared import ReplicaContext
+from barnabas.replication.replica_context import ReplicaContext
 from support.logs import NOW_MS, TOPIC_ID, TOPIC_PARTITION, LogBench, make_batch
 
 

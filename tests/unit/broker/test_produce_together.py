@@ -21,7 +21,7 @@ from barnabas.protocol.messages.produce import (
     TopicProduceData,
 )
 from barnabas.replication.partition import Partition
-from barnabas.replication.shared import ReplicaContext
+from barnabas.replication.replica_context import ReplicaContext
 from support.logs import NOW_MS, TOPIC_ID, TOPIC_PARTITION, LogBench, make_batch, read_records
 
 VERSION = 12

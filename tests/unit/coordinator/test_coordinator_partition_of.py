@@ -2,7 +2,7 @@
 
 import pytest
 
-from barnabas.base.java import java_hash
+from barnabas.base.java_hash import java_hash
 from barnabas.coordinator.partition_of import partition_of
 
 

@@ -9,9 +9,9 @@ import pytest
 from barnabas.base.ids import Uuid
 from barnabas.coordinator.group.service import ClientInfo
 from barnabas.coordinator.promise import Promise
-from barnabas.coordinator.share.groups import ShareGroupService
 from barnabas.coordinator.share.joins import HOLD_MS_MAX
 from barnabas.coordinator.share.persister import ShareStateError
+from barnabas.coordinator.share.share_group_service import ShareGroupService
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.share_group_heartbeat import (
     ShareGroupHeartbeatRequest,

@@ -10,8 +10,7 @@ import pytest
 
 from barnabas.base.ids import Uuid
 from barnabas.coordinator.promise import Promise
-from barnabas.coordinator.share import asking
-from barnabas.coordinator.share.asking import ATTEMPTS_MAX, CoordinatorPersister
+from barnabas.coordinator.share import persister_client
 from barnabas.coordinator.share.operations import (
     DELETE,
     INITIALIZE,
@@ -21,6 +20,7 @@ from barnabas.coordinator.share.operations import (
     Operation,
     serve,
 )
+from barnabas.coordinator.share.persister_client import ATTEMPTS_MAX, CoordinatorPersister
 from barnabas.coordinator.share.service import SHARE_GROUP_STATE
 from barnabas.coordinator.share.state import ShareState, ShareStateError, ShareSummary, StateBatch
 from barnabas.metadata.image import (
@@ -85,7 +85,7 @@ class Setting:
         self.far = Far(ShareWorld())
         self.leader: int | None = HERE
         self.creations = 0
-        monkeypatch.setattr(asking, "Peer", lambda *_, **__: self.far)
+        monkeypatch.setattr(persister_client, "Peer", lambda *_, **__: self.far)
         self.persister = CoordinatorPersister(
             HERE,
             "PLAINTEXT",

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from controller_harness import Harness
 
-from barnabas.broker.controller_configs import without_refused
+from barnabas.broker.controller.configs import without_refused
 from barnabas.metadata.controller.config_changes import Operation
 from barnabas.metadata.features import MetadataVersion
 from barnabas.metadata.image import ConfigResourceType

@@ -15,8 +15,8 @@ from barnabas.raft.core import messages as core
 from barnabas.raft.core.messages import LogPosition, Standing
 from barnabas.raft.snapshot_files import SnapshotId
 from barnabas.raft.voters import ReplicaKey, VoterEndpoint
-from barnabas.raft.wire_answering import RefusedRequestError, decode_request, encode_reply
-from barnabas.raft.wire_asking import decode_reply, encode_request
+from barnabas.raft.wire_requests import decode_reply, encode_request
+from barnabas.raft.wire_responses import RefusedRequestError, decode_request, encode_reply
 
 CLUSTER_ID = "wNy8cT3ESyCmV0WqO_SnvA"
 API_OF = {api.request: api for api in APIS.values()}

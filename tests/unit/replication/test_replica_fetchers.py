@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from barnabas.base.ids import TopicPartition
-from barnabas.base.java import java_hash
+from barnabas.base.java_hash import java_hash
 from barnabas.log.partition_log import PartitionLog
 from barnabas.metadata.image import ConfigResourceType, Endpoint
 from barnabas.protocol.errors import ErrorCode

@@ -8,7 +8,7 @@ from barnabas.base.config.node import NodeConfig
 from barnabas.base.ids import TopicPartition, Uuid
 from barnabas.log.config import LogConfig
 from barnabas.log.errors import LogDirFailure
-from barnabas.log.futures import FutureLogs
+from barnabas.log.future_logs import FutureLogs
 from barnabas.log.loader import create_log
 from barnabas.log.log_directory import LogDirectory
 from barnabas.log.partition_log import PartitionLog

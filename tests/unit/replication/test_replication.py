@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from barnabas.base.ids import TopicPartition
-from barnabas.broker import delete_records
+from barnabas.broker.apis.topics.delete_records import handle_delete_records
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
@@ -162,7 +162,7 @@ def test_records_are_deleted_everywhere_before_it_is_said() -> None:
             ],
         )
         context: Any = None
-        answer = delete_records.handle(leader.services, context, request)
+        answer = handle_delete_records(leader.services, context, request)
         assert inspect.isawaitable(answer)
         (topic,) = (await answer).topics
         (result,) = topic.partitions
@@ -171,7 +171,7 @@ def test_records_are_deleted_everywhere_before_it_is_said() -> None:
             assert broker.partition().log.log_start_offset == 2
         world.brokers[2].kill()
         request.topics[0].partitions[0].offset = 3
-        answer = delete_records.handle(leader.services, context, request)
+        answer = handle_delete_records(leader.services, context, request)
         assert inspect.isawaitable(answer)
         (topic,) = (await answer).topics
         assert topic.partitions[0].error_code == ErrorCode.REQUEST_TIMED_OUT

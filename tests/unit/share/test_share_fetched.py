@@ -4,8 +4,8 @@ import pytest
 
 from barnabas.base.ids import Uuid
 from barnabas.base.network import Part
-from barnabas.broker.fetch_codec import NodeAddress
-from barnabas.broker.share_fetch_codec import ShareAnswer, encode_share_fetch
+from barnabas.broker.fetch.codec import NodeAddress
+from barnabas.broker.share.fetch_codec import ShareAnswer, encode_share_fetch
 from barnabas.protocol.codec import encode
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.share_fetch import (

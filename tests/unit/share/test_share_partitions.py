@@ -7,8 +7,8 @@ import pytest
 from barnabas.base.ids import Uuid
 from barnabas.coordinator.promise import Promise
 from barnabas.protocol.errors import ErrorCode
-from barnabas.share.hosted import HostedSharePartition
 from barnabas.share.sessions import SessionKey, ShareSession
+from barnabas.share.share_partition_host import HostedSharePartition
 from support.consumer_world import topic_id
 from support.share_host import LOCK_MS, NOBODY, ShareHost, Waiter, settled
 

@@ -1,4 +1,4 @@
-"""The door to share groups of the group coordinator; `coordinator/share/groups.py` goes through it.
+"""The way to share groups of the group coordinator, for `coordinator/share/share_group_service.py`.
 
 Only what `__consumer_offsets` says of share groups is behind it; how far they are is kept by the
 share coordinators.

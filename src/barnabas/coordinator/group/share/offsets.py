@@ -1,7 +1,7 @@
 """What administrators do to the offsets of share groups: move them, delete them.
 
 The offsets themselves are the share coordinators'. Here stands which partitions have any; the
-service beside the persister (`coordinator/share/groups.py`) has the two follow each other.
+service beside the persister (`coordinator/share/share_group_service.py`) keeps the two in step.
 Source: Kafka's GroupMetadataManager (alterShareGroupOffsets and what follows it).
 """
 

@@ -1,0 +1,1 @@
+"""The other APIs, one module for each."""

@@ -1,0 +1,1 @@
+"""APIs of the cluster: versions, nodes, log directories, the quorum."""

@@ -1,0 +1,1 @@
+"""APIs of consumer, share and streams groups, and of their offsets."""

@@ -1,0 +1,31 @@
+"""DescribeGroups (key 15), versions 0-6: KIP-345, 430, 1043.
+
+Classic groups only, as in Kafka; groups of the other protocols have APIs of their own.
+"""
+
+from collections.abc import Awaitable
+
+from barnabas.broker.apis.groups.requests import client_of
+from barnabas.broker.authorized_operations import GROUP_OPERATIONS
+from barnabas.broker.context import RequestContext
+from barnabas.broker.services import BrokerServices
+from barnabas.coordinator.promise import then
+from barnabas.protocol.messages.describe_groups import (
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+)
+
+
+def handle_describe_groups(
+    services: BrokerServices, context: RequestContext, request: DescribeGroupsRequest
+) -> DescribeGroupsResponse | Awaitable[DescribeGroupsResponse]:
+    """Describe groups and their members."""
+
+    def finish(response: DescribeGroupsResponse) -> DescribeGroupsResponse:
+        if request.include_authorized_operations:
+            for group in response.groups:
+                if not group.error_code:
+                    group.authorized_operations = GROUP_OPERATIONS
+        return response
+
+    return then(services.groups.describe_groups(request, client_of(context)), finish)

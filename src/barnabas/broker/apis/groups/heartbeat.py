@@ -1,0 +1,18 @@
+"""Heartbeat (key 12), versions 0-4: KIP-62, 345.
+
+REBALANCE_IN_PROGRESS tells a member to join again.
+"""
+
+from collections.abc import Awaitable
+
+from barnabas.broker.apis.groups.requests import client_of
+from barnabas.broker.context import RequestContext
+from barnabas.broker.services import BrokerServices
+from barnabas.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+
+
+def handle_heartbeat(
+    services: BrokerServices, context: RequestContext, request: HeartbeatRequest
+) -> HeartbeatResponse | Awaitable[HeartbeatResponse]:
+    """Keep a member's session alive."""
+    return services.groups.heartbeat(request, client_of(context))

@@ -1,0 +1,112 @@
+"""OffsetCommit (key 8), versions 2-10: KIP-211, 320, 345, 516, 848.
+
+Topics and partitions that do not exist are answered here; the coordinator stores the others, each
+with its topic's id.
+"""
+
+from collections.abc import Sequence
+
+from barnabas.base.network import Part
+from barnabas.broker.apis.groups.offset_commit_again import FLEXIBLE_FROM, learn
+from barnabas.broker.apis.groups.requests import client_of, find_topic
+from barnabas.broker.context import RequestContext
+from barnabas.broker.deferred_reply import answer_later
+from barnabas.broker.responses import frame_response
+from barnabas.broker.services import BrokerServices
+from barnabas.coordinator.promise import Promise, then
+from barnabas.net.connection import Reply
+from barnabas.protocol.codec import decode_at, encode_parts
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+
+TOPIC_IDS_FROM_VERSION = 10
+
+
+def handle_offset_commit(
+    services: BrokerServices, context: RequestContext, frame: bytearray, position: int
+) -> Sequence[Part] | Reply:
+    """Store the offsets of a group. Raises DecodeError for a malformed request."""
+    request, _ = decode_at(OffsetCommitRequest, context.api_version, frame, position)
+    refused = _refuse_unknown(services, context, request)
+    if not request.topics:
+        return _respond(context, OffsetCommitResponse(topics=refused))
+    if not refused:
+        learn(services, context, request, frame, position)
+    response = then(
+        services.groups.offset_commit(request, client_of(context)),
+        lambda response: _merge(response, refused),
+    )
+    if isinstance(response, Promise):
+        return answer_later(response, context, _respond)
+    return _respond(context, response)
+
+
+def _respond(context: RequestContext, response: OffsetCommitResponse) -> Sequence[Part]:
+    version = context.api_version
+    body = encode_parts(response, version)
+    return frame_response(context.correlation_id, version >= FLEXIBLE_FROM, body)
+
+
+def _refuse_unknown(
+    services: BrokerServices, context: RequestContext, request: OffsetCommitRequest
+) -> list[OffsetCommitResponseTopic]:
+    """Take out of the request what does not exist, and name the topics of the others."""
+    by_id = context.api_version >= TOPIC_IDS_FROM_VERSION
+    refused: list[OffsetCommitResponseTopic] = []
+    known: list[OffsetCommitRequestTopic] = []
+    for topic in request.topics:
+        image = find_topic(services, topic.name, topic.topic_id, by_id=by_id)
+        if image is None:
+            error = ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            refused.append(_refuse(topic, [p.partition_index for p in topic.partitions], error))
+            continue
+        topic.name, topic.topic_id = image.name, image.id
+        missing = [
+            partition.partition_index
+            for partition in topic.partitions
+            if partition.partition_index not in image.partitions
+        ]
+        if missing:
+            refused.append(_refuse(topic, missing, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+            topic.partitions = [
+                partition
+                for partition in topic.partitions
+                if partition.partition_index in image.partitions
+            ]
+        if topic.partitions:
+            known.append(topic)
+    request.topics = known
+    return refused
+
+
+def _refuse(
+    topic: OffsetCommitRequestTopic, partitions: list[int], error: ErrorCode
+) -> OffsetCommitResponseTopic:
+    return OffsetCommitResponseTopic(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        partitions=[
+            OffsetCommitResponsePartition(partition_index=index, error_code=error)
+            for index in partitions
+        ],
+    )
+
+
+def _merge(
+    response: OffsetCommitResponse, refused: list[OffsetCommitResponseTopic]
+) -> OffsetCommitResponse:
+    """Each topic once, whether its partitions were stored, refused, or some of each."""
+    for topic in refused:
+        for stored in response.topics:
+            if stored.name == topic.name and topic.name:
+                stored.partitions += topic.partitions
+                break
+        else:
+            response.topics.append(topic)
+    return response

@@ -1,0 +1,198 @@
+"""OffsetCommits that repeat themselves.
+
+A consumer commits the same partitions of the same topic for the same group again and again; only
+correlation id, offsets and leader epochs differ. So a request whose other bytes are equal to those
+of the last one is not decoded, nor are its topics looked up or its answer encoded anew. The
+coordinator takes the offsets as they are (`coordinator/group/repeated_commit.py`), and what it does
+not take so as any other request.
+
+`python -m bench.commit_cost` shows the gain.
+"""
+
+from collections.abc import Callable, Sequence
+from struct import Struct
+from typing import Any, Final, TypeVar
+
+from barnabas.base.network import Part
+from barnabas.broker.apis.groups.requests import client_of
+from barnabas.broker.client_state import client_state
+from barnabas.broker.context import RequestContext
+from barnabas.broker.deferred_reply import answer_later
+from barnabas.broker.responses import frame_response
+from barnabas.broker.services import BrokerServices
+from barnabas.coordinator.group.repeated_commit import RepeatedCommit
+from barnabas.coordinator.group.responses import commit_error
+from barnabas.coordinator.promise import Promise
+from barnabas.net.connection import Reply
+from barnabas.protocol.codec import encode, encode_parts
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+
+R = TypeVar("R")
+
+FLEXIBLE_FROM: Final = 8
+CORRELATION_END: Final = 8
+PARTITIONS_MAX: Final = 64
+"""Of a commit that is remembered."""
+_BETWEEN: Final = 6
+"""Bytes between a partition's offset and leader epoch, and those of the next: empty metadata, no
+tags, the next index."""
+_END: Final = 4
+"""Bytes after the last: empty metadata, no tags of partition, topic and request."""
+
+
+class CommitShape:
+    """What all OffsetCommits of a connection have in common with its last one."""
+
+    __slots__ = (
+        "_answer",
+        "_between",
+        "_context",
+        "_head",
+        "_offsets_at",
+        "_prefix",
+        "_size_bytes",
+        "_topics",
+        "_unpack",
+        "client",
+        "repeated",
+        "request",
+    )
+
+    def __init__(
+        self,
+        services: BrokerServices,
+        context: RequestContext,
+        request: OffsetCommitRequest,
+        frame: bytearray,
+    ) -> None:
+        """`frame` is that of `request`, which has one topic and is complete."""
+        partitions = request.topics[0].partitions
+        count = len(partitions)
+        layout = Struct(">" + f"qi{_BETWEEN}s" * (count - 1) + f"qi{_END}s")
+        self._size_bytes = len(frame)
+        self._offsets_at = len(frame) - layout.size
+        self._head = bytes(frame[:4])
+        self._prefix = bytes(frame[CORRELATION_END : self._offsets_at])
+        self._unpack = layout.unpack_from
+        self._between = self._unpack(frame, self._offsets_at)[2::3]
+        self._topics = services.image.topics
+        self._context = context
+        self.request = request
+        self.client = client_of(context)
+        self.repeated = RepeatedCommit(services.groups, request, context.api_version)
+        topic = request.topics[0]
+        stored = OffsetCommitResponseTopic(
+            name=topic.name,
+            topic_id=topic.topic_id,
+            partitions=[
+                OffsetCommitResponsePartition(partition_index=partition.partition_index)
+                for partition in partitions
+            ],
+        )
+        body = encode(OffsetCommitResponse(topics=[stored]), context.api_version)
+        self._answer = (len(body) + 5).to_bytes(4, "big"), b"\0" + body
+
+    def take(self, services: BrokerServices, frame: bytearray) -> Sequence[Any] | None:
+        """(Offset, leader epoch, what is between) of each partition, if `frame` repeats the last.
+
+        All in one sequence.
+        """
+        if (
+            len(frame) != self._size_bytes
+            or not frame.startswith(self._prefix, CORRELATION_END)
+            or not frame.startswith(self._head)
+            or services.image.topics is not self._topics
+        ):
+            return None
+        values = self._unpack(frame, self._offsets_at)
+        return values if values[2::3] == self._between else None
+
+    def fill_in(self, values: Sequence[Any]) -> None:
+        """Put what `take` has found into the request."""
+        at = 0
+        for partition in self.request.topics[0].partitions:
+            partition.committed_offset = values[at]
+            partition.committed_leader_epoch = values[at + 1]
+            at += 3
+
+    def stored(self, correlation: bytearray) -> Sequence[Part]:
+        """The answer to the request with this correlation id, all of which is stored."""
+        size, body = self._answer
+        return (b"".join((size, correlation, body)),)
+
+    def respond(self, correlation: bytearray, response: OffsetCommitResponse) -> Sequence[Part]:
+        """The answer to the request with this correlation id."""
+        for topic in response.topics:
+            for partition in topic.partitions:
+                if partition.error_code:
+                    number = int.from_bytes(correlation, "big", signed=True)
+                    body = encode_parts(response, self._context.api_version)
+                    return frame_response(number, True, body)
+        return self.stored(correlation)
+
+    def respond_all(self, correlation: bytearray, error: ErrorCode) -> Sequence[Part]:
+        """The answer where all partitions have met the same."""
+        if not error:
+            return self.stored(correlation)
+        return self.respond(correlation, commit_error(self.request, error))
+
+    def later(
+        self,
+        correlation: bytearray,
+        promise: Promise[R],
+        respond: Callable[[bytearray, R], Sequence[Part]],
+    ) -> Reply:
+        """The answer when it is there."""
+        return answer_later(
+            promise, self._context, lambda _, outcome: respond(correlation, outcome)
+        )
+
+
+def learn(
+    services: BrokerServices,
+    context: RequestContext,
+    request: OffsetCommitRequest,
+    frame: bytearray,
+    position: int,
+) -> None:
+    """Remember a request, whose body begins at `position`, if it may be repeated."""
+    version = context.api_version
+    if version < FLEXIBLE_FROM or len(request.topics) != 1:
+        return
+    topic = request.topics[0]
+    partitions = topic.partitions
+    if (
+        0 < len(partitions) <= PARTITIONS_MAX
+        and not any(partition.committed_metadata for partition in partitions)
+        and not any(part.unknown_tags for part in (request, topic, *partitions))
+        # It is written as we would write it, so that all is where it is thought to be.
+        and frame[position:] == encode(request, version)
+    ):
+        state = client_state(context.connection)
+        state.commit_shape = CommitShape(services, context, request, frame)
+
+
+def handle_again(
+    services: BrokerServices, shape: CommitShape, frame: bytearray
+) -> Sequence[Part] | Reply | None:
+    """Answer a whole frame that repeats an earlier OffsetCommit; None: it does not."""
+    values = shape.take(services, frame)
+    if values is None:
+        return None
+    correlation = frame[4:CORRELATION_END]
+    outcome = shape.repeated.commit(values)
+    if outcome is not None:
+        if isinstance(outcome, Promise):
+            return shape.later(correlation, outcome, shape.respond_all)
+        return shape.respond_all(correlation, outcome)
+    shape.fill_in(values)
+    response = services.groups.offset_commit(shape.request, shape.client)
+    if isinstance(response, Promise):
+        return shape.later(correlation, response, shape.respond)
+    return shape.respond(correlation, response)

@@ -1,0 +1,32 @@
+"""ShareGroupHeartbeat (key 76), version 1: KIP-932.
+
+The one request by which a member joins a share group, stays in it and leaves it.
+"""
+
+from collections.abc import Awaitable
+
+from barnabas.broker.apis.groups.requests import client_of, serves_share_groups
+from barnabas.broker.context import RequestContext
+from barnabas.broker.services import BrokerServices
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.share_group_heartbeat import (
+    ShareGroupHeartbeatRequest,
+    ShareGroupHeartbeatResponse,
+)
+
+MEMBER_ID_LENGTH_MAX = 36
+"""As many characters as a UUID in its long form has."""
+
+
+def handle_share_group_heartbeat(
+    services: BrokerServices, context: RequestContext, request: ShareGroupHeartbeatRequest
+) -> ShareGroupHeartbeatResponse | Awaitable[ShareGroupHeartbeatResponse]:
+    """Hear a member of a share group."""
+    if not serves_share_groups(services):
+        return ShareGroupHeartbeatResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
+    if not 0 < len(request.member_id) <= MEMBER_ID_LENGTH_MAX:
+        return ShareGroupHeartbeatResponse(
+            error_code=ErrorCode.INVALID_REQUEST,
+            error_message="Invalid member id in the request.",
+        )
+    return services.share_groups.heartbeat(request, client_of(context))

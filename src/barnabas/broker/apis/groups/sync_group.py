@@ -1,0 +1,18 @@
+"""SyncGroup (key 14), versions 0-5: KIP-345, 559.
+
+The answer comes when the leader's assignment is committed.
+"""
+
+from collections.abc import Awaitable
+
+from barnabas.broker.apis.groups.requests import client_of
+from barnabas.broker.context import RequestContext
+from barnabas.broker.services import BrokerServices
+from barnabas.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+
+
+def handle_sync_group(
+    services: BrokerServices, context: RequestContext, request: SyncGroupRequest
+) -> SyncGroupResponse | Awaitable[SyncGroupResponse]:
+    """Bring or fetch the assignment of a generation."""
+    return services.groups.sync_group(request, client_of(context))

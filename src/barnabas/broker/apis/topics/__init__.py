@@ -1,0 +1,1 @@
+"""APIs of topics, partitions, and their offsets and replicas."""

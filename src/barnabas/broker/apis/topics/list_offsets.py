@@ -1,0 +1,150 @@
+"""ListOffsets (key 2), versions 1-11: KIP-79, 98, 207, 320, 405, 734, 1005, 1023.
+
+A look-up by time is exact to the record. Without tiered storage the earliest local offset is the
+earliest one, and nothing is tiered or waits to be.
+"""
+
+from typing import NamedTuple
+
+from barnabas.broker.context import RequestContext
+from barnabas.broker.services import BrokerServices
+from barnabas.log.errors import LogDirFailure
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+from barnabas.replication.partition import Partition
+
+LATEST = -1
+EARLIEST = -2
+MAX_TIMESTAMP = -3
+EARLIEST_LOCAL = -4
+LATEST_TIERED = -5
+EARLIEST_PENDING_UPLOAD = -6
+NEEDS_VERSION = {
+    MAX_TIMESTAMP: 7,
+    EARLIEST_LOCAL: 8,
+    LATEST_TIERED: 9,
+    EARLIEST_PENDING_UPLOAD: 11,
+}
+READ_COMMITTED = 1
+LEADER_EPOCH_FROM = 4
+NOT_AVAILABLE_FROM = 5
+CONSUMER_ID = -1
+DEBUG_REPLICA_ID = -2
+
+
+class Found(NamedTuple):
+    """A place in the log; all -1 where there is none."""
+
+    timestamp: int = -1
+    offset: int = -1
+    leader_epoch: int = -1
+
+
+def handle_list_offsets(
+    services: BrokerServices, context: RequestContext, request: ListOffsetsRequest
+) -> ListOffsetsResponse:
+    """Look up each partition's offset."""
+    seen: set[tuple[str, int]] = set()
+    repeated: set[tuple[str, int]] = set()
+    for topic in request.topics:
+        for entry in topic.partitions:
+            key = (topic.name, entry.partition_index)
+            (repeated if key in seen else seen).add(key)
+    return ListOffsetsResponse(
+        topics=[
+            ListOffsetsTopicResponse(
+                name=topic.name,
+                partitions=[
+                    _failure(entry, ErrorCode.INVALID_REQUEST)
+                    if (topic.name, entry.partition_index) in repeated
+                    else _look_up(services, context, request, topic.name, entry)
+                    for entry in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def _look_up(
+    services: BrokerServices,
+    context: RequestContext,
+    request: ListOffsetsRequest,
+    topic: str,
+    entry: ListOffsetsPartition,
+) -> ListOffsetsPartitionResponse:
+    partition = services.replicas.find(topic, entry.partition_index)
+    if not isinstance(partition, Partition):
+        return _failure(entry, partition)
+    error = partition.check_epoch(entry.current_leader_epoch)
+    if not error and not partition.is_leader and request.replica_id != DEBUG_REPLICA_ID:
+        error = ErrorCode.NOT_LEADER_OR_FOLLOWER
+    if error:
+        return _failure(entry, error)
+    timestamp = entry.timestamp
+    if timestamp < EARLIEST_PENDING_UPLOAD or context.api_version < NEEDS_VERSION.get(timestamp, 1):
+        return _failure(entry, ErrorCode.UNSUPPORTED_VERSION)
+    is_consumer = request.replica_id == CONSUMER_ID
+    if not is_consumer:
+        end_offset = partition.log.log_end_offset
+    elif request.isolation_level == READ_COMMITTED:
+        end_offset = partition.last_stable_offset
+    else:
+        end_offset = partition.high_watermark
+    try:
+        found = _find(partition, timestamp, end_offset)
+        if is_consumer and partition.is_catching_up and _may_go_back(partition, timestamp, found):
+            return _failure(
+                entry,
+                ErrorCode.OFFSET_NOT_AVAILABLE
+                if context.api_version >= NOT_AVAILABLE_FROM
+                else ErrorCode.LEADER_NOT_AVAILABLE,
+            )
+    except LogDirFailure:
+        return _failure(entry, ErrorCode.KAFKA_STORAGE_ERROR)
+    return ListOffsetsPartitionResponse(
+        partition_index=entry.partition_index,
+        timestamp=found.timestamp,
+        offset=found.offset,
+        leader_epoch=found.leader_epoch if context.api_version >= LEADER_EPOCH_FROM else -1,
+    )
+
+
+def _may_go_back(partition: Partition, timestamp: int, found: Found) -> bool:
+    """Whether an answer would be less than what the leader before may have said (KIP-207).
+
+    A new leader's high watermark rises with its followers' first fetches; the records between
+    may have been seen.
+    """
+    if timestamp == LATEST:
+        return True
+    if timestamp in (EARLIEST, EARLIEST_LOCAL) or found.offset >= 0:
+        return False
+    return _find(partition, timestamp, partition.log.log_end_offset).offset >= 0
+
+
+def _find(partition: Partition, timestamp: int, end_offset: int) -> Found:
+    log = partition.log
+    if timestamp == LATEST:
+        return Found(offset=end_offset, leader_epoch=partition.leader_epoch)
+    if timestamp in (EARLIEST, EARLIEST_LOCAL):
+        start = log.log_start_offset
+        return Found(offset=start, leader_epoch=log.epoch_of(start))
+    if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
+        return Found()
+    found = (
+        log.max_timestamp_offset(end_offset)
+        if timestamp == MAX_TIMESTAMP
+        else log.offset_for_timestamp(timestamp, end_offset)
+    )
+    return Found() if found is None else Found(*found)
+
+
+def _failure(entry: ListOffsetsPartition, error: ErrorCode) -> ListOffsetsPartitionResponse:
+    return ListOffsetsPartitionResponse(partition_index=entry.partition_index, error_code=error)

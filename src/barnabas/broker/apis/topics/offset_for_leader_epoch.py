@@ -1,0 +1,45 @@
+"""OffsetForLeaderEpoch (key 23), versions 2-4: KIP-101, 279, 320."""
+
+from barnabas.broker.context import RequestContext
+from barnabas.broker.services import BrokerServices
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.offset_for_leader_epoch import (
+    EpochEndOffset,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopicResult,
+)
+from barnabas.replication.partition import Partition
+
+
+def handle_offset_for_leader_epoch(
+    services: BrokerServices, context: RequestContext, request: OffsetForLeaderEpochRequest
+) -> OffsetForLeaderEpochResponse:
+    """Say where each leader epoch ends in our log."""
+    return OffsetForLeaderEpochResponse(
+        topics=[
+            OffsetForLeaderTopicResult(
+                topic=topic.topic,
+                partitions=[_look_up(services, topic.topic, entry) for entry in topic.partitions],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def _look_up(
+    services: BrokerServices, topic: str, entry: OffsetForLeaderPartition
+) -> EpochEndOffset:
+    partition = services.replicas.find(topic, entry.partition)
+    if not isinstance(partition, Partition):
+        return EpochEndOffset(partition=entry.partition, error_code=partition)
+    error = partition.check_epoch(entry.current_leader_epoch)
+    if not error and not partition.is_leader:
+        error = ErrorCode.NOT_LEADER_OR_FOLLOWER
+    if error:
+        return EpochEndOffset(partition=entry.partition, error_code=error)
+    leader_epoch, end_offset = partition.log.end_offset_for_epoch(entry.leader_epoch)
+    return EpochEndOffset(
+        partition=entry.partition, leader_epoch=leader_epoch, end_offset=end_offset
+    )

@@ -1,0 +1,1 @@
+"""APIs of transactions and of the producers that take part in them."""

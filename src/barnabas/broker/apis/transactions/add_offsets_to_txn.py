@@ -1,0 +1,40 @@
+"""AddOffsetsToTxn (key 25), versions 0-4: KIP-98.
+
+Makes the partition of `__consumer_offsets` that holds a group's offsets part of a transaction.
+With transaction.version 2 clients leave it out: TxnOffsetCommit sees to it (KIP-890).
+"""
+
+from collections.abc import Awaitable
+
+from barnabas.base.ids import TopicPartition
+from barnabas.broker.apis.topics.auto_create import CONSUMER_OFFSETS
+from barnabas.broker.apis.transactions.requests import fenced_as
+from barnabas.broker.context import RequestContext
+from barnabas.broker.services import BrokerServices
+from barnabas.coordinator.promise import then
+from barnabas.protocol.messages.add_offsets_to_txn import (
+    AddOffsetsToTxnRequest,
+    AddOffsetsToTxnResponse,
+)
+
+PRODUCER_FENCED_FROM_VERSION = 2
+
+
+def handle_add_offsets_to_txn(
+    services: BrokerServices, context: RequestContext, request: AddOffsetsToTxnRequest
+) -> AddOffsetsToTxnResponse | Awaitable[AddOffsetsToTxnResponse]:
+    """Add the group's partition to the transaction."""
+    partition = services.groups.partition_for(request.group_id)
+    added = services.transactions.add_partitions(
+        request.transactional_id,
+        request.producer_id,
+        request.producer_epoch,
+        [TopicPartition(CONSUMER_OFFSETS, partition)],
+        0,
+    )
+    return then(
+        added,
+        lambda error: AddOffsetsToTxnResponse(
+            error_code=fenced_as(context, error, PRODUCER_FENCED_FROM_VERSION)
+        ),
+    )

@@ -1,0 +1,163 @@
+"""TxnOffsetCommit (key 28), versions 0-5: KIP-98, 447, 890.
+
+Stores offsets of a group that count when the producer's transaction is committed. The coordinator
+of the group first has the transaction's coordinator say that the partition of its offsets is part
+of the transaction; from version 5 on this makes it so.
+"""
+
+from collections.abc import Awaitable, Callable
+
+from barnabas.base.ids import TopicPartition
+from barnabas.broker.apis.topics.auto_create import CONSUMER_OFFSETS
+from barnabas.broker.context import RequestContext
+from barnabas.broker.services import BrokerServices
+from barnabas.coordinator.errors import coordinator_error
+from barnabas.coordinator.group.responses import txn_commit_error
+from barnabas.coordinator.promise import Promise, then
+from barnabas.coordinator.transaction.verifier import Errors
+from barnabas.log.producers.verification import NOT_ASKED, Verification
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestTopic,
+    TxnOffsetCommitResponse,
+    TxnOffsetCommitResponsePartition,
+    TxnOffsetCommitResponseTopic,
+)
+from barnabas.replication.partition import Partition
+
+LOADING_FROM_VERSION = 2
+ABORTABLE_FROM_VERSION = 4
+VERSION_2_FROM_VERSION = 5
+
+Verified = Verification | ErrorCode | None
+
+
+def handle_txn_offset_commit(
+    services: BrokerServices, context: RequestContext, request: TxnOffsetCommitRequest
+) -> TxnOffsetCommitResponse | Awaitable[TxnOffsetCommitResponse]:
+    """Store the offsets of a group within a transaction."""
+    refused = _take_unknown(services, request)
+    if not request.topics:
+        return TxnOffsetCommitResponse(topics=refused)
+
+    def finish(response: TxnOffsetCommitResponse) -> TxnOffsetCommitResponse:
+        return _finish(context, response, refused)
+
+    if not request.group_id:
+        return finish(txn_commit_error(request, ErrorCode.INVALID_GROUP_ID))
+    verified = _verify(services, context, request)
+    if isinstance(verified, Awaitable):
+        return _commit_later(services, request, verified, finish)
+    return then(_commit(services, request, verified), finish)
+
+
+def _finish(
+    context: RequestContext,
+    response: TxnOffsetCommitResponse,
+    refused: list[TxnOffsetCommitResponseTopic],
+) -> TxnOffsetCommitResponse:
+    if context.api_version < LOADING_FROM_VERSION:
+        for topic in response.topics:
+            for partition in topic.partitions:
+                if partition.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+                    partition.error_code = ErrorCode.COORDINATOR_NOT_AVAILABLE
+    for topic in refused:
+        for stored in response.topics:
+            if stored.name == topic.name:
+                stored.partitions += topic.partitions
+                break
+        else:
+            response.topics.append(topic)
+    return response
+
+
+async def _commit_later(
+    services: BrokerServices,
+    request: TxnOffsetCommitRequest,
+    verified: Awaitable[Verified],
+    finish: Callable[[TxnOffsetCommitResponse], TxnOffsetCommitResponse],
+) -> TxnOffsetCommitResponse:
+    response = _commit(services, request, await verified)
+    return finish(await response if isinstance(response, Promise) else response)
+
+
+def _commit(
+    services: BrokerServices, request: TxnOffsetCommitRequest, verified: Verified
+) -> TxnOffsetCommitResponse | Promise[TxnOffsetCommitResponse]:
+    if isinstance(verified, ErrorCode):
+        return txn_commit_error(request, coordinator_error(verified))
+    return services.groups.txn_offset_commit(request, verified)
+
+
+def _verify(
+    services: BrokerServices, context: RequestContext, request: TxnOffsetCommitRequest
+) -> Verified | Awaitable[Verified]:
+    """The leave to begin the transaction here; None where it is under way already."""
+    index = services.groups.partition_for(request.group_id)
+    found = services.replicas.find(CONSUMER_OFFSETS, index)
+    if not isinstance(found, Partition):
+        return found
+    if not found.is_leader:
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER
+    if not services.verifies_transactions:
+        return NOT_ASKED
+    has_version_2 = context.api_version >= VERSION_2_FROM_VERSION
+    verification = found.log.producers.verify(
+        request.producer_id,
+        request.producer_epoch,
+        0,
+        services.clock.now_ms(),
+        is_version_2=has_version_2,
+    )
+    if verification is None:
+        return None
+    partition = TopicPartition(CONSUMER_OFFSETS, index)
+    errors = services.verifier.ask(
+        request.transactional_id,
+        (request.producer_id, request.producer_epoch),
+        [partition],
+        adds=has_version_2,
+        knows_abortable=context.api_version >= ABORTABLE_FROM_VERSION,
+    )
+    if isinstance(errors, Awaitable):
+        return _verify_later(errors, partition, verification)
+    return errors.get(partition) or verification
+
+
+async def _verify_later(
+    errors: Awaitable[Errors], partition: TopicPartition, verification: Verification
+) -> Verified:
+    return (await errors).get(partition) or verification
+
+
+def _take_unknown(
+    services: BrokerServices, request: TxnOffsetCommitRequest
+) -> list[TxnOffsetCommitResponseTopic]:
+    """Leave in the request what exists, and answer for the rest."""
+    known: list[TxnOffsetCommitRequestTopic] = []
+    refused = []
+    for topic in request.topics:
+        image = services.image.topics.by_name.get(topic.name)
+        partitions = {} if image is None else image.partitions
+        missing = [
+            p.partition_index for p in topic.partitions if p.partition_index not in partitions
+        ]
+        if missing:
+            refused.append(
+                TxnOffsetCommitResponseTopic(
+                    name=topic.name,
+                    partitions=[
+                        TxnOffsetCommitResponsePartition(
+                            partition_index=index,
+                            error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                        )
+                        for index in missing
+                    ],
+                )
+            )
+            topic.partitions = [p for p in topic.partitions if p.partition_index in partitions]
+        if topic.partitions:
+            known.append(topic)
+    request.topics = known
+    return refused

@@ -1,0 +1,1 @@
+"""What the listener of a controller serves."""

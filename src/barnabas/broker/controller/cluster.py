@@ -1,0 +1,46 @@
+"""DescribeCluster (key 60) on the controller's listener, versions 1-2: KIP-919.
+
+Names the controllers of the quorum for tools that were given --bootstrap-controller. Brokers are
+described by brokers.
+"""
+
+from typing import TYPE_CHECKING
+
+from barnabas.broker.apis.cluster.describe_cluster import CONTROLLERS
+from barnabas.broker.authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED
+from barnabas.broker.context import RequestContext
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.describe_cluster import (
+    DescribeClusterBroker,
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+)
+
+if TYPE_CHECKING:
+    from barnabas.broker.controller.handlers import ControllerServices
+
+
+def handle_describe_cluster_at_controller(
+    services: "ControllerServices", context: RequestContext, request: DescribeClusterRequest
+) -> DescribeClusterResponse:
+    """Name the voters by their endpoint of the listener that was asked."""
+    if request.endpoint_type != CONTROLLERS:
+        code = ErrorCode.MISMATCHED_ENDPOINT_TYPE
+        return DescribeClusterResponse(
+            error_code=code, error_message=code.message, endpoint_type=CONTROLLERS
+        )
+    voters = services.metadata.raft.voters.by_id
+    return DescribeClusterResponse(
+        cluster_id=services.cluster_id,
+        controller_id=services.metadata.controller_id,
+        endpoint_type=CONTROLLERS,
+        brokers=[
+            DescribeClusterBroker(broker_id=voter_id, host=end.host, port=end.port, rack=None)
+            for voter_id, voter in sorted(voters.items())
+            for end in voter.endpoints
+            if end.listener == context.listener_name
+        ],
+        cluster_authorized_operations=CLUSTER_OPERATIONS
+        if request.include_cluster_authorized_operations
+        else NOT_ASKED,
+    )

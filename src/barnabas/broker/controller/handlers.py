@@ -1,0 +1,157 @@
+"""What the controller's listener serves: the quorum, brokers, and admin tools that ask it directly.
+
+All of it is decided by the quorum's leader; any other node says so, and who leads.
+"""
+
+import random
+from dataclasses import dataclass, field
+from typing import Any
+
+from barnabas.base.clock import Clock
+from barnabas.broker.apis.cluster.api_versions import handle_api_versions
+from barnabas.broker.context import RequestContext
+from barnabas.broker.controller import configs as controller_configs
+from barnabas.broker.controller.cluster import handle_describe_cluster_at_controller
+from barnabas.broker.controller.versions import fit
+from barnabas.broker.dispatch import Handler
+from barnabas.metadata.controller.refusals import refuse
+from barnabas.metadata.envelope import seal_response, unseal
+from barnabas.metadata.image import MetadataImage
+from barnabas.metadata.node import MetadataNode
+from barnabas.protocol.apis import ApiKey
+from barnabas.protocol.errors import DecodeError, ErrorCode
+from barnabas.protocol.messages.broker_heartbeat import (
+    BrokerHeartbeatRequest,
+    BrokerHeartbeatResponse,
+)
+from barnabas.protocol.messages.envelope import EnvelopeRequest, EnvelopeResponse
+from barnabas.protocol.schema import Message
+from barnabas.raft.interfaces import NotLeaderError
+
+
+@dataclass(slots=True)
+class ControllerServices:
+    """One per node that plays `controller`; its handlers get it with every request."""
+
+    clock: Clock
+    random: random.Random
+    cluster_id: str
+    metadata: MetadataNode
+    served_apis: set[ApiKey] = field(default_factory=set)
+
+    @property
+    def image(self) -> MetadataImage:
+        """The cluster's metadata as this node has it."""
+        return self.metadata.image
+
+
+async def quorum(services: ControllerServices, context: RequestContext, request: Message) -> Any:
+    """The quorum's own requests; the connection is closed once the replica has stopped."""
+    try:
+        return await services.metadata.raft.handle(request, context.api_version)
+    except NotLeaderError as error:
+        raise ConnectionAbortedError("the node ends") from error
+
+
+async def decide(services: ControllerServices, context: RequestContext, request: Message) -> Any:
+    """What the active controller decides; NOT_CONTROLLER from any other."""
+    timeout_ms = getattr(request, "timeout_ms", 0)
+    try:
+        response = await services.metadata.decide_here(
+            request, deadline_ms=timeout_ms if timeout_ms > 0 else None
+        )
+    except NotLeaderError:
+        return refuse(request, ErrorCode.NOT_CONTROLLER)
+    except TimeoutError:
+        response = refuse(request, ErrorCode.REQUEST_TIMED_OUT)
+    return fit(response, context.api_version)
+
+
+async def alter_configs(
+    services: ControllerServices, context: RequestContext, request: controller_configs.Request
+) -> Any:
+    """Configurations, asked for here and not of the broker that they belong to."""
+    passed_on, refused = controller_configs.without_refused(services.image, request)
+    response = await decide(services, context, passed_on)
+    response.responses += refused.values()
+    return response
+
+
+async def heartbeat(
+    services: ControllerServices, context: RequestContext, request: BrokerHeartbeatRequest
+) -> BrokerHeartbeatResponse:
+    """A broker's heartbeat; the end of its connection is a sign too."""
+    controller = services.metadata.controller
+    response: BrokerHeartbeatResponse = await decide(services, context, request)
+    if response.error_code == ErrorCode.NONE and controller is not None:
+        context.connection.on_close = lambda: controller.connection_lost(
+            request.broker_id, request.broker_epoch
+        )
+    return response
+
+
+async def envelope(
+    services: ControllerServices, context: RequestContext, request: EnvelopeRequest
+) -> EnvelopeResponse:
+    """A client's request that a broker passed on."""
+    try:
+        api, header, inner, _ = unseal(request)
+    except DecodeError:
+        return EnvelopeResponse(error_code=ErrorCode.INVALID_REQUEST)
+    if api.key not in FORWARDED:
+        return EnvelopeResponse(error_code=ErrorCode.INVALID_REQUEST)
+    timeout_ms = getattr(inner, "timeout_ms", 0)
+    try:
+        response = await services.metadata.decide_here(
+            inner, deadline_ms=timeout_ms if timeout_ms > 0 else None
+        )
+    except NotLeaderError:
+        return EnvelopeResponse(error_code=ErrorCode.NOT_CONTROLLER)
+    except TimeoutError:
+        response = refuse(inner, ErrorCode.REQUEST_TIMED_OUT)
+    return seal_response(api, header, fit(response, header.request_api_version))
+
+
+QUORUM = (
+    ApiKey.VOTE,
+    ApiKey.BEGIN_QUORUM_EPOCH,
+    ApiKey.END_QUORUM_EPOCH,
+    ApiKey.FETCH,
+    ApiKey.FETCH_SNAPSHOT,
+    ApiKey.UPDATE_RAFT_VOTER,
+)
+FORWARDED = frozenset(
+    {
+        ApiKey.ADD_RAFT_VOTER,
+        ApiKey.ALTER_CONFIGS,
+        ApiKey.ALTER_PARTITION_REASSIGNMENTS,
+        ApiKey.CREATE_PARTITIONS,
+        ApiKey.CREATE_TOPICS,
+        ApiKey.DELETE_TOPICS,
+        ApiKey.DESCRIBE_QUORUM,
+        ApiKey.ELECT_LEADERS,
+        ApiKey.INCREMENTAL_ALTER_CONFIGS,
+        ApiKey.LIST_PARTITION_REASSIGNMENTS,
+        ApiKey.REMOVE_RAFT_VOTER,
+        ApiKey.UNREGISTER_BROKER,
+        ApiKey.UPDATE_FEATURES,
+    }
+)
+"""What clients ask brokers and brokers pass on in envelopes; it may be asked here directly too."""
+BROKERS_OWN = (
+    ApiKey.ALLOCATE_PRODUCER_IDS,
+    ApiKey.ALTER_PARTITION,
+    ApiKey.ASSIGN_REPLICAS_TO_DIRS,
+    ApiKey.BROKER_REGISTRATION,
+    ApiKey.CONTROLLER_REGISTRATION,
+)
+
+CONTROLLER_HANDLERS: dict[ApiKey, Handler] = {
+    ApiKey.API_VERSIONS: handle_api_versions,
+    ApiKey.BROKER_HEARTBEAT: heartbeat,
+    ApiKey.DESCRIBE_CLUSTER: handle_describe_cluster_at_controller,
+    ApiKey.ENVELOPE: envelope,
+    **dict.fromkeys(QUORUM, quorum),
+    **dict.fromkeys((*sorted(FORWARDED), *BROKERS_OWN), decide),
+    **dict.fromkeys((ApiKey.ALTER_CONFIGS, ApiKey.INCREMENTAL_ALTER_CONFIGS), alter_configs),
+}

@@ -1,0 +1,26 @@
+"""Requests that the controller decides: how the broker passes them on."""
+
+from typing import Any
+
+from barnabas.broker.context import RequestContext
+from barnabas.broker.controller.versions import fit
+from barnabas.broker.services import BrokerServices
+
+
+async def ask_controller(
+    services: BrokerServices, context: RequestContext, request: Any, timeout_ms: int | None = None
+) -> Any:
+    """The controller's response to a client's request.
+
+    `timeout_ms` is what the client set; none or one that is not positive means no limit but the
+    client's own.
+    """
+    deadline_ms = timeout_ms if timeout_ms is not None and timeout_ms > 0 else None
+    response = await services.metadata.handle(
+        request,
+        principal=context.principal,
+        client_address=context.client_host,
+        api_version=context.api_version,
+        deadline_ms=deadline_ms,
+    )
+    return fit(response, context.api_version)

@@ -1,0 +1,1 @@
+"""Fetch: sessions, reads, and the wait for enough bytes."""

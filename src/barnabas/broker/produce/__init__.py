@@ -1,0 +1,1 @@
+"""Produce: from frame to log, and the answer once enough replicas have it."""

@@ -1,0 +1,1 @@
+"""ShareFetch, ShareAcknowledge and the share coordinator's APIs."""

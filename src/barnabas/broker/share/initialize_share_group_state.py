@@ -1,0 +1,18 @@
+"""InitializeShareGroupState (key 83), version 0: KIP-932.
+
+A group coordinator asks the share coordinator, when a share group meets a partition or is moved.
+"""
+
+from typing import Any
+
+from barnabas.broker.context import RequestContext
+from barnabas.broker.services import BrokerServices
+from barnabas.coordinator.share.operations import INITIALIZE, serve
+from barnabas.protocol.messages.initialize_share_group_state import InitializeShareGroupStateRequest
+
+
+def handle_initialize_share_group_state(
+    services: BrokerServices, context: RequestContext, request: InitializeShareGroupStateRequest
+) -> Any:
+    """Begin with share-partitions; the answer comes when that is committed."""
+    return serve(INITIALIZE, services.shares, request)

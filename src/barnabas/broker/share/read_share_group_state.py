@@ -1,0 +1,18 @@
+"""ReadShareGroupState (key 84), version 0: KIP-932.
+
+The leader of a partition asks the share coordinator, before it delivers to a share group.
+"""
+
+from typing import Any
+
+from barnabas.broker.context import RequestContext
+from barnabas.broker.services import BrokerServices
+from barnabas.coordinator.share.operations import READ, serve
+from barnabas.protocol.messages.read_share_group_state import ReadShareGroupStateRequest
+
+
+def handle_read_share_group_state(
+    services: BrokerServices, context: RequestContext, request: ReadShareGroupStateRequest
+) -> Any:
+    """Tell what is kept of share-partitions."""
+    return serve(READ, services.shares, request)

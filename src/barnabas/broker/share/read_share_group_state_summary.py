@@ -1,0 +1,20 @@
+"""ReadShareGroupStateSummary (key 87), versions 0-1: KIP-932, 1226.
+
+A group coordinator asks the share coordinator, for who describes the offsets of a share group.
+"""
+
+from typing import Any
+
+from barnabas.broker.context import RequestContext
+from barnabas.broker.services import BrokerServices
+from barnabas.coordinator.share.operations import SUMMARY, serve
+from barnabas.protocol.messages.read_share_group_state_summary import (
+    ReadShareGroupStateSummaryRequest,
+)
+
+
+def handle_read_share_group_state_summary(
+    services: BrokerServices, context: RequestContext, request: ReadShareGroupStateSummaryRequest
+) -> Any:
+    """Tell where share-partitions begin, without their batches."""
+    return serve(SUMMARY, services.shares, request)

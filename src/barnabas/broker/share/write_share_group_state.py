@@ -1,0 +1,18 @@
+"""WriteShareGroupState (key 85), versions 0-1: KIP-932, 1226.
+
+The leader of a partition tells the share coordinator how far a share group is.
+"""
+
+from typing import Any
+
+from barnabas.broker.context import RequestContext
+from barnabas.broker.services import BrokerServices
+from barnabas.coordinator.share.operations import WRITE, serve
+from barnabas.protocol.messages.write_share_group_state import WriteShareGroupStateRequest
+
+
+def handle_write_share_group_state(
+    services: BrokerServices, context: RequestContext, request: WriteShareGroupStateRequest
+) -> Any:
+    """Keep what has changed; the answer comes when that is committed."""
+    return serve(WRITE, services.shares, request)
