@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from barnabas.broker.apis.cluster.alter_replica_log_dirs import handle
+from barnabas.broker.apis.cluster.alter_replica_log_dirs import handle_alter_replica_log_dirs
 from barnabas.protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDir,
     AlterReplicaLogDirsRequest,
@@ -62,5 +62,11 @@ def _ask(machine: Machine, topic: str, index: int, path: str) -> bool:
             )
         ]
     )
-    machine.loop.call_soon(handle, node._services, None, request, context=machine.process.context)
+    machine.loop.call_soon(
+        handle_alter_replica_log_dirs,
+        node._services,
+        None,
+        request,
+        context=machine.process.context,
+    )
     return True

@@ -21,7 +21,8 @@ class ErrorCode(IntEnum):
     retriable: bool
     message: str
 
-    def __new__(cls, code: int, retriable: bool, message: str) -> "ErrorCode":
+    def __new__(cls, code: int, retriable: bool = False, message: str = "") -> "ErrorCode":
+        # The defaults are for type checkers: `ErrorCode(3)` looks a member up and never gets here.
         error = int.__new__(cls, code)
         error._value_ = code
         error.retriable = retriable
