@@ -2,19 +2,19 @@
 
 import asyncio
 import random
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from struct import pack
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
-from barnabas.base.ids import TopicPartition
 from barnabas.base.network import Part
 from barnabas.broker.client_state import client_state
 from barnabas.broker.dispatch import Dispatcher
 from barnabas.broker.handlers import HANDLERS, RAW_HANDLERS
 from barnabas.broker.produce.fast_path import ProduceShapes
+from barnabas.coordinator.transaction.verifier import NOT_NEEDED, Begin, Verdict, Verifications
 from barnabas.log.validator import AppendOrigin
 from barnabas.metadata.image import MetadataImage, PartitionImage
 from barnabas.net.connection import Connection
@@ -79,14 +79,17 @@ class Bench:
     def _send(self, parts: Sequence[Part]) -> None:
         self.sent.append(b"".join(map(bytes, cast("Any", parts))))
 
-    async def ask(
-        self, transactional_id: str, producer: Any, partitions: list[TopicPartition], **_: Any
-    ) -> dict[TopicPartition, ErrorCode]:
+    def ask(
+        self, transactional_id: str, producer: Any, begin: Begin, **_: Any
+    ) -> Verdict | Awaitable[Verdict]:
         """In the place of `TransactionVerifier`."""
+        return self._ask(begin()) if begin() else NOT_NEEDED
+
+    async def _ask(self, verifications: Verifications) -> Verdict:
         self.asked += 1
         await asyncio.sleep(0)
         error = ErrorCode.INVALID_TXN_STATE
-        return dict.fromkeys(partitions, error) if self.refuses else {}
+        return Verdict(dict.fromkeys(verifications, error) if self.refuses else {}, verifications)
 
     async def receive(self, frames: list[bytes]) -> bytes:
         """What is answered to requests that land by one receive."""

@@ -9,18 +9,18 @@ partitions of a request, nobody is asked, and the request goes the way of any ot
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Coroutine, Sequence
+from functools import partial
 from typing import Any, Final, NamedTuple
 
-from barnabas.base.ids import TopicPartition
 from barnabas.base.network import Part
 from barnabas.broker.client_state import client_state
 from barnabas.broker.context import RequestContext
 from barnabas.broker.produce.codec import TOPIC_ID_FROM, ParsedProduce
 from barnabas.broker.produce.outcome import Outcome, find_partition, is_transactional
 from barnabas.broker.services import BrokerServices
-from barnabas.coordinator.transaction.verifier import Errors
-from barnabas.log.producers.verification import NOT_ASKED, AppendTerms, Verification
+from barnabas.coordinator.transaction.verifier import NOT_NEEDED, Verdict, Verifications
+from barnabas.log.producers.verification import NOT_ASKED, AppendTerms
 from barnabas.net.connection import Reply
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.records.batch import (
@@ -56,10 +56,6 @@ class Batch(NamedTuple):
     sequence: int
 
 
-Asked = dict[TopicPartition, tuple[Batch, Verification]]
-"""Of which partitions the coordinator is asked, and the log's notes of it."""
-
-
 class TransactionalProduce:
     """One such request, from its arrival to its answer."""
 
@@ -86,16 +82,11 @@ class TransactionalProduce:
         before = state.transactional_produce
         if before is None or before.done():
             before = None
-            asked = self._verifications()
-            if isinstance(asked, ErrorCode):
-                return self._refuse_all(asked)
-            if not asked:
-                return self._append({}, {})
-            errors = self._ask(asked)
-            if not isinstance(errors, Awaitable):
-                return self._append(_terms(asked), errors)
+            verdict = self._verify()
+            if not isinstance(verdict, Awaitable):
+                return self._append(verdict)
             self._reply = Reply()
-            work = self._append_when_told(asked, errors)
+            work = self._append_when_told(verdict)
         else:
             self._reply = Reply()
             work = self._append_after(before)
@@ -115,42 +106,33 @@ class TransactionalProduce:
 
     async def _append_after(self, before: "asyncio.Future[None]") -> Sequence[Part] | Reply:
         await asyncio.wait([before])
-        asked = self._verifications()
-        if isinstance(asked, ErrorCode):
-            return self._refuse_all(asked)
-        if not asked:
-            return self._append({}, {})
-        errors = self._ask(asked)
-        if isinstance(errors, Awaitable):
-            errors = await errors
-        return self._append(_terms(asked), errors)
+        verdict = self._verify()
+        return self._append(await verdict if isinstance(verdict, Awaitable) else verdict)
 
-    async def _append_when_told(
-        self, asked: Asked, errors: Awaitable[Errors]
-    ) -> Sequence[Part] | Reply:
-        return self._append(_terms(asked), await errors)
+    async def _append_when_told(self, verdict: Awaitable[Verdict]) -> Sequence[Part] | Reply:
+        return self._append(await verdict)
 
-    def _ask(self, asked: Asked) -> Errors | Awaitable[Errors]:
-        """What the coordinator says to the batches, at once or later."""
-        producer = next((batch for batch, _ in asked.values()))
+    def _verify(self) -> Verdict | ErrorCode | Awaitable[Verdict]:
+        """What the coordinator says, at once or later, or why the request cannot be served."""
+        batches = self._batches()
+        producers = {(batch.producer_id, batch.producer_epoch) for batch in batches}
+        if len(producers) > 1:
+            return ErrorCode.INVALID_PRODUCER_ID_MAPPING
+        if not producers or not (self._has_version_2 or self._services.verifies_transactions):
+            return NOT_NEEDED
         assert self._request.transactional_id is not None
         return self._services.verifier.ask(
             self._request.transactional_id,
-            (producer.producer_id, producer.producer_epoch),
-            list(asked),
+            producers.pop(),
+            partial(self._begin, batches),
             adds=self._has_version_2,
             knows_abortable=self._context.api_version >= ABORTABLE_FROM_VERSION,
         )
 
-    def _verifications(self) -> Asked | ErrorCode:
-        """What the coordinator is to be asked about, or why the request cannot be served."""
-        batches = self._batches()
-        if len({(batch.producer_id, batch.producer_epoch) for batch in batches}) > 1:
-            return ErrorCode.INVALID_PRODUCER_ID_MAPPING
-        if not self._has_version_2 and not self._services.verifies_transactions:
-            return {}
+    def _begin(self, batches: list[Batch]) -> Verifications:
+        """Note in the logs that the coordinator is asked; nothing where that need not be."""
         now_ms = self._services.clock.now_ms()
-        asked = {}
+        verifications = {}
         for batch in batches:
             verification = batch.partition.log.producers.verify(
                 batch.producer_id,
@@ -160,8 +142,8 @@ class TransactionalProduce:
                 is_version_2=self._has_version_2,
             )
             if verification is not None:
-                asked[batch.partition.topic_partition] = (batch, verification)
-        return asked
+                verifications[batch.partition.topic_partition] = verification
+        return verifications
 
     def _batches(self) -> list[Batch]:
         by_id = self._context.api_version >= TOPIC_ID_FROM
@@ -190,12 +172,10 @@ class TransactionalProduce:
                     )
         return batches
 
-    def _append(
-        self,
-        terms: Mapping[TopicPartition, AppendTerms],
-        errors: Errors,
-    ) -> Sequence[Part] | Reply:
+    def _append(self, verdict: Verdict | ErrorCode) -> Sequence[Part] | Reply:
         """Append what may be appended, and answer."""
+        if not isinstance(verdict, Verdict):
+            return self._refuse_all(verdict)
         services, request = self._services, self._request
         by_id = self._context.api_version >= TOPIC_ID_FROM
         verifies = self._has_version_2 or services.verifies_transactions
@@ -211,16 +191,17 @@ class TransactionalProduce:
                     outcome.refuse(entry.partition, found)
                     continue
                 topic_partition = found.topic_partition
-                error = errors.get(topic_partition)
+                error = verdict.errors.get(topic_partition)
                 if error:
                     outcome.refuse(entry.partition, *self._as_client_knows(error))
                     continue
+                verification = verdict.verifications.get(topic_partition)
                 outcome.append(
                     found,
                     entry.partition,
                     self._view[entry.start : entry.end],
                     now_ms,
-                    terms.get(topic_partition, otherwise),
+                    otherwise if verification is None else AppendTerms(verification),
                 )
         if isinstance(found, Partition) and not outcome.has_errors:
             frame = self._view.obj
@@ -248,8 +229,3 @@ class TransactionalProduce:
             for entry in partitions:
                 outcome.refuse(entry.partition, error)
         return outcome.finish(self._request.timeout_ms)
-
-
-def _terms(asked: Asked) -> dict[TopicPartition, AppendTerms]:
-    """The answers are for these batches alone."""
-    return {partition: AppendTerms(verification) for partition, (_, verification) in asked.items()}

@@ -4,14 +4,20 @@ The transaction's coordinator may be this node, and is asked without ado then; o
 which gets AddPartitionsToTxn with all that is to be asked at the time. With transaction.version 2
 asking is adding: the partition becomes part of the transaction if it was not. That must wait
 while the transaction before is being completed; the broker waits a little in the producer's place.
-Source: Kafka's AddPartitionsToTxnManager and ReplicaManager.addPartitionsToTxn.
+
+The log forgets a `Verification` with the marker of the transaction before, which comes while the
+broker waits, or while the question is under way. So no caller holds one: `ask` gets a function
+that begins a verification, calls it before each question, and answers with those that still stand.
+Kafka too begins a new one for each question (KAFKA-18654), but does not ask anew where a marker
+came during the question.
+Source: Kafka's AddPartitionsToTxnManager and ReplicaManager.handleProduceAppend.
 """
 
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from barnabas.base.clock import Clock
 from barnabas.base.ids import TopicPartition
@@ -19,6 +25,7 @@ from barnabas.base.network import Network
 from barnabas.coordinator.promise import Promise, then
 from barnabas.coordinator.transaction.service import TRANSACTION_STATE, TransactionCoordinator
 from barnabas.coordinator.transaction.transaction import TRANSACTION_VERSION_2
+from barnabas.log.producers.verification import Verification
 from barnabas.metadata.image import MetadataImage
 from barnabas.net.client import Peer, UnsupportedByPeerError
 from barnabas.net.dialing import Dialing
@@ -35,6 +42,21 @@ TRANSACTIONS_PER_REQUEST_MAX: Final = 1000
 telemetry = logging.getLogger(__name__)
 
 Errors = dict[TopicPartition, ErrorCode]
+Verifications = dict[TopicPartition, Verification]
+Begin = Callable[[], Verifications]
+"""Begins to verify, or goes on; partitions in which the transaction is under way are missing."""
+
+
+class Verdict(NamedTuple):
+    """What a coordinator said. It holds until other work of the node has its turn."""
+
+    errors: Errors
+    """What keeps records out of a partition."""
+    verifications: Verifications
+    """Under what records are let in where a transaction begins with them."""
+
+
+NOT_NEEDED: Final = Verdict({}, {})
 
 
 @dataclass(slots=True, eq=False)
@@ -83,41 +105,52 @@ class TransactionVerifier:
         self,
         transactional_id: str,
         producer: tuple[int, int],
-        partitions: list[TopicPartition],
+        begin: Begin,
         *,
         adds: bool,
         knows_abortable: bool,
-    ) -> Errors | Awaitable[Errors]:
-        """What keeps records out of `partitions`, in the terms of the producer's version.
+    ) -> Verdict | Awaitable[Verdict]:
+        """Whether partitions are part of a transaction, in the terms of the producer's version.
 
-        At once where the coordinator is here and need not wait. `producer` is its id and epoch.
-        Older clients do not know TRANSACTION_ABORTABLE.
+        At once where nothing is to be asked, or the coordinator is here and need not wait.
+        `producer` is its id and epoch. Older clients do not know TRANSACTION_ABORTABLE.
         """
-        answer = self._ask_once(transactional_id, producer, partitions, adds)
+        verifications = begin()
+        if not verifications:
+            return NOT_NEEDED
+        answer = self._ask_once(transactional_id, producer, list(verifications), adds)
         if isinstance(answer, Promise) or (adds and _must_wait(answer)):
-            return self._ask_on(
-                answer, transactional_id, producer, partitions, adds, knows_abortable
-            )
-        return _as_known(answer, knows_abortable)
+            asked = verifications, answer
+            return self._ask_on(asked, transactional_id, producer, begin, adds, knows_abortable)
+        return Verdict(_as_known(answer, knows_abortable), verifications)
 
     async def _ask_on(
         self,
-        answer: Errors | Promise[Errors],
+        asked: tuple[Verifications, Errors | Promise[Errors]],
         transactional_id: str,
         producer: tuple[int, int],
-        partitions: list[TopicPartition],
+        begin: Begin,
         adds: bool,
         knows_abortable: bool,
-    ) -> Errors:
+    ) -> Verdict:
         config = self._coordinator.config
         end_ms = self._clock.monotonic_ms() + config.retry_backoff_max_ms
+        verifications, answer = asked
         while True:
             errors = await answer if isinstance(answer, Promise) else answer
             left_ms = end_ms - self._clock.monotonic_ms()
-            if not adds or left_ms <= 0 or not _must_wait(errors):
-                return _as_known(errors, knows_abortable)
-            await self._wait(transactional_id, min(config.retry_backoff_ms, left_ms))
-            answer = self._ask_once(transactional_id, producer, partitions, adds)
+            must_wait = adds and _must_wait(errors)
+            if must_wait and left_ms > 0:
+                await self._wait(transactional_id, min(config.retry_backoff_ms, left_ms))
+            now = begin()
+            if not now:
+                return NOT_NEEDED
+            if not must_wait and _still_stand(verifications, errors, now):
+                return Verdict(_as_known(errors, knows_abortable), verifications)
+            if left_ms <= 0:
+                return Verdict(dict.fromkeys(now, ErrorCode.CONCURRENT_TRANSACTIONS), {})
+            verifications = now
+            answer = self._ask_once(transactional_id, producer, list(verifications), adds)
 
     async def close(self) -> None:
         """Ask nobody any more."""
@@ -261,6 +294,11 @@ class TransactionVerifier:
 def _must_wait(errors: Errors) -> bool:
     """Whether the transaction before is not complete yet."""
     return ErrorCode.CONCURRENT_TRANSACTIONS in errors.values()
+
+
+def _still_stand(asked: Verifications, errors: Errors, now: Verifications) -> bool:
+    """Whether nothing has happened to the producer in the partitions that may be written to."""
+    return all(errors.get(each) or now.get(each) is asked[each] for each in asked)
 
 
 def _as_known(errors: Errors, knows_abortable: bool) -> Errors:

@@ -14,7 +14,7 @@ from barnabas.broker.services import BrokerServices
 from barnabas.coordinator.errors import coordinator_error
 from barnabas.coordinator.group.responses import txn_commit_error
 from barnabas.coordinator.promise import Promise, then
-from barnabas.coordinator.transaction.verifier import Errors
+from barnabas.coordinator.transaction.verifier import Verdict, Verifications
 from barnabas.log.producers.verification import NOT_ASKED, Verification
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.txn_offset_commit import (
@@ -102,33 +102,37 @@ def _verify(
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
     if not services.verifies_transactions:
         return NOT_ASKED
-    has_version_2 = context.api_version >= VERSION_2_FROM_VERSION
-    verification = found.log.producers.verify(
-        request.producer_id,
-        request.producer_epoch,
-        0,
-        services.clock.now_ms(),
-        is_version_2=has_version_2,
-    )
-    if verification is None:
-        return None
     partition = TopicPartition(CONSUMER_OFFSETS, index)
-    errors = services.verifier.ask(
+    has_version_2 = context.api_version >= VERSION_2_FROM_VERSION
+
+    def begin() -> Verifications:
+        verification = found.log.producers.verify(
+            request.producer_id,
+            request.producer_epoch,
+            0,
+            services.clock.now_ms(),
+            is_version_2=has_version_2,
+        )
+        return {} if verification is None else {partition: verification}
+
+    verdict = services.verifier.ask(
         request.transactional_id,
         (request.producer_id, request.producer_epoch),
-        [partition],
+        begin,
         adds=has_version_2,
         knows_abortable=context.api_version >= ABORTABLE_FROM_VERSION,
     )
-    if isinstance(errors, Awaitable):
-        return _verify_later(errors, partition, verification)
-    return errors.get(partition) or verification
+    if isinstance(verdict, Verdict):
+        return _leave(verdict, partition)
+    return _leave_later(verdict, partition)
 
 
-async def _verify_later(
-    errors: Awaitable[Errors], partition: TopicPartition, verification: Verification
-) -> Verified:
-    return (await errors).get(partition) or verification
+def _leave(verdict: Verdict, partition: TopicPartition) -> Verified:
+    return verdict.errors.get(partition) or verdict.verifications.get(partition)
+
+
+async def _leave_later(verdict: Awaitable[Verdict], partition: TopicPartition) -> Verified:
+    return _leave(await verdict, partition)
 
 
 def _take_unknown(
