@@ -57,6 +57,7 @@ TOOLS = {
     "client-steps": "ClientSteps",
     "group-steps": "GroupSteps",
     "share-steps": "ShareSteps",
+    "transaction-steps": "TransactionSteps",
 }
 """The scripts of Kafka's bin directory, and the class each starts."""
 
