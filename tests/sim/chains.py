@@ -43,7 +43,20 @@ class Chain:
         self._producer = TransactionalClient(client, transactional_id)
 
     async def process(self, member: Member, got: Got) -> None:
-        """One transaction for what was read at once."""
+        """One transaction for what was read at once, or two with nothing between them."""
+        if self._client.random.random() < 0.5:
+            first = {each: records[: len(records) // 2] for each, records in got.items()}
+            first = {each: records for each, records in first.items() if records}
+            offsets = {each: records[-1][0] + 1 for each, records in first.items()}
+            if first and not await self._transaction(member, first, offsets):
+                return
+            got = {each: records[len(records) // 2 :] for each, records in got.items()}
+        await self._transaction(member, got, member.uncommitted())
+
+    async def _transaction(
+        self, member: Member, got: Got, offsets: dict[TopicPartition, int]
+    ) -> bool:
+        """One transaction; whether the next may follow it."""
         client, producer = self._client, self._producer
         is_commit = client.random.random() < 0.85
         attempts: list[OffsetCommit] = []
@@ -51,18 +64,16 @@ class Chain:
         try:
             if not producer.is_initialized:
                 await producer.initialize()
+            begins_with_offsets = client.random.random() < 0.5
+            if begins_with_offsets:
+                is_commit &= await self._may_add_offsets(member, offsets)
             for partition, records in got.items():
                 values = [f"{partition.topic}-{partition.partition}@{at}" for at, _ in records]
                 await producer.write(TopicPartition(OUTPUT, partition.partition), values)
             if client.random.random() < 0.03:
                 await client.pause(1, 2 * TIMEOUT_MS / 1000)  # for longer than it may take
-            offsets = member.uncommitted()
-            try:
-                await producer.add_group(member.plan.group_id)
-                await self._add_offsets(member, offsets)
-            except NoMemberError:
-                is_commit = False
-                member.heartbeat_due_s = 0.0  # which says what is wrong
+            if not begins_with_offsets:
+                is_commit &= await self._may_add_offsets(member, offsets)
             if is_commit:
                 now_s = client.loop.time()
                 attempts = [
@@ -78,15 +89,27 @@ class Chain:
                 member.committed.update(offsets)
             else:
                 member.rewind()
+            return is_commit
         except LostError:
             for attempt in attempts:
                 attempt.outcome = Outcome.UNKNOWN if was_ended else Outcome.FAILED
             producer.abandon()
             member.rewind()
             await client.back_off()
+            return False
 
     async def at_rest(self, member: Member) -> None:
         """Part of Work: between transactions nothing is left to do."""
+
+    async def _may_add_offsets(self, member: Member, offsets: dict[TopicPartition, int]) -> bool:
+        """Make offsets part of the transaction, if the group takes them. Raises LostError."""
+        try:
+            await self._producer.add_group(member.plan.group_id)
+            await self._add_offsets(member, offsets)
+        except NoMemberError:
+            member.heartbeat_due_s = 0.0  # which says what is wrong
+            return False
+        return True
 
     async def _add_offsets(self, member: Member, offsets: dict[TopicPartition, int]) -> None:
         """Make offsets part of the transaction. Raises LostError or NoMemberError."""
@@ -125,8 +148,8 @@ class Chain:
             }
             if errors == {ErrorCode.NONE}:
                 return
-            if errors & LOST:
-                raise LostError("the transaction takes no offsets")
+            for error in errors & LOST:
+                raise producer.lost(error, request)
             if errors & NO_MEMBER:
                 raise NoMemberError
             if not any([await member.is_elsewhere(error) for error in sorted(errors)]):

@@ -1,5 +1,6 @@
 """Planted defects of coordinators: of groups, their offsets, and transactions."""
 
+from functools import partial
 from typing import Any
 
 from barnabas.coordinator.group import offset_requests
@@ -9,6 +10,7 @@ from barnabas.coordinator.runtime import CoordinatorRuntime
 from barnabas.coordinator.transaction import initializing
 from barnabas.coordinator.transaction.markers import MarkerSender
 from barnabas.coordinator.transaction.shard import TransactionShard
+from barnabas.coordinator.transaction.verifier import TransactionVerifier
 from barnabas.log.partition_log import PartitionLog
 from barnabas.protocol.errors import ErrorCode
 from barnabas.replication.partition import Partition
@@ -108,6 +110,20 @@ def _nobody_is_fenced(patch: Patch) -> None:
     patch.set(initializing, "_next_epoch", same_epoch)
 
 
+def _verification_goes_stale(patch: Patch, *, of_offsets: bool) -> None:
+    ask = TransactionVerifier.ask
+
+    def ask_with_the_first(
+        self: Any, transactional_id: str, producer: Any, begin: Any, **options: Any
+    ) -> Any:
+        first = begin()
+        if of_offsets is any(partition.topic == "__consumer_offsets" for partition in first):
+            return ask(self, transactional_id, producer, lambda: first, **options)
+        return ask(self, transactional_id, producer, begin, **options)
+
+    patch.set(TransactionVerifier, "ask", ask_with_the_first)
+
+
 GROUP_MUTATIONS = [
     Mutation(
         "given before it is released",
@@ -160,6 +176,22 @@ GROUP_MUTATIONS = [
         80,
         kinds=("kill", "chase", "slow-links"),
         workload="transactions",
+    ),
+    Mutation(
+        "a verification goes stale",
+        "a transaction begins where the marker of the one before has just been written",
+        partial(_verification_goes_stale, of_offsets=False),
+        10,
+        workload="transactions",
+        seen_as="refused-transaction",
+    ),
+    Mutation(
+        "a verification of offsets goes stale",
+        "a transaction begins with offsets as with records",
+        partial(_verification_goes_stale, of_offsets=True),
+        20,
+        workload="chains",
+        seen_as="refused-transaction",
     ),
     Mutation(
         "aborted transactions are not told of",

@@ -19,6 +19,8 @@ QUICK = {
     "append without writing": 0,
     "offsets of an open transaction count": 16,
     "markers are tried once": 2,
+    "a verification goes stale": 0,
+    "a verification of offsets goes stale": 11,
     "aborted transactions are not told of": 0,
     "moved and not told": 0,
 }

@@ -1,7 +1,9 @@
 """What a client with transactions does with its coordinator and its partitions, under faults.
 
 Everything that may be tried again is, within bounds; what cannot be gone on with is a LostError,
-after which the client begins anew with InitProducerId.
+after which the client begins anew with InitProducerId. That is also what a client of the broker's
+own faults would do, and so nobody would notice them: an error that no fault outside excuses is a
+violation (refused-transaction).
 """
 
 from collections import Counter
@@ -39,6 +41,9 @@ LOST = {
     ErrorCode.UNKNOWN_PRODUCER_ID,
 }
 """The producer must begin again; all else may be tried again."""
+EXCUSED = {ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH}
+"""Another took the transactional id, or the transaction lasted too long. A client that does all
+in its order never gets the other errors, whatever happens to nodes and networks."""
 
 
 class LostError(Exception):
@@ -62,6 +67,16 @@ class TransactionalClient:
     @property
     def is_initialized(self) -> bool:
         return self.producer[0] >= 0
+
+    def lost(self, error: ErrorCode, request: object) -> LostError:
+        """What to raise when an error of LOST has come."""
+        if error not in EXCUSED:
+            self.client.history.saw(
+                "refused-transaction",
+                f"{self.client.name} as {self.transactional_id} {self.producer}: "
+                f"{type(request).__name__} was answered {error.name}",
+            )
+        return LostError(error.name)
 
     def abandon(self) -> None:
         """Go on with InitProducerId."""
@@ -119,7 +134,7 @@ class TransactionalClient:
                     answer = response.responses[0].partition_responses[0]
                     error = ErrorCode.of(answer.error_code)
                     if error in LOST:
-                        raise LostError(error.name)
+                        raise self.lost(error, request)
                     if not error:
                         return
             client.mistrust_metadata()
@@ -179,7 +194,7 @@ class TransactionalClient:
                     if not error:
                         return response
                     if error in LOST:
-                        raise LostError(error.name)
+                        raise self.lost(error, request)
                     if error is not ErrorCode.CONCURRENT_TRANSACTIONS:
                         self._coordinator = None
             except OSError:
