@@ -17,6 +17,7 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from support.chain_member import REFUSALS
 from support.cluster_processes import ClusterProcesses
 from support.node_process import wait_until
 
@@ -38,6 +39,7 @@ class Chain:
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run)
         self.instances = 0
+        self.refusals: list[KafkaException] = []
 
     def start(self) -> None:
         self._thread.start()
@@ -57,7 +59,9 @@ class Chain:
             self.instances += 1
             try:
                 self._instance()
-            except KafkaException:
+            except KafkaException as error:
+                if error.args[0].code() in REFUSALS:
+                    self.refusals.append(error)
                 continue  # the next instance takes the transactional id, and goes on
 
     def _instance(self) -> None:
@@ -135,6 +139,7 @@ def test_a_chain_is_exact_while_nodes_are_killed(tmp_path: pathlib.Path) -> None
             counts = read_target(servers)
         finally:
             chain.stop()
+    assert not chain.refusals
     assert counts == Counter({str(number): 1 for number in range(RECORDS)})
 
 

@@ -13,7 +13,7 @@ from types import TracebackType
 
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 
-from support.chain_member import Silence
+from support.chain_member import REFUSED, Silence
 
 PROGRAM = Path(__file__).with_name("chain_member.py")
 STALL_S = 90.0
@@ -83,6 +83,9 @@ class Chain:
     ) -> None:
         for member in self.members:
             member.kill()
+        if error is None:
+            refused = [m.output.read_text(errors="replace") for m in self.members]
+            assert not [text for text in refused if REFUSED in text], self.said()
 
     def revive(self) -> None:
         """Start those again that have ended by themselves."""

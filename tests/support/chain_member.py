@@ -23,6 +23,13 @@ RECORDS_MAX = 40
 STUCK_S = 25.0
 SESSION_TIMEOUT_MS = 2_000
 TRANSACTION_TIMEOUT_MS = 4_000
+REFUSALS = {
+    KafkaError.INVALID_PRODUCER_ID_MAPPING,
+    KafkaError.INVALID_TXN_STATE,
+    KafkaError.TRANSACTION_ABORTABLE,
+}
+"""What no lost node, time-out or other producer explains: the brokers are wrong."""
+REFUSED = "is refused:"
 
 
 class Silence:
@@ -95,6 +102,7 @@ def move(consumer: Consumer, producer: Producer, messages: list[Message], target
         producer.send_offsets_to_transaction(places, metadata, CALL_TIMEOUT_S)
         producer.commit_transaction(CALL_TIMEOUT_S)
     except KafkaException as error:
+        say_if_refused(error)
         if error.args[0].fatal():
             raise
         while True:
@@ -105,6 +113,13 @@ def move(consumer: Consumer, producer: Producer, messages: list[Message], target
                 if not abort_error.args[0].retriable():
                     raise
         rewind(consumer, messages)
+
+
+def say_if_refused(error: KafkaException) -> None:
+    """Leave word of what is not to be passed over as a transaction that was aborted."""
+    if error.args[0].code() in REFUSALS:
+        sys.stdout.write(f"{sys.argv[4]} {REFUSED} {error}\n")
+        sys.stdout.flush()
 
 
 def rewind(consumer: Consumer, messages: list[Message]) -> None:
@@ -124,6 +139,7 @@ def main() -> None:
         try:
             run(*sys.argv[1:])
         except KafkaException as error:
+            say_if_refused(error)
             sys.stdout.write(f"{sys.argv[4]} starts over: {error}\n")
             sys.stdout.flush()
 
