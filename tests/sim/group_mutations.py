@@ -151,7 +151,7 @@ GROUP_MUTATIONS = [
         "offsets of an open transaction count",
         "offsets of a transaction count when it is committed",
         _open_offsets_count,
-        20,
+        40,
         workload="chains",
     ),
     Mutation(
@@ -189,7 +189,7 @@ GROUP_MUTATIONS = [
         "a verification of offsets goes stale",
         "a transaction begins with offsets as with records",
         partial(_verification_goes_stale, of_offsets=True),
-        20,
+        40,
         workload="chains",
         seen_as="refused-transaction",
     ),

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 SEEDS = {
     "transactions": [
         1,
-        7,
+        7,  # a batch of the next transaction came before the marker of the one before
         13,
-        20,  # a batch of the next transaction came before the marker of the one before
+        20,
     ],
     "exchange": range(2),
     "groups": range(3),
