@@ -43,6 +43,7 @@ from barnabas.log.compaction.settings import CompactionSettings
 from barnabas.log.config import LogConfig
 from barnabas.log.manager import LogManager
 from barnabas.metadata.broker_lifecycle import UnreportedDirectoryError
+from barnabas.metadata.broker_peers import BrokerPeers
 from barnabas.metadata.image import Endpoint, MetadataImage
 from barnabas.metadata.node import MetadataNode
 from barnabas.metadata.replay import ImageDelta
@@ -181,6 +182,9 @@ class Node:
         )
         offsets_topic = InternalTopic(CONSUMER_OFFSETS, self.replicas, self._clock)
         self.groups = GroupCoordinator(config, self._clock, self._random, offsets_topic)
+        peers = BrokerPeers(
+            config, self._network, self._clock, self._random, lambda: self.metadata.image
+        )
         parts = make_transactions(
             config,
             self._clock,
@@ -195,7 +199,7 @@ class Node:
         self.shares = make_shares(
             config,
             self._clock,
-            self._network,
+            peers,
             lambda: self.metadata.image,
             self.replicas,
             self.groups,

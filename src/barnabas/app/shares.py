@@ -8,7 +8,6 @@ from typing import Any
 from barnabas.base.clock import Clock
 from barnabas.base.config.node import NodeConfig
 from barnabas.base.ids import Uuid
-from barnabas.base.network import Network
 from barnabas.coordinator.group.service import GroupCoordinator
 from barnabas.coordinator.internal_topic import InternalTopic
 from barnabas.coordinator.share.config import ShareCoordinatorConfig
@@ -16,8 +15,8 @@ from barnabas.coordinator.share.end_offsets import EndOffsets
 from barnabas.coordinator.share.persister_client import CoordinatorPersister
 from barnabas.coordinator.share.service import SHARE_GROUP_STATE, ShareCoordinator
 from barnabas.coordinator.share.share_group_service import ShareGroupService
+from barnabas.metadata.broker_peers import BrokerPeers
 from barnabas.metadata.image import MetadataImage
-from barnabas.net.dialing import dialing_of
 from barnabas.replication.replica_manager import ReplicaManager
 
 
@@ -28,9 +27,11 @@ class Shares:
     coordinator: ShareCoordinator
     persister: CoordinatorPersister
     groups: ShareGroupService
+    ends: EndOffsets
 
     async def close(self) -> None:
         """Answer all that waits and serve nobody any more."""
+        self.ends.close()
         await self.persister.close()
         await self.groups.close()
         await self.coordinator.close()
@@ -39,7 +40,7 @@ class Shares:
 def make_shares(
     config: NodeConfig,
     clock: Clock,
-    network: Network,
+    peers: BrokerPeers,
     image: Callable[[], MetadataImage],
     replicas: ReplicaManager,
     groups: GroupCoordinator,
@@ -59,16 +60,9 @@ def make_shares(
         InternalTopic(SHARE_GROUP_STATE, replicas, clock),
         partition_count,
     )
-    timeout_ms, dialing = config.int("request.timeout.ms"), dialing_of(config, source)
-    common = config.node_id, config.inter_broker_listener_name, clock, network, image
     persister = CoordinatorPersister(
-        *common,
-        coordinator,
-        source=source,
-        create_topic=create_topic,
-        request_timeout_ms=timeout_ms,
-        dialing=dialing,
+        clock, peers, image, coordinator, source=source, create_topic=create_topic
     )
-    ends = EndOffsets(*common, replicas, request_timeout_ms=timeout_ms, dialing=dialing)
+    ends = EndOffsets(clock, peers, image, replicas)
     service = ShareGroupService(groups, persister, ends, image, clock)
-    return Shares(coordinator, persister, service)
+    return Shares(coordinator, persister, service, ends)

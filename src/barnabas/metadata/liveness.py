@@ -11,6 +11,7 @@ from barnabas.base.clock import Clock
 from barnabas.base.config.node import NodeConfig
 from barnabas.base.network import Network, StreamHandler, Transport
 from barnabas.base.pause import pause
+from barnabas.metadata.broker_peers import endpoint_between_brokers
 from barnabas.metadata.image import BrokerImage
 
 CONNECT_TIMEOUT_MS = 1000
@@ -41,7 +42,7 @@ async def is_gone(
     broker: BrokerImage, config: NodeConfig, network: Network, clock: Clock, attempts: int
 ) -> bool:
     """Whether the broker's listener refuses connections, asked up to `attempts` times."""
-    endpoint = broker.listeners.get(config.inter_broker_listener_name)
+    endpoint = endpoint_between_brokers(broker, config.inter_broker_listener_name)
     if endpoint is None:
         endpoint = next(iter(broker.listeners.values()), None)
     if endpoint is None:

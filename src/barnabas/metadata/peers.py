@@ -12,7 +12,7 @@ from barnabas.base.clock import Clock
 from barnabas.base.config.node import NodeConfig
 from barnabas.base.network import Network
 from barnabas.net.client import Peer
-from barnabas.net.dialing import dialing_of
+from barnabas.net.dialer import Dialer
 from barnabas.protocol.messages.alter_partition import AlterPartitionRequest
 from barnabas.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
 from barnabas.protocol.messages.broker_registration import BrokerRegistrationRequest
@@ -53,10 +53,13 @@ class ControllerPeers:
         on_response: Callable[[str, int, Any], None],
     ) -> None:
         self._client_id = f"node-{config.node_id}"
-        self._network = network
-        self._clock = clock
-        self._quorum_dialing = dialing_of(config, random)
-        self._dialing = dialing_of(config, random, None)
+        common = config, network, clock, random
+        self._quorum_dialer = Dialer(  # its machine rests after a failure
+            *common, reconnect_backoff_ms=0, connect_timeout_ms=CONNECT_TIMEOUT_MS
+        )
+        self._dialer = Dialer(
+            *common, receive_buffer_key=None, connect_timeout_ms=CONNECT_TIMEOUT_MS
+        )
         self._on_response = on_response
         self._peers: dict[tuple[str, int, str], Peer] = {}
 
@@ -65,15 +68,8 @@ class ControllerPeers:
         lane = _LANES.get(type(request), QUORUM_LANE)
         peer = self._peers.get((host, port, lane))
         if peer is None:
-            peer = self._peers[host, port, lane] = Peer(
-                self._network,
-                self._clock,
-                host,
-                port,
-                client_id=self._client_id,
-                connect_timeout_ms=CONNECT_TIMEOUT_MS,
-                dialing=self._quorum_dialing if lane in QUORUM_LANES else self._dialing,
-            )
+            dialer = self._quorum_dialer if lane in QUORUM_LANES else self._dialer
+            peer = self._peers[host, port, lane] = dialer.peer(host, port, self._client_id)
         response = await peer.send(request, timeout_ms=timeout_ms)
         self._on_response(host, port, response)
         return response

@@ -14,6 +14,7 @@ from typing import Any
 from barnabas import __version__
 from barnabas.base.clock import Clock, Timer
 from barnabas.base.network import Network, Transport
+from barnabas.base.pause import pause
 from barnabas.net.dialing import PLAIN_DIALING, Dialing
 from barnabas.net.frames import FrameReader
 from barnabas.protocol.apis import APIS, Api, ApiKey
@@ -25,6 +26,8 @@ from barnabas.protocol.schema import Message
 
 FRAME_SIZE_MAX_BYTES = 256 << 20
 """A response that claims more is not believed."""
+REQUEST_TIMEOUT_MS = 30_000
+"""For an answer, where nothing else is said."""
 _LENGTH = struct.Struct(">i")
 _CORRELATION_ID = struct.Struct(">i")
 _CORRELATION_AND_ERROR = struct.Struct(">ih")
@@ -58,7 +61,7 @@ class Peer:
         port: int,
         *,
         client_id: str,
-        request_timeout_ms: int = 30_000,
+        request_timeout_ms: int = REQUEST_TIMEOUT_MS,
         connect_timeout_ms: int | None = None,
         dialing: Dialing = PLAIN_DIALING,
     ) -> None:
@@ -78,6 +81,8 @@ class Peer:
         self._dialing = dialing
         self._setup_failures = 0
         """How often in a row no connection came to stand."""
+        self._rests_until_ms = 0.0
+        """No connection is opened before."""
         self._connection: _PeerConnection | None = None
         self._connecting: asyncio.Task[_PeerConnection] | None = None
         self._is_closed = False
@@ -130,6 +135,9 @@ class Peer:
             raise
 
     async def _open(self) -> "_PeerConnection":
+        rest_ms = self._rests_until_ms - self._clock.monotonic_ms()
+        if rest_ms > 0:
+            await pause(self._clock, rest_ms)
         connection = _PeerConnection(self, self._clock, self._client_id)
         timeout_ms = self._dialing.setup_timeout_ms(self._setup_failures)
         if self._connect_timeout_ms is not None:
@@ -142,15 +150,22 @@ class Peer:
                 self._setup_failures = 0
                 await connection.learn_versions(timeout_ms)
         except TimeoutError as error:
+            self._rest()
             connection.close()
             raise TimeoutError(f"{self} did not answer a connection") from error
         except BaseException:
+            self._rest()
             connection.close()
             raise
         if connection.is_closed:
+            self._rest()
             raise ConnectionResetError(f"{self} closed the connection")
         self._connection = connection
         return connection
+
+    def _rest(self) -> None:
+        backoff_ms = self._dialing.reconnect_backoff_ms(max(self._setup_failures - 1, 0))
+        self._rests_until_ms = self._clock.monotonic_ms() + backoff_ms
 
     def _connected(self, task: "asyncio.Task[_PeerConnection]") -> None:
         self._connecting = None
@@ -161,6 +176,7 @@ class Peer:
         """A connection of this peer is gone."""
         if self._connection is connection:
             self._connection = None
+            self._rest()
             if self.on_closed is not None and not self._is_closed:
                 self.on_closed()
 

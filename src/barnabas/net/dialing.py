@@ -16,8 +16,16 @@ SEND_BUFFER_KEY = "socket.send.buffer.bytes"
 SYSTEMS_CHOICE = -1
 
 
+RECONNECT_BACKOFF_MS = 50
+"""Kafka's, for connections between nodes whose owners do not rest themselves."""
+
+
 def _ten_seconds(_failures: int) -> int:
     return SETUP_TIMEOUT_MS
+
+
+def _at_once(_failures: int) -> int:
+    return 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,18 +35,24 @@ class Dialing:
     setup_timeout_ms: Callable[[int], int] = _ten_seconds
     """How long opening one may take, after so many failures in a row (KIP-601)."""
     options: SocketOptions = SYSTEM_OPTIONS
+    reconnect_backoff_ms: Callable[[int], int] = _at_once
+    """How long after one was lost, or could not be opened so many times, the next is opened."""
 
 
 PLAIN_DIALING = Dialing()
 
 
 def dialing_of(
-    config: NodeConfig, random: RandomSource, receive_buffer_key: str | None = RECEIVE_BUFFER_KEY
+    config: NodeConfig,
+    random: RandomSource,
+    receive_buffer_key: str | None = RECEIVE_BUFFER_KEY,
+    *,
+    reconnect_backoff_ms: int = RECONNECT_BACKOFF_MS,
 ) -> Dialing:
     """How a node opens connections.
 
     `receive_buffer_key` sets their receive buffers; None: they are the system's choice, as those
-    to the controller are in Kafka.
+    to the controller are in Kafka. `reconnect_backoff_ms` does not grow with failures.
     """
     backoff = ExponentialBackoff(
         config.long(SETUP_TIMEOUT_KEY), config.long(SETUP_TIMEOUT_MAX_KEY), random
@@ -46,7 +60,8 @@ def dialing_of(
     receive_buffer = (
         None if receive_buffer_key is None else buffer_bytes(config, receive_buffer_key)
     )
-    return Dialing(backoff.after, SocketOptions(receive_buffer_bytes=receive_buffer))
+    rest = ExponentialBackoff(reconnect_backoff_ms, reconnect_backoff_ms, random)
+    return Dialing(backoff.after, SocketOptions(receive_buffer_bytes=receive_buffer), rest.after)
 
 
 def listening_options(config: NodeConfig) -> SocketOptions:

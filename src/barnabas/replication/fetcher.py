@@ -16,6 +16,7 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
+from barnabas.base.backoff import ExponentialBackoff
 from barnabas.base.clock import Clock
 from barnabas.base.ids import ZERO_UUID, Uuid
 from barnabas.log.errors import LogDirFailure
@@ -68,7 +69,7 @@ class Fetcher:
         self._make_peer = make_peer
         self._peer = make_peer()
         self._clock = clock
-        self._random = random
+        self._backoff = ExponentialBackoff(BACKOFF_MIN_MS, settings.backoff_max_ms, random)
         self._settings = settings
         self._quota = quota
         self._broker_epoch = broker_epoch
@@ -205,9 +206,9 @@ class Fetcher:
     async def _back_off(self, reason: str) -> None:
         if not self._failures:
             telemetry.warning("fetching from broker %d failed: %s", self.leader_id, reason)
-        delay_ms = min(BACKOFF_MIN_MS << min(self._failures, 16), self._settings.backoff_max_ms)
+        delay_ms = self._backoff.after(self._failures)
         self._failures += 1
-        await self._rest(int(delay_ms * self._random.uniform(0.8, 1.2)))
+        await self._rest(delay_ms)
 
     async def _rest(self, delay_ms: int) -> None:
         """Wait, or until a partition is added."""

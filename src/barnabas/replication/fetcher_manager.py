@@ -17,9 +17,10 @@ from barnabas.base.config.errors import ConfigError
 from barnabas.base.config.node import NodeConfig
 from barnabas.base.network import Network
 from barnabas.log.errors import LogDirFailure
+from barnabas.metadata.broker_peers import endpoint_between_brokers
 from barnabas.metadata.image import BrokerImage, ConfigResourceType, ConfigsImage
 from barnabas.net.client import Peer
-from barnabas.net.dialing import dialing_of
+from barnabas.net.dialer import Dialer
 from barnabas.protocol.messages.fetch import FetchRequest, ReplicaState
 from barnabas.replication.fetch_session import FINAL_EPOCH, NO_SESSION
 from barnabas.replication.fetcher import Fetcher
@@ -60,8 +61,14 @@ class FetcherManager:
         self._settings = FetcherSettings.from_config(config)
         self._clock = clock
         self._random = random
-        self._network = network
-        self._dialing = dialing_of(config, random, RECEIVE_BUFFER_KEY)
+        self._dialer = Dialer(  # a fetcher rests after a failure
+            config,
+            network,
+            clock,
+            random,
+            receive_buffer_key=RECEIVE_BUFFER_KEY,
+            reconnect_backoff_ms=0,
+        )
         self._broker_epoch = broker_epoch
         self._count = config.int(FETCHERS)
         """Fetchers for each leader, at most."""
@@ -136,7 +143,7 @@ class FetcherManager:
 
     def _endpoint(self, leader_id: int) -> tuple[str, int, int] | None:
         broker = self.brokers.get(leader_id)
-        endpoint = None if broker is None else broker.listeners.get(self._listener_name)
+        endpoint = endpoint_between_brokers(broker, self._listener_name)
         if broker is None or endpoint is None:
             return None
         return endpoint.host, endpoint.port, broker.epoch
@@ -145,15 +152,8 @@ class FetcherManager:
         leader_id, fetcher_id = key
         endpoint = self._endpoint(leader_id) or self._endpoints[key]
         self._endpoints[key] = endpoint
-        return Peer(
-            self._network,
-            self._clock,
-            endpoint[0],
-            endpoint[1],
-            client_id=f"broker-{self._node_id}-fetcher-{fetcher_id}",
-            request_timeout_ms=self._settings.timeout_ms,
-            dialing=self._dialing,
-        )
+        client_id = f"broker-{self._node_id}-fetcher-{fetcher_id}"
+        return self._dialer.peer(*endpoint[:2], client_id, self._settings.timeout_ms)
 
     def brokers_changed(self, broker_ids: Iterable[int]) -> None:
         """Leaders may have become known, or answer elsewhere now."""

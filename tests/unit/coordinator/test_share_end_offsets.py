@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from barnabas.base.ids import TopicPartition, Uuid
-from barnabas.coordinator.share import end_offsets
 from barnabas.coordinator.share.end_offsets import ATTEMPTS_MAX, RETRIABLE, EndOffsets, Ends
 from barnabas.metadata.image import (
     BrokerImage,
@@ -16,7 +15,6 @@ from barnabas.metadata.image import (
     TopicImage,
     TopicsImage,
 )
-from barnabas.net.dialing import PLAIN_DIALING
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.list_offsets import (
     ListOffsetsPartitionResponse,
@@ -52,22 +50,25 @@ def image() -> MetadataImage:
 class Leader:
     """What node 2 answers, one after the other: an offset, or an error."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, *answers: int | ErrorCode) -> None:
+    node_id = HERE
+
+    def __init__(self, *answers: int | ErrorCode) -> None:
         self.answers = list(answers)
         self.clock = ManualClock()
-        monkeypatch.setattr(end_offsets, "Peer", lambda *_, **__: self)
         self.ends = EndOffsets(
-            HERE,
-            "PLAINTEXT",
             self.clock,
-            None,  # type: ignore[arg-type]  # peers are made by the patch above
+            self,  # type: ignore[arg-type]  # stands for the ways to other nodes
             image,
             None,  # type: ignore[arg-type]  # nothing is led here
-            request_timeout_ms=1_000,
-            dialing=PLAIN_DIALING,
         )
 
-    async def send(self, _request: Any) -> ListOffsetsResponse:
+    def channel(self, _purpose: str) -> "Leader":
+        return self
+
+    def reaches(self, broker_id: int) -> bool:
+        return broker_id == THERE
+
+    async def ask(self, _broker_id: int, _request: Any) -> ListOffsetsResponse:
         answer = self.answers.pop(0)
         entry = ListOffsetsPartitionResponse(partition_index=0)
         if isinstance(answer, ErrorCode):
@@ -77,9 +78,6 @@ class Leader:
         return ListOffsetsResponse(
             topics=[ListOffsetsTopicResponse(name=PLACE.topic, partitions=[entry])]
         )
-
-    def close(self) -> None:
-        pass
 
     async def find(self) -> Ends:
         task = asyncio.ensure_future(self.ends.find([PLACE]))
@@ -91,24 +89,22 @@ class Leader:
 
 
 @pytest.mark.parametrize("code", CODES, ids=str)
-async def test_an_end_that_is_also_the_number_of_an_error_is_an_end(
-    monkeypatch: pytest.MonkeyPatch, code: ErrorCode
-) -> None:
-    leader = Leader(monkeypatch, int(code), 999)
+async def test_an_end_that_is_also_the_number_of_an_error_is_an_end(code: ErrorCode) -> None:
+    leader = Leader(int(code), 999)
     assert await leader.find() == {PLACE: int(code)}
     assert leader.answers == [999]
 
 
 @pytest.mark.parametrize("code", CODES, ids=str)
-async def test_what_passes_is_asked_again(monkeypatch: pytest.MonkeyPatch, code: ErrorCode) -> None:
-    leader = Leader(monkeypatch, code, code, 999)
+async def test_what_passes_is_asked_again(code: ErrorCode) -> None:
+    leader = Leader(code, code, 999)
     assert await leader.find() == {PLACE: 999}
 
 
-async def test_what_does_not_pass_is_told_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_does_not_pass_is_told_in_the_end() -> None:
     code = ErrorCode.NOT_LEADER_OR_FOLLOWER
-    leader = Leader(monkeypatch, *[code] * ATTEMPTS_MAX)
+    leader = Leader(*[code] * ATTEMPTS_MAX)
     assert await leader.find() == {PLACE: code}
-    leader = Leader(monkeypatch, ErrorCode.TOPIC_AUTHORIZATION_FAILED, 999)
+    leader = Leader(ErrorCode.TOPIC_AUTHORIZATION_FAILED, 999)
     assert await leader.find() == {PLACE: ErrorCode.TOPIC_AUTHORIZATION_FAILED}
     assert leader.answers == [999]

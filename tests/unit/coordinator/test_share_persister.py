@@ -10,7 +10,6 @@ import pytest
 
 from barnabas.base.ids import Uuid
 from barnabas.coordinator.promise import Promise
-from barnabas.coordinator.share import persister_client
 from barnabas.coordinator.share.operations import (
     DELETE,
     INITIALIZE,
@@ -31,7 +30,6 @@ from barnabas.metadata.image import (
     TopicImage,
     TopicsImage,
 )
-from barnabas.net.dialing import PLAIN_DIALING
 from barnabas.protocol.errors import ErrorCode
 from support.share_world import TOPIC, ShareWorld, key
 
@@ -47,9 +45,11 @@ class Far:
         self.requests: list[Any] = []
         self.failures: list[Exception | ErrorCode] = []
         self.held: list[Promise[None]] | None = None
-        self.host, self.port = "there", 9092
 
-    async def send(self, request: Any) -> Any:
+    def reaches(self, broker_id: int) -> bool:
+        return broker_id == THERE
+
+    async def ask(self, _broker_id: int, request: Any) -> Any:
         self.requests.append(request)
         if self.held is not None:
             promise: Promise[None] = Promise()
@@ -79,25 +79,25 @@ class Far:
 class Setting:
     """A persister on node 1, and share coordinators on both nodes."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    node_id = HERE
+
+    def __init__(self) -> None:
         self.near = ShareWorld()
         self.clock = self.near.clock
         self.far = Far(ShareWorld())
         self.leader: int | None = HERE
         self.creations = 0
-        monkeypatch.setattr(persister_client, "Peer", lambda *_, **__: self.far)
         self.persister = CoordinatorPersister(
-            HERE,
-            "PLAINTEXT",
             self.clock,
-            None,  # type: ignore[arg-type]  # peers are made by the patch above
+            self,  # type: ignore[arg-type]  # stands for the ways to other nodes
             lambda: self.image,
             self.near.coordinator,
             source=random.Random(1),
             create_topic=self.create,
-            request_timeout_ms=1_000,
-            dialing=PLAIN_DIALING,
         )
+
+    def channel(self, _purpose: str) -> Far:
+        return self.far
 
     @property
     def image(self) -> MetadataImage:
@@ -139,8 +139,8 @@ async def turn() -> None:
 
 
 @pytest.fixture
-def setting(monkeypatch: pytest.MonkeyPatch) -> Setting:
-    return Setting(monkeypatch)
+def setting() -> Setting:
+    return Setting()
 
 
 def initialize(setting: Setting, partition: int = 0) -> Awaitable[None]:

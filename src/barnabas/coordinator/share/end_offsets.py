@@ -11,11 +11,9 @@ from typing import Final
 
 from barnabas.base.clock import Clock
 from barnabas.base.ids import TopicPartition
-from barnabas.base.network import Network
 from barnabas.base.pause import pause
+from barnabas.metadata.broker_peers import BrokerPeers
 from barnabas.metadata.image import MetadataImage
-from barnabas.net.client import Peer
-from barnabas.net.dialing import Dialing
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.list_offsets import (
     ListOffsetsPartition,
@@ -47,24 +45,20 @@ class EndOffsets:
 
     def __init__(
         self,
-        node_id: int,
-        listener_name: str,
         clock: Clock,
-        network: Network,
+        peers: BrokerPeers,
         image: Callable[[], MetadataImage],
         replicas: ReplicaManager,
-        *,
-        request_timeout_ms: int,
-        dialing: Dialing,
     ) -> None:
-        self._node_id = node_id
-        self._listener_name = listener_name
+        self._node_id = peers.node_id
         self._clock = clock
-        self._network = network
+        self._leaders = peers.channel("end-offsets")
         self._image = image
         self._replicas = replicas
-        self._request_timeout_ms = request_timeout_ms
-        self._dialing = dialing
+
+    def close(self) -> None:
+        """Ask nobody any more."""
+        self._leaders.close()
 
     async def find(self, partitions: Iterable[TopicPartition]) -> Ends:
         """The end of each partition, or why it cannot be told."""
@@ -105,26 +99,13 @@ class EndOffsets:
         return partition.high_watermark if partition.is_leader else ErrorCode.NOT_LEADER_OR_FOLLOWER
 
     async def _ask(self, node_id: int, places: list[TopicPartition]) -> Ends:
-        broker = self._image().brokers.get(node_id)
-        endpoint = None if broker is None else broker.listeners.get(self._listener_name)
-        if broker is None or broker.fenced or endpoint is None:
+        if not self._leaders.reaches(node_id):
             return dict.fromkeys(places, ErrorCode.LEADER_NOT_AVAILABLE)
-        peer = Peer(
-            self._network,
-            self._clock,
-            endpoint.host,
-            endpoint.port,
-            client_id=f"broker-{self._node_id}-end-offsets",
-            request_timeout_ms=self._request_timeout_ms,
-            dialing=self._dialing,
-        )
         found: Ends = dict.fromkeys(places, ErrorCode.NETWORK_EXCEPTION)
         try:
-            response = await peer.send(_request(places))
+            response = await self._leaders.ask(node_id, _request(places))
         except OSError:
             return found
-        finally:
-            peer.close()
         for topic in response.topics:
             for answer in topic.partitions:
                 place = TopicPartition(topic.name, answer.partition_index)

@@ -17,9 +17,9 @@ from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from barnabas.base.backoff import ExponentialBackoff
 from barnabas.base.clock import Clock
 from barnabas.base.ids import Uuid
-from barnabas.base.network import Network
 from barnabas.coordinator.promise import Promise
 from barnabas.coordinator.share.batches import combine
 from barnabas.coordinator.share.operations import (
@@ -42,20 +42,20 @@ from barnabas.coordinator.share.state import (
     ShareSummary,
     StateBatch,
 )
+from barnabas.metadata.broker_peers import BrokerPeers
 from barnabas.metadata.image import MetadataImage
-from barnabas.net.client import Peer
-from barnabas.net.dialing import Dialing
+from barnabas.net.question_queue import QuestionQueue
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages import delete_share_group_state as deleting
 from barnabas.protocol.messages import initialize_share_group_state as initializing
 from barnabas.protocol.messages import read_share_group_state as reading
 from barnabas.protocol.messages import read_share_group_state_summary as summarizing
 from barnabas.protocol.messages import write_share_group_state as writing
+from barnabas.protocol.schema import Message
 
 ATTEMPTS_MAX: Final = 8
 PAUSE_MS: Final = 100
 """The first pause; each is twice the one before, 12.7 s in all. Kafka's are four, 15 s in all."""
-JITTER: Final = 0.2
 PARTITIONS_PER_REQUEST_MAX: Final = 2_000
 RETRIABLE: Final = frozenset(
     {
@@ -69,6 +69,10 @@ RETRIABLE: Final = frozenset(
 )
 
 telemetry = logging.getLogger(__name__)
+
+
+_Lane = tuple[int, Operation, str]
+"""A node, what it is asked, and for which group: of each, one request is under way."""
 
 
 @dataclass(slots=True, eq=False)
@@ -96,35 +100,32 @@ class CoordinatorPersister:
 
     def __init__(
         self,
-        node_id: int,
-        listener_name: str,
         clock: Clock,
-        network: Network,
+        peers: BrokerPeers,
         image: Callable[[], MetadataImage],
         coordinator: ShareCoordinator,
         *,
         source: random.Random,
         create_topic: Callable[[], Coroutine[Any, Any, object]],
-        request_timeout_ms: int,
-        dialing: Dialing,
     ) -> None:
         """`create_topic` makes `__share_group_state`, or returns without it."""
-        self._node_id = node_id
-        self._listener_name = listener_name
+        self._node_id = peers.node_id
         self._clock = clock
-        self._network = network
         self._image = image
         self._coordinator = coordinator
-        self._random = source
+        self._backoff = ExponentialBackoff(PAUSE_MS, PAUSE_MS << ATTEMPTS_MAX, source)
         self._create_topic = create_topic
-        self._request_timeout_ms = request_timeout_ms
-        self._dialing = dialing
-        self._queued: dict[tuple[int, Operation, str], list[_Queued]] = {}
-        self._tasks: dict[tuple[int, Operation, str], asyncio.Future[None]] = {}
-        """The request under way to each node, of each kind, for each group."""
+        self._others = others = peers.channel("persister")
+        self._queue: QuestionQueue[_Lane, _Queued] = QuestionQueue(
+            lambda lane, request: others.ask(lane[0], request),
+            _request,
+            _answered,
+            _failed,
+            key=lambda queued: (queued.topic_id, queued.question.partition),
+            batch_max=PARTITIONS_PER_REQUEST_MAX,
+        )
         self._writes: dict[SharePartitionKey, list[_Write]] = {}
         """The write under way, and those that wait for it."""
-        self._peers: dict[int, Peer] = {}
         self._creating: asyncio.Future[object] | None = None
         self._writers: dict[asyncio.Future[None], None] = {}
         self._pauses: dict[Promise[None], None] = {}
@@ -210,10 +211,10 @@ class CoordinatorPersister:
         self._is_closed = True
         for over in list(self._pauses):
             over.settle(None)
-        for peer in self._peers.values():
-            peer.close()
-        while left := [*self._tasks.values(), *self._writers]:
-            await asyncio.wait(left)
+        self._others.close()
+        await self._queue.close()
+        while self._writers:
+            await asyncio.wait(list(self._writers))
 
     # Writes in order
 
@@ -259,16 +260,13 @@ class CoordinatorPersister:
         return outcome
 
     async def _ask_again(self, operation: Operation, key: SharePartitionKey, question: Any) -> Any:
-        pause_ms = PAUSE_MS
         for attempt in range(1, ATTEMPTS_MAX + 1):
             outcome = await self._ask_once(operation, key, question)
             if not isinstance(outcome, Failure) or outcome.error not in RETRIABLE:
                 return outcome
             if attempt == ATTEMPTS_MAX or self._is_closed:
                 break
-            jitter = 1 + JITTER * (2 * self._random.random() - 1)
-            await self._pause(pause_ms * jitter)
-            pause_ms *= 2
+            await self._pause(self._backoff.after(attempt - 1))
         telemetry.info("cannot %s the state of %s: %s", operation.name, key, outcome.message)
         return outcome
 
@@ -295,15 +293,16 @@ class CoordinatorPersister:
         if leader == self._node_id:
             outcome = operation.ask(self._coordinator, key, question)
             return await outcome if isinstance(outcome, Promise) else outcome
-        if leader is None or self._address(leader) is None:
+        queued = _Queued(key.topic_id, question, Promise())
+        if (
+            leader is None
+            or not self._others.reaches(leader)
+            or not self._queue.put((leader, operation, key.group_id), queued)
+        ):
             return Failure(
                 ErrorCode.COORDINATOR_NOT_AVAILABLE,
                 ErrorCode.COORDINATOR_NOT_AVAILABLE.message,
             )
-        queued = _Queued(key.topic_id, question, Promise())
-        lane = leader, operation, key.group_id
-        self._queued.setdefault(lane, []).append(queued)
-        self._start(lane)
         return await queued.answer
 
     def _leader(self, key: SharePartitionKey) -> int | None:
@@ -312,75 +311,32 @@ class CoordinatorPersister:
         placed = self._image().topics.partition(SHARE_GROUP_STATE, partition)
         return None if placed is None else placed.leader
 
-    # Other nodes
 
-    def _address(self, node_id: int) -> tuple[str, int] | None:
-        broker = self._image().brokers.get(node_id)
-        endpoint = None if broker is None else broker.listeners.get(self._listener_name)
-        if broker is None or broker.fenced or endpoint is None:
-            return None
-        return endpoint.host, endpoint.port
+# Other nodes
 
-    def _start(self, lane: tuple[int, Operation, str]) -> None:
-        if lane not in self._tasks and lane in self._queued:
-            self._tasks[lane] = asyncio.ensure_future(self._send(lane))
 
-    async def _send(self, lane: tuple[int, Operation, str]) -> None:
-        """Ask all that is queued, each share-partition once."""
-        asked: dict[tuple[Uuid, int], _Queued] = {}
-        later = []
-        for queued in self._queued.pop(lane):
-            place = queued.topic_id, queued.question.partition
-            if place in asked or len(asked) == PARTITIONS_PER_REQUEST_MAX:
-                later.append(queued)
-            else:
-                asked[place] = queued
-        if later:
-            self._queued[lane] = later
-        try:
-            await self._exchange(lane, asked)
-        finally:
-            del self._tasks[lane]
-            self._start(lane)
+def _request(lane: _Lane, asked: list[_Queued]) -> Message:
+    _, operation, group_id = lane
+    return request_for(
+        operation, group_id, [(queued.topic_id, queued.question) for queued in asked]
+    )
 
-    async def _exchange(
-        self, lane: tuple[int, Operation, str], asked: dict[tuple[Uuid, int], _Queued]
-    ) -> None:
-        node_id, operation, group_id = lane
-        outcomes: dict[tuple[Uuid, int], Any] = {}
-        failure = Failure(ErrorCode.UNKNOWN_SERVER_ERROR, "The answer leaves the partition out.")
-        try:
-            address = self._address(node_id)
-            if address is None:
-                raise ConnectionError(f"node {node_id} is gone")
-            request = request_for(
-                operation,
-                group_id,
-                [(queued.topic_id, queued.question) for queued in asked.values()],
-            )
-            response = await self._peer(node_id, address).send(request)
-            outcomes = outcomes_of(operation, response)
-        except OSError as error:
-            telemetry.info("share coordinator %d does not answer: %s", node_id, error)
-            failure = Failure(ErrorCode.NETWORK_EXCEPTION, str(error))
-        for place, queued in asked.items():
-            queued.answer.settle(outcomes.get(place, failure))
 
-    def _peer(self, node_id: int, address: tuple[str, int]) -> Peer:
-        peer = self._peers.get(node_id)
-        if peer is not None and (peer.host, peer.port) != address:
-            peer.close()
-            peer = None
-        if peer is None:
-            peer = self._peers[node_id] = Peer(
-                self._network,
-                self._clock,
-                *address,
-                client_id=f"broker-{self._node_id}-persister",
-                request_timeout_ms=self._request_timeout_ms,
-                dialing=self._dialing,
-            )
-        return peer
+def _answered(lane: _Lane, asked: list[_Queued], response: Any) -> None:
+    outcomes = outcomes_of(lane[1], response)
+    left_out = Failure(ErrorCode.UNKNOWN_SERVER_ERROR, "The answer leaves the partition out.")
+    for queued in asked:
+        place = queued.topic_id, queued.question.partition
+        queued.answer.settle(outcomes.get(place, left_out))
+
+
+def _failed(lane: _Lane, asked: list[_Queued], error: Exception) -> None:
+    telemetry.info("share coordinator %d does not answer: %s", lane[0], error)
+    for queued in asked:
+        queued.answer.settle(Failure(ErrorCode.NETWORK_EXCEPTION, str(error)))
+
+
+# Writes in order
 
 
 def _join(last: _Write, write: _Write) -> None:

@@ -1,0 +1,107 @@
+"""A queue of questions for other nodes: one request under way, the next has all that came since.
+
+Questions are queued by lane: a node, or whatever part of what it is asked may be under way at the
+same time. What is to be asked when a request can leave goes along in it, each key once.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Hashable
+from typing import Any, Generic, TypeVar
+
+from barnabas.protocol.errors import EncodeError
+from barnabas.protocol.schema import Message
+
+Lane = TypeVar("Lane", bound=Hashable)
+Question = TypeVar("Question")
+
+WAITING_MAX = 100_000
+"""Questions that may wait in one queue. More than that are refused."""
+
+telemetry = logging.getLogger(__name__)
+
+
+class QuestionQueue(Generic[Lane, Question]):
+    """Asks in batches. Every question that is taken is answered, or fails, once."""
+
+    def __init__(
+        self,
+        ask: Callable[[Lane, Message], Awaitable[Any]],
+        request: Callable[[Lane, list[Question]], Message | None],
+        answered: Callable[[Lane, list[Question], Any], None],
+        failed: Callable[[Lane, list[Question], Exception], None],
+        *,
+        key: Callable[[Question], Hashable],
+        batch_max: int,
+        waiting_max: int = WAITING_MAX,
+    ) -> None:
+        """`ask` sends a request and raises OSError or EncodeError, which `failed` then gets.
+
+        `request` makes one of questions with different keys, at most `batch_max`; None: they need
+        not be asked any more. What is wrong with an answer, `answered` tells its questions.
+        """
+        self._ask = ask
+        self._request = request
+        self._answered = answered
+        self._failed = failed
+        self._key = key
+        self._batch_max = batch_max
+        self._waiting_max = waiting_max
+        self._waiting: dict[Lane, list[Question]] = {}
+        self._waiting_count = 0
+        self._tasks: dict[Lane, asyncio.Future[None]] = {}
+        """The one request under way in each lane."""
+        self._is_closed = False
+
+    def put(self, lane: Lane, question: Question) -> bool:
+        """Ask as soon as may be; False if the queue is full, or closed."""
+        if self._is_closed or self._waiting_count >= self._waiting_max:
+            return False
+        self._waiting.setdefault(lane, []).append(question)
+        self._waiting_count += 1
+        self._start(lane)
+        return True
+
+    async def close(self) -> None:
+        """Take no more questions, and return when all that were taken have their answers.
+
+        The connections must have been closed before: then every one fails at once.
+        """
+        self._is_closed = True
+        while self._tasks:
+            await asyncio.wait(list(self._tasks.values()))
+
+    def _start(self, lane: Lane) -> None:
+        if lane in self._waiting and lane not in self._tasks:
+            # What is put before its first step goes along.
+            self._tasks[lane] = asyncio.ensure_future(self._send(lane))
+
+    async def _send(self, lane: Lane) -> None:
+        batch = self._take(lane)
+        try:
+            request = self._request(lane, batch)
+            if request is not None:
+                self._answered(lane, batch, await self._ask(lane, request))
+        except (OSError, EncodeError) as error:
+            self._failed(lane, batch, error)
+        except Exception as error:  # noqa: BLE001  # our own fault: logged, and nobody waits for ever
+            telemetry.exception("asking %s failed", lane)
+            self._failed(lane, batch, error)
+        finally:
+            del self._tasks[lane]
+            self._start(lane)
+
+    def _take(self, lane: Lane) -> list[Question]:
+        """The questions of the next request; the others go on waiting, in their order."""
+        batch: dict[Hashable, Question] = {}
+        later = []
+        for question in self._waiting.pop(lane):
+            key = self._key(question)
+            if key in batch or len(batch) == self._batch_max:
+                later.append(question)
+            else:
+                batch[key] = question
+        if later:
+            self._waiting[lane] = later
+        self._waiting_count -= len(batch)
+        return list(batch.values())
