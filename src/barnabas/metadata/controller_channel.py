@@ -6,8 +6,10 @@ Kafka's NodeToControllerRequestThread and ForwardingManager.
 
 import asyncio
 import logging
+from dataclasses import dataclass
 from typing import Any, Final
 
+from barnabas.base.backoff import ExponentialBackoff, RandomSource
 from barnabas.base.clock import Clock
 from barnabas.base.config.node import NodeConfig
 from barnabas.metadata.envelope import seal, unseal_response
@@ -21,6 +23,7 @@ from barnabas.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
 from barnabas.protocol.messages.broker_registration import BrokerRegistrationRequest
 from barnabas.protocol.messages.controller_registration import ControllerRegistrationRequest
 from barnabas.protocol.messages.describe_quorum import DescribeQuorumRequest
+from barnabas.protocol.messages.envelope import EnvelopeRequest
 from barnabas.protocol.messages.remove_raft_voter import RemoveRaftVoterRequest
 from barnabas.protocol.messages.update_raft_voter import UpdateRaftVoterRequest
 from barnabas.protocol.schema import Message
@@ -44,22 +47,55 @@ QUORUM_REQUESTS: Final = frozenset(
 """What the quorum's leader answers, not its controller."""
 WRONG_CONTROLLER: Final = frozenset({ErrorCode.NOT_CONTROLLER, ErrorCode.NOT_LEADER_OR_FOLLOWER})
 RETRY_MS: Final = 50
+LOSSES_MAX: Final = 5
+"""After so many lost connections in a row a client's request is given up: it is what ends them."""
+LOSS_PAUSE_MAX_MS: Final = 1000
 REQUEST_TIMEOUT_KEY: Final = "controller.socket.timeout.ms"
 """A controller that does not answer for so long is asked anew, or another one is."""
 
 telemetry = logging.getLogger(__name__)
 
 
+@dataclass(slots=True)
+class ControllerCall:
+    """A request on its way to the active controller, wherever that is by then."""
+
+    request: Message
+    api_version: int | None = None
+    principal: str = ANONYMOUS
+    client_address: str = ""
+    endpoint: tuple[str, int] | None = None
+    """Who was asked last."""
+    losses: int = 0
+    """How often in a row that node closed the connection in place of an answer."""
+
+    @property
+    def is_own(self) -> bool:
+        """Whether the node asks for itself."""
+        return type(self.request) in OWN_REQUESTS
+
+    @property
+    def is_hopeless(self) -> bool:
+        """Whether another try would go as those before. A node's own requests must get through."""
+        return self.losses >= LOSSES_MAX and not self.is_own
+
+
 class ControllerChannel:
-    """Finds the active controller, and asks it once per call."""
+    """Finds the active controller, and asks it once per `ask`."""
 
     def __init__(
-        self, config: NodeConfig, clock: Clock, raft: RaftNode, peers: ControllerPeers
+        self,
+        config: NodeConfig,
+        clock: Clock,
+        random: RandomSource,
+        raft: RaftNode,
+        peers: ControllerPeers,
     ) -> None:
         self._node_id = config.node_id
         self._client_id = f"node-{config.node_id}"
         self._request_timeout_max_ms = config.int(REQUEST_TIMEOUT_KEY)
         self._clock = clock
+        self._backoff = ExponentialBackoff(RETRY_MS, LOSS_PAUSE_MAX_MS, random)
         self._raft = raft
         self._peers = peers
         self._waiters: list[asyncio.Future[bool]] = []
@@ -71,14 +107,15 @@ class ControllerChannel:
             if not waiter.done():
                 waiter.set_result(True)
 
-    async def wait_to_retry(self, timeout_ms: int) -> bool:
+    async def wait_to_retry(self, call: ControllerCall, timeout_ms: int) -> bool:
         """Return when another try makes sense; False when `timeout_ms` are over before."""
         has_leader = self._raft.leader_endpoint is not None
         waiter: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self._waiters.append(waiter)
         # Where a leader is known the try failed, and it is tried again soon; where none is, the
         # next one is announced.
-        pause_ms = min(RETRY_MS, timeout_ms) if has_leader else timeout_ms
+        retry_ms = self._backoff.after(call.losses) if call.losses else RETRY_MS
+        pause_ms = min(retry_ms, timeout_ms) if has_leader else timeout_ms
 
         def end() -> None:
             if not waiter.done():
@@ -90,36 +127,42 @@ class ControllerChannel:
         finally:
             timer.cancel()
 
-    async def ask(
-        self,
-        request: Message,
-        api_version: int | None,
-        principal: str,
-        client_address: str,
-        timeout_ms: int,
-    ) -> Any:
+    async def ask(self, call: ControllerCall, timeout_ms: int) -> Any:
         """The active controller's response; None if there is none or it could not be asked."""
         endpoint = self._raft.leader_endpoint
         if endpoint is None or self._raft.leader_id == self._node_id:
             return None
+        losses = call.losses if call.endpoint == endpoint else 0
+        call.endpoint, call.losses = endpoint, 0
         host, port = endpoint
-        timeout_ms = min(timeout_ms, self._request_timeout_max_ms)
-        is_own = type(request) in OWN_REQUESTS
-        sent = request
-        if not is_own:
-            sent = seal(request, api_version, principal, client_address, self._client_id)
         try:
-            answer = await self._peers.send(host, port, sent, timeout_ms)
-            if is_own:
-                return None if answer.error_code in WRONG_CONTROLLER else answer
-            if answer.error_code == ErrorCode.NONE:
-                response = unseal_response(request, api_version, answer)
-                if getattr(response, "error_code", 0) in WRONG_CONTROLLER:
-                    return None
-                return response
-            if answer.error_code not in WRONG_CONTROLLER:
-                name = ErrorCode.of(answer.error_code).name
-                telemetry.error("controller %s:%d refused an envelope: %s", host, port, name)
+            sent = call.request if call.is_own else self._seal(call)
+            answer = await self._peers.send(
+                host, port, sent, min(timeout_ms, self._request_timeout_max_ms)
+            )
+            return self._unpacked(call, answer)
+        except ConnectionResetError as error:
+            call.losses = losses + 1
+            if call.is_hopeless:
+                name = type(call.request).__name__
+                telemetry.warning("giving up %s after %d tries: %s", name, call.losses, error)
         except (OSError, DecodeError) as error:
             telemetry.debug("controller %s:%d: %s", host, port, error)
+        return None
+
+    def _seal(self, call: ControllerCall) -> EnvelopeRequest:
+        return seal(
+            call.request, call.api_version, call.principal, call.client_address, self._client_id
+        )
+
+    def _unpacked(self, call: ControllerCall, answer: Any) -> Any:
+        """What the controller says to the request; None if it is no controller, or refuses."""
+        if call.is_own:
+            return None if answer.error_code in WRONG_CONTROLLER else answer
+        if answer.error_code == ErrorCode.NONE:
+            response = unseal_response(call.request, call.api_version, answer)
+            return None if getattr(response, "error_code", 0) in WRONG_CONTROLLER else response
+        if answer.error_code not in WRONG_CONTROLLER:
+            name = ErrorCode.of(answer.error_code).name
+            telemetry.error("the controller refused an envelope: %s", name)
         return None

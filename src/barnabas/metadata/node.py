@@ -20,7 +20,12 @@ from barnabas.metadata.active_controller import ActiveController
 from barnabas.metadata.bootstrap import read_bootstrap
 from barnabas.metadata.broker_lifecycle import BrokerLifecycle, RegistrationError
 from barnabas.metadata.controller.refusals import refuse
-from barnabas.metadata.controller_channel import ANONYMOUS, QUORUM_REQUESTS, ControllerChannel
+from barnabas.metadata.controller_channel import (
+    ANONYMOUS,
+    QUORUM_REQUESTS,
+    ControllerCall,
+    ControllerChannel,
+)
 from barnabas.metadata.directories import NodeDirectories, load_directories
 from barnabas.metadata.effective_config import EffectiveConfig
 from barnabas.metadata.features import KRAFT_VERSION, check_finalized
@@ -238,7 +243,9 @@ class MetadataNode:
                 on_appended=self._note_appended,
                 on_failure=self._on_failure,
             )
-        self._channel = ControllerChannel(self._config, self._clock, raft, self._peers)
+        self._channel = ControllerChannel(
+            self._config, self._clock, self._random, raft, self._peers
+        )
         if "broker" in self._config.process_roles:
             self._lifecycle = BrokerLifecycle(
                 config=self._config,
@@ -338,9 +345,10 @@ class MetadataNode:
     async def controlled_shutdown(self) -> None:
         """Give this broker's leaderships away, as far as others can take them, and fence it.
 
-        After it no partition is led here. Harmless when the broker was never registered.
+        After it no partition is led here. Harmless when the broker was never registered, and when
+        the metadata log has failed: then nobody can be told.
         """
-        if self._lifecycle is not None:
+        if self._lifecycle is not None and self.raft.failure is None:
             await self._lifecycle.shut_down()
 
     async def directories_failed(self, directory_ids: list[Uuid]) -> None:
@@ -417,10 +425,12 @@ class MetadataNode:
 
         Without a controller it waits for one, for `deadline_ms` or a minute, and then answers
         REQUEST_TIMED_OUT; so it does when the commit takes longer, and the change may still
-        happen, as in Kafka. Raises the failure of the metadata log.
+        happen, as in Kafka. A client's request to which the controller answers by closing the
+        connection, each time, gets UNKNOWN_SERVER_ERROR. Raises the failure of the metadata log.
         """
         limit_ms = FORWARD_TIMEOUT_MS if deadline_ms is None else deadline_ms
         end_ms = self._clock.monotonic_ms() + limit_ms
+        call = ControllerCall(request, api_version, principal, client_address)
         assert self._channel is not None, "the metadata was not started"
         while not self._is_stopped:
             left_ms = max(end_ms - self._clock.monotonic_ms(), 1)
@@ -432,13 +442,13 @@ class MetadataNode:
                 except TimeoutError:
                     return refuse(request, ErrorCode.REQUEST_TIMED_OUT)
             else:
-                response = await self._channel.ask(
-                    request, api_version, principal, client_address, left_ms
-                )
+                response = await self._channel.ask(call, left_ms)
                 if response is not None:
                     return response
+                if call.is_hopeless:
+                    return refuse(request, ErrorCode.UNKNOWN_SERVER_ERROR)
             left_ms = end_ms - self._clock.monotonic_ms()
-            if left_ms <= 0 or not await self._channel.wait_to_retry(left_ms):
+            if left_ms <= 0 or not await self._channel.wait_to_retry(call, left_ms):
                 return refuse(request, ErrorCode.REQUEST_TIMED_OUT)
         return refuse(request, ErrorCode.NOT_CONTROLLER)
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from barnabas.base.clock import Clock, Timer
 from barnabas.base.disk import Disk
+from barnabas.log.errors import LogDirFailure
 from barnabas.log.partition_log import PartitionLog
 from barnabas.protocol.messages.describe_quorum import DescribeQuorumRequest
 from barnabas.protocol.schema import Message
@@ -52,7 +53,7 @@ from barnabas.raft.interfaces import (
     RandomSource,
 )
 from barnabas.raft.quorum_state import NO_NODE, ElectionState, read_quorum_state
-from barnabas.raft.recovery import check_voters, recover
+from barnabas.raft.recovery import MetadataLogError, check_voters, recover
 from barnabas.raft.replica_log import ReplicaLog
 from barnabas.raft.settings import RaftSettings
 from barnabas.raft.snapshot_files import SnapshotId, SnapshotWriter, encode_snapshot
@@ -62,6 +63,8 @@ telemetry = logging.getLogger(__name__)
 
 STOP_TIMEOUT_MS = 1_000
 """How long a leader that stops waits until the others know."""
+TOLD_IN_A_LINE = (LogDirFailure, MetadataLogError, OSError)
+"""Failures of the disk, and not of ours: their text says all."""
 
 __all__ = ["Appended", "NotLeaderError", "RaftListener", "RaftNode"]
 
@@ -270,6 +273,11 @@ class RaftNode:
         if self._settled is not None and not self._settled.done():
             self._settled.set_result(None)
 
+    @property
+    def failure(self) -> Exception | None:
+        """What ended the replica, once `on_failure` was told; or that it was stopped."""
+        return self._failure
+
     def resign(self) -> None:
         """Lead no more: the others elect someone else."""
         self._handle(ResignRequested())
@@ -416,6 +424,8 @@ class RaftNode:
         if self._failure is not None:
             return
         self._failure = error
+        if not isinstance(error, TOLD_IN_A_LINE):
+            telemetry.error("a fault of the quorum's replica", exc_info=error)
         self._set_timer(NEVER)
         self._settle()
         self._applier.fail_waiters(error)

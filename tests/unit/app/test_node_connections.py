@@ -13,7 +13,7 @@ from barnabas.app.standalone import format_standalone, standalone_properties
 from barnabas.base.clock import SystemClock
 from barnabas.base.config.node import NodeConfig
 from barnabas.base.network import SYSTEM_OPTIONS, SocketOptions
-from barnabas.metadata.controller_channel import ControllerChannel
+from barnabas.metadata.controller_channel import ControllerCall, ControllerChannel
 from barnabas.metadata.image import ConfigResourceType
 from barnabas.metadata.peers import ControllerPeers
 from barnabas.net.connection_quotas import ListenerLimits
@@ -162,7 +162,6 @@ async def test_a_controller_is_waited_for_as_long_as_is_configured(
     overrides = {} if configured is None else {"controller.socket.timeout.ms": configured}
     controller: Any = Controller()
     config = standalone_config(overrides)
-    channel = ControllerChannel(config, SystemClock(), controller, controller)
-    request = BrokerHeartbeatRequest()
-    assert await channel.ask(request, None, "User:ANONYMOUS", "", asked) is None
+    channel = ControllerChannel(config, SystemClock(), random.Random(1), controller, controller)
+    assert await channel.ask(ControllerCall(BrokerHeartbeatRequest()), asked) is None
     assert controller.timeouts_ms == [expected]

@@ -4,6 +4,8 @@ All of it is decided by the quorum's leader; any other node says so, and who lea
 """
 
 import random
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -45,10 +47,27 @@ class ControllerServices:
         return self.metadata.image
 
 
+@contextmanager
+def _while_the_log_serves(services: ControllerServices) -> Iterator[None]:
+    """Close the connection, and log nothing, where the metadata log has failed.
+
+    That is logged once, and ends the node; each request would log it again.
+    """
+    try:
+        yield
+    except NotLeaderError:
+        raise
+    except Exception as error:
+        if error is services.metadata.raft.failure:
+            raise ConnectionAbortedError("the node ends") from None
+        raise
+
+
 async def quorum(services: ControllerServices, context: RequestContext, request: Message) -> Any:
     """The quorum's own requests; the connection is closed once the replica has stopped."""
     try:
-        return await services.metadata.raft.handle(request, context.api_version)
+        with _while_the_log_serves(services):
+            return await services.metadata.raft.handle(request, context.api_version)
     except NotLeaderError as error:
         raise ConnectionAbortedError("the node ends") from error
 
@@ -57,9 +76,10 @@ async def decide(services: ControllerServices, context: RequestContext, request:
     """What the active controller decides; NOT_CONTROLLER from any other."""
     timeout_ms = getattr(request, "timeout_ms", 0)
     try:
-        response = await services.metadata.decide_here(
-            request, deadline_ms=timeout_ms if timeout_ms > 0 else None
-        )
+        with _while_the_log_serves(services):
+            response = await services.metadata.decide_here(
+                request, deadline_ms=timeout_ms if timeout_ms > 0 else None
+            )
     except NotLeaderError:
         return refuse(request, ErrorCode.NOT_CONTROLLER)
     except TimeoutError:
@@ -102,9 +122,10 @@ async def envelope(
         return EnvelopeResponse(error_code=ErrorCode.INVALID_REQUEST)
     timeout_ms = getattr(inner, "timeout_ms", 0)
     try:
-        response = await services.metadata.decide_here(
-            inner, deadline_ms=timeout_ms if timeout_ms > 0 else None
-        )
+        with _while_the_log_serves(services):
+            response = await services.metadata.decide_here(
+                inner, deadline_ms=timeout_ms if timeout_ms > 0 else None
+            )
     except NotLeaderError:
         return EnvelopeResponse(error_code=ErrorCode.NOT_CONTROLLER)
     except TimeoutError:
