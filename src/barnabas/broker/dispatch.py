@@ -135,7 +135,12 @@ class Dispatcher:
         return reply
 
     async def close(self) -> None:
-        """Cancel the requests that still wait."""
+        """Cancel the requests that still wait.
+
+        Whoever came in last has yet to begin: cancelled before that, its task would drop what it
+        was given to await.
+        """
+        await asyncio.sleep(0)
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
