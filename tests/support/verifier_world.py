@@ -18,8 +18,9 @@ from barnabas.log.producers.verification import AppendTerms, Verification
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.records.control import encode_end_txn
 from support.logs import NOW_MS, TOPIC_PARTITION, LogBench, make_batch
+from support.other_brokers import HERE, OtherBrokers
 
-NODE_ID = 1
+NODE_ID = HERE
 PRODUCER_ID = 7
 EPOCH = 3
 """Of the transaction that begins."""
@@ -41,18 +42,8 @@ class VerifierWorld:
         placed = SimpleNamespace(leader=NODE_ID)
         image: Any = SimpleNamespace(topics=SimpleNamespace(partition=lambda *_: placed))
         coordinator: Any = self
-        network: Any = None
-        dialing: Any = None
-        self.verifier = TransactionVerifier(
-            NODE_ID,
-            "PLAINTEXT",
-            self.log.clock,
-            network,
-            lambda: image,
-            coordinator,
-            request_timeout_ms=1000,
-            dialing=dialing,
-        )
+        peers: Any = OtherBrokers(lambda _: None)  # nothing is asked elsewhere
+        self.verifier = TransactionVerifier(self.log.clock, peers, lambda: image, coordinator)
         before = make_batch("v", producer=(PRODUCER_ID, EPOCH - 1, 0), transactional=True)
         self.log.log.append_as_leader(before, leader_epoch=0, now_ms=NOW_MS)
 

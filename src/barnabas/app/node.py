@@ -188,12 +188,11 @@ class Node:
         parts = make_transactions(
             config,
             self._clock,
-            self._network,
+            peers,
             lambda: self.metadata.image,
             self.replicas,
             self.groups,
             lambda: self._services.allocate_producer_id(),
-            source=self._random,
         )
         self.transactions, self.verifier = parts.coordinator, parts.verifier
         self.shares = make_shares(

@@ -2,11 +2,9 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from random import Random
 
 from barnabas.base.clock import Clock
 from barnabas.base.config.node import NodeConfig
-from barnabas.base.network import Network
 from barnabas.coordinator.group.service import GroupCoordinator
 from barnabas.coordinator.internal_topic import InternalTopic
 from barnabas.coordinator.transaction.config import TransactionConfig
@@ -18,9 +16,9 @@ from barnabas.coordinator.transaction.service import (
     TransactionCoordinator,
 )
 from barnabas.coordinator.transaction.verifier import TransactionVerifier
+from barnabas.metadata.broker_peers import BrokerPeers
 from barnabas.metadata.features import TRANSACTION_VERSION
 from barnabas.metadata.image import MetadataImage
-from barnabas.net.dialing import dialing_of
 from barnabas.replication.replica_manager import ReplicaManager
 
 
@@ -36,27 +34,22 @@ class Transactions:
 def make_transactions(
     config: NodeConfig,
     clock: Clock,
-    network: Network,
+    peers: BrokerPeers,
     image: Callable[[], MetadataImage],
     replicas: ReplicaManager,
     groups: GroupCoordinator,
     allocate_producer_id: AllocateProducerId,
-    *,
-    source: Random,
 ) -> Transactions:
     """The parts of one node."""
-    timeout_ms, dialing = config.int("request.timeout.ms"), dialing_of(config, source)
-    common = config.node_id, config.inter_broker_listener_name, clock, network, image
+    timeout_ms = config.int("request.timeout.ms")
     marker_writer = MarkerWriter(clock, replicas, groups, timeout_ms=timeout_ms)
     coordinator = TransactionCoordinator(
         TransactionConfig.from_node(config),
         clock,
         InternalTopic(TRANSACTION_STATE, replicas, clock),
-        MarkerSender(*common, marker_writer.write, request_timeout_ms=timeout_ms, dialing=dialing),
+        MarkerSender(clock, peers, image, marker_writer.write),
         allocate_producer_id,
         lambda: image().features.get(TRANSACTION_VERSION, 0),
     )
-    verifier = TransactionVerifier(
-        *common, coordinator, request_timeout_ms=timeout_ms, dialing=dialing
-    )
+    verifier = TransactionVerifier(clock, peers, image, coordinator)
     return Transactions(coordinator, verifier, marker_writer)

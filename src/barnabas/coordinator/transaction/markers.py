@@ -7,7 +7,6 @@ partition that is gone from the metadata needs no marker. Source: Kafka's
 TransactionMarkerChannelManager and TransactionMarkerRequestCompletionHandler.
 """
 
-import asyncio
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -15,11 +14,10 @@ from typing import Any, Final
 
 from barnabas.base.clock import Clock
 from barnabas.base.ids import TopicPartition
-from barnabas.base.network import Network
 from barnabas.coordinator.promise import Promise
+from barnabas.metadata.broker_peers import BrokerPeers
 from barnabas.metadata.image import MetadataImage
-from barnabas.net.client import Peer
-from barnabas.net.dialing import Dialing
+from barnabas.net.question_queue import QuestionQueue
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.write_txn_markers import (
     WritableTxnMarker,
@@ -29,7 +27,8 @@ from barnabas.protocol.messages.write_txn_markers import (
 )
 
 RETRY_MS: Final = 50
-NO_NODE: Final = -1
+MARKERS_PER_REQUEST_MAX: Final = 10_000
+"""More wait for the next request to the same node."""
 FENCED: Final = frozenset(
     {ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED}
 )
@@ -56,6 +55,7 @@ class Markers:
 
 
 Batch = dict[Markers, dict[TopicPartition, None]]
+_Marker = tuple[Markers, TopicPartition]
 
 
 class MarkerSender:
@@ -63,32 +63,31 @@ class MarkerSender:
 
     def __init__(
         self,
-        node_id: int,
-        listener_name: str,
         clock: Clock,
-        network: Network,
+        peers: BrokerPeers,
         image: Callable[[], MetadataImage],
         write_here: WriteHere,
-        *,
-        request_timeout_ms: int,
-        dialing: Dialing,
     ) -> None:
         """`write_here` does what WriteTxnMarkers does, for partitions that this node leads."""
-        self._node_id = node_id
-        self._listener_name = listener_name
+        self._node_id = peers.node_id
         self._clock = clock
-        self._network = network
         self._image = image
         self._write_here = write_here
-        self._request_timeout_ms = request_timeout_ms
-        self._dialing = dialing
+        self._others = peers.channel("txn-marker-sender")
+        self._queue: QuestionQueue[int, _Marker] = QuestionQueue(
+            self._others.ask,
+            lambda _, queued: _request(_batch_of(queued)),
+            lambda _, queued, response: self._answered(_wanted(_batch_of(queued)), response),
+            self._failed,
+            key=lambda queued: queued,
+            batch_max=MARKERS_PER_REQUEST_MAX,
+        )
         self.on_written: Callable[[Markers], None] | None = None
         """Called when every partition of a transaction has its marker."""
         self._pending: dict[str, Markers] = {}
-        self._queued: dict[int, Batch] = {}
-        self._busy: dict[int, asyncio.Future[None] | None] = {}
-        """Nodes with a request under way."""
-        self._peers: dict[int, Peer] = {}
+        self._here: Batch = {}
+        """What is to be written to partitions that this node leads."""
+        self._is_writing = False
         self._is_scheduled = False
         self._is_closed = False
 
@@ -116,11 +115,8 @@ class MarkerSender:
         self._is_closed = True
         for markers in self.pending:
             self._cancel(markers)
-        for peer in self._peers.values():
-            peer.close()
-        tasks = [task for task in self._busy.values() if task is not None]
-        if tasks:
-            await asyncio.wait(tasks)
+        self._others.close()
+        await self._queue.close()
 
     # Where to
 
@@ -132,98 +128,61 @@ class MarkerSender:
     def _route(self, markers: Markers, partitions: Iterable[TopicPartition]) -> None:
         """Queue the markers for the nodes that lead the partitions now."""
         image = self._image()
+        lost: Batch = {}
         for partition in partitions:
             placed = image.topics.partition(*partition)
             if placed is None:
                 telemetry.info("%s is gone and needs no marker", partition)
                 markers.missing.pop(partition, None)
-                continue
-            node_id = placed.leader
-            if node_id != self._node_id and self._address(image, node_id) is None:
-                node_id = NO_NODE
-            self._queued.setdefault(node_id, {}).setdefault(markers, {})[partition] = None
+            elif placed.leader == self._node_id:
+                self._here.setdefault(markers, {})[partition] = None
+            elif not self._others.reaches(placed.leader) or not self._queue.put(
+                placed.leader, (markers, partition)
+            ):
+                lost.setdefault(markers, {})[partition] = None
         if not markers.missing:
             self._written(markers)
-        self._schedule(0)
-
-    def _address(self, image: MetadataImage, node_id: int) -> tuple[str, int] | None:
-        broker = image.brokers.get(node_id)
-        endpoint = None if broker is None else broker.listeners.get(self._listener_name)
-        if broker is None or broker.fenced or endpoint is None:
-            return None
-        return endpoint.host, endpoint.port
-
-    def _schedule(self, delay_ms: int) -> None:
-        """Send soon: what comes meanwhile goes along."""
-        if not self._is_scheduled and not self._is_closed:
-            self._is_scheduled = True
-            self._clock.call_later(delay_ms, self._flush)
-
-    def _flush(self) -> None:
-        self._is_scheduled = False
-        if self._is_closed:
-            return
-        lost = self._queued.pop(NO_NODE, None)
-        for node_id in list(self._queued):
-            if node_id not in self._busy:
-                self._start(node_id, self._queued.pop(node_id))
         if lost:
             self._retry_later(lost)
+        self._schedule()
 
-    # Sending
+    # Here
 
-    def _start(self, node_id: int, queued: Batch) -> None:
-        batch = {
-            markers: partitions
-            for markers, partitions in queued.items()
-            if not markers.is_cancelled
-        }
+    def _schedule(self) -> None:
+        """Write soon: what comes meanwhile goes along."""
+        if self._here and not self._is_scheduled and not self._is_closed:
+            self._is_scheduled = True
+            self._clock.call_later(0, self._write)
+
+    def _write(self) -> None:
+        self._is_scheduled = False
+        if self._is_closed or self._is_writing:
+            return
+        queued, self._here = self._here, {}
+        batch = _wanted(queued)
         if not batch:
             return
         request = _request(batch)
-        if node_id == self._node_id:
-            self._busy[node_id] = None
-            response = self._write_here(request)
-            if isinstance(response, Promise):
-                response.then(lambda value: self._answered(node_id, batch, value))
-            else:
-                self._answered(node_id, batch, response)
-            return
-        task = asyncio.ensure_future(self._ask(node_id, batch, request))
-        self._busy[node_id] = task
+        assert request is not None
+        self._is_writing = True
+        response = self._write_here(request)
+        if isinstance(response, Promise):
+            response.then(lambda value: self._is_here(batch, value))
+        else:
+            self._is_here(batch, response)
 
-    async def _ask(self, node_id: int, batch: Batch, request: WriteTxnMarkersRequest) -> None:
-        address = self._address(self._image(), node_id)
-        try:
-            if address is None:
-                raise ConnectionError(f"node {node_id} is gone")
-            response = await self._peer(node_id, address).send(request)
-        except OSError as error:
-            telemetry.info("markers for node %d have to wait: %s", node_id, error)
-            del self._busy[node_id]
-            self._retry_later(batch)
-            self._schedule(RETRY_MS)
-            return
-        self._answered(node_id, batch, response)
+    def _is_here(self, batch: Batch, response: WriteTxnMarkersResponse) -> None:
+        self._is_writing = False
+        self._answered(batch, response)
+        self._schedule()
 
-    def _peer(self, node_id: int, address: tuple[str, int]) -> Peer:
-        peer = self._peers.get(node_id)
-        if peer is not None and (peer.host, peer.port) != address:
-            peer.close()
-            peer = None
-        if peer is None:
-            peer = self._peers[node_id] = Peer(
-                self._network,
-                self._clock,
-                *address,
-                client_id=f"broker-{self._node_id}-txn-marker-sender",
-                request_timeout_ms=self._request_timeout_ms,
-                dialing=self._dialing,
-            )
-        return peer
+    # What came of it
 
-    def _answered(self, node_id: int, batch: Batch, response: WriteTxnMarkersResponse) -> None:
-        del self._busy[node_id]
+    def _failed(self, node_id: int, queued: list[_Marker], error: Exception) -> None:
+        telemetry.info("markers for node %d have to wait: %s", node_id, error)
+        self._retry_later(_batch_of(queued))
+
+    def _answered(self, batch: Batch, response: WriteTxnMarkersResponse) -> None:
         errors: dict[tuple[int, TopicPartition], ErrorCode] = {
             (
                 result.producer_id,
@@ -242,8 +201,6 @@ class MarkerSender:
                 self._written(markers)
         if failed:
             self._retry_later(failed)
-        if node_id in self._queued:
-            self._schedule(0)
 
     def _settle(
         self, markers: Markers, partition: TopicPartition, error: ErrorCode, failed: Batch
@@ -284,7 +241,24 @@ class MarkerSender:
                 self.on_written(markers)
 
 
-def _request(batch: Batch) -> WriteTxnMarkersRequest:
+def _batch_of(queued: Iterable[_Marker]) -> Batch:
+    batch: Batch = {}
+    for markers, partition in queued:
+        batch.setdefault(markers, {})[partition] = None
+    return batch
+
+
+def _wanted(batch: Batch) -> Batch:
+    return {
+        markers: partitions for markers, partitions in batch.items() if not markers.is_cancelled
+    }
+
+
+def _request(batch: Batch) -> WriteTxnMarkersRequest | None:
+    """A request for what is wanted by now; None if that is nothing."""
+    batch = _wanted(batch)
+    if not batch:
+        return None
     request = WriteTxnMarkersRequest()
     for markers, partitions in batch.items():
         topics: dict[str, list[int]] = {}

@@ -17,18 +17,18 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from barnabas.base.clock import Clock
 from barnabas.base.ids import TopicPartition
-from barnabas.base.network import Network
 from barnabas.coordinator.promise import Promise, then
 from barnabas.coordinator.transaction.service import TRANSACTION_STATE, TransactionCoordinator
 from barnabas.coordinator.transaction.transaction import TRANSACTION_VERSION_2
 from barnabas.log.producers.verification import Verification
+from barnabas.metadata.broker_peers import BrokerPeers
 from barnabas.metadata.image import MetadataImage
-from barnabas.net.client import Peer, UnsupportedByPeerError
-from barnabas.net.dialing import Dialing
+from barnabas.net.client import UnsupportedByPeerError
+from barnabas.net.question_queue import QuestionQueue
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
@@ -77,29 +77,24 @@ class TransactionVerifier:
 
     def __init__(
         self,
-        node_id: int,
-        listener_name: str,
         clock: Clock,
-        network: Network,
+        peers: BrokerPeers,
         image: Callable[[], MetadataImage],
         coordinator: TransactionCoordinator,
-        *,
-        request_timeout_ms: int,
-        dialing: Dialing,
     ) -> None:
-        self._node_id = node_id
-        self._listener_name = listener_name
+        self._node_id = peers.node_id
         self._clock = clock
-        self._network = network
         self._image = image
         self._coordinator = coordinator
-        self._request_timeout_ms = request_timeout_ms
-        self._dialing = dialing
-        self._queued: dict[int, list[Question]] = {}
-        self._tasks: dict[int, asyncio.Future[None]] = {}
-        """The one request under way to each node."""
-        self._peers: dict[int, Peer] = {}
-        self._is_closed = False
+        self._others = peers.channel("add-partitions-to-txn")
+        self._queue: QuestionQueue[int, Question] = QuestionQueue(
+            self._others.ask,
+            _request,
+            _answered,
+            _failed,
+            key=lambda question: question.transactional_id,
+            batch_max=TRANSACTIONS_PER_REQUEST_MAX,
+        )
 
     def ask(
         self,
@@ -154,11 +149,8 @@ class TransactionVerifier:
 
     async def close(self) -> None:
         """Ask nobody any more."""
-        self._is_closed = True
-        for peer in self._peers.values():
-            peer.close()
-        if self._tasks:
-            await asyncio.wait(self._tasks.values())
+        self._others.close()
+        await self._queue.close()
 
     async def _wait(self, transactional_id: str, pause_ms: int) -> None:
         """Until the transaction before may be complete."""
@@ -187,11 +179,9 @@ class TransactionVerifier:
         leader = self._leader(transactional_id)
         if leader == self._node_id:
             return self._ask_here(transactional_id, producer, partitions, adds)
-        if self._is_closed or self._address(leader) is None:
-            return dict.fromkeys(partitions, ErrorCode.COORDINATOR_NOT_AVAILABLE)
         question = Question(transactional_id, *producer, partitions, adds, Promise())
-        self._queued.setdefault(leader, []).append(question)
-        self._start(leader)
+        if not self._others.reaches(leader) or not self._queue.put(leader, question):
+            return dict.fromkeys(partitions, ErrorCode.COORDINATOR_NOT_AVAILABLE)
         return question.answer
 
     def _ask_here(
@@ -208,87 +198,47 @@ class TransactionVerifier:
         )
         return then(added, lambda error: dict.fromkeys(partitions, error))
 
-    # Other nodes
 
-    def _address(self, node_id: int) -> tuple[str, int] | None:
-        broker = self._image().brokers.get(node_id)
-        endpoint = None if broker is None else broker.listeners.get(self._listener_name)
-        if broker is None or broker.fenced or endpoint is None:
-            return None
-        return endpoint.host, endpoint.port
+# Other nodes
 
-    def _start(self, node_id: int) -> None:
-        if node_id in self._tasks or node_id not in self._queued:
-            return
-        task = asyncio.ensure_future(self._send(node_id))
-        self._tasks[node_id] = task
 
-    async def _send(self, node_id: int) -> None:
-        """Ask all that is queued, each transactional id once."""
-        queued = self._queued.pop(node_id)
-        asked: dict[str, Question] = {}
-        later = []
-        for question in queued:
-            if question.transactional_id in asked or len(asked) == TRANSACTIONS_PER_REQUEST_MAX:
-                later.append(question)
-            else:
-                asked[question.transactional_id] = question
-        if later:
-            self._queued[node_id] = later
-        try:
-            await self._exchange(node_id, asked)
-        finally:
-            del self._tasks[node_id]
-            self._start(node_id)
+def _answered(
+    _node_id: int, questions: list[Question], response: AddPartitionsToTxnResponse
+) -> None:
+    if response.error_code:
+        error = ErrorCode.of(response.error_code)
+        if error is ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
+            error = ErrorCode.INVALID_TXN_STATE  # nothing that a client could do about
+        _answer_all(questions, error)
+        return
+    results = {result.transactional_id: result for result in response.results_by_transaction}
+    for question in questions:
+        result = results.get(question.transactional_id)
+        if result is None:
+            _answer_all([question], ErrorCode.NETWORK_EXCEPTION)
+            continue
+        question.answer.settle(
+            {
+                TopicPartition(topic.name, partition.partition_index): ErrorCode.of(
+                    partition.partition_error_code
+                )
+                for topic in result.topic_results
+                for partition in topic.results_by_partition
+            }
+        )
 
-    async def _exchange(self, node_id: int, asked: dict[str, Question]) -> None:
-        error = ErrorCode.NETWORK_EXCEPTION
-        response: AddPartitionsToTxnResponse | None = None
-        try:
-            address = self._address(node_id)
-            if address is None:
-                raise ConnectionError(f"node {node_id} is gone")
-            response = await self._peer(node_id, address).send(_request(asked.values()))
-        except UnsupportedByPeerError:
-            error = ErrorCode.NONE  # it cannot verify: go on as brokers before KIP-890 did
-        except OSError as failure:
-            telemetry.info("coordinator %d does not verify: %s", node_id, failure)
-        if response is not None and response.error_code:
-            error = ErrorCode.of(response.error_code)
-            if error is ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
-                error = ErrorCode.INVALID_TXN_STATE  # nothing that a client could do about
-            response = None
-        if response is not None:
-            for result in response.results_by_transaction:
-                question = asked.get(result.transactional_id)
-                if question is not None:
-                    question.answer.settle(
-                        {
-                            TopicPartition(topic.name, partition.partition_index): ErrorCode.of(
-                                partition.partition_error_code
-                            )
-                            for topic in result.topic_results
-                            for partition in topic.results_by_partition
-                        }
-                    )
-        for question in asked.values():
-            question.answer.settle(dict.fromkeys(question.partitions, error))
 
-    def _peer(self, node_id: int, address: tuple[str, int]) -> Peer:
-        peer = self._peers.get(node_id)
-        if peer is not None and (peer.host, peer.port) != address:
-            peer.close()
-            peer = None
-        if peer is None:
-            peer = self._peers[node_id] = Peer(
-                self._network,
-                self._clock,
-                *address,
-                client_id=f"broker-{self._node_id}-add-partitions-to-txn",
-                request_timeout_ms=self._request_timeout_ms,
-                dialing=self._dialing,
-            )
-        return peer
+def _failed(node_id: int, questions: list[Question], failure: Exception) -> None:
+    if isinstance(failure, UnsupportedByPeerError):
+        _answer_all(questions, ErrorCode.NONE)  # it cannot verify: as brokers before KIP-890 did
+        return
+    telemetry.info("coordinator %d does not verify: %s", node_id, failure)
+    _answer_all(questions, ErrorCode.NETWORK_EXCEPTION)
+
+
+def _answer_all(questions: list[Question], error: ErrorCode) -> None:
+    for question in questions:
+        question.answer.settle(dict.fromkeys(question.partitions, error))
 
 
 def _must_wait(errors: Errors) -> bool:
@@ -314,7 +264,7 @@ def _as_known(errors: Errors, knows_abortable: bool) -> Errors:
     return found
 
 
-def _request(questions: Any) -> AddPartitionsToTxnRequest:
+def _request(_node_id: int, questions: list[Question]) -> AddPartitionsToTxnRequest:
     request = AddPartitionsToTxnRequest()
     for question in questions:
         topics: dict[str, list[int]] = {}
