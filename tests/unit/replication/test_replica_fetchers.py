@@ -325,3 +325,28 @@ def test_a_leader_that_is_gone_is_not_waited_for() -> None:
         assert not follower.replicas.fetchers._work
 
     world.run(scenario())
+
+
+def test_a_full_disk_is_a_line_for_each_partition(caplog: pytest.LogCaptureFixture) -> None:
+    world = ReplicaWorld(2)
+
+    async def scenario() -> None:
+        await world.start()
+        world.create_topic([1, 2], [1, 2])
+        await world.leads(1, 1)
+        leader, follower = world.brokers[1], world.brokers[2]
+        await world.in_sync(1, 2)
+        await world.in_sync(1, 2, index=1)
+        caplog.clear()
+        follower.disk.fill_up(0)
+        append(leader, "a")
+        append(leader, "b", index=1)
+        await world.until(lambda: not fetched(follower))
+
+    world.run(scenario())
+    told = [record for record in caplog.records if record.name.endswith("fetcher")]
+    assert [record.exc_info for record in told] == [None, None]
+    assert sorted(record.getMessage()[:27] for record in told) == [
+        "t-0 is followed no more: lo",
+        "t-1 is followed no more: lo",
+    ]
