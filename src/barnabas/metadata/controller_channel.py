@@ -12,6 +12,7 @@ from typing import Any, Final
 from barnabas.base.backoff import ExponentialBackoff, RandomSource
 from barnabas.base.clock import Clock
 from barnabas.base.config.node import NodeConfig
+from barnabas.metadata.controller.refusals import refuse
 from barnabas.metadata.envelope import seal, unseal_response
 from barnabas.metadata.peers import ControllerPeers
 from barnabas.protocol.errors import DecodeError, ErrorCode
@@ -74,11 +75,6 @@ class ControllerCall:
         """Whether the node asks for itself."""
         return type(self.request) in OWN_REQUESTS
 
-    @property
-    def is_hopeless(self) -> bool:
-        """Whether another try would go as those before. A node's own requests must get through."""
-        return self.losses >= LOSSES_MAX and not self.is_own
-
 
 class ControllerChannel:
     """Finds the active controller, and asks it once per `ask`."""
@@ -127,8 +123,18 @@ class ControllerChannel:
         finally:
             timer.cancel()
 
+    def call(
+        self, request: Message, api_version: int | None, principal: str, client_address: str
+    ) -> ControllerCall:
+        """A request that is to reach the active controller, by as many `ask`s as it takes."""
+        return ControllerCall(request, api_version, principal, client_address)
+
     async def ask(self, call: ControllerCall, timeout_ms: int) -> Any:
-        """The active controller's response; None if there is none or it could not be asked."""
+        """The active controller's response; None if there is none or it could not be asked.
+
+        A client's request that it answers by closing the connection, each time, is refused with
+        UNKNOWN_SERVER_ERROR; a node's own must get through.
+        """
         endpoint = self._raft.leader_endpoint
         if endpoint is None or self._raft.leader_id == self._node_id:
             return None
@@ -143,9 +149,10 @@ class ControllerChannel:
             return self._unpacked(call, answer)
         except ConnectionResetError as error:
             call.losses = losses + 1
-            if call.is_hopeless:
+            if call.losses >= LOSSES_MAX and not call.is_own:
                 name = type(call.request).__name__
                 telemetry.warning("giving up %s after %d tries: %s", name, call.losses, error)
+                return refuse(call.request, ErrorCode.UNKNOWN_SERVER_ERROR)
         except (OSError, DecodeError) as error:
             telemetry.debug("controller %s:%d: %s", host, port, error)
         return None

@@ -20,12 +20,7 @@ from barnabas.metadata.active_controller import ActiveController
 from barnabas.metadata.bootstrap import read_bootstrap
 from barnabas.metadata.broker_lifecycle import BrokerLifecycle, RegistrationError
 from barnabas.metadata.controller.refusals import refuse
-from barnabas.metadata.controller_channel import (
-    ANONYMOUS,
-    QUORUM_REQUESTS,
-    ControllerCall,
-    ControllerChannel,
-)
+from barnabas.metadata.controller_channel import ANONYMOUS, QUORUM_REQUESTS, ControllerChannel
 from barnabas.metadata.directories import NodeDirectories, load_directories
 from barnabas.metadata.effective_config import EffectiveConfig
 from barnabas.metadata.features import KRAFT_VERSION, check_finalized
@@ -425,13 +420,12 @@ class MetadataNode:
 
         Without a controller it waits for one, for `deadline_ms` or a minute, and then answers
         REQUEST_TIMED_OUT; so it does when the commit takes longer, and the change may still
-        happen, as in Kafka. A client's request to which the controller answers by closing the
-        connection, each time, gets UNKNOWN_SERVER_ERROR. Raises the failure of the metadata log.
+        happen, as in Kafka. Raises the failure of the metadata log.
         """
         limit_ms = FORWARD_TIMEOUT_MS if deadline_ms is None else deadline_ms
         end_ms = self._clock.monotonic_ms() + limit_ms
-        call = ControllerCall(request, api_version, principal, client_address)
         assert self._channel is not None, "the metadata was not started"
+        call = self._channel.call(request, api_version, principal, client_address)
         while not self._is_stopped:
             left_ms = max(end_ms - self._clock.monotonic_ms(), 1)
             if self._controller is not None and self._controller.is_active:
@@ -445,8 +439,6 @@ class MetadataNode:
                 response = await self._channel.ask(call, left_ms)
                 if response is not None:
                     return response
-                if call.is_hopeless:
-                    return refuse(request, ErrorCode.UNKNOWN_SERVER_ERROR)
             left_ms = end_ms - self._clock.monotonic_ms()
             if left_ms <= 0 or not await self._channel.wait_to_retry(call, left_ms):
                 return refuse(request, ErrorCode.REQUEST_TIMED_OUT)

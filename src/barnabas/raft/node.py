@@ -63,10 +63,6 @@ telemetry = logging.getLogger(__name__)
 
 STOP_TIMEOUT_MS = 1_000
 """How long a leader that stops waits until the others know."""
-TOLD_IN_A_LINE = (LogDirFailure, MetadataLogError, OSError)
-"""Failures of the disk, and not of ours: their text says all."""
-
-__all__ = ["Appended", "NotLeaderError", "RaftListener", "RaftNode"]
 
 
 class RaftNode:
@@ -109,7 +105,8 @@ class RaftNode:
         self._is_handling = False
         self._timer: Timer | None = None
         self._timer_at_ms = NEVER
-        self._failure: Exception | None = None
+        self.failure: Exception | None = None
+        """What ended the replica: a failure of the log, or that it was stopped."""
         self._settled: asyncio.Future[None] | None = None
         """Done when a leader that stops has told the others."""
         self._state: RaftState
@@ -237,8 +234,7 @@ class RaftNode:
         self._handle(Started())
         if self._state.is_voter and len(self.voters.by_id) == 1:
             await self.wait_committed(self.log_end_offset - 1)
-        if self._failure is not None:
-            raise self._failure
+        self._check()
 
     async def stop(self) -> None:
         """Resign if leading, finish the fsync under way and close the log.
@@ -248,15 +244,15 @@ class RaftNode:
         if not self._is_recovered:
             self._log.log.close(clean=False)  # what it found on its disk is left as it is
             return
-        if self._failure is None:
+        if self.failure is None:
             self._handle(StopRequested())
             await self._wait_until_told()
         await self._effects.finish()
-        if self._failure is None:
-            self._failure = NotLeaderError("the replica stopped")
+        if self.failure is None:
+            self.failure = NotLeaderError("the replica stopped")
         self._set_timer(NEVER)
-        self._applier.fail_waiters(self._failure)
-        await self._exchange.close(self._failure)
+        self._applier.fail_waiters(self.failure)
+        await self._exchange.close(self.failure)
         self._log.log.close(clean=True)
 
     async def _wait_until_told(self) -> None:
@@ -273,11 +269,6 @@ class RaftNode:
         if self._settled is not None and not self._settled.done():
             self._settled.set_result(None)
 
-    @property
-    def failure(self) -> Exception | None:
-        """What ended the replica, once `on_failure` was told; or that it was stopped."""
-        return self._failure
-
     def resign(self) -> None:
         """Lead no more: the others elect someone else."""
         self._handle(ResignRequested())
@@ -290,8 +281,7 @@ class RaftNode:
         Raises NotLeaderError, also when leadership is lost in the act (the records may come to
         hold nevertheless), and the failure that stopped the log.
         """
-        if self._failure is not None:
-            raise self._failure
+        self._check()
         if not self.is_leader:
             raise NotLeaderError
         epoch = self.epoch
@@ -301,8 +291,7 @@ class RaftNode:
             self.fail(error)
             raise
         self._handle(LogAppended())
-        if self._failure is not None:
-            raise self._failure
+        self._check()
         if not self.is_leader or self.epoch != epoch:
             raise NotLeaderError
         return appended
@@ -319,10 +308,9 @@ class RaftNode:
         Once `wait_committed` returns for the end of the log it holds. Raises as `append` does.
         """
         epoch = self.epoch
-        if self._failure is None:
+        if self.failure is None:
             self._handle(UpgradeRequested(level))
-        if self._failure is not None:
-            raise self._failure
+        self._check()
         if not self.is_leader or self.epoch != epoch:
             raise NotLeaderError
 
@@ -331,8 +319,7 @@ class RaftNode:
 
         Raises NotLeaderError when leadership is lost before, and the failure of the log.
         """
-        if self._failure is not None:
-            raise self._failure
+        self._check()
         if offset < self._applier.high_watermark:
             return
         if not self.is_leader:
@@ -346,8 +333,7 @@ class RaftNode:
 
         Raises NotLeaderError, or the failure of the log, once the replica has stopped.
         """
-        if self._failure is not None:
-            raise self._failure
+        self._check()
         if isinstance(request, DescribeQuorumRequest):
             return describe_quorum(
                 self._state,
@@ -372,14 +358,14 @@ class RaftNode:
             return
         self._is_handling = True
         try:
-            while self._events and self._failure is None:
+            while self._events and self.failure is None:
                 self._step(self._events.popleft())
         except Exception as error:  # noqa: BLE001  it goes to everyone who waits, and to the node
             self.fail(error)
         finally:
             self._is_handling = False
             self._events.clear()
-        if self._failure is None:
+        if self.failure is None:
             self._set_timer(self._state.wake_at_ms)
 
     def _step(self, event: Event) -> None:
@@ -419,12 +405,16 @@ class RaftNode:
         self._timer, self._timer_at_ms = None, NEVER
         self._handle(TimePassed())
 
+    def _check(self) -> None:
+        if self.failure is not None:
+            raise self.failure
+
     def fail(self, error: Exception) -> None:
         """Nothing can be appended or committed any more; the node must not go on."""
-        if self._failure is not None:
+        if self.failure is not None:
             return
-        self._failure = error
-        if not isinstance(error, TOLD_IN_A_LINE):
+        self.failure = error
+        if not isinstance(error, LogDirFailure | MetadataLogError | OSError):
             telemetry.error("a fault of the quorum's replica", exc_info=error)
         self._set_timer(NEVER)
         self._settle()

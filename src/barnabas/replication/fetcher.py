@@ -206,9 +206,8 @@ class Fetcher:
     async def _back_off(self, reason: str) -> None:
         if not self._failures:
             telemetry.warning("fetching from broker %d failed: %s", self.leader_id, reason)
-        delay_ms = self._backoff.after(self._failures)
         self._failures += 1
-        await self._rest(delay_ms)
+        await self._rest(self._backoff.after(self._failures - 1))
 
     async def _rest(self, delay_ms: int) -> None:
         """Wait, or until a partition is added."""

@@ -32,7 +32,7 @@ from barnabas.protocol.messages.describe_quorum import (
 )
 from barnabas.protocol.messages.metadata_records import FeatureLevelRecord
 from barnabas.protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
-from barnabas.raft.node import NotLeaderError
+from barnabas.raft.interfaces import NotLeaderError
 from barnabas.raft.snapshot_files import list_snapshots
 
 METADATA_LOG = "__cluster_metadata-0"
