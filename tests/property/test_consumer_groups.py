@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
-from barnabas.coordinator.group.classic import ClassicGroup
+from barnabas.coordinator.group.classic.group import ClassicGroup
+from barnabas.coordinator.group.classic.states import GroupState
 from barnabas.coordinator.group.consumer import reconcile as reconciling
 from barnabas.coordinator.group.consumer import target as targeting
 from barnabas.coordinator.group.consumer.group import ConsumerGroup, ConsumerGroupState
-from barnabas.coordinator.group.states import GroupState
 from barnabas.protocol.errors import ErrorCode
 from support.consumer_world import ClassicMember, ConsumerWorld, ModernMember
 

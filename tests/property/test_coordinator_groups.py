@@ -13,11 +13,11 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from barnabas.coordinator.group.classic import ClassicGroup
+from barnabas.coordinator.group.classic.group import ClassicGroup
+from barnabas.coordinator.group.classic.states import GroupState
 from barnabas.coordinator.group.config import GroupConfig
 from barnabas.coordinator.group.records import RECORD_TYPES
 from barnabas.coordinator.group.shard import GroupShard
-from barnabas.coordinator.group.states import GroupState
 from barnabas.coordinator.loader import replay_batches
 from barnabas.protocol.errors import ErrorCode
 from support.group_members import PARTITIONS, Cohort

@@ -14,8 +14,8 @@ from typing import Any
 from barnabas.base.ids import Uuid
 from barnabas.coordinator.group.consumer.embedded import decode_assignment, encode_assignment
 from barnabas.coordinator.group.consumer.group import ConsumerGroup
-from barnabas.coordinator.group.consumer.view import GroupMetadata
 from barnabas.coordinator.group.service import GroupCoordinator
+from barnabas.coordinator.group.view import GroupMetadata
 from barnabas.metadata.image import (
     BrokerImage,
     ConfigResourceType,

@@ -14,7 +14,7 @@ from barnabas.base.config.node import NodeConfig
 from barnabas.base.disk import Buffer
 from barnabas.coordinator.decision import CoordinatorRecord
 from barnabas.coordinator.errors import CoordinatorWriteError
-from barnabas.coordinator.group.classic import ClassicGroup
+from barnabas.coordinator.group.classic.group import ClassicGroup
 from barnabas.coordinator.group.records import RECORD_TYPES
 from barnabas.coordinator.group.service import ClientInfo, GroupCoordinator
 from barnabas.coordinator.group.shard import GroupShard

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from barnabas.coordinator.group.classic import ClassicGroup
+from barnabas.coordinator.group.classic.group import ClassicGroup
 from barnabas.coordinator.group.consumer.group import ConsumerGroupState
 from barnabas.coordinator.group.consumer.member import MemberState
 from barnabas.protocol.errors import ErrorCode

@@ -2,9 +2,9 @@
 
 import pytest
 
-from barnabas.coordinator.group.classic import ClassicGroup
+from barnabas.coordinator.group.classic.group import ClassicGroup
+from barnabas.coordinator.group.classic.states import GroupState
 from barnabas.coordinator.group.consumer.group import ConsumerGroup, ConsumerGroupState
-from barnabas.coordinator.group.states import GroupState
 from barnabas.protocol.codec import encode
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.consumer_protocol import ConsumerProtocolAssignment

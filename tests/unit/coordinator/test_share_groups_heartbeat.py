@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from barnabas.coordinator.group.consumer.refusal import Refusal
+from barnabas.coordinator.group.refusal import Refusal
 from barnabas.coordinator.group.share.group import ShareGroupState
 from barnabas.coordinator.group.share.offsets import Alteration, Deletion
 from barnabas.protocol.errors import ErrorCode

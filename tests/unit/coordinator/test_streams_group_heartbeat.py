@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from barnabas.coordinator.group.classic import ClassicGroup
+from barnabas.coordinator.group.classic.group import ClassicGroup
 from barnabas.coordinator.group.streams.group import StreamsGroup, StreamsGroupState
 from barnabas.coordinator.group.streams.member import MemberState
 from barnabas.coordinator.group.streams.tasks import TaskId

@@ -1,6 +1,6 @@
-"""The group coordinator: classic groups and the offsets of all groups.
+"""The group coordinator: groups of every kind, and the offsets that they commit.
 
 `service.py` is the door. Behind it one `GroupShard` per partition of `__consumer_offsets`, which
-is pure: `classic.py` holds a group, and `join.py`, `sync.py`, `membership.py`, `rebalance.py`
-are what happens to it; `offsets.py` holds what groups have committed.
+is pure. Each kind of group has a folder (`classic/`, `consumer/`, `share/`, `streams/`); what all
+kinds use stands here. `offsets.py` holds what groups have committed.
 """

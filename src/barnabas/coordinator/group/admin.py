@@ -3,14 +3,15 @@
 from collections.abc import Iterable
 
 from barnabas.coordinator.decision import CoordinatorRecord
-from barnabas.coordinator.group.classic import ClassicGroup
+from barnabas.coordinator.group.classic.group import ClassicGroup
+from barnabas.coordinator.group.classic.records import group_tombstone
+from barnabas.coordinator.group.classic.states import GroupState
 from barnabas.coordinator.group.consumer.group import ConsumerGroup
 from barnabas.coordinator.group.group_type import GroupType
 from barnabas.coordinator.group.offsets import OffsetStore
-from barnabas.coordinator.group.records import group_tombstone, offset_tombstone
+from barnabas.coordinator.group.records import offset_tombstone
 from barnabas.coordinator.group.registry import Group, GroupRegistry
 from barnabas.coordinator.group.share.group import ShareGroup
-from barnabas.coordinator.group.states import GroupState
 from barnabas.coordinator.group.streams.group import StreamsGroup
 from barnabas.coordinator.group.subscription import CONSUMER_PROTOCOL_TYPE
 from barnabas.protocol.errors import ErrorCode

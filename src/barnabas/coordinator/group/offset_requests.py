@@ -7,10 +7,10 @@ Source: Kafka's OffsetMetadataManager and ClassicGroup.validateOffsetCommit.
 
 from barnabas.base.ids import ZERO_UUID, Uuid
 from barnabas.coordinator.decision import CoordinatorRecord, Moment
-from barnabas.coordinator.group.classic import ClassicGroup
+from barnabas.coordinator.group.classic.group import ClassicGroup
+from barnabas.coordinator.group.classic.states import GroupState
 from barnabas.coordinator.group.config import GroupConfig
 from barnabas.coordinator.group.consumer.group import ConsumerGroup
-from barnabas.coordinator.group.consumer.view import GroupMetadata
 from barnabas.coordinator.group.offset_record import offset_record
 from barnabas.coordinator.group.offsets import (
     NO_EXPIRY,
@@ -21,8 +21,8 @@ from barnabas.coordinator.group.offsets import (
 from barnabas.coordinator.group.records import offset_tombstone
 from barnabas.coordinator.group.registry import Group
 from barnabas.coordinator.group.share.group import ShareGroup
-from barnabas.coordinator.group.states import GroupState
 from barnabas.coordinator.group.streams.group import StreamsGroup
+from barnabas.coordinator.group.view import GroupMetadata
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.offset_commit import (
     OffsetCommitRequest,

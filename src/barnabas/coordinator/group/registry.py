@@ -4,11 +4,11 @@ import logging
 from collections.abc import Iterator
 
 from barnabas.coordinator.decision import CoordinatorRecord
-from barnabas.coordinator.group.classic import ClassicGroup
+from barnabas.coordinator.group.classic.group import ClassicGroup
+from barnabas.coordinator.group.classic.member import Member
+from barnabas.coordinator.group.classic.states import GroupEvent, GroupState
 from barnabas.coordinator.group.consumer.group import ConsumerGroup
-from barnabas.coordinator.group.member import Member
 from barnabas.coordinator.group.share.group import ShareGroup
-from barnabas.coordinator.group.states import GroupEvent, GroupState
 from barnabas.coordinator.group.step import MEMBER_TIMERS, GroupTimers, TimerKey, TimerKind
 from barnabas.coordinator.group.streams.group import StreamsGroup
 from barnabas.protocol.messages.group_records import (

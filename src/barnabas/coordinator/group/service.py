@@ -14,24 +14,18 @@ from typing import Any, TypeVar
 from barnabas.base.clock import Clock
 from barnabas.base.config.node import NodeConfig
 from barnabas.coordinator.decision import Decision, Moment, Transactional, Waiter
+from barnabas.coordinator.group.classic.responses import join_error, level_join, level_leave
 from barnabas.coordinator.group.config import GroupConfig
 from barnabas.coordinator.group.consumer.heartbeat import check_request
-from barnabas.coordinator.group.consumer.refusal import Refusal
 from barnabas.coordinator.group.consumer.requests import refused
-from barnabas.coordinator.group.consumer.view import GroupMetadata
+from barnabas.coordinator.group.offset_responses import commit_error, fetch_error, txn_commit_error
 from barnabas.coordinator.group.records import RECORD_TYPES
-from barnabas.coordinator.group.responses import (
-    commit_error,
-    fetch_error,
-    join_error,
-    level_join,
-    level_leave,
-    txn_commit_error,
-)
+from barnabas.coordinator.group.refusal import Refusal
 from barnabas.coordinator.group.shard import GroupShard
 from barnabas.coordinator.group.share.door import ShareGroupDoor
 from barnabas.coordinator.group.step import Client
 from barnabas.coordinator.group.streams.service import StreamsService
+from barnabas.coordinator.group.view import GroupMetadata
 from barnabas.coordinator.partition_of import partition_of
 from barnabas.coordinator.partition_writer import PartitionWriter
 from barnabas.coordinator.promise import Promise, gather, then

@@ -20,24 +20,30 @@ from barnabas.coordinator.decision import (
     Waiter,
 )
 from barnabas.coordinator.group import admin, offset_requests
-from barnabas.coordinator.group.classic import ClassicGroup
-from barnabas.coordinator.group.config import GroupConfig
-from barnabas.coordinator.group.consumer.group import ConsumerGroup
-from barnabas.coordinator.group.consumer.migration import Downgraded
-from barnabas.coordinator.group.consumer.requests import ConsumerGroups
-from barnabas.coordinator.group.consumer.view import GroupMetadata
-from barnabas.coordinator.group.group_type import GroupType, group_type_of
-from barnabas.coordinator.group.join import Join, StaticMemberStored, join, static_member_stored
-from barnabas.coordinator.group.membership import heartbeat, leave, session_ended
-from barnabas.coordinator.group.offset_record import OffsetRecord
-from barnabas.coordinator.group.offsets import OffsetStore
-from barnabas.coordinator.group.rebalance import (
+from barnabas.coordinator.group.classic.group import ClassicGroup
+from barnabas.coordinator.group.classic.join import (
+    Join,
+    StaticMemberStored,
+    join,
+    static_member_stored,
+)
+from barnabas.coordinator.group.classic.membership import heartbeat, leave, session_ended
+from barnabas.coordinator.group.classic.rebalance import (
     join_time_is_up,
     prepare_rebalance,
     reset_session,
     sync_time_is_up,
 )
-from barnabas.coordinator.group.records import new_group_record, offset_tombstone
+from barnabas.coordinator.group.classic.records import new_group_record
+from barnabas.coordinator.group.classic.sync import AssignmentStored, assignment_stored, sync
+from barnabas.coordinator.group.config import GroupConfig
+from barnabas.coordinator.group.consumer.group import ConsumerGroup
+from barnabas.coordinator.group.consumer.migration import Downgraded
+from barnabas.coordinator.group.consumer.requests import ConsumerGroups
+from barnabas.coordinator.group.group_type import GroupType, group_type_of
+from barnabas.coordinator.group.offset_record import OffsetRecord
+from barnabas.coordinator.group.offsets import OffsetStore
+from barnabas.coordinator.group.records import offset_tombstone
 from barnabas.coordinator.group.registry import GroupRegistry
 from barnabas.coordinator.group.share.group import ShareGroup
 from barnabas.coordinator.group.share.requests import ShareGroups
@@ -51,7 +57,7 @@ from barnabas.coordinator.group.step import (
 )
 from barnabas.coordinator.group.streams.group import StreamsGroup
 from barnabas.coordinator.group.streams.requests import StreamsGroups
-from barnabas.coordinator.group.sync import AssignmentStored, assignment_stored, sync
+from barnabas.coordinator.group.view import GroupMetadata
 from barnabas.log.producers.verification import Verification
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.group_records import (

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from barnabas.base.clock import Clock
 from barnabas.base.ids import TopicPartition, Uuid
 from barnabas.coordinator.decision import Decision, Moment
-from barnabas.coordinator.group.consumer.refusal import Refusal
+from barnabas.coordinator.group.refusal import Refusal
 from barnabas.coordinator.group.service import ClientInfo, GroupCoordinator
 from barnabas.coordinator.group.share.heartbeat import Heard, Initialization, check_request
 from barnabas.coordinator.group.share.offsets import Alteration, Deletion

@@ -8,6 +8,7 @@ member epoch. Source: Kafka's GroupMetadataManager (classicGroupJoinToConsumerGr
 
 from dataclasses import replace
 
+from barnabas.coordinator.group.classic.join import MEMBER_ID_REQUIRED_FROM_VERSION, Join
 from barnabas.coordinator.group.consumer.embedded import (
     decode_subscription,
     embedded_version,
@@ -30,10 +31,9 @@ from barnabas.coordinator.group.consumer.migration import (
 )
 from barnabas.coordinator.group.consumer.reconcile import Goal, Owned, reconcile
 from barnabas.coordinator.group.consumer.records import current_record
-from barnabas.coordinator.group.consumer.refusal import Refusal
 from barnabas.coordinator.group.consumer.subscriptions import Draft, update_member
 from barnabas.coordinator.group.consumer.timing import reset_member_session, schedule_once
-from barnabas.coordinator.group.join import MEMBER_ID_REQUIRED_FROM_VERSION, Join
+from barnabas.coordinator.group.refusal import Refusal
 from barnabas.coordinator.group.registry import GroupRegistry
 from barnabas.coordinator.group.step import Step, TimerKey, TimerKind
 from barnabas.coordinator.group.subscription import CONSUMER_PROTOCOL_TYPE

@@ -6,7 +6,7 @@ from barnabas.base.ids import Uuid
 from barnabas.coordinator.group.consumer.group import ConsumerGroup
 from barnabas.coordinator.group.consumer.member import ConsumerMember
 from barnabas.coordinator.group.consumer.target import preferred_assignor
-from barnabas.coordinator.group.consumer.view import GroupMetadata
+from barnabas.coordinator.group.view import GroupMetadata
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.consumer_group_describe import (
     Assignment,

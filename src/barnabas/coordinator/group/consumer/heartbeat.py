@@ -10,7 +10,8 @@ import logging
 from dataclasses import replace
 
 from barnabas.base.ids import Uuid
-from barnabas.coordinator.group.classic import ClassicGroup
+from barnabas.coordinator.group.classic.group import ClassicGroup
+from barnabas.coordinator.group.classic.records import group_tombstone
 from barnabas.coordinator.group.consumer.fencing import fence, leave_for_a_while
 from barnabas.coordinator.group.consumer.group import ConsumerGroup
 from barnabas.coordinator.group.consumer.member import (
@@ -27,7 +28,6 @@ from barnabas.coordinator.group.consumer.records import (
     member_tombstones,
     target_record,
 )
-from barnabas.coordinator.group.consumer.refusal import Refusal
 from barnabas.coordinator.group.consumer.subscriptions import Draft, update_member
 from barnabas.coordinator.group.consumer.target import update_target
 from barnabas.coordinator.group.consumer.timing import (
@@ -35,7 +35,7 @@ from barnabas.coordinator.group.consumer.timing import (
     reset_member_session,
     schedule_revocation,
 )
-from barnabas.coordinator.group.records import group_tombstone
+from barnabas.coordinator.group.refusal import Refusal
 from barnabas.coordinator.group.registry import GroupRegistry
 from barnabas.coordinator.group.step import Client, Step
 from barnabas.protocol.errors import ErrorCode

@@ -12,7 +12,11 @@ import logging
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from barnabas.coordinator.group.classic import ClassicGroup
+from barnabas.coordinator.group.classic.group import ClassicGroup
+from barnabas.coordinator.group.classic.member import Member
+from barnabas.coordinator.group.classic.rebalance import prepare_rebalance, reset_session
+from barnabas.coordinator.group.classic.records import group_record, group_tombstone
+from barnabas.coordinator.group.classic.states import GroupState
 from barnabas.coordinator.group.consumer.embedded import (
     assigned_by_id,
     decode_assignment,
@@ -22,13 +26,9 @@ from barnabas.coordinator.group.consumer.embedded import (
 )
 from barnabas.coordinator.group.consumer.group import ConsumerGroup
 from barnabas.coordinator.group.consumer.member import ConsumerMember
-from barnabas.coordinator.group.consumer.refusal import Refusal
 from barnabas.coordinator.group.consumer.timing import reset_member_session
-from barnabas.coordinator.group.member import Member
-from barnabas.coordinator.group.rebalance import prepare_rebalance, reset_session
-from barnabas.coordinator.group.records import group_record, group_tombstone
+from barnabas.coordinator.group.refusal import Refusal
 from barnabas.coordinator.group.registry import GroupRegistry
-from barnabas.coordinator.group.states import GroupState
 from barnabas.coordinator.group.step import Step
 from barnabas.coordinator.group.subscription import CONSUMER_PROTOCOL_TYPE
 from barnabas.protocol.errors import DecodeError, ErrorCode

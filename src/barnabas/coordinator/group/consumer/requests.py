@@ -7,18 +7,18 @@ records change the group as they are replayed. A refused request writes nothing.
 from collections.abc import Iterable
 
 from barnabas.coordinator.decision import Decision, Moment
+from barnabas.coordinator.group.classic.join import Join
 from barnabas.coordinator.group.config import GroupConfig
 from barnabas.coordinator.group.consumer import classic_members, describe
 from barnabas.coordinator.group.consumer.fencing import timer_is_up
 from barnabas.coordinator.group.consumer.group import ConsumerGroup
 from barnabas.coordinator.group.consumer.heartbeat import heartbeat
 from barnabas.coordinator.group.consumer.migration import Downgraded
-from barnabas.coordinator.group.consumer.refusal import Refusal
 from barnabas.coordinator.group.consumer.timing import start_timers
-from barnabas.coordinator.group.consumer.view import GroupMetadata
-from barnabas.coordinator.group.join import Join
+from barnabas.coordinator.group.refusal import Refusal
 from barnabas.coordinator.group.registry import GroupRegistry
 from barnabas.coordinator.group.step import Client, GroupTimers, Step, TimerKey
+from barnabas.coordinator.group.view import GroupMetadata
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,

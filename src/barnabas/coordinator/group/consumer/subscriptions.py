@@ -21,8 +21,8 @@ from barnabas.coordinator.group.consumer.records import (
     regex_record,
     regex_tombstone,
 )
-from barnabas.coordinator.group.consumer.refusal import Refusal
 from barnabas.coordinator.group.consumer.regexes import compile_regex, matches
+from barnabas.coordinator.group.refusal import Refusal
 from barnabas.coordinator.group.step import Step
 
 REGEX_REFRESH_MS_MIN = 10_000

@@ -10,8 +10,7 @@ from collections.abc import Iterable, Mapping
 from barnabas.base.ids import Uuid
 from barnabas.coordinator.decision import Decision, Moment
 from barnabas.coordinator.group.config import GroupConfig
-from barnabas.coordinator.group.consumer.refusal import Refusal
-from barnabas.coordinator.group.consumer.view import GroupMetadata
+from barnabas.coordinator.group.refusal import Refusal
 from barnabas.coordinator.group.registry import GroupRegistry
 from barnabas.coordinator.group.share import offsets
 from barnabas.coordinator.group.share.assignor import NAME
@@ -22,6 +21,7 @@ from barnabas.coordinator.group.share.records import state_record
 from barnabas.coordinator.group.share.state import RequestTimes
 from barnabas.coordinator.group.share.timing import reset_session
 from barnabas.coordinator.group.step import Client, GroupTimers, Step, TimerKey
+from barnabas.coordinator.group.view import GroupMetadata
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.alter_share_group_offsets import AlterShareGroupOffsetsRequest
 from barnabas.protocol.messages.delete_share_group_offsets import DeleteShareGroupOffsetsRequest

@@ -3,7 +3,7 @@
 Source: Kafka's GroupCoordinatorService, with its words.
 """
 
-from barnabas.coordinator.group.consumer.refusal import Refusal
+from barnabas.coordinator.group.refusal import Refusal
 from barnabas.coordinator.group.streams.member import JOINING_EPOCH, STATIC_LEAVING_EPOCH
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.streams_group_heartbeat import (

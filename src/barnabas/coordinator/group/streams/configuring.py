@@ -3,7 +3,7 @@
 Source: Kafka's GroupMetadataManager.maybeUpdateTopology and what follows it in a heartbeat.
 """
 
-from barnabas.coordinator.group.consumer.refusal import Refusal
+from barnabas.coordinator.group.refusal import Refusal
 from barnabas.coordinator.group.step import Step
 from barnabas.coordinator.group.streams.group import StreamsGroup
 from barnabas.coordinator.group.streams.records import topology_record

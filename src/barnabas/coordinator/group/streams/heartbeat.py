@@ -12,9 +12,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import NamedTuple
 
-from barnabas.coordinator.group.classic import ClassicGroup
-from barnabas.coordinator.group.consumer.refusal import Refusal
-from barnabas.coordinator.group.records import group_tombstone
+from barnabas.coordinator.group.classic.group import ClassicGroup
+from barnabas.coordinator.group.classic.records import group_tombstone
+from barnabas.coordinator.group.refusal import Refusal
 from barnabas.coordinator.group.registry import GroupRegistry
 from barnabas.coordinator.group.step import Client, Step
 from barnabas.coordinator.group.streams.configuring import configured_topology, updated_topology

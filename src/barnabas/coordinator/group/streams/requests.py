@@ -8,14 +8,14 @@ from collections.abc import Iterable
 
 from barnabas.coordinator.decision import Decision, Moment
 from barnabas.coordinator.group.config import GroupConfig
-from barnabas.coordinator.group.consumer.refusal import Refusal
-from barnabas.coordinator.group.consumer.view import GroupMetadata
+from barnabas.coordinator.group.refusal import Refusal
 from barnabas.coordinator.group.registry import GroupRegistry
 from barnabas.coordinator.group.step import Client, GroupTimers, Step, TimerKey
 from barnabas.coordinator.group.streams.describe import described
 from barnabas.coordinator.group.streams.fencing import start_timers, timer_is_up
 from barnabas.coordinator.group.streams.group import StreamsGroup
 from barnabas.coordinator.group.streams.heartbeat import Heard, heartbeat
+from barnabas.coordinator.group.view import GroupMetadata
 from barnabas.protocol.messages.streams_group_heartbeat import (
     StreamsGroupHeartbeatRequest,
     StreamsGroupHeartbeatResponse,

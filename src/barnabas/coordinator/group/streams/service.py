@@ -5,14 +5,14 @@ from typing import Any, Protocol
 
 from barnabas.coordinator.decision import Decision, Moment, Waiter
 from barnabas.coordinator.group.config import GroupConfig
-from barnabas.coordinator.group.consumer.refusal import Refusal
-from barnabas.coordinator.group.consumer.view import GroupMetadata
+from barnabas.coordinator.group.refusal import Refusal
 from barnabas.coordinator.group.shard import GroupShard
 from barnabas.coordinator.group.step import Client
 from barnabas.coordinator.group.streams.checks import check_request
 from barnabas.coordinator.group.streams.heartbeat import Heard
 from barnabas.coordinator.group.streams.requests import refused
 from barnabas.coordinator.group.streams.settings import heartbeat_interval_ms
+from barnabas.coordinator.group.view import GroupMetadata
 from barnabas.coordinator.promise import Promise, gather
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.streams_group_describe import DescribedGroup

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 
 from barnabas.coordinator.group.config import GroupConfig
-from barnabas.coordinator.group.consumer.view import GroupMetadata
 from barnabas.coordinator.group.step import Step
 from barnabas.coordinator.group.streams.assignor import NUM_STANDBY_REPLICAS
+from barnabas.coordinator.group.view import GroupMetadata
 
 
 def session_timeout_ms(step: Step, group_id: str) -> int:

@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Iterable
 
 from barnabas.coordinator.decision import Waiter
-from barnabas.coordinator.group.member import Member, Protocols
-from barnabas.coordinator.group.states import GroupEvent, GroupState, next_state
+from barnabas.coordinator.group.classic.member import Member, Protocols
+from barnabas.coordinator.group.classic.states import GroupEvent, GroupState, next_state
 from barnabas.coordinator.group.subscription import CONSUMER_PROTOCOL_TYPE, subscribed_topics
 from barnabas.protocol.errors import ErrorCode
 
