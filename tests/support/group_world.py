@@ -247,7 +247,7 @@ class GroupWorld:
 
     def group(self, group_id: str = "g") -> ClassicGroup:
         """A classic group."""
-        group = self.shard.groups.classic(group_id)
+        group = self.shard.groups.get_of(ClassicGroup, group_id)
         assert group is not None
         return group
 

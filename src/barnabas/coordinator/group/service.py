@@ -366,7 +366,7 @@ class GroupCoordinator:
         parts = [
             self._run(
                 group_id,
-                lambda shard, _waiter, _now, group_id=group_id: shard.describe_groups(  # type: ignore[misc]  # mypy cannot infer a default
+                lambda shard, _waiter, _now, group_id=group_id: shard.classics.describe(  # type: ignore[misc]  # mypy cannot infer a default
                     [group_id], client.api_version
                 ),
                 lambda error, group_id=group_id: [  # type: ignore[misc]  # as above

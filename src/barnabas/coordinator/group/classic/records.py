@@ -53,8 +53,3 @@ def new_group_record(group: ClassicGroup) -> CoordinatorRecord:
         current_state_timestamp=group.state_timestamp_ms,
     )
     return CoordinatorRecord(GroupMetadataKey(group=group.group_id), value, GROUP_METADATA_VERSION)
-
-
-def group_tombstone(group_id: str) -> CoordinatorRecord:
-    """The group is deleted."""
-    return CoordinatorRecord(GroupMetadataKey(group=group_id), None)

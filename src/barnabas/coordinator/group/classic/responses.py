@@ -2,7 +2,11 @@
 
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.join_group import JoinGroupResponse
-from barnabas.protocol.messages.leave_group import LeaveGroupResponse
+from barnabas.protocol.messages.leave_group import (
+    LeaveGroupResponse,
+    MemberIdentity,
+    MemberResponse,
+)
 
 NULLABLE_PROTOCOL_FROM_VERSION = 7
 
@@ -25,3 +29,17 @@ def level_leave(response: LeaveGroupResponse) -> LeaveGroupResponse:
         response.error_code = response.members[0].error_code
     response.members = []
     return response
+
+
+def unknown_members(leaving: list[MemberIdentity]) -> LeaveGroupResponse:
+    """A LeaveGroup of members whom nobody knows."""
+    return LeaveGroupResponse(
+        members=[
+            MemberResponse(
+                member_id=member.member_id,
+                group_instance_id=member.group_instance_id,
+                error_code=ErrorCode.UNKNOWN_MEMBER_ID,
+            )
+            for member in leaving
+        ]
+    )

@@ -5,13 +5,14 @@ from typing import Any, Protocol
 
 from barnabas.coordinator.decision import Decision, Moment, Waiter
 from barnabas.coordinator.group.config import GroupConfig
+from barnabas.coordinator.group.group_type import GroupType
+from barnabas.coordinator.group.modern.timing import heartbeat_interval_ms
 from barnabas.coordinator.group.refusal import Refusal
 from barnabas.coordinator.group.shard import GroupShard
 from barnabas.coordinator.group.step import Client
 from barnabas.coordinator.group.streams.checks import check_request
 from barnabas.coordinator.group.streams.heartbeat import Heard
 from barnabas.coordinator.group.streams.requests import refused
-from barnabas.coordinator.group.streams.settings import heartbeat_interval_ms
 from barnabas.coordinator.group.view import GroupMetadata
 from barnabas.coordinator.promise import Promise, gather
 from barnabas.protocol.errors import ErrorCode
@@ -62,7 +63,7 @@ class StreamsService:
 
     def heartbeat_interval_ms(self, group_id: str) -> int:
         """How often members of the group shall be heard."""
-        return heartbeat_interval_ms(self._config, self._metadata, group_id)
+        return heartbeat_interval_ms(self._config, self._metadata, GroupType.STREAMS, group_id)
 
     def _describe(self, group_id: str) -> Any:
         def refuse(error: ErrorCode) -> list[DescribedGroup]:
