@@ -164,8 +164,9 @@ def fetch(
     """
     response = OffsetFetchResponseGroup(group_id=request.group_id)
     if group is not None:
-        response.error_code = group.check_fetch(request.member_id, request.member_epoch)
-        if response.error_code:
+        error = group.check_fetch(request.member_id, request.member_epoch)
+        if error:
+            response.error_code = error
             return response
     if request.topics is None:
         for name, partitions in store.group(request.group_id).items():
