@@ -121,9 +121,7 @@ class ConsumerWorld(GroupWorld):
         """Send a ConsumerGroupHeartbeat."""
         fields.setdefault("group_id", "g")
         request = ConsumerGroupHeartbeatRequest(**fields)
-        return Call(
-            self.coordinator.consumer_group_heartbeat(request, self.client(client, version))
-        )
+        return Call(self.coordinator.consumers.heartbeat(request, self.client(client, version)))
 
     def beat_joining(self, member_id: str, *topics: str, **fields: Any) -> Any:
         """Send the first heartbeat of a member."""

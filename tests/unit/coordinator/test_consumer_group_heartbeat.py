@@ -464,7 +464,7 @@ def test_groups_are_listed_and_deleted(world: ConsumerWorld) -> None:
 
 def test_description(world: ConsumerWorld) -> None:
     world.beat(**JOIN, server_assignor="range", rack_id="r", instance_id="i")
-    (group, missing, nameless) = world.coordinator.consumer_group_describe(["g", "x", ""])
+    (group, missing, nameless) = world.coordinator.consumers.describe(["g", "x", ""])
     assert (group.group_state, group.group_epoch, group.assignment_epoch) == ("Stable", 2, 2)
     assert group.assignor_name == "range"
     (member,) = group.members

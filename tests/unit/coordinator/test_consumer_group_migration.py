@@ -53,7 +53,7 @@ def test_upgrade_and_downgrade():
     rounds(world, first, second, modern)
     assert group.state is ModernGroupState.STABLE
     assert sorted(len(m.owned) for m in (first, second, modern)) == [1, 1, 2]
-    (described,) = world.coordinator.consumer_group_describe(["g"])
+    (described,) = world.coordinator.consumers.describe(["g"])
     assert sorted(member.member_type for member in described.members) == [0, 0, 1]
     modern.leave()
     classic = world.group()

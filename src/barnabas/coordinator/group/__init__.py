@@ -1,6 +1,8 @@
 """The group coordinator: groups of every kind, and the offsets that they commit.
 
 `service.py` is the door. Behind it one `GroupShard` per partition of `__consumer_offsets`, which
-is pure. Each kind of group has a folder (`classic/`, `consumer/`, `share/`, `streams/`); what all
-kinds use stands here. `offsets.py` holds what groups have committed.
+is pure. Each kind of group has a folder (`classic/`, `consumer/`, `share/`, `streams/`), and the
+last three a base (`modern/`). What stands here is for all kinds: `group.py` is what any group can
+be asked, `requests.py` what the shard asks of a kind, `replay.py` how records are applied,
+`registry.py` holds the groups of a shard, `offsets.py` what they have committed.
 """

@@ -62,26 +62,6 @@ class ModernGroupConfig:
     assignment_interval_limits_ms: tuple[int, int] = (0, 15_000)
     size_max: int = 2**31 - 1
 
-    @classmethod
-    def from_node(cls, config: NodeConfig, group_type: GroupType) -> "ModernGroupConfig":
-        """Read `group.<type>.*`, each time with the limits of what a group may set for itself."""
-
-        def limits(name: str) -> tuple[int, int]:
-            kind = f"group.{group_type}"
-            return config.int(f"{kind}.min.{name}"), config.int(f"{kind}.max.{name}")
-
-        session, heartbeat = "session.timeout.ms", "heartbeat.interval.ms"
-        assignment = "assignment.interval.ms"
-        return cls(
-            session_timeout_ms=config.int(f"group.{group_type}.{session}"),
-            session_timeout_limits_ms=limits(session),
-            heartbeat_interval_ms=config.int(f"group.{group_type}.{heartbeat}"),
-            heartbeat_interval_limits_ms=limits(heartbeat),
-            assignment_interval_ms=config.int(f"group.{group_type}.{assignment}"),
-            assignment_interval_limits_ms=limits(assignment),
-            size_max=config.int(f"group.{group_type}.max.size"),
-        )
-
 
 @dataclass(frozen=True, slots=True)
 class GroupConfig:
@@ -131,7 +111,24 @@ class GroupConfig:
             offset_metadata_size_max=config.int("offset.metadata.max.bytes"),
             offsets_retention_ms=config.int("offsets.retention.minutes") * 60_000,
             write_timeout_ms=config.int("offsets.commit.timeout.ms"),
-            consumer=ModernGroupConfig.from_node(config, GroupType.CONSUMER),
+            consumer=ModernGroupConfig(
+                session_timeout_ms=config.int("group.consumer.session.timeout.ms"),
+                session_timeout_limits_ms=(
+                    config.int("group.consumer.min.session.timeout.ms"),
+                    config.int("group.consumer.max.session.timeout.ms"),
+                ),
+                heartbeat_interval_ms=config.int("group.consumer.heartbeat.interval.ms"),
+                heartbeat_interval_limits_ms=(
+                    config.int("group.consumer.min.heartbeat.interval.ms"),
+                    config.int("group.consumer.max.heartbeat.interval.ms"),
+                ),
+                assignment_interval_ms=config.int("group.consumer.assignment.interval.ms"),
+                assignment_interval_limits_ms=(
+                    config.int("group.consumer.min.assignment.interval.ms"),
+                    config.int("group.consumer.max.assignment.interval.ms"),
+                ),
+                size_max=config.int("group.consumer.max.size"),
+            ),
             consumer_regex_refresh_interval_ms=config.int(
                 "group.consumer.regex.refresh.interval.ms"
             ),
@@ -139,11 +136,45 @@ class GroupConfig:
             migration_policy=MigrationPolicy(
                 config.string("group.consumer.migration.policy").lower()
             ),
-            share=ModernGroupConfig.from_node(config, GroupType.SHARE),
+            share=ModernGroupConfig(
+                session_timeout_ms=config.int("group.share.session.timeout.ms"),
+                session_timeout_limits_ms=(
+                    config.int("group.share.min.session.timeout.ms"),
+                    config.int("group.share.max.session.timeout.ms"),
+                ),
+                heartbeat_interval_ms=config.int("group.share.heartbeat.interval.ms"),
+                heartbeat_interval_limits_ms=(
+                    config.int("group.share.min.heartbeat.interval.ms"),
+                    config.int("group.share.max.heartbeat.interval.ms"),
+                ),
+                assignment_interval_ms=config.int("group.share.assignment.interval.ms"),
+                assignment_interval_limits_ms=(
+                    config.int("group.share.min.assignment.interval.ms"),
+                    config.int("group.share.max.assignment.interval.ms"),
+                ),
+                size_max=config.int("group.share.max.size"),
+            ),
             share_initialize_retry_interval_ms=config.int(
                 "group.share.initialize.retry.interval.ms"
             ),
-            streams=ModernGroupConfig.from_node(config, GroupType.STREAMS),
+            streams=ModernGroupConfig(
+                session_timeout_ms=config.int("group.streams.session.timeout.ms"),
+                session_timeout_limits_ms=(
+                    config.int("group.streams.min.session.timeout.ms"),
+                    config.int("group.streams.max.session.timeout.ms"),
+                ),
+                heartbeat_interval_ms=config.int("group.streams.heartbeat.interval.ms"),
+                heartbeat_interval_limits_ms=(
+                    config.int("group.streams.min.heartbeat.interval.ms"),
+                    config.int("group.streams.max.heartbeat.interval.ms"),
+                ),
+                assignment_interval_ms=config.int("group.streams.assignment.interval.ms"),
+                assignment_interval_limits_ms=(
+                    config.int("group.streams.min.assignment.interval.ms"),
+                    config.int("group.streams.max.assignment.interval.ms"),
+                ),
+                size_max=config.int("group.streams.max.size"),
+            ),
             streams_initial_rebalance_delay_ms=config.int(
                 "group.streams.initial.rebalance.delay.ms"
             ),

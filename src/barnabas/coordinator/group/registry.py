@@ -35,6 +35,10 @@ class GroupRegistry:
         group = self._groups.get(group_id)
         return group if isinstance(group, kind) else None
 
+    def each_of(self, kind: type[G]) -> Iterator[G]:
+        """The groups of that kind."""
+        return (group for group in self if isinstance(group, kind))
+
     def find(self, kind: type[G], group_id: str) -> G | Refusal:
         """The group, if it is of that kind; otherwise why not, in Kafka's words."""
         group = self._groups.get(group_id)

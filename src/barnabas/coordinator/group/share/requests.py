@@ -140,11 +140,10 @@ class ShareGroups(ModernGroupRequests[ShareGroup, ShareMember]):
     def topics_deleted(self, topic_ids: frozenset[Uuid]) -> Decision:
         """Forget topics that are gone; the share coordinators do so by themselves."""
         records = []
-        for group in self._groups:
-            if isinstance(group, ShareGroup):
-                state = group.state_metadata.without_topics(topic_ids)
-                if state != group.state_metadata:
-                    records.append(state_record(group.group_id, state))
+        for group in self._groups.each_of(ShareGroup):
+            state = group.state_metadata.without_topics(topic_ids)
+            if state != group.state_metadata:
+                records.append(state_record(group.group_id, state))
         return Decision(records, len(records), is_atomic=False)
 
     # Time
