@@ -14,11 +14,12 @@ from typing import Any
 
 import pytest
 
-from barnabas.coordinator.group.classic import ClassicGroup
+from barnabas.coordinator.group.classic.group import ClassicGroup
+from barnabas.coordinator.group.classic.states import GroupState
 from barnabas.coordinator.group.consumer import reconcile as reconciling
 from barnabas.coordinator.group.consumer import target as targeting
-from barnabas.coordinator.group.consumer.group import ConsumerGroup, ConsumerGroupState
-from barnabas.coordinator.group.states import GroupState
+from barnabas.coordinator.group.consumer.group import ConsumerGroup
+from barnabas.coordinator.group.modern.group import ModernGroupState
 from barnabas.protocol.errors import ErrorCode
 from support.consumer_world import ClassicMember, ConsumerWorld, ModernMember
 
@@ -157,7 +158,7 @@ class Run:
         """Everyone has what it should have."""
         group = self.world.shard.groups.get("g")
         if isinstance(group, ConsumerGroup):
-            assert group.state is ConsumerGroupState.STABLE
+            assert group.state is ModernGroupState.STABLE
         else:
             assert isinstance(group, ClassicGroup)
             assert group.state is GroupState.STABLE
@@ -222,11 +223,8 @@ def does_not_await_revocation(patch: pytest.MonkeyPatch) -> None:
 
 
 def never_assigns_again(patch: pytest.MonkeyPatch) -> None:
-    known = targeting._may_assign
     patch.setattr(
-        targeting,
-        "_may_assign",
-        lambda step, group: not group.assignment_timestamp_ms and known(step, group),
+        targeting, "assigns_in_ms", lambda step, group: 1 if group.assignment_timestamp_ms else 0
     )
 
 
@@ -235,16 +233,15 @@ def loses_released_partitions(patch: pytest.MonkeyPatch) -> None:
 
 
 def forgets_sessions(patch: pytest.MonkeyPatch) -> None:
-    from barnabas.coordinator.group.consumer import heartbeat, timing
+    from barnabas.coordinator.group.consumer import heartbeat
+    from barnabas.coordinator.group.modern import timing
 
-    patch.setattr(heartbeat, "reset_member_session", lambda step, group_id, member: None)
-    patch.setattr(timing, "reset_member_session", lambda step, group_id, member: None)
+    patch.setattr(heartbeat, "reset_session", lambda step, group, member: None)
+    patch.setattr(timing, "reset_session", lambda step, group, member: None)
 
 
 def overlooks_new_topics(patch: pytest.MonkeyPatch) -> None:
-    from barnabas.coordinator.group.consumer import subscriptions
-
-    patch.setattr(subscriptions, "_is_unchecked", lambda step, group: False)
+    patch.setattr(ConsumerGroup, "has_checked", lambda self, topics: True)
 
 
 DEFECTS: list[Callable[[pytest.MonkeyPatch], None]] = [

@@ -13,11 +13,11 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from barnabas.coordinator.group.classic import ClassicGroup
+from barnabas.coordinator.group.classic.group import ClassicGroup
+from barnabas.coordinator.group.classic.states import GroupState
 from barnabas.coordinator.group.config import GroupConfig
 from barnabas.coordinator.group.records import RECORD_TYPES
 from barnabas.coordinator.group.shard import GroupShard
-from barnabas.coordinator.group.states import GroupState
 from barnabas.coordinator.loader import replay_batches
 from barnabas.protocol.errors import ErrorCode
 from support.group_members import PARTITIONS, Cohort
@@ -117,8 +117,8 @@ class GroupsUnderTrouble(RuleBasedStateMachine):
         for batch in self.world.log[0].batches:
             replay_batches(batch, replayed, RECORD_TYPES)
         assert replayed.offsets.group("g") == live.offsets.group("g")
-        group = live.groups.classic("g")
-        again = replayed.groups.classic("g")
+        group = live.groups.get_of(ClassicGroup, "g")
+        again = replayed.groups.get_of(ClassicGroup, "g")
         assert (group is None) == (again is None)
         if group is not None and again is not None and _is_on_record(group):
             assert _on_record(group) == _on_record(again)
@@ -137,7 +137,7 @@ class GroupsUnderTrouble(RuleBasedStateMachine):
         assert all(member.is_stable for member in members.values())
         waiting = [what for what, call in self.cohort.calls if not call.is_done]
         assert not waiting, f"never answered: {waiting}"
-        group = self.world.shard.groups.classic("g")
+        group = self.world.shard.groups.get_of(ClassicGroup, "g")
         if members:
             assert group is not None
             assert group.state is GroupState.STABLE

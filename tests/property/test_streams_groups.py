@@ -15,9 +15,10 @@ from typing import Any
 
 import pytest
 
+from barnabas.coordinator.group.modern.group import ModernGroupState
 from barnabas.coordinator.group.streams import reconcile as reconciling
 from barnabas.coordinator.group.streams import target as targeting
-from barnabas.coordinator.group.streams.group import StreamsGroup, StreamsGroupState
+from barnabas.coordinator.group.streams.group import StreamsGroup
 from barnabas.coordinator.group.streams.tasks import TaskId
 from barnabas.protocol.errors import ErrorCode
 from support.streams_world import StreamsWorld, StreamThread
@@ -166,7 +167,7 @@ class Run:
 
     def check_rest(self) -> None:
         """Everyone has what it should have."""
-        assert self.world.streams_group().state is StreamsGroupState.STABLE
+        assert self.world.streams_group().state is ModernGroupState.STABLE
         count = self.world.topics["in"]
         everything = [TaskId(each, number) for each in "01" for number in range(count)]
         owners = Counter(task for thread in self.threads for task in thread.has[0])
@@ -228,7 +229,9 @@ def does_not_await_revocation(patch: pytest.MonkeyPatch) -> None:
 
 
 def never_assigns_again(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(targeting, "assignment_interval_ms", lambda step, group_id: 1 << 60)
+    patch.setattr(
+        targeting, "assigns_in_ms", lambda step, group: 1 if group.assignment_timestamp_ms else 0
+    )
 
 
 def loses_released_tasks(patch: pytest.MonkeyPatch) -> None:
@@ -236,10 +239,11 @@ def loses_released_tasks(patch: pytest.MonkeyPatch) -> None:
 
 
 def forgets_sessions(patch: pytest.MonkeyPatch) -> None:
-    from barnabas.coordinator.group.streams import fencing, heartbeat
+    from barnabas.coordinator.group.modern import timing
+    from barnabas.coordinator.group.streams import heartbeat
 
-    patch.setattr(heartbeat, "reset_session", lambda step, group_id, member_id: None)
-    patch.setattr(fencing, "reset_session", lambda step, group_id, member_id: None)
+    patch.setattr(heartbeat, "reset_session", lambda step, group, member: None)
+    patch.setattr(timing, "reset_session", lambda step, group, member: None)
 
 
 def overlooks_new_settings(patch: pytest.MonkeyPatch) -> None:

@@ -14,8 +14,8 @@ from typing import Any
 from barnabas.base.ids import Uuid
 from barnabas.coordinator.group.consumer.embedded import decode_assignment, encode_assignment
 from barnabas.coordinator.group.consumer.group import ConsumerGroup
-from barnabas.coordinator.group.consumer.view import GroupMetadata
 from barnabas.coordinator.group.service import GroupCoordinator
+from barnabas.coordinator.group.view import GroupMetadata
 from barnabas.metadata.image import (
     BrokerImage,
     ConfigResourceType,
@@ -121,9 +121,7 @@ class ConsumerWorld(GroupWorld):
         """Send a ConsumerGroupHeartbeat."""
         fields.setdefault("group_id", "g")
         request = ConsumerGroupHeartbeatRequest(**fields)
-        return Call(
-            self.coordinator.consumer_group_heartbeat(request, self.client(client, version))
-        )
+        return Call(self.coordinator.consumers.heartbeat(request, self.client(client, version)))
 
     def beat_joining(self, member_id: str, *topics: str, **fields: Any) -> Any:
         """Send the first heartbeat of a member."""

@@ -13,6 +13,7 @@ must never do, whatever happens to members, coordinator and log:
 from dataclasses import dataclass, field
 from typing import Any
 
+from barnabas.coordinator.group.classic.group import ClassicGroup
 from barnabas.protocol.errors import ErrorCode
 from support.group_world import Call, GroupWorld
 
@@ -315,7 +316,7 @@ class Cohort:
 
     def check_group(self) -> None:
         """What holds of a group between any two events."""
-        group = self.world.shard.groups.classic("g")
+        group = self.world.shard.groups.get_of(ClassicGroup, "g")
         if group is None:
             return
         waiting = [m for m in group.members.values() if m.join_waiter is not None]

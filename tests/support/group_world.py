@@ -14,9 +14,10 @@ from barnabas.base.config.node import NodeConfig
 from barnabas.base.disk import Buffer
 from barnabas.coordinator.decision import CoordinatorRecord
 from barnabas.coordinator.errors import CoordinatorWriteError
-from barnabas.coordinator.group.classic import ClassicGroup
+from barnabas.coordinator.group.classic.group import ClassicGroup
+from barnabas.coordinator.group.client import ClientInfo
 from barnabas.coordinator.group.records import RECORD_TYPES
-from barnabas.coordinator.group.service import ClientInfo, GroupCoordinator
+from barnabas.coordinator.group.service import GroupCoordinator
 from barnabas.coordinator.group.shard import GroupShard
 from barnabas.coordinator.promise import Promise
 from barnabas.coordinator.record_codec import decode_record
@@ -247,7 +248,7 @@ class GroupWorld:
 
     def group(self, group_id: str = "g") -> ClassicGroup:
         """A classic group."""
-        group = self.shard.groups.classic(group_id)
+        group = self.shard.groups.get_of(ClassicGroup, group_id)
         assert group is not None
         return group
 
@@ -285,7 +286,7 @@ class GroupWorld:
             ],
             reason=reason,
         )
-        return Call(self.coordinator.join_group(request, self.client(name, version)))
+        return Call(self.coordinator.classics.join(request, self.client(name, version)))
 
     def join_fully(self, name: str, **options: Any) -> tuple[str, Call[JoinGroupResponse]]:
         """Join without an id and then with the id that was given."""
@@ -319,7 +320,7 @@ class GroupWorld:
                 for member, assignment in (assignments or {}).items()
             ],
         )
-        return Call(self.coordinator.sync_group(request, self.client("", version)))
+        return Call(self.coordinator.classics.sync(request, self.client("", version)))
 
     def heartbeat(
         self,
@@ -336,7 +337,7 @@ class GroupWorld:
             member_id=member_id,
             group_instance_id=instance_id,
         )
-        return Call(self.coordinator.heartbeat(request, self.client("", 4)))
+        return Call(self.coordinator.classics.heartbeat(request, self.client("", 4)))
 
     def leave(
         self, *members: tuple[str, str | None], group_id: str = "g", version: int = 5
@@ -352,7 +353,7 @@ class GroupWorld:
             if version >= 3
             else [],
         )
-        return Call(self.coordinator.leave_group(request, self.client("", version)))
+        return Call(self.coordinator.classics.leave(request, self.client("", version)))
 
     def commit(
         self,

@@ -6,7 +6,7 @@ initialise is kept in `asked` until the test says that they have, or have not.
 
 from typing import Any
 
-from barnabas.coordinator.group.consumer.refusal import Refusal
+from barnabas.coordinator.group.refusal import Refusal
 from barnabas.coordinator.group.share.group import ShareGroup
 from barnabas.coordinator.group.share.heartbeat import Heard, Initialization, check_request
 from barnabas.coordinator.group.step import Client

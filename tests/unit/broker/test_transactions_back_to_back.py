@@ -11,7 +11,7 @@ import pytest
 
 from barnabas.broker.apis.transactions.txn_offset_commit import handle_txn_offset_commit
 from barnabas.broker.produce.handler import handle_produce
-from barnabas.coordinator.group.responses import txn_commit_error
+from barnabas.coordinator.group.offset_responses import txn_commit_error
 from barnabas.log.producers.verification import Verification
 from barnabas.metadata.image import PartitionImage
 from barnabas.net.connection import Reply

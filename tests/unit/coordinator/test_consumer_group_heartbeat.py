@@ -4,15 +4,20 @@ from typing import Any
 
 import pytest
 
-from barnabas.coordinator.group.classic import ClassicGroup
-from barnabas.coordinator.group.consumer.group import ConsumerGroupState
+from barnabas.coordinator.group.classic.group import ClassicGroup
 from barnabas.coordinator.group.consumer.member import MemberState
+from barnabas.coordinator.group.modern.group import ModernGroupState
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequestTopicPartitions as Partitions,
 )
 from barnabas.protocol.messages.delete_groups import DeleteGroupsRequest
 from barnabas.protocol.messages.list_groups import ListGroupsRequest
+from barnabas.protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
 from support.consumer_world import ConsumerWorld, ModernMember, topic_id
 
 JOIN: dict[str, Any] = {
@@ -157,7 +162,7 @@ def test_first_member(world: ConsumerWorld) -> None:
     assert response.heartbeat_interval_ms == 5_000
     assert response.assignment is not None
     assert world.names(response.assignment.topic_partitions) == {("t", n) for n in range(4)}
-    assert world.consumer_group().state is ConsumerGroupState.STABLE
+    assert world.consumer_group().state is ModernGroupState.STABLE
     assert [type(record.key).__name__ for record in world.log.records()] == [
         "ConsumerGroupMemberMetadataKey",
         "ConsumerGroupMetadataKey",
@@ -213,7 +218,7 @@ def test_partitions_are_given_up_before_others_get_them(world: ConsumerWorld) ->
     assert group.members["1"].member_epoch == 3
     second.step()
     assert (len(first.owned), len(second.owned)) == (2, 2)
-    assert group.state is ConsumerGroupState.STABLE
+    assert group.state is ModernGroupState.STABLE
 
 
 def test_who_does_not_give_up_in_time_is_fenced(world: ConsumerWorld) -> None:
@@ -309,7 +314,7 @@ def test_assignments_keep_their_distance() -> None:
         member.step()
     group = world.consumer_group()
     assert (group.epoch, group.assignment_epoch) == (4, 2)
-    assert group.state is ConsumerGroupState.ASSIGNING
+    assert group.state is ModernGroupState.ASSIGNING
     assert members[2].epoch == 2
     world.clock.advance(1_000)
     members[2].step()
@@ -411,7 +416,18 @@ def test_a_commit_of_an_older_epoch_counts_for_what_was_owned_then(world: Consum
     assert member.epoch == 3
 
     def check(partition: int, epoch: int) -> ErrorCode:
-        return group.check_commit("1", epoch, [(topic_id("t"), partition)], 10)
+        request = OffsetCommitRequest(
+            group_id="g",
+            member_id="1",
+            generation_id_or_member_epoch=epoch,
+            topics=[
+                OffsetCommitRequestTopic(
+                    topic_id=topic_id("t"),
+                    partitions=[OffsetCommitRequestPartition(partition_index=partition)],
+                )
+            ],
+        )
+        return group.check_commit(request, 10)
 
     cases = {
         (0, 2): ErrorCode.NONE,
@@ -441,14 +457,14 @@ def test_groups_are_listed_and_deleted(world: ConsumerWorld) -> None:
         ErrorCode.NON_EMPTY_GROUP
     )
     world.beat(member_id="m", member_epoch=-1)
-    assert world.consumer_group().state is ConsumerGroupState.EMPTY
+    assert world.consumer_group().state is ModernGroupState.EMPTY
     assert world.coordinator.delete_groups(delete).results[0].error_code == ErrorCode.NONE
     assert world.shard.groups.get("g") is None
 
 
 def test_description(world: ConsumerWorld) -> None:
     world.beat(**JOIN, server_assignor="range", rack_id="r", instance_id="i")
-    (group, missing, nameless) = world.coordinator.consumer_group_describe(["g", "x", ""])
+    (group, missing, nameless) = world.coordinator.consumers.describe(["g", "x", ""])
     assert (group.group_state, group.group_epoch, group.assignment_epoch) == ("Stable", 2, 2)
     assert group.assignor_name == "range"
     (member,) = group.members

@@ -2,9 +2,10 @@
 
 import pytest
 
-from barnabas.coordinator.group.classic import ClassicGroup
-from barnabas.coordinator.group.consumer.group import ConsumerGroup, ConsumerGroupState
-from barnabas.coordinator.group.states import GroupState
+from barnabas.coordinator.group.classic.group import ClassicGroup
+from barnabas.coordinator.group.classic.states import GroupState
+from barnabas.coordinator.group.consumer.group import ConsumerGroup
+from barnabas.coordinator.group.modern.group import ModernGroupState
 from barnabas.protocol.codec import encode
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.consumer_protocol import ConsumerProtocolAssignment
@@ -50,9 +51,9 @@ def test_upgrade_and_downgrade():
     group = world.consumer_group()
     assert group.classic_count == 2
     rounds(world, first, second, modern)
-    assert group.state is ConsumerGroupState.STABLE
+    assert group.state is ModernGroupState.STABLE
     assert sorted(len(m.owned) for m in (first, second, modern)) == [1, 1, 2]
-    (described,) = world.coordinator.consumer_group_describe(["g"])
+    (described,) = world.coordinator.consumers.describe(["g"])
     assert sorted(member.member_type for member in described.members) == [0, 0, 1]
     modern.leave()
     classic = world.group()
@@ -159,7 +160,7 @@ def test_policy(policy):
     member_id = world.join("c", group_id="h").response.member_id
     assert world.join("c", member_id, group_id="h").error is ErrorCode.NONE
     world.beat(group_id="h", member_id="m", member_epoch=-1)
-    assert (world.shard.groups.classic("h") is not None) is may_downgrade
+    assert (world.shard.groups.get_of(ClassicGroup, "h") is not None) is may_downgrade
 
 
 def test_groups_that_cannot_change():
@@ -252,4 +253,4 @@ def test_downgrade_that_is_not_stored():
     world.log.append_error = None
     assert set(world.consumer_group().members) == {"m", *(m.member_id for m in members)}
     rounds(world, modern, *members, count=2)
-    assert world.consumer_group().state is ConsumerGroupState.STABLE
+    assert world.consumer_group().state is ModernGroupState.STABLE

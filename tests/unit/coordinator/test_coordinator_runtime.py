@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
+from barnabas.coordinator.group.classic.states import GroupState
 from barnabas.coordinator.group.records import RECORD_TYPES
-from barnabas.coordinator.group.states import GroupState
 from barnabas.coordinator.promise import Promise
 from barnabas.coordinator.record_codec import decode_record, encode_record
 from barnabas.protocol.errors import DecodeError, ErrorCode

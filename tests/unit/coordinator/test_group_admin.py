@@ -2,7 +2,7 @@
 
 import pytest
 
-from barnabas.coordinator.group.service import ClientInfo
+from barnabas.coordinator.group.client import ClientInfo
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.delete_groups import DeleteGroupsRequest
 from barnabas.protocol.messages.describe_groups import DescribeGroupsRequest
@@ -56,7 +56,7 @@ def test_what_a_listing_says():
 
 
 def describe(world: GroupWorld, *names: str, version: int = 6):
-    return world.coordinator.describe_groups(
+    return world.coordinator.classics.describe(
         DescribeGroupsRequest(groups=list(names)), client(version)
     ).groups
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.coordinator.group.classic import ClassicGroup
+from barnabas.coordinator.group.classic.group import ClassicGroup
 from barnabas.coordinator.group.consumer.group import ConsumerGroup
 from barnabas.coordinator.group.records import RECORD_TYPES
 from barnabas.coordinator.partition_of import partition_of

@@ -2,7 +2,7 @@
 
 import pytest
 
-from barnabas.coordinator.group.states import GroupState
+from barnabas.coordinator.group.classic.states import GroupState
 from barnabas.protocol.errors import ErrorCode
 from support.group_world import Call, GroupWorld
 

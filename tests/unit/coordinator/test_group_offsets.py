@@ -3,8 +3,8 @@
 import pytest
 
 from barnabas.base.ids import ZERO_UUID, Uuid
+from barnabas.coordinator.group.classic.states import GroupState
 from barnabas.coordinator.group.offsets import OffsetStore, is_valid_for
-from barnabas.coordinator.group.states import GroupState
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.group_records import (
     GroupMetadataValue,

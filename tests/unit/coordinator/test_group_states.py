@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.coordinator.group.states import (
+from barnabas.coordinator.group.classic.states import (
     TRANSITIONS,
     GroupEvent,
     GroupState,

@@ -19,6 +19,7 @@ from pathlib import Path
 
 import pytest
 
+from barnabas.coordinator.group.classic.group import ClassicGroup
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.group_records import (
     GroupMetadataKey,
@@ -53,7 +54,7 @@ class Transcript:
         self.happened = []
         getattr(self, "do_" + command.replace("-", "_"))(*words)
         self._collect()
-        group = self.world.shard.groups.classic("g")
+        group = self.world.shard.groups.get_of(ClassicGroup, "g")
         state = "none" if group is None else str(group.state)
         if state != self.state:
             self.happened.append(f"    group is {state}")

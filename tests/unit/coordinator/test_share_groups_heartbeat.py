@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from barnabas.coordinator.group.consumer.refusal import Refusal
-from barnabas.coordinator.group.share.group import ShareGroupState
+from barnabas.coordinator.group.modern.group import ModernGroupState
+from barnabas.coordinator.group.refusal import Refusal
 from barnabas.coordinator.group.share.offsets import Alteration, Deletion
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages import alter_share_group_offsets as altering
@@ -126,7 +126,7 @@ def test_more_members_than_partitions_share_them(world: ShareGroupWorld) -> None
     group = world.share_group()
     sizes = [sum(map(len, target.values())) for target in group.target.values()]
     assert sizes == [1] * 6
-    assert group.state is ShareGroupState.STABLE
+    assert group.state is ModernGroupState.STABLE
 
 
 def test_new_partitions_and_topics_are_initialised_too(world: ShareGroupWorld) -> None:
@@ -178,7 +178,7 @@ def test_a_silent_member_is_fenced_when_the_log_takes_records_again(
 def test_a_member_leaves(world: ShareGroupWorld) -> None:
     response = world.share_beat(member_id="m", member_epoch=-1)
     assert (response.error_code, response.member_id, response.member_epoch) == (0, "m", -1)
-    assert world.share_group().state is ShareGroupState.EMPTY
+    assert world.share_group().state is ModernGroupState.EMPTY
 
 
 def test_a_full_group_takes_nobody() -> None:

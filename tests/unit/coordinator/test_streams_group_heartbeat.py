@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
-from barnabas.coordinator.group.classic import ClassicGroup
-from barnabas.coordinator.group.streams.group import StreamsGroup, StreamsGroupState
+from barnabas.coordinator.group.classic.group import ClassicGroup
+from barnabas.coordinator.group.modern.group import ModernGroupState
+from barnabas.coordinator.group.streams.group import StreamsGroup
 from barnabas.coordinator.group.streams.member import MemberState
 from barnabas.coordinator.group.streams.tasks import TaskId
 from barnabas.coordinator.group.streams.topology import Status
@@ -53,7 +54,7 @@ def thread(world: StreamsWorld) -> StreamThread:
     thread = StreamThread(world, "m", "p")
     thread.step()
     thread.step()
-    assert world.streams_group().state is StreamsGroupState.STABLE
+    assert world.streams_group().state is ModernGroupState.STABLE
     assert thread.epoch == 3
     return thread
 
@@ -270,13 +271,13 @@ def test_first_member_waits_for_internal_topics(world: StreamsWorld) -> None:
     (status,) = response.status or ()
     assert status.status_code == Status.MISSING_INTERNAL_TOPICS
     assert status.status_detail == "Internal topics are missing: by-key, counts"
-    assert world.streams_group().state is StreamsGroupState.NOT_READY
+    assert world.streams_group().state is ModernGroupState.NOT_READY
     world.create(heard.missing_topics)
     response = world.beat_streams(member_id="m", member_epoch=2)
     assert response.member_epoch == 3
     assert tasks_of(response.active_tasks) == ALL_TASKS
     assert response.status == []
-    assert world.streams_group().state is StreamsGroupState.STABLE
+    assert world.streams_group().state is ModernGroupState.STABLE
     # Nothing changes: nothing is written, and tasks are not told again.
     before = len(world.log.records())
     response = world.beat_streams(member_id="m", member_epoch=3)
@@ -288,7 +289,7 @@ def test_source_topics_that_come_later(world: StreamsWorld) -> None:
     world.set_topics({})
     response = world.join_streams("m")
     assert statuses(response) == [Status.MISSING_SOURCE_TOPICS]
-    assert world.streams_group().state is StreamsGroupState.NOT_READY
+    assert world.streams_group().state is ModernGroupState.NOT_READY
     world.set_topics({"in": 1})
     response = world.beat_streams(member_id="m", member_epoch=response.member_epoch)
     assert statuses(response) == [Status.MISSING_INTERNAL_TOPICS]
@@ -302,7 +303,7 @@ def test_source_topic_that_grows(world: StreamsWorld, thread: StreamThread) -> N
     thread.step()
     assert thread.last is not None
     assert statuses(thread.last) == [Status.INCORRECTLY_PARTITIONED_TOPICS]
-    assert world.streams_group().state is StreamsGroupState.NOT_READY
+    assert world.streams_group().state is ModernGroupState.NOT_READY
     thread.step()
     assert thread.has == (frozenset(), frozenset())
 
@@ -323,7 +324,7 @@ def test_tasks_are_handed_over(world: StreamsWorld, thread: StreamThread) -> Non
     other.step()
     assert thread.has[0] | other.has[0] == ALL_TASKS
     assert len(thread.has[0]) == len(other.has[0]) == 4
-    assert group.state is StreamsGroupState.STABLE
+    assert group.state is ModernGroupState.STABLE
 
 
 def test_one_that_does_not_give_tasks_up_is_fenced(
@@ -350,7 +351,7 @@ def test_silent_member_is_fenced(world: StreamsWorld, thread: StreamThread) -> N
     world.clock.advance(2)
     group = world.streams_group()
     assert group.is_empty
-    assert group.state is StreamsGroupState.EMPTY
+    assert group.state is ModernGroupState.EMPTY
     assert group.epoch == 4
 
 
@@ -389,7 +390,7 @@ def test_new_group_waits_for_more_members() -> None:
     for _ in range(2):
         for thread in threads:
             thread.step()
-    assert world.streams_group().state is StreamsGroupState.STABLE
+    assert world.streams_group().state is ModernGroupState.STABLE
     assert sorted(len(thread.has[0]) for thread in threads) == [2, 3, 3]
     # Nobody had to give anything up.
     assert all(thread.epoch == threads[0].epoch for thread in threads)
@@ -401,11 +402,11 @@ def test_delay_ends_without_a_heartbeat() -> None:
     thread = StreamThread(world, "m", "p")
     thread.step()
     thread.step()
-    assert world.streams_group().state is StreamsGroupState.ASSIGNING
+    assert world.streams_group().state is ModernGroupState.ASSIGNING
     world.clock.advance(3_001)
     group = world.streams_group()
     assert group.assignment_epoch == group.epoch
-    assert group.state is StreamsGroupState.RECONCILING
+    assert group.state is ModernGroupState.RECONCILING
 
 
 def test_assignments_keep_their_distance() -> None:
@@ -420,7 +421,7 @@ def test_assignments_keep_their_distance() -> None:
         Status.ASSIGNMENT_DELAYED,
         "Assignment delayed due to the configured assignment interval.",
     )
-    assert world.streams_group().state is StreamsGroupState.ASSIGNING
+    assert world.streams_group().state is ModernGroupState.ASSIGNING
     world.clock.advance(5_001)
     for _ in range(3):
         first.step()

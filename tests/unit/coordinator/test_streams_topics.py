@@ -2,7 +2,7 @@
 
 import pytest
 
-from barnabas.coordinator.group.consumer.refusal import Refusal
+from barnabas.coordinator.group.refusal import Refusal
 from barnabas.coordinator.group.streams.topics import configure, summarized
 from barnabas.coordinator.group.streams.topology import (
     ConfiguredTopology,

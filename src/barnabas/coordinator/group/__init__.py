@@ -1,6 +1,8 @@
-"""The group coordinator: classic groups and the offsets of all groups.
+"""The group coordinator: groups of every kind, and the offsets that they commit.
 
 `service.py` is the door. Behind it one `GroupShard` per partition of `__consumer_offsets`, which
-is pure: `classic.py` holds a group, and `join.py`, `sync.py`, `membership.py`, `rebalance.py`
-are what happens to it; `offsets.py` holds what groups have committed.
+is pure. Each kind of group has a folder (`classic/`, `consumer/`, `share/`, `streams/`), and the
+last three a base (`modern/`). What stands here is for all kinds: `group.py` is what any group can
+be asked, `requests.py` what the shard asks of a kind, `replay.py` how records are applied,
+`registry.py` holds the groups of a shard, `offsets.py` what they have committed.
 """

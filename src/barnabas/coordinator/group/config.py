@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from barnabas.base.config.node import NodeConfig
+from barnabas.coordinator.group.group_type import GroupType
 
 NEW_MEMBER_JOIN_TIMEOUT_MS = 300_000
 """How long a member without an id may wait for its first generation (Kafka's constant)."""
@@ -50,6 +51,19 @@ class MigrationPolicy(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class ModernGroupConfig:
+    """What is set alike for consumer, share and streams groups; the defaults are Kafka's."""
+
+    session_timeout_ms: int = 45_000
+    session_timeout_limits_ms: tuple[int, int] = (45_000, 60_000)
+    heartbeat_interval_ms: int = 5_000
+    heartbeat_interval_limits_ms: tuple[int, int] = (5_000, 15_000)
+    assignment_interval_ms: int = 1_000
+    assignment_interval_limits_ms: tuple[int, int] = (0, 15_000)
+    size_max: int = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True)
 class GroupConfig:
     """Kafka's settings under their meaning; the defaults are Kafka's."""
 
@@ -61,34 +75,26 @@ class GroupConfig:
     offset_metadata_size_max: int = 4_096
     offsets_retention_ms: int = 7 * 24 * 3_600_000
     write_timeout_ms: int = 5_000
-    consumer_session_timeout_ms: int = 45_000
-    consumer_session_timeout_limits_ms: tuple[int, int] = (45_000, 60_000)
-    consumer_heartbeat_interval_ms: int = 5_000
-    consumer_heartbeat_interval_limits_ms: tuple[int, int] = (5_000, 15_000)
-    consumer_assignment_interval_ms: int = 1_000
-    consumer_assignment_interval_limits_ms: tuple[int, int] = (0, 15_000)
+    consumer: ModernGroupConfig = ModernGroupConfig()
     consumer_regex_refresh_interval_ms: int = 600_000
-    consumer_size_max: int = 2**31 - 1
     consumer_assignors: tuple[str, ...] = ("uniform", "range")
     migration_policy: MigrationPolicy = MigrationPolicy.BIDIRECTIONAL
-    share_session_timeout_ms: int = 45_000
-    share_session_timeout_limits_ms: tuple[int, int] = (45_000, 60_000)
-    share_heartbeat_interval_ms: int = 5_000
-    share_heartbeat_interval_limits_ms: tuple[int, int] = (5_000, 15_000)
-    share_assignment_interval_ms: int = 1_000
-    share_assignment_interval_limits_ms: tuple[int, int] = (0, 15_000)
+    share: ModernGroupConfig = ModernGroupConfig(size_max=200)
     share_initialize_retry_interval_ms: int = 30_000
-    share_size_max: int = 200
-    streams_session_timeout_ms: int = 45_000
-    streams_session_timeout_limits_ms: tuple[int, int] = (45_000, 60_000)
-    streams_heartbeat_interval_ms: int = 5_000
-    streams_heartbeat_interval_limits_ms: tuple[int, int] = (5_000, 15_000)
-    streams_assignment_interval_ms: int = 1_000
-    streams_assignment_interval_limits_ms: tuple[int, int] = (0, 15_000)
+    streams: ModernGroupConfig = ModernGroupConfig()
     streams_initial_rebalance_delay_ms: int = 3_000
     streams_standby_replicas: int = 0
     streams_standby_replicas_max: int = 2
-    streams_size_max: int = 2**31 - 1
+
+    def of(self, group_type: GroupType) -> ModernGroupConfig:
+        """What is set for groups of a kind whose coordinator assigns."""
+        match group_type:
+            case GroupType.CONSUMER:
+                return self.consumer
+            case GroupType.SHARE:
+                return self.share
+            case _:
+                return self.streams
 
     @classmethod
     def from_node(cls, config: NodeConfig) -> "GroupConfig":
@@ -105,69 +111,75 @@ class GroupConfig:
             offset_metadata_size_max=config.int("offset.metadata.max.bytes"),
             offsets_retention_ms=config.int("offsets.retention.minutes") * 60_000,
             write_timeout_ms=config.int("offsets.commit.timeout.ms"),
-            consumer_session_timeout_ms=config.int("group.consumer.session.timeout.ms"),
-            consumer_session_timeout_limits_ms=(
-                config.int("group.consumer.min.session.timeout.ms"),
-                config.int("group.consumer.max.session.timeout.ms"),
-            ),
-            consumer_heartbeat_interval_ms=config.int("group.consumer.heartbeat.interval.ms"),
-            consumer_heartbeat_interval_limits_ms=(
-                config.int("group.consumer.min.heartbeat.interval.ms"),
-                config.int("group.consumer.max.heartbeat.interval.ms"),
-            ),
-            consumer_assignment_interval_ms=config.int("group.consumer.assignment.interval.ms"),
-            consumer_assignment_interval_limits_ms=(
-                config.int("group.consumer.min.assignment.interval.ms"),
-                config.int("group.consumer.max.assignment.interval.ms"),
+            consumer=ModernGroupConfig(
+                session_timeout_ms=config.int("group.consumer.session.timeout.ms"),
+                session_timeout_limits_ms=(
+                    config.int("group.consumer.min.session.timeout.ms"),
+                    config.int("group.consumer.max.session.timeout.ms"),
+                ),
+                heartbeat_interval_ms=config.int("group.consumer.heartbeat.interval.ms"),
+                heartbeat_interval_limits_ms=(
+                    config.int("group.consumer.min.heartbeat.interval.ms"),
+                    config.int("group.consumer.max.heartbeat.interval.ms"),
+                ),
+                assignment_interval_ms=config.int("group.consumer.assignment.interval.ms"),
+                assignment_interval_limits_ms=(
+                    config.int("group.consumer.min.assignment.interval.ms"),
+                    config.int("group.consumer.max.assignment.interval.ms"),
+                ),
+                size_max=config.int("group.consumer.max.size"),
             ),
             consumer_regex_refresh_interval_ms=config.int(
                 "group.consumer.regex.refresh.interval.ms"
             ),
-            consumer_size_max=config.int("group.consumer.max.size"),
             consumer_assignors=_assignors(config.list("group.consumer.assignors")),
             migration_policy=MigrationPolicy(
                 config.string("group.consumer.migration.policy").lower()
             ),
-            share_session_timeout_ms=config.int("group.share.session.timeout.ms"),
-            share_session_timeout_limits_ms=(
-                config.int("group.share.min.session.timeout.ms"),
-                config.int("group.share.max.session.timeout.ms"),
-            ),
-            share_heartbeat_interval_ms=config.int("group.share.heartbeat.interval.ms"),
-            share_heartbeat_interval_limits_ms=(
-                config.int("group.share.min.heartbeat.interval.ms"),
-                config.int("group.share.max.heartbeat.interval.ms"),
-            ),
-            share_assignment_interval_ms=config.int("group.share.assignment.interval.ms"),
-            share_assignment_interval_limits_ms=(
-                config.int("group.share.min.assignment.interval.ms"),
-                config.int("group.share.max.assignment.interval.ms"),
+            share=ModernGroupConfig(
+                session_timeout_ms=config.int("group.share.session.timeout.ms"),
+                session_timeout_limits_ms=(
+                    config.int("group.share.min.session.timeout.ms"),
+                    config.int("group.share.max.session.timeout.ms"),
+                ),
+                heartbeat_interval_ms=config.int("group.share.heartbeat.interval.ms"),
+                heartbeat_interval_limits_ms=(
+                    config.int("group.share.min.heartbeat.interval.ms"),
+                    config.int("group.share.max.heartbeat.interval.ms"),
+                ),
+                assignment_interval_ms=config.int("group.share.assignment.interval.ms"),
+                assignment_interval_limits_ms=(
+                    config.int("group.share.min.assignment.interval.ms"),
+                    config.int("group.share.max.assignment.interval.ms"),
+                ),
+                size_max=config.int("group.share.max.size"),
             ),
             share_initialize_retry_interval_ms=config.int(
                 "group.share.initialize.retry.interval.ms"
             ),
-            share_size_max=config.int("group.share.max.size"),
-            streams_session_timeout_ms=config.int("group.streams.session.timeout.ms"),
-            streams_session_timeout_limits_ms=(
-                config.int("group.streams.min.session.timeout.ms"),
-                config.int("group.streams.max.session.timeout.ms"),
-            ),
-            streams_heartbeat_interval_ms=config.int("group.streams.heartbeat.interval.ms"),
-            streams_heartbeat_interval_limits_ms=(
-                config.int("group.streams.min.heartbeat.interval.ms"),
-                config.int("group.streams.max.heartbeat.interval.ms"),
-            ),
-            streams_assignment_interval_ms=config.int("group.streams.assignment.interval.ms"),
-            streams_assignment_interval_limits_ms=(
-                config.int("group.streams.min.assignment.interval.ms"),
-                config.int("group.streams.max.assignment.interval.ms"),
+            streams=ModernGroupConfig(
+                session_timeout_ms=config.int("group.streams.session.timeout.ms"),
+                session_timeout_limits_ms=(
+                    config.int("group.streams.min.session.timeout.ms"),
+                    config.int("group.streams.max.session.timeout.ms"),
+                ),
+                heartbeat_interval_ms=config.int("group.streams.heartbeat.interval.ms"),
+                heartbeat_interval_limits_ms=(
+                    config.int("group.streams.min.heartbeat.interval.ms"),
+                    config.int("group.streams.max.heartbeat.interval.ms"),
+                ),
+                assignment_interval_ms=config.int("group.streams.assignment.interval.ms"),
+                assignment_interval_limits_ms=(
+                    config.int("group.streams.min.assignment.interval.ms"),
+                    config.int("group.streams.max.assignment.interval.ms"),
+                ),
+                size_max=config.int("group.streams.max.size"),
             ),
             streams_initial_rebalance_delay_ms=config.int(
                 "group.streams.initial.rebalance.delay.ms"
             ),
             streams_standby_replicas=config.int("group.streams.num.standby.replicas"),
             streams_standby_replicas_max=config.int("group.streams.max.standby.replicas"),
-            streams_size_max=config.int("group.streams.max.size"),
         )
 
 

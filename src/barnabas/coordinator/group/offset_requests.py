@@ -1,16 +1,13 @@
 """What clients ask of committed offsets: commit, fetch, delete; and their expiry.
 
-Commits of members must name the current generation, and keep their sessions alive. Commits
-without a generation are for groups without members; an unknown group comes into being by one.
-Source: Kafka's OffsetMetadataManager and ClassicGroup.validateOffsetCommit.
+Who may commit is for the group to say. Commits without a generation are for groups without
+members; an unknown group comes into being by one. Source: Kafka's OffsetMetadataManager.
 """
 
 from barnabas.base.ids import ZERO_UUID, Uuid
 from barnabas.coordinator.decision import CoordinatorRecord, Moment
-from barnabas.coordinator.group.classic import ClassicGroup
 from barnabas.coordinator.group.config import GroupConfig
-from barnabas.coordinator.group.consumer.group import ConsumerGroup
-from barnabas.coordinator.group.consumer.view import GroupMetadata
+from barnabas.coordinator.group.group import Group
 from barnabas.coordinator.group.offset_record import offset_record
 from barnabas.coordinator.group.offsets import (
     NO_EXPIRY,
@@ -19,10 +16,7 @@ from barnabas.coordinator.group.offsets import (
     is_valid_for,
 )
 from barnabas.coordinator.group.records import offset_tombstone
-from barnabas.coordinator.group.registry import Group
-from barnabas.coordinator.group.share.group import ShareGroup
-from barnabas.coordinator.group.states import GroupState
-from barnabas.coordinator.group.streams.group import StreamsGroup
+from barnabas.coordinator.group.view import GroupMetadata
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -65,36 +59,7 @@ def check_commit(group: Group | None, request: OffsetCommitRequest, version: int
             if version >= GROUP_ID_NOT_FOUND_FROM_VERSION
             else ErrorCode.ILLEGAL_GENERATION
         )
-    if isinstance(group, ShareGroup):
-        return ErrorCode.GROUP_ID_NOT_FOUND  # its offsets are the share coordinator's
-    if isinstance(group, ConsumerGroup):
-        partitions = [
-            (topic.topic_id, partition.partition_index)
-            for topic in request.topics
-            for partition in topic.partitions
-        ]
-        return group.check_commit(request.member_id, generation, partitions, version)
-    if isinstance(group, StreamsGroup):
-        names = [
-            (topic.name, partition.partition_index)
-            for topic in request.topics
-            for partition in topic.partitions
-        ]
-        return group.check_commit(request.member_id, generation, names, version)
-    if generation < 0 and group.is_empty:
-        return ErrorCode.NONE
-    if generation >= 0 or request.member_id or request.group_instance_id is not None:
-        error = group.check_member(request.member_id, request.group_instance_id)
-        if error:
-            return error
-        if generation != group.generation_id:
-            return ErrorCode.ILLEGAL_GENERATION
-    elif not group.is_empty:
-        return ErrorCode.UNKNOWN_MEMBER_ID
-    if group.state is GroupState.COMPLETING_REBALANCE:
-        # It has heard of the new generation, but has not got its assignment yet.
-        return ErrorCode.REBALANCE_IN_PROGRESS
-    return ErrorCode.NONE
+    return group.check_commit(request, version)
 
 
 def commit(
@@ -147,35 +112,7 @@ def check_transactional_commit(
     generation = request.generation_id
     if group is None:
         return ErrorCode.NONE if generation < 0 else ErrorCode.ILLEGAL_GENERATION
-    if isinstance(group, StreamsGroup):
-        names = [
-            (topic.name, partition.partition_index)
-            for topic in request.topics
-            for partition in topic.partitions
-        ]
-        error = group.check_transactional_commit(request.member_id, generation, names)
-        return ErrorCode.ILLEGAL_GENERATION if error is ErrorCode.STALE_MEMBER_EPOCH else error
-    if isinstance(group, ConsumerGroup):
-        # Those of a topic that is gone have no owner, so only the current epoch commits them.
-        by_id = [
-            (metadata.topic_id(topic.name) or ZERO_UUID, partition.partition_index)
-            for topic in request.topics
-            for partition in topic.partitions
-        ]
-        error = group.check_transactional_commit(request.member_id, generation, by_id)
-        return ErrorCode.ILLEGAL_GENERATION if error is ErrorCode.STALE_MEMBER_EPOCH else error
-    if not isinstance(group, ClassicGroup):
-        error = group.check_member(request.member_id, generation)
-        return ErrorCode.ILLEGAL_GENERATION if error is ErrorCode.STALE_MEMBER_EPOCH else error
-    if generation < 0 and group.is_empty:
-        return ErrorCode.NONE
-    if generation >= 0 or request.member_id or request.group_instance_id is not None:
-        error = group.check_member(request.member_id, request.group_instance_id)
-        if error:
-            return error
-        if generation != group.generation_id:
-            return ErrorCode.ILLEGAL_GENERATION
-    return ErrorCode.NONE
+    return group.check_transactional_commit(request, metadata)
 
 
 def transactional_commit(
@@ -226,14 +163,11 @@ def fetch(
     UNSTABLE_OFFSET_COMMIT (KIP-447).
     """
     response = OffsetFetchResponseGroup(group_id=request.group_id)
-    if isinstance(group, ConsumerGroup | StreamsGroup):
+    if group is not None:
         error = group.check_fetch(request.member_id, request.member_epoch)
         if error:
             response.error_code = error
             return response
-    if isinstance(group, ShareGroup):
-        response.error_code = ErrorCode.GROUP_ID_NOT_FOUND
-        return response
     if request.topics is None:
         for name, partitions in store.group(request.group_id).items():
             topic_id = next(iter(partitions.values())).topic_id
@@ -303,10 +237,11 @@ def delete(
     store: OffsetStore, group: Group | None, request: OffsetDeleteRequest
 ) -> tuple[list[CoordinatorRecord], OffsetDeleteResponse]:
     """Forget offsets, but for topics that the group reads (KIP-496)."""
-    if group is None or isinstance(group, ShareGroup):
+    if group is None:
         return [], OffsetDeleteResponse(error_code=ErrorCode.GROUP_ID_NOT_FOUND)
-    if isinstance(group, ClassicGroup) and not group.is_empty and not group.uses_consumer_protocol:
-        return [], OffsetDeleteResponse(error_code=ErrorCode.NON_EMPTY_GROUP)
+    refusal = group.check_delete()
+    if refusal:
+        return [], OffsetDeleteResponse(error_code=refusal)
     records = []
     response = OffsetDeleteResponse()
     for topic in request.topics:
@@ -342,18 +277,9 @@ def expired(
     commit, for topics that it no longer reads; for offsets without a group's protocol from the
     commit. A commit that brought an expiry of its own keeps to it (KIP-211).
     """
-    if isinstance(group, ShareGroup):
-        return [], False  # they stay until somebody deletes them
-    since_ms: int | None = None
-    if isinstance(group, ClassicGroup) and group.protocol_type is not None:
-        if group.is_empty:
-            since_ms = None if group.state_timestamp_ms == -1 else group.state_timestamp_ms
-        elif not (
-            group.state is GroupState.STABLE
-            and group.uses_consumer_protocol
-            and group.subscribed_topics is not None
-        ):
-            return [], False
+    if group.keeps_offsets:
+        return [], False
+    since_ms = group.retention_since_ms
 
     def is_expired(offset: CommittedOffset) -> bool:
         if offset.expire_timestamp_ms != NO_EXPIRY:

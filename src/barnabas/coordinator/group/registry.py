@@ -1,34 +1,14 @@
-"""The groups of one shard, of every type, and how records change them."""
+"""The groups of one shard, of every kind."""
 
-import logging
 from collections.abc import Iterator
+from typing import TypeVar
 
-from barnabas.coordinator.decision import CoordinatorRecord
-from barnabas.coordinator.group.classic import ClassicGroup
-from barnabas.coordinator.group.consumer.group import ConsumerGroup
-from barnabas.coordinator.group.member import Member
-from barnabas.coordinator.group.share.group import ShareGroup
-from barnabas.coordinator.group.states import GroupEvent, GroupState
-from barnabas.coordinator.group.step import MEMBER_TIMERS, GroupTimers, TimerKey, TimerKind
-from barnabas.coordinator.group.streams.group import StreamsGroup
-from barnabas.protocol.messages.group_records import (
-    ConsumerGroupMemberMetadataKey,
-    ConsumerGroupMetadataKey,
-    GroupMetadataKey,
-    GroupMetadataValue,
-)
-from barnabas.protocol.messages.share_group_records import (
-    ShareGroupMemberMetadataKey,
-    ShareGroupMetadataKey,
-)
-from barnabas.protocol.messages.streams_group_records import (
-    StreamsGroupMemberMetadataKey,
-    StreamsGroupMetadataKey,
-)
+from barnabas.coordinator.group.group import Group
+from barnabas.coordinator.group.refusal import Refusal
+from barnabas.coordinator.group.step import GroupTimers, TimerKey
+from barnabas.protocol.errors import ErrorCode
 
-Group = ClassicGroup | ConsumerGroup | ShareGroup | StreamsGroup
-
-telemetry = logging.getLogger(__name__)
+G = TypeVar("G", bound=Group)
 
 
 class GroupRegistry:
@@ -47,125 +27,47 @@ class GroupRegistry:
         return len(self._groups)
 
     def get(self, group_id: str) -> Group | None:
-        """The group of any type."""
+        """The group of any kind."""
         return self._groups.get(group_id)
 
-    def classic(self, group_id: str) -> ClassicGroup | None:
-        """The group, if it is a classic one."""
+    def get_of(self, kind: type[G], group_id: str) -> G | None:
+        """The group, if it is of that kind."""
         group = self._groups.get(group_id)
-        return group if isinstance(group, ClassicGroup) else None
+        return group if isinstance(group, kind) else None
+
+    def each_of(self, kind: type[G]) -> Iterator[G]:
+        """The groups of that kind."""
+        return (group for group in self if isinstance(group, kind))
+
+    def find(self, kind: type[G], group_id: str) -> G | Refusal:
+        """The group, if it is of that kind; otherwise why not, in Kafka's words."""
+        group = self._groups.get(group_id)
+        if group is None:
+            return Refusal(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
+        return group if isinstance(group, kind) else not_of_kind(kind, group_id)
 
     def put(self, group: Group) -> None:
         """Take a group in, in place of whatever had its id."""
-        if isinstance(self._groups.get(group.group_id), StreamsGroup):
-            self._timers.cancel(TimerKey(TimerKind.INITIAL_DELAY, group.group_id))
+        former = self._groups.get(group.group_id)
+        if former is not None:
+            self.cancel(former.timer_keys())
         self._groups[group.group_id] = group
 
     def drop(self, group_id: str) -> None:
         """Forget a group and its timers."""
         group = self._groups.pop(group_id, None)
-        if isinstance(group, ClassicGroup):
-            self._timers.cancel(TimerKey(TimerKind.JOIN, group_id))
-            self._timers.cancel(TimerKey(TimerKind.SYNC, group_id))
-            for member_id in (*group.members, *group.pending_joins):
-                self._timers.cancel(TimerKey(TimerKind.SESSION, group_id, member_id))
-            group.move(GroupEvent.GROUP_GONE, group.state_timestamp_ms)
-        elif isinstance(group, ConsumerGroup | ShareGroup | StreamsGroup):
-            self._timers.cancel(TimerKey(TimerKind.INITIAL_DELAY, group_id))
-            for member_id in group.members:
-                self._cancel_member_timers(group_id, member_id)
+        if group is not None:
+            self.cancel(group.timer_keys())
+            group.dropped()
 
-    def replay_classic(self, key: GroupMetadataKey, value: GroupMetadataValue | None) -> None:
-        """Apply the record of a classic group, which says all that is kept of it."""
-        if value is None:
-            if isinstance(self._groups.get(key.group), ClassicGroup):
-                self.drop(key.group)
-            return
-        self.put(group_from_record(key.group, value))
-
-    def replay_consumer(self, group_id: str, record: CoordinatorRecord) -> None:
-        """Apply a record of a consumer group; the first makes it, the last ends it."""
-        group = self._groups.get(group_id)
-        key, is_tombstone = record.key, record.value is None
-        if not isinstance(group, ConsumerGroup):
-            if is_tombstone:
-                return
-            self.drop(group_id)
-            group = ConsumerGroup(group_id)
-            self._groups[group_id] = group
-        if is_tombstone and isinstance(key, ConsumerGroupMetadataKey):
-            self.drop(group_id)
-            return
-        group.replay(record)
-        if is_tombstone and isinstance(key, ConsumerGroupMemberMetadataKey):
-            self._cancel_member_timers(group_id, key.member_id)
-
-    def replay_streams(self, group_id: str, record: CoordinatorRecord) -> None:
-        """Apply a record of a streams group; the first makes it, the epoch's tombstone ends it."""
-        group = self._groups.get(group_id)
-        key, is_tombstone = record.key, record.value is None
-        if not isinstance(group, StreamsGroup):
-            if is_tombstone:
-                return
-            self.drop(group_id)
-            group = StreamsGroup(group_id)
-            self._groups[group_id] = group
-        if is_tombstone and isinstance(key, StreamsGroupMetadataKey):
-            self.drop(group_id)
-            return
-        group.replay(record)
-        if is_tombstone and isinstance(key, StreamsGroupMemberMetadataKey):
-            self._cancel_member_timers(group_id, key.member_id)
-
-    def _cancel_member_timers(self, group_id: str, member_id: str) -> None:
-        for kind in MEMBER_TIMERS:
-            self._timers.cancel(TimerKey(kind, group_id, member_id))
-
-    def replay_share(self, group_id: str, record: CoordinatorRecord) -> None:
-        """Apply a record of a share group; the first makes it, the epoch's tombstone ends it."""
-        group = self._groups.get(group_id)
-        key, is_tombstone = record.key, record.value is None
-        if not isinstance(group, ShareGroup):
-            if is_tombstone:
-                return
-            self.drop(group_id)
-            group = ShareGroup(group_id)
-            self._groups[group_id] = group
-        if is_tombstone and isinstance(key, ShareGroupMetadataKey):
-            self.drop(group_id)
-            return
-        group.replay(record)
-        if is_tombstone and isinstance(key, ShareGroupMemberMetadataKey):
-            self._cancel_member_timers(group_id, key.member_id)
+    def cancel(self, keys: list[TimerKey]) -> None:
+        """Stop timers of a group, as far as they run."""
+        for key in keys:
+            self._timers.cancel(key)
 
 
-def group_from_record(group_id: str, value: GroupMetadataValue) -> ClassicGroup:
-    """The group as the log tells of it: without members empty, otherwise stable."""
-    group = ClassicGroup(
-        group_id,
-        state=GroupState.STABLE if value.members else GroupState.EMPTY,
-        state_timestamp_ms=value.current_state_timestamp,
-        generation_id=value.generation,
-        protocol_type=value.protocol_type or None,
-        protocol_name=value.protocol,
-        leader_id=value.leader,
+def not_of_kind(kind: type[Group], group_id: str) -> Refusal:
+    """The group is of another kind."""
+    return Refusal(
+        ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a {kind.group_type} group."
     )
-    for member in value.members:
-        rebalance_timeout_ms = member.rebalance_timeout
-        group.add(
-            Member(
-                member_id=member.member_id,
-                instance_id=member.group_instance_id,
-                client_id=member.client_id,
-                client_host=member.client_host,
-                rebalance_timeout_ms=(
-                    member.session_timeout if rebalance_timeout_ms == -1 else rebalance_timeout_ms
-                ),
-                session_timeout_ms=member.session_timeout,
-                protocol_type=value.protocol_type,
-                protocols=[(value.protocol or "", member.subscription)],
-                assignment=member.assignment,
-            )
-        )
-    group.refresh_subscribed_topics()
-    return group

@@ -1,14 +1,11 @@
 """The group machine of one partition of `__consumer_offsets`: every request, event and record.
 
-Requests find their group here, and what they gather becomes a `Decision`. Offsets follow the
-plain shape: decide, then replay. A classic group's own state runs ahead of its records, because
-only the outcome of a rebalance is ever written; its decisions say so (`replays=False`), and a
-continuation tells the group how its record fared.
+Requests find their group here, and go to the requests of its kind (`GroupRequests`); what they
+gather becomes a `Decision`. Offsets are committed alike for all kinds.
 Source: Kafka's GroupCoordinatorShard.
 """
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from barnabas.coordinator.decision import (
@@ -20,55 +17,37 @@ from barnabas.coordinator.decision import (
     Waiter,
 )
 from barnabas.coordinator.group import admin, offset_requests
-from barnabas.coordinator.group.classic import ClassicGroup
+from barnabas.coordinator.group.classic.group import ClassicGroup
+from barnabas.coordinator.group.classic.join import Join
+from barnabas.coordinator.group.classic.requests import ClassicGroups
+from barnabas.coordinator.group.classic.responses import unknown_members
 from barnabas.coordinator.group.config import GroupConfig
-from barnabas.coordinator.group.consumer.group import ConsumerGroup
 from barnabas.coordinator.group.consumer.migration import Downgraded
 from barnabas.coordinator.group.consumer.requests import ConsumerGroups
-from barnabas.coordinator.group.consumer.view import GroupMetadata
-from barnabas.coordinator.group.group_type import GroupType, group_type_of
-from barnabas.coordinator.group.join import Join, StaticMemberStored, join, static_member_stored
-from barnabas.coordinator.group.membership import heartbeat, leave, session_ended
+from barnabas.coordinator.group.group import Group
+from barnabas.coordinator.group.group_type import GroupType
+from barnabas.coordinator.group.modern.requests import TimerWasUp
 from barnabas.coordinator.group.offset_record import OffsetRecord
 from barnabas.coordinator.group.offsets import OffsetStore
-from barnabas.coordinator.group.rebalance import (
-    join_time_is_up,
-    prepare_rebalance,
-    reset_session,
-    sync_time_is_up,
-)
-from barnabas.coordinator.group.records import new_group_record, offset_tombstone
+from barnabas.coordinator.group.records import offset_tombstone
 from barnabas.coordinator.group.registry import GroupRegistry
-from barnabas.coordinator.group.share.group import ShareGroup
+from barnabas.coordinator.group.replay import replay
+from barnabas.coordinator.group.requests import GroupRequests
 from barnabas.coordinator.group.share.requests import ShareGroups
-from barnabas.coordinator.group.step import (
-    MEMBER_TIMERS,
-    Client,
-    GroupTimers,
-    Step,
-    TimerKey,
-    TimerKind,
-)
-from barnabas.coordinator.group.streams.group import StreamsGroup
+from barnabas.coordinator.group.step import Client, GroupTimers, Step
 from barnabas.coordinator.group.streams.requests import StreamsGroups
-from barnabas.coordinator.group.sync import AssignmentStored, assignment_stored, sync
+from barnabas.coordinator.group.view import GroupMetadata
 from barnabas.log.producers.verification import Verification
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.group_records import (
-    GroupMetadataKey,
-    GroupMetadataValue,
     LegacyOffsetCommitKey,
     LegacyOffsetCommitValue,
     OffsetCommitKey,
     OffsetCommitValue,
 )
 from barnabas.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
-from barnabas.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
-from barnabas.protocol.messages.leave_group import (
-    LeaveGroupResponse,
-    MemberIdentity,
-    MemberResponse,
-)
+from barnabas.protocol.messages.join_group import JoinGroupRequest
+from barnabas.protocol.messages.leave_group import MemberIdentity
 from barnabas.protocol.messages.list_groups import ListGroupsRequest
 from barnabas.protocol.messages.offset_commit import OffsetCommitRequest
 from barnabas.protocol.messages.offset_delete import OffsetDeleteRequest
@@ -80,35 +59,26 @@ TIMER_RETRY_MS = 500
 """Until a timer whose records could not be appended is up again, as in Kafka."""
 
 
-@dataclass(slots=True)
-class GroupCreated:
-    """Continuation: the first record of a group that a JoinGroup created."""
-
-    group: ClassicGroup
-    replaced: ConsumerGroup | StreamsGroup | None
-
-
-@dataclass(slots=True)
-class TimerWasUp:
-    """Continuation: a timer's records, after which it is not needed any more."""
-
-    key: TimerKey
-    then: Any
-    """What else is to be continued."""
-
-
 class GroupShard:
     """Groups and offsets of one partition. Pure: see `decision.Shard` for who calls it."""
 
     def __init__(self, config: GroupConfig, metadata: GroupMetadata | None = None) -> None:
         self._config = config
         self._timers: GroupTimers = GroupTimers()
+        self._metadata = metadata or GroupMetadata()
         self.groups = GroupRegistry(self._timers)
         self.offsets = OffsetStore()
-        metadata = metadata or GroupMetadata()
-        self.consumers = ConsumerGroups(config, self._timers, self.groups, metadata)
-        self.shares = ShareGroups(config, self._timers, self.groups, metadata)
-        self.streams = StreamsGroups(config, self._timers, self.groups, metadata)
+        parts = config, self._timers, self.groups, self._metadata
+        self.classics = ClassicGroups(*parts)
+        self.consumers = ConsumerGroups(*parts)
+        self.shares = ShareGroups(*parts)
+        self.streams = StreamsGroups(*parts)
+        self._of_type: dict[GroupType, GroupRequests] = {
+            GroupType.CLASSIC: self.classics,
+            GroupType.CONSUMER: self.consumers,
+            GroupType.SHARE: self.shares,
+            GroupType.STREAMS: self.streams,
+        }
 
     # The classic protocol
 
@@ -121,70 +91,35 @@ class GroupShard:
         now: Moment,
     ) -> Decision:
         """JoinGroup; a member without an id creates the group if need be."""
+        join = Join(request, client, waiter, id_suffix)
         group = self.groups.get(request.group_id)
-        step = self._step(now)
-        if isinstance(group, ConsumerGroup) and not group.is_empty:
-            return self.consumers.join(group, Join(request, client, waiter, id_suffix), now)
-        if isinstance(group, ShareGroup | ConsumerGroup | StreamsGroup):
-            if isinstance(group, ShareGroup) or not group.is_empty:
-                response = JoinGroupResponse(
-                    error_code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL, protocol_name=None
-                )
-                return Decision(response=response)
-            step.records += group.tombstones()
-        elif group is not None:
-            answer = join(step, group, Join(request, client, waiter, id_suffix))
-            needs_id = answer is not None and answer.error_code == ErrorCode.MEMBER_ID_REQUIRED
-            return step.decide(answer, is_soft=needs_id)
-        if request.member_id:
-            return Decision(
-                response=JoinGroupResponse(
-                    error_code=ErrorCode.UNKNOWN_MEMBER_ID,
-                    member_id=request.member_id,
-                    protocol_name=None,
-                )
-            )
-        created = ClassicGroup(request.group_id, state_timestamp_ms=now.wall_ms)
-        answer = join(step, created, Join(request, client, waiter, id_suffix))
-        if answer is not None and answer.error_code != ErrorCode.MEMBER_ID_REQUIRED:
-            return Decision(response=answer)
-        self.groups.put(created)
-        step.records.append(new_group_record(created))
-        step.continuation = GroupCreated(created, group)
-        return step.decide(answer)
+        if group is None:
+            return self.classics.create(join, now)
+        requests = self._requests(group)
+        if group.is_empty and requests.makes_way:
+            return self.classics.create(join, now, replaced=group)
+        return requests.join(group, join, now)
 
     def sync_group(self, request: SyncGroupRequest, waiter: Waiter, now: Moment) -> Decision:
         """SyncGroup."""
-        other = self.groups.get(request.group_id)
-        if isinstance(other, ConsumerGroup):
-            return self.consumers.sync(other, request, now)
-        group = self.groups.classic(request.group_id)
+        group = self.groups.get(request.group_id)
         if group is None:
             return Decision(response=SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID))
-        step = self._step(now)
-        return step.decide(sync(step, group, request, waiter))
+        return self._requests(group).sync(group, request, waiter, now)
 
     def heartbeat(self, request: HeartbeatRequest, now: Moment) -> Decision:
         """Heartbeat."""
-        other = self.groups.get(request.group_id)
-        if isinstance(other, ConsumerGroup):
-            return self.consumers.classic_heartbeat(other, request, now)
-        group = self.groups.classic(request.group_id)
+        group = self.groups.get(request.group_id)
         if group is None:
             return Decision(response=HeartbeatResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID))
-        step = self._step(now)
-        return step.decide(heartbeat(step, group, request), is_soft=True)
+        return self._requests(group).classic_heartbeat(group, request, now)
 
     def leave_group(self, group_id: str, leaving: list[MemberIdentity], now: Moment) -> Decision:
         """LeaveGroup."""
-        other = self.groups.get(group_id)
-        if isinstance(other, ConsumerGroup):
-            return self.consumers.leave(other, leaving, now)
-        group = self.groups.classic(group_id)
+        group = self.groups.get(group_id)
         if group is None:
             return Decision(response=unknown_members(leaving))
-        step = self._step(now)
-        return step.decide(leave(step, group, leaving), is_soft=True)
+        return self._requests(group).leave(group, leaving, now)
 
     # Offsets
 
@@ -200,10 +135,8 @@ class GroupShard:
         """Whether the committer may commit; if so, its session counts from now."""
         group = self.groups.get(request.group_id)
         error = offset_requests.check_commit(group, request, version)
-        if not error and isinstance(group, ClassicGroup) and group.members:
-            member = group.members.get(request.member_id)
-            if member is not None:
-                reset_session(self._step(now), group, member)
+        if not error and group is not None:
+            self._requests(group).committed(group, request.member_id, now)
         return error
 
     def commit_transactional_offsets(
@@ -211,7 +144,7 @@ class GroupShard:
     ) -> Decision:
         """TxnOffsetCommit; the response is an error code where nothing may be committed."""
         error = offset_requests.check_transactional_commit(
-            self.groups.get(request.group_id), request, self.consumers.metadata
+            self.groups.get(request.group_id), request, self._metadata
         )
         if error:
             return Decision(response=error)
@@ -243,9 +176,8 @@ class GroupShard:
         for group in self.groups:
             tombstones, is_all = offset_requests.expired(self.offsets, group, self._config, now)
             records += tombstones
-            is_expected = isinstance(group, ClassicGroup) and bool(group.pending_joins)
-            if is_all and group.is_empty and not is_expected:
-                records += admin.group_tombstones(group)
+            if is_all and group.is_empty and not group.is_awaited:
+                records += group.tombstones()
         return Decision(records, len(records), is_atomic=False)
 
     # Administration
@@ -253,15 +185,6 @@ class GroupShard:
     def list_groups(self, request: ListGroupsRequest) -> Decision:
         """ListGroups: the groups of this shard."""
         return Decision(response=admin.listed(self.groups, request))
-
-    def describe_groups(self, group_ids: Iterable[str], version: int) -> Decision:
-        """DescribeGroups."""
-        return Decision(
-            response=[
-                admin.described(group_id, self.groups.get(group_id), version)
-                for group_id in group_ids
-            ]
-        )
 
     def delete_groups(self, group_ids: Iterable[str]) -> Decision:
         """DeleteGroups; the response gives an error code for each group."""
@@ -284,21 +207,11 @@ class GroupShard:
         if isinstance(key, OffsetCommitKey):
             assert value is None or isinstance(value, OffsetCommitValue)
             self._replay_offset(offset, producer_id, key, value)
-        elif isinstance(key, GroupMetadataKey):
-            assert value is None or isinstance(value, GroupMetadataValue)
-            self.groups.replay_classic(key, value)
         elif isinstance(key, LegacyOffsetCommitKey):
             assert value is None or isinstance(value, LegacyOffsetCommitValue)
             self._replay_offset(offset, producer_id, *_modern(key, value))
         else:
-            group_id: str = getattr(key, "group_id")  # noqa: B009  # every other key has one
-            match group_type_of(key):
-                case None:
-                    self.groups.replay_consumer(group_id, record)
-                case GroupType.STREAMS:
-                    self.groups.replay_streams(group_id, record)
-                case _:
-                    self.groups.replay_share(group_id, record)
+            replay(self.groups, record)
 
     def replay_end_transaction(self, producer_id: int, is_commit: bool) -> None:
         """Apply the end of a transaction that committed offsets."""
@@ -308,35 +221,14 @@ class GroupShard:
         """Give every member a whole session from now, since nobody knows its last heartbeat."""
         step = self._step(now)
         for group in self.groups:
-            if isinstance(group, ShareGroup):
-                self.shares.loaded(group, step)
-                continue
-            if isinstance(group, ConsumerGroup):
-                self.consumers.loaded(group, step)
-                continue
-            if isinstance(group, StreamsGroup):
-                self.streams.loaded(group, step)
-                continue
-            for member in group.members.values():
-                reset_session(step, group, member)
-            if len(group.members) > self._config.size_max:
-                prepare_rebalance(step, group, "it is larger than group.max.size")
+            self._requests(group).loaded(group, step)
         return step.decide()
 
     def unloaded(self, error: ErrorCode) -> list[Answer]:
         """Answer whoever waits in a group; the shard is not used again."""
         answers = []
         for group in self.groups:
-            if not isinstance(group, ClassicGroup):
-                continue
-            for member in group.members.values():
-                if member.join_waiter is not None:
-                    response = JoinGroupResponse(
-                        error_code=error, member_id=member.member_id, protocol_name=None
-                    )
-                    answers.append(Answer(member.join_waiter, response))
-                if member.sync_waiter is not None:
-                    answers.append(Answer(member.sync_waiter, SyncGroupResponse(error_code=error)))
+            answers += self._requests(group).unloaded(group, error)
             self.groups.drop(group.group_id)
         return answers
 
@@ -344,33 +236,18 @@ class GroupShard:
         self, continuation: Any, error: ErrorCode, is_appended: bool, now: Moment
     ) -> Decision:
         """Go on after records that somebody waits for were committed or failed."""
-        step = self._step(now)
         if isinstance(continuation, TimerWasUp):
             if error and not is_appended and continuation.key not in self._timers:
                 # Nobody else would do it; the log may take records again soon.
                 self._timers.schedule(continuation.key, now.monotonic_ms + TIMER_RETRY_MS)
             continuation = continuation.then
         if continuation is None:
-            return step.decide()
-        if isinstance(continuation, GroupCreated):
-            created = continuation.group
-            if error and not is_appended and self.groups.get(created.group_id) is created:
-                self.groups.drop(created.group_id)
-                if continuation.replaced is not None:
-                    self.groups.put(continuation.replaced)
-            return step.decide()
+            return self._step(now).decide()
         if isinstance(continuation, Downgraded):
             is_lost = bool(error) and not is_appended
             self.consumers.downgraded(continuation, is_lost=is_lost, now=now)
-            return step.decide()
-        group = self.groups.classic(continuation.group_id)
-        if group is not None:
-            if isinstance(continuation, AssignmentStored):
-                assignment_stored(step, group, continuation, error)
-            else:
-                assert isinstance(continuation, StaticMemberStored)
-                static_member_stored(step, group, continuation, error, is_appended)
-        return step.decide()
+            return self._step(now).decide()
+        return self.classics.stored(continuation, error, is_appended, now)
 
     # Time
 
@@ -381,20 +258,9 @@ class GroupShard:
     def expire(self, now: Moment) -> Iterator[Decision]:
         """Run the timers that are due."""
         while (key := self._timers.pop_due(now.monotonic_ms)) is not None:
-            owner = self.groups.get(key.group_id)
-            match key.kind:
-                case _ if isinstance(owner, StreamsGroup):
-                    yield _again_if_lost(key, self.streams.timer_is_up(key, now))
-                case _ if isinstance(owner, ShareGroup):
-                    yield _again_if_lost(key, self.shares.session_ended(owner, key, now))
-                case kind if kind in MEMBER_TIMERS:
-                    yield _again_if_lost(key, self.consumers.timer_is_up(key, now))
-                case _:
-                    group = self.groups.classic(key.group_id)
-                    if group is not None:
-                        step = self._step(now)
-                        _EXPIRED[key.kind](step, group, key.member_id)
-                        yield step.decide()
+            group = self.groups.get(key.group_id)
+            if group is not None:
+                yield self._requests(group).timer_is_up(group, key, now)
 
     def _replay_offset(
         self,
@@ -412,36 +278,11 @@ class GroupShard:
         if self.groups.get(group_id) is None:
             self.groups.put(ClassicGroup(group_id, state_timestamp_ms=commit_timestamp_ms))
 
+    def _requests(self, group: Group) -> GroupRequests:
+        return self._of_type[group.group_type]
+
     def _step(self, now: Moment) -> Step:
-        return Step(now, self._config, self._timers, self.consumers.metadata)
-
-
-def _again_if_lost(key: TimerKey, decision: Decision) -> Decision:
-    """See that the timer comes again if its records cannot be appended."""
-    if decision.records:
-        decision.continuation = TimerWasUp(key, decision.continuation)
-    return decision
-
-
-def unknown_members(leaving: list[MemberIdentity]) -> LeaveGroupResponse:
-    """LeaveGroup for a group that is not there."""
-    return LeaveGroupResponse(
-        members=[
-            MemberResponse(
-                member_id=member.member_id,
-                group_instance_id=member.group_instance_id,
-                error_code=ErrorCode.UNKNOWN_MEMBER_ID,
-            )
-            for member in leaving
-        ]
-    )
-
-
-_EXPIRED: dict[TimerKind, Callable[[Step, ClassicGroup, str], None]] = {
-    TimerKind.SESSION: session_ended,
-    TimerKind.JOIN: lambda step, group, _: join_time_is_up(step, group),
-    TimerKind.SYNC: lambda step, group, _: sync_time_is_up(step, group),
-}
+        return Step(now, self._config, self._timers, self._metadata)
 
 
 def _modern(

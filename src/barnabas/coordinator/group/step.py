@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from barnabas.coordinator.decision import Answer, CoordinatorRecord, Decision, Moment, Waiter
 from barnabas.coordinator.group.config import GroupConfig
-from barnabas.coordinator.group.consumer.view import GroupMetadata
+from barnabas.coordinator.group.view import GroupMetadata
 from barnabas.coordinator.timers import TimerQueue
 
 

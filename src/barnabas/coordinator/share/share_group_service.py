@@ -15,8 +15,9 @@ from typing import Any, TypeVar
 from barnabas.base.clock import Clock
 from barnabas.base.ids import TopicPartition, Uuid
 from barnabas.coordinator.decision import Decision, Moment
-from barnabas.coordinator.group.consumer.refusal import Refusal
-from barnabas.coordinator.group.service import ClientInfo, GroupCoordinator
+from barnabas.coordinator.group.client import ClientInfo
+from barnabas.coordinator.group.refusal import Refusal
+from barnabas.coordinator.group.service import GroupCoordinator
 from barnabas.coordinator.group.share.heartbeat import Heard, Initialization, check_request
 from barnabas.coordinator.group.share.offsets import Alteration, Deletion
 from barnabas.coordinator.group.share.requests import ShareGroups
@@ -91,7 +92,7 @@ class ShareGroupService:
         refusal = check_request(request)
         if refusal is not None:
             return _refused(refusal)
-        sender = Client(client.client_id or "", f"/{client.client_host}", client.api_version)
+        sender = client.sender
         return flat(self._hear(request, sender), lambda heard: self._answer(request, sender, heard))
 
     def _hear(self, request: ShareGroupHeartbeatRequest, sender: Client) -> Any:

@@ -37,4 +37,4 @@ def handle_consumer_group_describe(
                     group.authorized_operations = GROUP_OPERATIONS
         return ConsumerGroupDescribeResponse(groups=groups)
 
-    return then(services.groups.consumer_group_describe(request.group_ids), finish)
+    return then(services.groups.consumers.describe(request.group_ids), finish)

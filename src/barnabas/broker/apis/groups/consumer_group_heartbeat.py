@@ -23,4 +23,4 @@ def handle_consumer_group_heartbeat(
     """Hear a member, and tell it what it is assigned."""
     if not serves_consumer_protocol(services):
         return ConsumerGroupHeartbeatResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
-    return services.groups.consumer_group_heartbeat(request, client_of(context))
+    return services.groups.consumers.heartbeat(request, client_of(context))

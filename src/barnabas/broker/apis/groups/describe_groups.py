@@ -28,4 +28,4 @@ def handle_describe_groups(
                     group.authorized_operations = GROUP_OPERATIONS
         return response
 
-    return then(services.groups.describe_groups(request, client_of(context)), finish)
+    return then(services.groups.classics.describe(request, client_of(context)), finish)

@@ -15,4 +15,4 @@ def handle_heartbeat(
     services: BrokerServices, context: RequestContext, request: HeartbeatRequest
 ) -> HeartbeatResponse | Awaitable[HeartbeatResponse]:
     """Keep a member's session alive."""
-    return services.groups.heartbeat(request, client_of(context))
+    return services.groups.classics.heartbeat(request, client_of(context))

@@ -15,4 +15,4 @@ def handle_join_group(
     services: BrokerServices, context: RequestContext, request: JoinGroupRequest
 ) -> JoinGroupResponse | Awaitable[JoinGroupResponse]:
     """Join a group."""
-    return services.groups.join_group(request, client_of(context))
+    return services.groups.classics.join(request, client_of(context))

@@ -15,4 +15,4 @@ def handle_leave_group(
     services: BrokerServices, context: RequestContext, request: LeaveGroupRequest
 ) -> LeaveGroupResponse | Awaitable[LeaveGroupResponse]:
     """Take members out of a group."""
-    return services.groups.leave_group(request, client_of(context))
+    return services.groups.classics.leave(request, client_of(context))

@@ -20,8 +20,8 @@ from barnabas.broker.context import RequestContext
 from barnabas.broker.deferred_reply import answer_later
 from barnabas.broker.responses import frame_response
 from barnabas.broker.services import BrokerServices
+from barnabas.coordinator.group.offset_responses import commit_error
 from barnabas.coordinator.group.repeated_commit import RepeatedCommit
-from barnabas.coordinator.group.responses import commit_error
 from barnabas.coordinator.promise import Promise
 from barnabas.net.connection import Reply
 from barnabas.protocol.codec import encode, encode_parts

@@ -3,7 +3,7 @@
 from barnabas.base.ids import ZERO_UUID, Uuid
 from barnabas.broker.context import RequestContext
 from barnabas.broker.services import BrokerServices
-from barnabas.coordinator.group.service import ClientInfo
+from barnabas.coordinator.group.client import ClientInfo
 from barnabas.metadata.features import GROUP_VERSION, SHARE_VERSION, STREAMS_VERSION
 from barnabas.metadata.image import TopicImage
 

@@ -8,10 +8,9 @@ not authorised yet.
 
 from collections.abc import Awaitable
 
-from barnabas.broker.apis.groups.requests import serves_streams_protocol
+from barnabas.broker.apis.groups.requests import client_of, serves_streams_protocol
 from barnabas.broker.context import RequestContext
 from barnabas.broker.services import BrokerServices
-from barnabas.coordinator.group.step import Client
 from barnabas.coordinator.group.streams.heartbeat import Heard
 from barnabas.coordinator.group.streams.topology import Status
 from barnabas.coordinator.promise import then
@@ -45,8 +44,7 @@ def handle_streams_group_heartbeat(
             _create(services, context, request.group_id, heard)
         return heard.response
 
-    client = Client(context.client_id or "", f"/{context.client_host}", context.api_version)
-    return then(services.groups.streams.heartbeat(request, client), finish)
+    return then(services.groups.streams.heartbeat(request, client_of(context)), finish)
 
 
 def _refused_names(topology: Topology) -> str:

@@ -15,4 +15,4 @@ def handle_sync_group(
     services: BrokerServices, context: RequestContext, request: SyncGroupRequest
 ) -> SyncGroupResponse | Awaitable[SyncGroupResponse]:
     """Bring or fetch the assignment of a generation."""
-    return services.groups.sync_group(request, client_of(context))
+    return services.groups.classics.sync(request, client_of(context))

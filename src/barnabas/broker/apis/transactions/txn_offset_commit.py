@@ -12,7 +12,7 @@ from barnabas.broker.apis.topics.auto_create import CONSUMER_OFFSETS
 from barnabas.broker.context import RequestContext
 from barnabas.broker.services import BrokerServices
 from barnabas.coordinator.errors import coordinator_error
-from barnabas.coordinator.group.responses import txn_commit_error
+from barnabas.coordinator.group.offset_responses import txn_commit_error
 from barnabas.coordinator.promise import Promise, then
 from barnabas.coordinator.transaction.verifier import Verdict, Verifications
 from barnabas.log.producers.verification import NOT_ASKED, Verification

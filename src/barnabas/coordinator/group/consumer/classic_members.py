@@ -8,6 +8,7 @@ member epoch. Source: Kafka's GroupMetadataManager (classicGroupJoinToConsumerGr
 
 from dataclasses import replace
 
+from barnabas.coordinator.group.classic.join import MEMBER_ID_REQUIRED_FROM_VERSION, Join
 from barnabas.coordinator.group.consumer.embedded import (
     decode_subscription,
     embedded_version,
@@ -17,11 +18,9 @@ from barnabas.coordinator.group.consumer.embedded import (
 from barnabas.coordinator.group.consumer.fencing import fence
 from barnabas.coordinator.group.consumer.group import ConsumerGroup
 from barnabas.coordinator.group.consumer.heartbeat import (
-    check_size,
     check_static,
     follow_target,
     replace_static,
-    unknown_member,
 )
 from barnabas.coordinator.group.consumer.member import ConsumerMember, MemberState
 from barnabas.coordinator.group.consumer.migration import (
@@ -30,10 +29,11 @@ from barnabas.coordinator.group.consumer.migration import (
 )
 from barnabas.coordinator.group.consumer.reconcile import Goal, Owned, reconcile
 from barnabas.coordinator.group.consumer.records import current_record
-from barnabas.coordinator.group.consumer.refusal import Refusal
 from barnabas.coordinator.group.consumer.subscriptions import Draft, update_member
-from barnabas.coordinator.group.consumer.timing import reset_member_session, schedule_once
-from barnabas.coordinator.group.join import MEMBER_ID_REQUIRED_FROM_VERSION, Join
+from barnabas.coordinator.group.consumer.timing import schedule_once
+from barnabas.coordinator.group.modern.heartbeat import check_size, find_member
+from barnabas.coordinator.group.modern.timing import reset_session
+from barnabas.coordinator.group.refusal import Refusal
 from barnabas.coordinator.group.registry import GroupRegistry
 from barnabas.coordinator.group.step import Step, TimerKey, TimerKind
 from barnabas.coordinator.group.subscription import CONSUMER_PROTOCOL_TYPE
@@ -95,7 +95,7 @@ def join(
             return followed.error
         member = followed
         step.timers.cancel(TimerKey(TimerKind.REJOIN, group.group_id, member.member_id))
-        reset_member_session(step, group.group_id, member)
+        reset_session(step, group, member)
         key = TimerKey(TimerKind.RESYNC, group.group_id, member.member_id)
         step.schedule(key, request.rebalance_timeout_ms)
     return JoinGroupResponse(
@@ -115,7 +115,7 @@ def sync(step: Step, group: ConsumerGroup, request: SyncGroupRequest) -> SyncGro
     assert isinstance(member, ConsumerMember)
     assert member.classic is not None
     step.timers.cancel(TimerKey(TimerKind.RESYNC, group.group_id, member.member_id))
-    reset_member_session(step, group.group_id, member)
+    reset_session(step, group, member)
     target = {topic_id: tuple(numbers) for topic_id, numbers in member.assigned.items()}
     version = embedded_version(member.classic.supported_protocols[0].metadata)
     return SyncGroupResponse(
@@ -134,7 +134,7 @@ def heartbeat(step: Step, group: ConsumerGroup, request: HeartbeatRequest) -> He
         return HeartbeatResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID)
     if member.member_epoch != request.generation_id:
         return HeartbeatResponse(error_code=ErrorCode.ILLEGAL_GENERATION)
-    reset_member_session(step, group.group_id, member)
+    reset_session(step, group, member)
     is_released = member.state is MemberState.UNRELEASED_PARTITIONS and not group.awaits_others(
         member
     )
@@ -183,9 +183,8 @@ def _check_join(step: Step, group: ConsumerGroup, request: Join) -> ErrorCode:
     message = request.request
     if not step.config.migration_policy.allows_classic_members:
         return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
-    refusal = check_size(step, group, message.member_id)
-    if refusal is not None:
-        return refusal.error
+    if message.member_id not in group.members and check_size(step, group) is not None:
+        return ErrorCode.GROUP_MAX_SIZE_REACHED
     if message.protocol_type != CONSUMER_PROTOCOL_TYPE or not message.protocols:
         return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
     supported = [
@@ -262,7 +261,7 @@ def _find(
     group: ConsumerGroup, member_id: str, instance_id: str | None
 ) -> ConsumerMember | Refusal:
     if instance_id is None:
-        return group.members.get(member_id) or unknown_member(group, member_id)
+        return find_member(group, member_id)
     return check_static(group.static_member(instance_id), instance_id, member_id)
 
 

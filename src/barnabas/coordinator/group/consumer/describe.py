@@ -6,8 +6,8 @@ from barnabas.base.ids import Uuid
 from barnabas.coordinator.group.consumer.group import ConsumerGroup
 from barnabas.coordinator.group.consumer.member import ConsumerMember
 from barnabas.coordinator.group.consumer.target import preferred_assignor
-from barnabas.coordinator.group.consumer.view import GroupMetadata
-from barnabas.protocol.errors import ErrorCode
+from barnabas.coordinator.group.refusal import Refusal
+from barnabas.coordinator.group.view import GroupMetadata
 from barnabas.protocol.messages.consumer_group_describe import (
     Assignment,
     DescribedGroup,
@@ -20,15 +20,17 @@ CONSUMER_MEMBER = 1
 
 
 def described(
-    group_id: str, group: object, metadata: GroupMetadata, assignors: tuple[str, ...]
+    group_id: str,
+    group: ConsumerGroup | Refusal,
+    metadata: GroupMetadata,
+    assignors: tuple[str, ...],
 ) -> DescribedGroup:
     """The group with its members; any other kind of group is not found."""
-    if not isinstance(group, ConsumerGroup):
-        what = "not found." if group is None else "is not a consumer group."
+    if isinstance(group, Refusal):
         return DescribedGroup(
             group_id=group_id,
-            error_code=ErrorCode.GROUP_ID_NOT_FOUND,
-            error_message=f"Group {group_id} {what}",
+            error_code=group.error,
+            error_message=group.message,
         )
     members = list(group.members.values())
     return DescribedGroup(

@@ -7,7 +7,7 @@ from typing import Final
 
 from barnabas.base.ids import Uuid
 from barnabas.coordinator.group.consumer.records import Target
-from barnabas.coordinator.group.consumer.view import GroupMetadata
+from barnabas.coordinator.group.view import GroupMetadata
 from barnabas.protocol.codec import decode_at, encode
 from barnabas.protocol.errors import DecodeError
 from barnabas.protocol.messages.consumer_protocol import (

@@ -10,32 +10,30 @@ import logging
 from dataclasses import replace
 
 from barnabas.base.ids import Uuid
-from barnabas.coordinator.group.classic import ClassicGroup
+from barnabas.coordinator.group.classic.group import ClassicGroup
 from barnabas.coordinator.group.consumer.fencing import fence, leave_for_a_while
 from barnabas.coordinator.group.consumer.group import ConsumerGroup
-from barnabas.coordinator.group.consumer.member import (
+from barnabas.coordinator.group.consumer.member import ConsumerMember
+from barnabas.coordinator.group.consumer.migration import upgrade
+from barnabas.coordinator.group.consumer.reconcile import Goal, Owned, reconcile
+from barnabas.coordinator.group.consumer.records import current_record, member_record, target_record
+from barnabas.coordinator.group.consumer.subscriptions import Draft, update_member
+from barnabas.coordinator.group.consumer.target import update_target
+from barnabas.coordinator.group.consumer.timing import next_heartbeat_ms
+from barnabas.coordinator.group.modern.heartbeat import (
+    blank_field,
+    check_epoch,
+    check_size,
+    find,
+    find_member,
+)
+from barnabas.coordinator.group.modern.member import (
     JOINING_EPOCH,
     LEAVING_EPOCH,
     STATIC_LEAVING_EPOCH,
-    ConsumerMember,
 )
-from barnabas.coordinator.group.consumer.migration import upgrade
-from barnabas.coordinator.group.consumer.reconcile import Goal, Owned, reconcile
-from barnabas.coordinator.group.consumer.records import (
-    current_record,
-    member_record,
-    member_tombstones,
-    target_record,
-)
-from barnabas.coordinator.group.consumer.refusal import Refusal
-from barnabas.coordinator.group.consumer.subscriptions import Draft, update_member
-from barnabas.coordinator.group.consumer.target import update_target
-from barnabas.coordinator.group.consumer.timing import (
-    next_heartbeat_ms,
-    reset_member_session,
-    schedule_revocation,
-)
-from barnabas.coordinator.group.records import group_tombstone
+from barnabas.coordinator.group.modern.timing import reset_session, schedule_revocation
+from barnabas.coordinator.group.refusal import Refusal
 from barnabas.coordinator.group.registry import GroupRegistry
 from barnabas.coordinator.group.step import Client, Step
 from barnabas.protocol.errors import ErrorCode
@@ -74,14 +72,14 @@ def _invalid(request: ConsumerGroupHeartbeatRequest, version: int) -> str:
     needs_member_id = (
         version >= OWN_MEMBER_ID_FROM_VERSION or epoch > JOINING_EPOCH or epoch == LEAVING_EPOCH
     )
-    if needs_member_id and not request.member_id.strip():
-        return "MemberId can't be empty."
-    if not request.group_id.strip():
-        return "GroupId can't be empty."
-    if request.instance_id is not None and not request.instance_id.strip():
-        return "InstanceId can't be empty."
-    if request.rack_id is not None and not request.rack_id.strip():
-        return "RackId can't be empty."
+    blank = blank_field(
+        request.member_id if needs_member_id else None,
+        request.group_id,
+        request.rack_id,
+        request.instance_id,
+    )
+    if blank:
+        return blank
     if epoch == JOINING_EPOCH:
         if request.rebalance_timeout_ms == -1:
             return "RebalanceTimeoutMs must be provided in first request."
@@ -113,9 +111,10 @@ def heartbeat(
     group = _find_or_create(step, groups, request)
     if isinstance(group, Refusal):
         return group
-    refusal = check_size(step, group, request.member_id)
-    if refusal is not None:
-        return refusal
+    if request.member_id not in group.members:
+        refusal = check_size(step, group)
+        if refusal is not None:
+            return refusal
     former = _find_or_subscribe(step, group, request, request.member_id or new_member_id)
     if isinstance(former, Refusal):
         return former
@@ -132,28 +131,17 @@ def heartbeat(
     member = follow_target(step, draft, _owned(request))
     if isinstance(member, Refusal):
         return member
-    reset_member_session(step, group.group_id, member)
+    reset_session(step, group, member)
     response = ConsumerGroupHeartbeatResponse(
         member_id=member.member_id,
         member_epoch=member.member_epoch,
         heartbeat_interval_ms=next_heartbeat_ms(
-            step, group.group_id, is_settled=member.is_reconciled_to(draft.epoch)
+            step, group, is_settled=member.is_reconciled_to(draft.epoch)
         ),
     )
     if _is_full(request) or member.assigned != former.assigned:
         response.assignment = _assignment(member)
     return response
-
-
-def check_size(step: Step, group: ConsumerGroup, member_id: str) -> Refusal | None:
-    """Whether the group has room for a member that is not in it yet."""
-    size_max = step.config.consumer_size_max
-    if len(group.members) < size_max or member_id in group.members:
-        return None
-    return Refusal(
-        ErrorCode.GROUP_MAX_SIZE_REACHED,
-        f"The consumer group has reached its maximum capacity of {size_max} members.",
-    )
 
 
 def follow_target(step: Step, draft: Draft, owned: Owned | None) -> ConsumerMember | Refusal:
@@ -169,7 +157,7 @@ def follow_target(step: Step, draft: Draft, owned: Owned | None) -> ConsumerMemb
         return reconciled
     if reconciled != member:
         step.records.append(current_record(group.group_id, reconciled))
-        schedule_revocation(step, group.group_id, reconciled)
+        schedule_revocation(step, group, reconciled)
     return reconciled
 
 
@@ -179,20 +167,12 @@ def replace_static(
     """Give a static member's place, with all that it owns, to its next self."""
     member = replace(former, member_id=member_id, member_epoch=0, previous_member_epoch=0)
     step.records += [
-        *member_tombstones(group.group_id, former.member_id),
+        *group.records.member_tombstones(group.group_id, former.member_id),
         member_record(group.group_id, member),
         target_record(group.group_id, member_id, group.target.get(former.member_id, {})),
         current_record(group.group_id, member),
     ]
     return member
-
-
-def unknown_member(group: ConsumerGroup, member_id: str) -> Refusal:
-    """Nobody in the group has that id."""
-    return Refusal(
-        ErrorCode.UNKNOWN_MEMBER_ID,
-        f"Member {member_id} is not a member of group {group.group_id}.",
-    )
 
 
 def check_static(
@@ -213,16 +193,15 @@ def check_static(
 def _leave(
     step: Step, groups: GroupRegistry, request: ConsumerGroupHeartbeatRequest
 ) -> ConsumerGroupHeartbeatResponse | Refusal:
-    group = groups.get(request.group_id)
-    if group is None:
-        return Refusal(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {request.group_id} not found.")
-    if not isinstance(group, ConsumerGroup):
-        return _not_a_consumer_group(request.group_id)
+    group = groups.find(ConsumerGroup, request.group_id)
+    if isinstance(group, Refusal):
+        return group
     instance_id, member_id = request.instance_id, request.member_id
-    if instance_id is None:
-        member = group.members.get(member_id) or unknown_member(group, member_id)
-    else:
-        member = check_static(group.static_member(instance_id), instance_id, member_id)
+    member = (
+        find_member(group, member_id)
+        if instance_id is None
+        else check_static(group.static_member(instance_id), instance_id, member_id)
+    )
     if isinstance(member, Refusal):
         return member
     telemetry.info("group %s: %s leaves", group.group_id, member.member_id)
@@ -239,23 +218,15 @@ def _find_or_create(
     """The group; one that joins may create it, or convert it from the classic protocol."""
     group_id = request.group_id
     group = groups.get(group_id)
-    is_joining = request.member_epoch == JOINING_EPOCH
-    if isinstance(group, ConsumerGroup):
-        return group
-    if group is None:
-        if is_joining:
+    if request.member_epoch == JOINING_EPOCH:
+        if group is None:
             return ConsumerGroup(group_id)
-        return Refusal(ErrorCode.GROUP_ID_NOT_FOUND, f"Consumer group {group_id} not found.")
-    if is_joining and isinstance(group, ClassicGroup):
-        if group.is_empty:
-            step.records.append(group_tombstone(group_id))
+        if isinstance(group, ClassicGroup):
+            if not group.is_empty:
+                return upgrade(step, group)
+            step.records += group.tombstones()
             return ConsumerGroup(group_id)
-        return upgrade(step, group)
-    return _not_a_consumer_group(group_id)
-
-
-def _not_a_consumer_group(group_id: str) -> Refusal:
-    return Refusal(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")
+    return find(groups, ConsumerGroup, group_id)
 
 
 def _find_or_subscribe(
@@ -264,12 +235,11 @@ def _find_or_subscribe(
     """The member; one that joins may be new, or take the place of its former self."""
     is_joining = request.member_epoch == JOINING_EPOCH
     instance_id = request.instance_id
-    member: ConsumerMember | Refusal | None
     if instance_id is None:
-        member = group.members.get(member_id)
-        if member is None:
-            return ConsumerMember(member_id) if is_joining else unknown_member(group, member_id)
-        return _check_epoch(member, request) or member
+        if is_joining:
+            return group.members.get(member_id) or ConsumerMember(member_id)
+        member = find_member(group, member_id)
+        return member if isinstance(member, Refusal) else _checked(group, member, request)
     static = group.static_member(instance_id)
     if is_joining:
         if static is None:
@@ -282,37 +252,22 @@ def _find_or_subscribe(
             )
         return replace_static(step, group, static, member_id)
     member = check_static(static, instance_id, member_id)
-    if isinstance(member, Refusal):
-        return member
-    return _check_epoch(member, request) or member
+    return member if isinstance(member, Refusal) else _checked(group, member, request)
 
 
-def _check_epoch(member: ConsumerMember, request: ConsumerGroupHeartbeatRequest) -> Refusal | None:
-    """Whether the epoch that a member names is its own.
+def _checked(
+    group: ConsumerGroup, member: ConsumerMember, request: ConsumerGroupHeartbeatRequest
+) -> ConsumerMember | Refusal:
+    """The member, if it names an epoch that it may name."""
 
-    The one before is taken too where the member has no partition that it should not have: the
-    response that told it of the new one may have been lost.
-    """
-    epoch = request.member_epoch
-    if epoch in (JOINING_EPOCH, member.member_epoch):
-        return None
-    if epoch > member.member_epoch:
-        relation = "greater"
-    else:
+    def has_no_more() -> bool:
         owned = _owned(request)
-        is_behind = epoch == member.previous_member_epoch and owned is not None
-        if is_behind and all(
+        return owned is not None and all(
             topic_id in member.assigned and set(numbers) <= member.assigned[topic_id].keys()
-            for topic_id, numbers in (owned or {}).items()
-        ):
-            return None
-        relation = "smaller"
-    return Refusal(
-        ErrorCode.FENCED_MEMBER_EPOCH,
-        f"The consumer group member has a {relation} member epoch ({epoch}) than the one known "
-        f"by the group coordinator ({member.member_epoch}). The member must abandon all its "
-        "partitions and rejoin.",
-    )
+            for topic_id, numbers in owned.items()
+        )
+
+    return check_epoch(group, member, request.member_epoch, has_no_more) or member
 
 
 def _updated(

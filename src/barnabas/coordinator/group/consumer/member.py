@@ -8,12 +8,8 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 
 from barnabas.base.ids import Uuid
+from barnabas.coordinator.group.modern.member import STATIC_LEAVING_EPOCH, ModernMember
 from barnabas.protocol.messages.group_records import ClassicMemberMetadata
-
-JOINING_EPOCH = 0
-LEAVING_EPOCH = -1
-STATIC_LEAVING_EPOCH = -2
-"""A static member has left and may come back under another member id within its session."""
 
 Partitions = Mapping[Uuid, Mapping[int, int]]
 """Partitions by topic, each with the member epoch in which it was assigned (KIP-1251)."""
@@ -32,18 +28,11 @@ class MemberState(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class ConsumerMember:
+class ConsumerMember(ModernMember):
     """Who takes part, what it subscribes to, and what it owns in which epoch."""
 
-    member_id: str
-    member_epoch: int = JOINING_EPOCH
-    previous_member_epoch: int = -1
     state: MemberState = MemberState.STABLE
     instance_id: str | None = None
-    rack_id: str | None = None
-    rebalance_timeout_ms: int = -1
-    client_id: str = ""
-    client_host: str = ""
     topic_names: frozenset[str] = frozenset()
     topic_regex: str | None = ""
     """Kafka writes the empty text for members without one; older records hold null."""
@@ -59,13 +48,24 @@ class ConsumerMember:
         return self.classic is not None
 
     @property
+    def own_session_timeout_ms(self) -> int | None:
+        """The session time-out of a classic member."""
+        return None if self.classic is None else self.classic.session_timeout_ms
+
+    @property
     def has_left(self) -> bool:
         """Whether it is a static member that is away."""
         return self.member_epoch == STATIC_LEAVING_EPOCH
 
-    def is_reconciled_to(self, epoch: int) -> bool:
-        """Whether the member has all that the assignment of `epoch` gives it, and no more."""
-        return self.state is MemberState.STABLE and self.member_epoch == epoch
+    @property
+    def must_give_up(self) -> bool:
+        """Whether it was told to give partitions up and has not said that it did."""
+        return self.state is MemberState.UNREVOKED_PARTITIONS and not self.has_left
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether it has all that it shall have in its epoch, and no more."""
+        return self.state is MemberState.STABLE
 
     def assignment_epoch(self, topic_id: Uuid, partition: int) -> int | None:
         """Since which member epoch the member has the partition; None where it does not."""

@@ -12,7 +12,11 @@ import logging
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from barnabas.coordinator.group.classic import ClassicGroup
+from barnabas.coordinator.group.classic.group import ClassicGroup
+from barnabas.coordinator.group.classic.member import Member
+from barnabas.coordinator.group.classic.rebalance import prepare_rebalance, reset_session
+from barnabas.coordinator.group.classic.records import group_record
+from barnabas.coordinator.group.classic.states import GroupState
 from barnabas.coordinator.group.consumer.embedded import (
     assigned_by_id,
     decode_assignment,
@@ -22,13 +26,9 @@ from barnabas.coordinator.group.consumer.embedded import (
 )
 from barnabas.coordinator.group.consumer.group import ConsumerGroup
 from barnabas.coordinator.group.consumer.member import ConsumerMember
-from barnabas.coordinator.group.consumer.refusal import Refusal
-from barnabas.coordinator.group.consumer.timing import reset_member_session
-from barnabas.coordinator.group.member import Member
-from barnabas.coordinator.group.rebalance import prepare_rebalance, reset_session
-from barnabas.coordinator.group.records import group_record, group_tombstone
+from barnabas.coordinator.group.modern.timing import reset_session as reset_member_session
+from barnabas.coordinator.group.refusal import Refusal
 from barnabas.coordinator.group.registry import GroupRegistry
-from barnabas.coordinator.group.states import GroupState
 from barnabas.coordinator.group.step import Step
 from barnabas.coordinator.group.subscription import CONSUMER_PROTOCOL_TYPE
 from barnabas.protocol.errors import DecodeError, ErrorCode
@@ -72,10 +72,10 @@ def upgrade(step: Step, classic: ClassicGroup) -> ConsumerGroup | Refusal:
         classic.set_join_waiter(member, None)
         step.answer(member.sync_waiter, SyncGroupResponse(error_code=again))
         member.sync_waiter = None
-    step.records.append(group_tombstone(classic.group_id))
+    step.records += classic.tombstones()
     step.records += group.creation_records()
     for converted in group.members.values():
-        reset_member_session(step, group.group_id, converted)
+        reset_member_session(step, group, converted)
     telemetry.info("group %s changes to the consumer protocol", group.group_id)
     return group
 
@@ -142,7 +142,7 @@ def _check_upgrade(step: Step, classic: ClassicGroup) -> Refusal | None:
         reason = "online upgrade is disabled"
     elif not classic.uses_consumer_protocol:
         reason = "the group does not use the consumer embedded protocol"
-    elif len(classic.members) > step.config.consumer_size_max:
+    elif len(classic.members) > step.config.consumer.size_max:
         reason = "the group size exceeds the consumer group maximum size"
     return _no_upgrade(classic, f"because {reason}.") if reason else None
 

@@ -17,7 +17,7 @@ from barnabas.base.ids import Uuid
 from barnabas.coordinator.group.consumer.group import ConsumerGroup
 from barnabas.coordinator.group.consumer.member import ConsumerMember, MemberState, Partitions
 from barnabas.coordinator.group.consumer.records import Target
-from barnabas.coordinator.group.consumer.refusal import Refusal
+from barnabas.coordinator.group.refusal import Refusal
 from barnabas.protocol.errors import ErrorCode
 
 Owned = Mapping[Uuid, Collection[int]]

@@ -5,10 +5,12 @@ Source: Kafka's GroupCoordinatorRecordHelpers.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from barnabas.base.ids import Uuid
 from barnabas.coordinator.decision import CoordinatorRecord
 from barnabas.coordinator.group.consumer.member import ConsumerMember, Partitions
+from barnabas.coordinator.group.modern.records import ModernRecords
 from barnabas.protocol.messages.group_records import (
     ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupCurrentMemberAssignmentValue,
@@ -27,6 +29,15 @@ from barnabas.protocol.messages.group_records import (
     TopicPartitions,
 )
 
+RECORDS: Final = ModernRecords(
+    epoch_key=ConsumerGroupMetadataKey,
+    member_key=ConsumerGroupMemberMetadataKey,
+    target_epoch_key=ConsumerGroupTargetAssignmentMetadataKey,
+    target_epoch_value=ConsumerGroupTargetAssignmentMetadataValue,
+    target_key=ConsumerGroupTargetAssignmentMemberKey,
+    current_key=ConsumerGroupCurrentMemberAssignmentKey,
+)
+"""What consumer groups have as other groups do."""
 Target = Mapping[Uuid, tuple[int, ...]]
 """What a member shall have: partitions by topic, ascending."""
 
@@ -78,16 +89,6 @@ def target_record(group_id: str, member_id: str, target: Target) -> CoordinatorR
     )
 
 
-def target_epoch_record(group_id: str, epoch: int, timestamp_ms: int) -> CoordinatorRecord:
-    """The group epoch for which the assignment was made, and when."""
-    return CoordinatorRecord(
-        ConsumerGroupTargetAssignmentMetadataKey(group_id=group_id),
-        ConsumerGroupTargetAssignmentMetadataValue(
-            assignment_epoch=epoch, assignment_timestamp=timestamp_ms
-        ),
-    )
-
-
 def current_record(group_id: str, member: ConsumerMember) -> CoordinatorRecord:
     """What a member has, in which epoch."""
     return CoordinatorRecord(
@@ -124,46 +125,6 @@ def regex_tombstone(group_id: str, regex: str) -> CoordinatorRecord:
 def partition_metadata_tombstone(group_id: str) -> CoordinatorRecord:
     """Ends a record that Kafka wrote before 4.1; the hash has taken its place."""
     return CoordinatorRecord(ConsumerGroupPartitionMetadataKey(group_id=group_id), None)
-
-
-def member_tombstones(group_id: str, member_id: str) -> list[CoordinatorRecord]:
-    """A member is gone. Kafka's replay needs them in this order."""
-    return [
-        current_tombstone(group_id, member_id),
-        target_tombstone(group_id, member_id),
-        member_tombstone(group_id, member_id),
-    ]
-
-
-def current_tombstone(group_id: str, member_id: str) -> CoordinatorRecord:
-    """A member has nothing any more."""
-    return CoordinatorRecord(
-        ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id), None
-    )
-
-
-def target_tombstone(group_id: str, member_id: str) -> CoordinatorRecord:
-    """A member shall have nothing any more."""
-    return CoordinatorRecord(
-        ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id), None
-    )
-
-
-def member_tombstone(group_id: str, member_id: str) -> CoordinatorRecord:
-    """A member does not take part any more."""
-    return CoordinatorRecord(
-        ConsumerGroupMemberMetadataKey(group_id=group_id, member_id=member_id), None
-    )
-
-
-def target_epoch_tombstone(group_id: str) -> CoordinatorRecord:
-    """There is no assignment any more."""
-    return CoordinatorRecord(ConsumerGroupTargetAssignmentMetadataKey(group_id=group_id), None)
-
-
-def epoch_tombstone(group_id: str) -> CoordinatorRecord:
-    """The group is gone."""
-    return CoordinatorRecord(ConsumerGroupMetadataKey(group_id=group_id), None)
 
 
 def _topic_partitions(partitions: Partitions) -> list[TopicPartitions]:

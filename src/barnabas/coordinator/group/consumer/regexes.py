@@ -6,7 +6,7 @@ used, since clients show them. The library is imported at the first expression.
 
 from typing import Any, Final
 
-from barnabas.coordinator.group.consumer.refusal import Refusal
+from barnabas.coordinator.group.refusal import Refusal
 from barnabas.protocol.errors import ErrorCode
 
 _WORDS: Final = {

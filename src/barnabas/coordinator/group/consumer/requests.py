@@ -5,20 +5,20 @@ records change the group as they are replayed. A refused request writes nothing.
 """
 
 from collections.abc import Iterable
+from typing import ClassVar
 
-from barnabas.coordinator.decision import Decision, Moment
-from barnabas.coordinator.group.config import GroupConfig
+from barnabas.coordinator.decision import Decision, Moment, Waiter
+from barnabas.coordinator.group.classic.join import Join
 from barnabas.coordinator.group.consumer import classic_members, describe
-from barnabas.coordinator.group.consumer.fencing import timer_is_up
+from barnabas.coordinator.group.consumer.fencing import fence
 from barnabas.coordinator.group.consumer.group import ConsumerGroup
 from barnabas.coordinator.group.consumer.heartbeat import heartbeat
+from barnabas.coordinator.group.consumer.member import ConsumerMember
 from barnabas.coordinator.group.consumer.migration import Downgraded
-from barnabas.coordinator.group.consumer.refusal import Refusal
-from barnabas.coordinator.group.consumer.timing import start_timers
-from barnabas.coordinator.group.consumer.view import GroupMetadata
-from barnabas.coordinator.group.join import Join
-from barnabas.coordinator.group.registry import GroupRegistry
-from barnabas.coordinator.group.step import Client, GroupTimers, Step, TimerKey
+from barnabas.coordinator.group.modern.requests import ModernGroupRequests
+from barnabas.coordinator.group.modern.timing import start_timers
+from barnabas.coordinator.group.refusal import Refusal
+from barnabas.coordinator.group.step import Client, Step
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
@@ -30,26 +30,12 @@ from barnabas.protocol.messages.leave_group import MemberIdentity
 from barnabas.protocol.messages.sync_group import SyncGroupRequest
 
 
-class ConsumerGroups:
+class ConsumerGroups(ModernGroupRequests[ConsumerGroup, ConsumerMember]):
     """The door to the consumer groups of a shard."""
 
-    __slots__ = ("_config", "_groups", "_timers", "metadata")
+    __slots__ = ()
 
-    def __init__(
-        self,
-        config: GroupConfig,
-        timers: GroupTimers,
-        groups: GroupRegistry,
-        metadata: GroupMetadata,
-    ) -> None:
-        self._config = config
-        self._timers = timers
-        self._groups = groups
-        self.metadata = metadata
-
-    def step(self, now: Moment) -> Step:
-        """A step that begins now."""
-        return Step(now, self._config, self._timers, self.metadata)
+    makes_way: ClassVar[bool] = True
 
     def heartbeat(
         self,
@@ -70,7 +56,12 @@ class ConsumerGroups:
         assignors = self._config.consumer_assignors
         return Decision(
             response=[
-                describe.described(group_id, self._groups.get(group_id), self.metadata, assignors)
+                describe.described(
+                    group_id,
+                    self._groups.find(ConsumerGroup, group_id),
+                    self._metadata,
+                    assignors,
+                )
                 for group_id in group_ids
             ]
         )
@@ -90,7 +81,9 @@ class ConsumerGroups:
         needs_id = response.error_code == ErrorCode.MEMBER_ID_REQUIRED
         return step.decide_and_replay(response, is_soft=needs_id)
 
-    def sync(self, group: ConsumerGroup, request: SyncGroupRequest, now: Moment) -> Decision:
+    def sync(
+        self, group: ConsumerGroup, request: SyncGroupRequest, waiter: Waiter, now: Moment
+    ) -> Decision:
         """SyncGroup to a consumer group."""
         return Decision(response=classic_members.sync(self.step(now), group, request))
 
@@ -109,15 +102,8 @@ class ConsumerGroups:
 
     # Time and outcome
 
-    def loaded(self, group: ConsumerGroup, step: Step) -> None:
-        """The group was read from the log."""
-        start_timers(step, group)
-
-    def timer_is_up(self, key: TimerKey, now: Moment) -> Decision:
-        """A timer of a member is due."""
-        step = self.step(now)
-        timer_is_up(step, self._groups, key)
-        return step.decide_and_replay()
+    def _fence(self, step: Step, group: ConsumerGroup, member: ConsumerMember) -> None:
+        fence(step, self._groups, group, [member])
 
     def downgraded(self, stored: Downgraded, *, is_lost: bool, now: Moment) -> None:
         """The records by which a group changed to the classic protocol were stored, or lost."""

@@ -21,8 +21,8 @@ from barnabas.coordinator.group.consumer.records import (
     regex_record,
     regex_tombstone,
 )
-from barnabas.coordinator.group.consumer.refusal import Refusal
 from barnabas.coordinator.group.consumer.regexes import compile_regex, matches
+from barnabas.coordinator.group.refusal import Refusal
 from barnabas.coordinator.group.step import Step
 
 REGEX_REFRESH_MS_MIN = 10_000
@@ -94,7 +94,7 @@ def update_member(step: Step, draft: Draft) -> Refusal | None:
             return refusal
         draft.has_subscription_changed = needs_epoch = True
     needs_epoch |= _refresh_regexes(step, draft)
-    if needs_epoch or _is_unchecked(step, group):
+    if needs_epoch or not group.has_checked(step.metadata.topics):
         _update_epoch(step, draft, needs_epoch)
     return None
 
@@ -153,12 +153,6 @@ def _resolve(step: Step, pattern: Any) -> ResolvedRegex:
         step.metadata.version,
         step.now.wall_ms,
     )
-
-
-def _is_unchecked(step: Step, group: ConsumerGroup) -> bool:
-    """Whether topics have changed since somebody last looked, or what came of it was lost."""
-    checked = group.checked_topics
-    return checked is None or checked[0] is not step.metadata.topics or group.epoch < checked[1]
 
 
 def _update_epoch(step: Step, draft: Draft, needs_epoch: bool) -> None:

@@ -9,53 +9,28 @@ from collections import Counter
 from barnabas.base.ids import Uuid
 from barnabas.coordinator.group.consumer.assignors import ASSIGNORS
 from barnabas.coordinator.group.consumer.assignors.spec import GroupSpec, MemberSpec
-from barnabas.coordinator.group.consumer.group import ConsumerGroup
 from barnabas.coordinator.group.consumer.member import ConsumerMember
-from barnabas.coordinator.group.consumer.records import (
-    Target,
-    target_epoch_record,
-    target_record,
-)
+from barnabas.coordinator.group.consumer.records import Target, target_record
 from barnabas.coordinator.group.consumer.subscriptions import Draft
+from barnabas.coordinator.group.modern.heartbeat import write_target
+from barnabas.coordinator.group.modern.timing import assigns_in_ms
 from barnabas.coordinator.group.step import Step
-
-ASSIGNMENT_INTERVAL_KEY = "consumer.assignment.interval.ms"
 
 telemetry = logging.getLogger(__name__)
 
 
 def update_target(step: Step, draft: Draft) -> tuple[int, Target]:
-    """The member's target and the epoch that it is for, made anew where the group has moved on.
-
-    A group that was assigned a moment ago keeps its assignment for
-    `group.consumer.assignment.interval.ms`, so that many who join at once cost few assignments;
-    the next heartbeat after that makes the new one.
-    """
+    """The member's target and the epoch that it is for, made anew where the group has moved on."""
     group, member = draft.group, draft.member
-    if draft.epoch <= group.assignment_epoch or not _may_assign(step, group):
+    if draft.epoch <= group.assignment_epoch or assigns_in_ms(step, group):
         static = group.static_member(member.instance_id)
         known_as = (
             member.member_id if member.instance_id is None or static is None else static.member_id
         )
         return group.assignment_epoch, group.target.get(known_as, {})
     targets = _assign(step, draft)
-    for member_id, target in targets.items():
-        if group.target.get(member_id) != target:
-            step.records.append(target_record(group.group_id, member_id, target))
-    step.records.append(target_epoch_record(group.group_id, draft.epoch, step.now.wall_ms))
+    write_target(step, group, draft.epoch, targets, target_record)
     return draft.epoch, targets[member.member_id]
-
-
-def _may_assign(step: Step, group: ConsumerGroup) -> bool:
-    if not group.assignment_timestamp_ms:
-        return True
-    interval_ms = step.metadata.group_setting(group.group_id, ASSIGNMENT_INTERVAL_KEY)
-    if interval_ms is None:
-        interval_ms = step.config.consumer_assignment_interval_ms
-    else:
-        low, high = step.config.consumer_assignment_interval_limits_ms
-        interval_ms = min(max(interval_ms, low), high)
-    return step.now.wall_ms >= group.assignment_timestamp_ms + interval_ms
 
 
 def _assign(step: Step, draft: Draft) -> dict[str, Target]:

@@ -1,75 +1,54 @@
 """A share group: what its records say, and what follows from that.
 
-Source: Kafka's ShareGroup and ModernGroup.
+What it has as other groups do is in its base. Source: Kafka's ShareGroup.
 """
 
-from collections.abc import Callable
 from dataclasses import replace
-from enum import StrEnum
-from typing import Any, Final
+from typing import ClassVar
 
 from barnabas.base.ids import Uuid
 from barnabas.coordinator.decision import CoordinatorRecord
+from barnabas.coordinator.group.group_type import GroupType
+from barnabas.coordinator.group.modern.group import (
+    ModernGroup,
+    ModernGroupState,
+    common_replays,
+)
+from barnabas.coordinator.group.modern.records import ModernRecords
 from barnabas.coordinator.group.share import records
-from barnabas.coordinator.group.share.member import LEAVING_EPOCH, ShareMember, Target
+from barnabas.coordinator.group.share.member import ShareMember, Target
 from barnabas.coordinator.group.share.state import StateMetadata
+from barnabas.coordinator.group.view import GroupMetadata
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages import share_group_records as messages
+from barnabas.protocol.messages.offset_commit import OffsetCommitRequest
+from barnabas.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 from barnabas.protocol.schema import Message
 
-FIRST_EPOCH: Final = 1
-NO_ASSIGNMENT_EPOCH: Final = -1
 
-
-class ShareGroupState(StrEnum):
-    """Where a share group stands; the values are what clients see."""
-
-    EMPTY = "Empty"
-    STABLE = "Stable"
-
-
-class ShareGroup:
+class ShareGroup(ModernGroup[ShareMember, Target]):
     """One share group."""
 
-    __slots__ = (
-        "_names",
-        "assignment_epoch",
-        "assignment_timestamp_ms",
-        "checked_topics",
-        "epoch",
-        "group_id",
-        "members",
-        "metadata_hash",
-        "state_metadata",
-        "target",
-    )
+    __slots__ = ("_names", "state_metadata")
+
+    group_type: ClassVar[GroupType] = GroupType.SHARE
+    protocol_type: ClassVar[str] = GroupType.SHARE
+    records: ClassVar[ModernRecords] = records.RECORDS
+
+    keeps_offsets = True
+    """They stay until somebody deletes the group."""
 
     def __init__(self, group_id: str) -> None:
-        self.group_id = group_id
-        self.epoch = FIRST_EPOCH
-        self.metadata_hash = 0
-        self.assignment_epoch = FIRST_EPOCH
-        self.assignment_timestamp_ms = 0
-        """Wall time of the last assignment; 0 before the first."""
-        self.members: dict[str, ShareMember] = {}
-        self.target: dict[str, Target] = {}
+        super().__init__(group_id)
         self.state_metadata = StateMetadata()
-        self.checked_topics: tuple[object, int] | None = None
-        """Not in the log: the topics that a handler has looked at last, and the group epoch that
-        came of it. If the group has not reached that epoch, the look was in vain."""
         self._names: frozenset[str] | None = None
 
     # What follows from the records
 
     @property
-    def is_empty(self) -> bool:
-        """Whether the group has no members."""
-        return not self.members
-
-    @property
-    def state(self) -> ShareGroupState:
-        """Where the group stands."""
-        return ShareGroupState.STABLE if self.members else ShareGroupState.EMPTY
+    def state(self) -> ModernGroupState:
+        """Where the group stands: nothing has to be given up, so it is always reconciled."""
+        return ModernGroupState.STABLE if self.members else ModernGroupState.EMPTY
 
     @property
     def subscribed_names(self) -> frozenset[str]:
@@ -99,99 +78,60 @@ class ShareGroup:
             for topic_id, topic in self.state_metadata.initialized.items()
         )
 
-    def check_member(self, member_id: str, member_epoch: int) -> ErrorCode:
+    # Offsets: those of a share group are the share coordinator's, and nobody commits any here.
+
+    def check_commit(self, request: OffsetCommitRequest, version: int) -> ErrorCode:
         """Nobody commits offsets to a share group."""
+        return ErrorCode.GROUP_ID_NOT_FOUND
+
+    def check_transactional_commit(
+        self, request: TxnOffsetCommitRequest, metadata: GroupMetadata
+    ) -> ErrorCode:
+        """Nobody commits offsets to a share group."""
+        return ErrorCode.GROUP_ID_NOT_FOUND
+
+    def check_fetch(self, member_id: str | None, epoch: int) -> ErrorCode:
+        """There are no committed offsets to read."""
+        return ErrorCode.GROUP_ID_NOT_FOUND
+
+    def check_delete(self) -> ErrorCode:
+        """There are no committed offsets to delete."""
         return ErrorCode.GROUP_ID_NOT_FOUND
 
     # Records
 
-    def tombstones(self) -> list[CoordinatorRecord]:
-        """What deletes the group: members first, as Kafka's own replay demands."""
-        of_members = [records.member_tombstones(self.group_id, key) for key in self.members]
-        last = records.group_tombstones(self.group_id)
+    def _last_tombstones(self) -> list[CoordinatorRecord]:
         return [
-            *(parts[0] for parts in of_members),
-            *(parts[1] for parts in of_members),
-            last[0],
-            *(parts[2] for parts in of_members),
-            *last[1:],
+            records.state_tombstone(self.group_id),
+            self.records.epoch_tombstone(self.group_id),
         ]
 
-    def replay(self, record: CoordinatorRecord) -> None:
-        """Apply a record of the group, but for the tombstone that ends it."""
-        _REPLAY[type(record.key)](self, record.key, record.value)
-
-    def _put(self, member: ShareMember) -> None:
-        old = self.members.get(member.member_id)
-        self.members[member.member_id] = member
-        if old is None or old.topic_names != member.topic_names:
+    def _member_changed(self, old: ShareMember | None, new: ShareMember | None) -> None:
+        if old is None or new is None or old.topic_names != new.topic_names:
             self._names = None
 
-    def _replay_epoch(self, key: Message, value: messages.ShareGroupMetadataValue | None) -> None:
-        assert value is not None, "the end of a group is its registry's business"
-        self.epoch = value.epoch
-        self.metadata_hash = value.metadata_hash
+    def _new_member(self, member_id: str) -> ShareMember:
+        return ShareMember(member_id)
 
-    def _replay_member(
-        self,
-        key: messages.ShareGroupMemberMetadataKey,
-        value: messages.ShareGroupMemberMetadataValue | None,
-    ) -> None:
-        if value is None:
-            if self.members.pop(key.member_id, None) is not None:
-                self._names = None
-            return
-        self._put(
-            replace(
-                self.members.get(key.member_id) or ShareMember(key.member_id),
-                rack_id=value.rack_id,
-                client_id=value.client_id,
-                client_host=value.client_host,
-                topic_names=frozenset(value.subscribed_topic_names),
-            )
+    def _described(
+        self, member: ShareMember, value: messages.ShareGroupMemberMetadataValue
+    ) -> ShareMember:
+        return replace(
+            member,
+            rack_id=value.rack_id,
+            client_id=value.client_id,
+            client_host=value.client_host,
+            topic_names=frozenset(value.subscribed_topic_names),
         )
 
-    def _replay_target_epoch(
-        self, key: Message, value: messages.ShareGroupTargetAssignmentMetadataValue | None
-    ) -> None:
-        self.assignment_epoch = NO_ASSIGNMENT_EPOCH if value is None else value.assignment_epoch
-        self.assignment_timestamp_ms = 0 if value is None else value.assignment_timestamp
+    def _assigned(
+        self, member: ShareMember, value: messages.ShareGroupCurrentMemberAssignmentValue | None
+    ) -> ShareMember:
+        assigned = {} if value is None else records.target_of(value.assigned_partitions)
+        return replace(member, assigned=assigned)
 
-    def _replay_target(
-        self,
-        key: messages.ShareGroupTargetAssignmentMemberKey,
-        value: messages.ShareGroupTargetAssignmentMemberValue | None,
-    ) -> None:
-        if value is None:
-            self.target.pop(key.member_id, None)
-        else:
-            self.target[key.member_id] = records.target_of(value.topic_partitions)
-
-    def _replay_current(
-        self,
-        key: messages.ShareGroupCurrentMemberAssignmentKey,
-        value: messages.ShareGroupCurrentMemberAssignmentValue | None,
-    ) -> None:
-        old = self.members.get(key.member_id)
-        if value is None:
-            if old is not None:
-                self._put(
-                    replace(
-                        old,
-                        member_epoch=LEAVING_EPOCH,
-                        previous_member_epoch=LEAVING_EPOCH,
-                        assigned={},
-                    )
-                )
-            return
-        self._put(
-            replace(
-                old or ShareMember(key.member_id),
-                member_epoch=value.member_epoch,
-                previous_member_epoch=value.previous_member_epoch,
-                assigned=records.target_of(value.assigned_partitions),
-            )
-        )
+    def _target_of(self, value: messages.ShareGroupTargetAssignmentMemberValue) -> Target:
+        return records.target_of(value.topic_partitions)
 
     def _replay_state(
         self, key: Message, value: messages.ShareGroupStatePartitionMetadataValue | None
@@ -199,11 +139,7 @@ class ShareGroup:
         self.state_metadata = StateMetadata() if value is None else StateMetadata.from_value(value)
 
 
-_REPLAY: Final[dict[type[Message], Callable[[ShareGroup, Any, Any], None]]] = {
-    messages.ShareGroupMetadataKey: ShareGroup._replay_epoch,
-    messages.ShareGroupMemberMetadataKey: ShareGroup._replay_member,
-    messages.ShareGroupTargetAssignmentMetadataKey: ShareGroup._replay_target_epoch,
-    messages.ShareGroupTargetAssignmentMemberKey: ShareGroup._replay_target,
-    messages.ShareGroupCurrentMemberAssignmentKey: ShareGroup._replay_current,
+ShareGroup.replays = {
+    **common_replays(ShareGroup),
     messages.ShareGroupStatePartitionMetadataKey: ShareGroup._replay_state,
 }

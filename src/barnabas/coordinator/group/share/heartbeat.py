@@ -11,31 +11,33 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from barnabas.base.ids import Uuid
-from barnabas.coordinator.group.consumer.refusal import Refusal
+from barnabas.coordinator.group.modern.heartbeat import (
+    blank_field,
+    check_epoch,
+    check_size,
+    find,
+    find_member,
+    write_target,
+)
+from barnabas.coordinator.group.modern.member import JOINING_EPOCH, LEAVING_EPOCH
+from barnabas.coordinator.group.modern.timing import (
+    assigns_in_ms,
+    heartbeat_interval_ms,
+    reset_session,
+)
+from barnabas.coordinator.group.refusal import Refusal
 from barnabas.coordinator.group.registry import GroupRegistry
 from barnabas.coordinator.group.share.assignor import NAME, assign
 from barnabas.coordinator.group.share.group import ShareGroup
-from barnabas.coordinator.group.share.member import (
-    JOINING_EPOCH,
-    LEAVING_EPOCH,
-    ShareMember,
-    Target,
-)
+from barnabas.coordinator.group.share.member import ShareMember, Target
 from barnabas.coordinator.group.share.records import (
     current_record,
     epoch_record,
     member_record,
-    member_tombstones,
     state_record,
-    target_epoch_record,
     target_record,
 )
 from barnabas.coordinator.group.share.state import RequestTimes, StateMetadata, TopicState
-from barnabas.coordinator.group.share.timing import (
-    assignment_interval_ms,
-    heartbeat_interval_ms,
-    reset_session,
-)
 from barnabas.coordinator.group.step import Client, Step
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.share_group_heartbeat import (
@@ -97,12 +99,9 @@ def check_request(request: ShareGroupHeartbeatRequest) -> Refusal | None:
 
 
 def _invalid(request: ShareGroupHeartbeatRequest) -> str:
-    if not request.member_id.strip():
-        return "MemberId can't be empty."
-    if not request.group_id.strip():
-        return "GroupId can't be empty."
-    if request.rack_id is not None and not request.rack_id.strip():
-        return "RackId can't be empty."
+    blank = blank_field(request.member_id, request.group_id, request.rack_id)
+    if blank:
+        return blank
     if request.member_epoch == JOINING_EPOCH and not request.subscribed_topic_names:
         return "SubscribedTopicNames must be set in first request."
     if request.member_epoch < LEAVING_EPOCH:
@@ -121,32 +120,37 @@ def heartbeat(
     if request.member_epoch == LEAVING_EPOCH:
         return _leave(step, groups, request)
     is_joining = request.member_epoch == JOINING_EPOCH
-    group = find(groups, request.group_id, creates=is_joining)
+    group = (
+        find_or_create(groups, request.group_id)
+        if is_joining
+        else find(groups, ShareGroup, request.group_id)
+    )
     if isinstance(group, Refusal):
         return group
-    size_max = step.config.share_size_max
-    if len(group.members) >= size_max and request.member_id not in group.members:
-        return Refusal(
-            ErrorCode.GROUP_MAX_SIZE_REACHED,
-            f"The share group has reached its maximum capacity of {size_max} members.",
-        )
-    former = group.members.get(request.member_id)
-    if former is None:
+    if request.member_id not in group.members:
+        refusal = check_size(step, group)
+        if refusal is not None:
+            return refusal
+    former = find_member(group, request.member_id)
+    if isinstance(former, Refusal):
         if not is_joining:
-            return _unknown_member(group, request.member_id)
+            return former
         former = ShareMember(request.member_id)
-    refusal = _check_epoch(former, request.member_epoch)
+    # Partitions are shared, so it has none that it should not have.
+    refusal = check_epoch(group, former, request.member_epoch, lambda: True)
     if refusal is not None:
         return refusal
     draft = Draft(group, former, _updated(former, request, client), group.epoch)
     _update_member(step, draft)
     member = _follow_target(step, draft)
     initialization = _initialize(step, times, draft)
-    reset_session(step, group.group_id, member.member_id)
+    reset_session(step, group, member)
     response = ShareGroupHeartbeatResponse(
         member_id=member.member_id,
         member_epoch=member.member_epoch,
-        heartbeat_interval_ms=heartbeat_interval_ms(step, group.group_id),
+        heartbeat_interval_ms=heartbeat_interval_ms(
+            step.config, step.metadata, group.group_type, group.group_id
+        ),
     )
     is_full = is_joining or request.subscribed_topic_names is not None
     if is_full or member.assigned != former.assigned:
@@ -159,21 +163,16 @@ def heartbeat(
     return Heard(response, initialization, draft.assigns_in_ms)
 
 
-def find(groups: GroupRegistry, group_id: str, *, creates: bool) -> ShareGroup | Refusal:
-    """The share group; a new one where there is none and the request may create it."""
-    group = groups.get(group_id)
-    if isinstance(group, ShareGroup):
-        return group
-    if group is None:
-        if creates:
-            return ShareGroup(group_id)
-        return Refusal(ErrorCode.GROUP_ID_NOT_FOUND, f"Share group {group_id} not found.")
-    return Refusal(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a share group.")
+def find_or_create(groups: GroupRegistry, group_id: str) -> ShareGroup | Refusal:
+    """The share group; a new one where there is no group."""
+    if groups.get(group_id) is None:
+        return ShareGroup(group_id)
+    return groups.find(ShareGroup, group_id)
 
 
 def fence(step: Step, group: ShareGroup, member: ShareMember) -> None:
     """Take a member out, and have what it had assigned anew."""
-    step.records += member_tombstones(group.group_id, member.member_id)
+    step.records += group.records.member_tombstones(group.group_id, member.member_id)
     left = _names_of(other for other in group.members.values() if other is not member)
     metadata_hash = step.metadata.subscription_hash(left)
     step.records.append(epoch_record(group.group_id, group.epoch + 1, metadata_hash))
@@ -182,39 +181,16 @@ def fence(step: Step, group: ShareGroup, member: ShareMember) -> None:
 def _leave(
     step: Step, groups: GroupRegistry, request: ShareGroupHeartbeatRequest
 ) -> Heard | Refusal:
-    group = groups.get(request.group_id)
-    if group is None:
-        return Refusal(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {request.group_id} not found.")
-    found = find(groups, request.group_id, creates=False)
-    if isinstance(found, Refusal):
-        return found
-    member = found.members.get(request.member_id)
-    if member is None:
-        return _unknown_member(found, request.member_id)
-    telemetry.info("group %s: %s leaves", found.group_id, member.member_id)
-    fence(step, found, member)
+    group = groups.find(ShareGroup, request.group_id)
+    if isinstance(group, Refusal):
+        return group
+    member = find_member(group, request.member_id)
+    if isinstance(member, Refusal):
+        return member
+    telemetry.info("group %s: %s leaves", group.group_id, member.member_id)
+    fence(step, group, member)
     return Heard(
         ShareGroupHeartbeatResponse(member_id=request.member_id, member_epoch=request.member_epoch)
-    )
-
-
-def _unknown_member(group: ShareGroup, member_id: str) -> Refusal:
-    return Refusal(
-        ErrorCode.UNKNOWN_MEMBER_ID,
-        f"Member {member_id} is not a member of group {group.group_id}.",
-    )
-
-
-def _check_epoch(member: ShareMember, epoch: int) -> Refusal | None:
-    """Whether the epoch is the member's own, or the one before: a response may have been lost."""
-    if epoch in (JOINING_EPOCH, member.member_epoch, member.previous_member_epoch):
-        return None
-    relation = "greater" if epoch > member.member_epoch else "smaller"
-    return Refusal(
-        ErrorCode.FENCED_MEMBER_EPOCH,
-        f"The share group member has a {relation} member epoch ({epoch}) than the one known "
-        f"by the group coordinator ({member.member_epoch}). The member must abandon all its "
-        "partitions and rejoin.",
     )
 
 
@@ -241,11 +217,7 @@ def _update_member(step: Step, draft: Draft) -> None:
     if group.assignment_epoch >= group.epoch:
         is_raised |= group.awaits_assignment
     draft.names = _names_of(draft.members())
-    checked = group.checked_topics
-    is_checked = (
-        checked is not None and checked[0] is step.metadata.topics and group.epoch >= checked[1]
-    )
-    if is_checked and not is_raised:
+    if group.has_checked(step.metadata.topics) and not is_raised:
         return
     metadata_hash = step.metadata.subscription_hash(draft.names)
     draft.is_raised = is_raised or metadata_hash != group.metadata_hash
@@ -278,11 +250,10 @@ def _follow_target(step: Step, draft: Draft) -> ShareMember:
 
 def _update_target(step: Step, draft: Draft) -> tuple[int, Target]:
     group, member = draft.group, draft.member
-    due_ms = group.assignment_timestamp_ms + assignment_interval_ms(step, group.group_id)
-    is_too_early = group.assignment_timestamp_ms > 0 and step.now.wall_ms < due_ms
-    if group.assignment_epoch >= draft.epoch or is_too_early:
-        if group.assignment_epoch < draft.epoch:
-            draft.assigns_in_ms = due_ms - step.now.wall_ms
+    if group.assignment_epoch >= draft.epoch:
+        return group.assignment_epoch, group.target.get(member.member_id, {})
+    draft.assigns_in_ms = assigns_in_ms(step, group) or None
+    if draft.assigns_in_ms is not None:
         return group.assignment_epoch, group.target.get(member.member_id, {})
     metadata = step.metadata
     subscriptions = {
@@ -296,10 +267,7 @@ def _update_target(step: Step, draft: Draft) -> tuple[int, Target]:
     }
     telemetry.info("group %s: %s assigns for epoch %d", group.group_id, NAME, draft.epoch)
     targets = assign(subscriptions, group.target, assignable)
-    for member_id, target in targets.items():
-        if group.target.get(member_id) != target:
-            step.records.append(target_record(group.group_id, member_id, target))
-    step.records.append(target_epoch_record(group.group_id, draft.epoch, step.now.wall_ms))
+    write_target(step, group, draft.epoch, targets, target_record)
     return draft.epoch, targets[member.member_id]
 
 

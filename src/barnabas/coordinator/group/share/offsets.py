@@ -9,10 +9,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from barnabas.base.ids import Uuid
-from barnabas.coordinator.group.consumer.refusal import Refusal
+from barnabas.coordinator.group.refusal import Refusal
 from barnabas.coordinator.group.registry import GroupRegistry
 from barnabas.coordinator.group.share.group import ShareGroup
-from barnabas.coordinator.group.share.heartbeat import Initialization, begin, find
+from barnabas.coordinator.group.share.heartbeat import Initialization, begin, find_or_create
 from barnabas.coordinator.group.share.records import state_record
 from barnabas.coordinator.group.share.state import RequestTimes, StateMetadata, TopicState, joined
 from barnabas.coordinator.group.step import Step
@@ -52,7 +52,7 @@ def alter(
     step: Step, groups: GroupRegistry, times: RequestTimes, request: AlterShareGroupOffsetsRequest
 ) -> Alteration | Refusal:
     """AlterShareGroupOffsets: only groups without members can be moved."""
-    group = find(groups, request.group_id, creates=True)
+    group = find_or_create(groups, request.group_id)
     if isinstance(group, Refusal):
         return group
     if not group.is_empty:
@@ -91,7 +91,7 @@ def begin_deletion(
     """DeleteShareGroupOffsets: what is to be deleted is assigned to nobody from here on."""
     if groups.get(request.group_id) is None:
         return Refusal(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {request.group_id} not found.")
-    group = find(groups, request.group_id, creates=False)
+    group = groups.find(ShareGroup, request.group_id)
     if isinstance(group, Refusal):
         return group
     if not group.is_empty:

@@ -3,12 +3,24 @@
 Source: Kafka's GroupCoordinatorRecordHelpers.
 """
 
+from typing import Final
+
 from barnabas.base.ids import Uuid
 from barnabas.coordinator.decision import CoordinatorRecord
+from barnabas.coordinator.group.modern.records import ModernRecords
 from barnabas.coordinator.group.share.member import ShareMember, Target
 from barnabas.coordinator.group.share.state import StateMetadata
 from barnabas.protocol.messages import share_group_records as messages
 
+RECORDS: Final = ModernRecords(
+    epoch_key=messages.ShareGroupMetadataKey,
+    member_key=messages.ShareGroupMemberMetadataKey,
+    target_epoch_key=messages.ShareGroupTargetAssignmentMetadataKey,
+    target_epoch_value=messages.ShareGroupTargetAssignmentMetadataValue,
+    target_key=messages.ShareGroupTargetAssignmentMemberKey,
+    current_key=messages.ShareGroupCurrentMemberAssignmentKey,
+)
+"""What share groups have as other groups do."""
 STABLE = 0
 """The one state of members; consumer groups have more."""
 
@@ -47,16 +59,6 @@ def target_record(group_id: str, member_id: str, target: Target) -> CoordinatorR
     )
 
 
-def target_epoch_record(group_id: str, epoch: int, timestamp_ms: int) -> CoordinatorRecord:
-    """The group epoch for which the assignment was made, and when."""
-    return CoordinatorRecord(
-        messages.ShareGroupTargetAssignmentMetadataKey(group_id=group_id),
-        messages.ShareGroupTargetAssignmentMetadataValue(
-            assignment_epoch=epoch, assignment_timestamp=timestamp_ms
-        ),
-    )
-
-
 def current_record(group_id: str, member: ShareMember) -> CoordinatorRecord:
     """What a member has, in which epoch."""
     return CoordinatorRecord(
@@ -82,30 +84,9 @@ def state_record(group_id: str, state: StateMetadata) -> CoordinatorRecord:
     )
 
 
-def member_tombstones(group_id: str, member_id: str) -> list[CoordinatorRecord]:
-    """A member is gone. Kafka's replay needs them in this order."""
-    return [
-        CoordinatorRecord(
-            messages.ShareGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id),
-            None,
-        ),
-        CoordinatorRecord(
-            messages.ShareGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id),
-            None,
-        ),
-        CoordinatorRecord(
-            messages.ShareGroupMemberMetadataKey(group_id=group_id, member_id=member_id), None
-        ),
-    ]
-
-
-def group_tombstones(group_id: str) -> list[CoordinatorRecord]:
-    """A group without members is gone."""
-    return [
-        CoordinatorRecord(messages.ShareGroupTargetAssignmentMetadataKey(group_id=group_id), None),
-        CoordinatorRecord(messages.ShareGroupStatePartitionMetadataKey(group_id=group_id), None),
-        CoordinatorRecord(messages.ShareGroupMetadataKey(group_id=group_id), None),
-    ]
+def state_tombstone(group_id: str) -> CoordinatorRecord:
+    """No states are known any more."""
+    return CoordinatorRecord(messages.ShareGroupStatePartitionMetadataKey(group_id=group_id), None)
 
 
 def target_of(topics: "list[messages.TopicPartition] | list[messages.TopicPartitions]") -> Target:

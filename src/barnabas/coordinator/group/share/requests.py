@@ -4,14 +4,13 @@ Each method makes a step, lets the modules beside this one decide, and returns a
 records change the group as they are replayed. A `Refusal` is a response too.
 """
 
-import logging
 from collections.abc import Iterable, Mapping
 
 from barnabas.base.ids import Uuid
 from barnabas.coordinator.decision import Decision, Moment
 from barnabas.coordinator.group.config import GroupConfig
-from barnabas.coordinator.group.consumer.refusal import Refusal
-from barnabas.coordinator.group.consumer.view import GroupMetadata
+from barnabas.coordinator.group.modern.requests import ModernGroupRequests
+from barnabas.coordinator.group.refusal import Refusal
 from barnabas.coordinator.group.registry import GroupRegistry
 from barnabas.coordinator.group.share import offsets
 from barnabas.coordinator.group.share.assignor import NAME
@@ -20,8 +19,8 @@ from barnabas.coordinator.group.share.heartbeat import fence, heartbeat
 from barnabas.coordinator.group.share.member import ShareMember
 from barnabas.coordinator.group.share.records import state_record
 from barnabas.coordinator.group.share.state import RequestTimes
-from barnabas.coordinator.group.share.timing import reset_session
-from barnabas.coordinator.group.step import Client, GroupTimers, Step, TimerKey
+from barnabas.coordinator.group.step import Client, GroupTimers, Step
+from barnabas.coordinator.group.view import GroupMetadata
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.alter_share_group_offsets import AlterShareGroupOffsetsRequest
 from barnabas.protocol.messages.delete_share_group_offsets import DeleteShareGroupOffsetsRequest
@@ -33,15 +32,13 @@ from barnabas.protocol.messages.share_group_describe import (
 )
 from barnabas.protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
 
-telemetry = logging.getLogger(__name__)
-
 Partitions = Mapping[Uuid, Iterable[int]]
 
 
-class ShareGroups:
+class ShareGroups(ModernGroupRequests[ShareGroup, ShareMember]):
     """The door to the share groups of a shard."""
 
-    __slots__ = ("_config", "_groups", "_metadata", "_timers", "_times")
+    __slots__ = ("_times",)
 
     def __init__(
         self,
@@ -50,17 +47,14 @@ class ShareGroups:
         groups: GroupRegistry,
         metadata: GroupMetadata,
     ) -> None:
-        self._config = config
-        self._timers = timers
+        super().__init__(config, timers, groups, metadata)
         self._times = RequestTimes()
-        self._groups = groups
-        self._metadata = metadata
 
     def heartbeat(
         self, request: ShareGroupHeartbeatRequest, client: Client, now: Moment
     ) -> Decision:
         """ShareGroupHeartbeat; the response is `Heard` or a `Refusal`."""
-        step = self._step(now)
+        step = self.step(now)
         response = heartbeat(step, self._groups, self._times, request, client)
         if isinstance(response, Refusal):
             return Decision(response=response)
@@ -68,14 +62,11 @@ class ShareGroups:
 
     def describe(self, group_id: str) -> Decision:
         """ShareGroupDescribe of one group."""
-        group = self._groups.get(group_id)
-        if not isinstance(group, ShareGroup):
-            what = "not found." if group is None else "is not a share group."
+        group = self._groups.find(ShareGroup, group_id)
+        if isinstance(group, Refusal):
             return Decision(
                 response=DescribedGroup(
-                    group_id=group_id,
-                    error_code=ErrorCode.GROUP_ID_NOT_FOUND,
-                    error_message=f"Group {group_id} {what}",
+                    group_id=group_id, error_code=group.error, error_message=group.message
                 )
             )
         return Decision(
@@ -93,38 +84,38 @@ class ShareGroups:
 
     def initialized_partitions(self, group_id: str) -> Decision:
         """Partitions by topic whose state is initialised, as the response."""
-        group = self._groups.get(group_id)
-        topics = group.state_metadata.initialized if isinstance(group, ShareGroup) else {}
+        group = self._groups.get_of(ShareGroup, group_id)
+        topics = {} if group is None else group.state_metadata.initialized
         return Decision(response={topic_id: topic.partitions for topic_id, topic in topics.items()})
 
     def initialized(self, group_id: str, partitions: Partitions, now: Moment) -> Decision:
         """The share coordinators have initialised `partitions`."""
-        step, group = self._step(now), self._groups.get(group_id)
-        if isinstance(group, ShareGroup):
+        step, group = self.step(now), self._groups.get_of(ShareGroup, group_id)
+        if group is not None:
             offsets.initialized(step, group, partitions)
         return step.decide_and_replay(ErrorCode.NONE)
 
     def given_up(self, group_id: str, partitions: Partitions, now: Moment) -> Decision:
         """The share coordinators could not initialise `partitions`."""
-        step, group = self._step(now), self._groups.get(group_id)
-        if isinstance(group, ShareGroup):
+        step, group = self.step(now), self._groups.get_of(ShareGroup, group_id)
+        if group is not None:
             offsets.given_up(step, group, partitions)
         return step.decide_and_replay(ErrorCode.NONE)
 
     def alter(self, request: AlterShareGroupOffsetsRequest, now: Moment) -> Decision:
         """AlterShareGroupOffsets; the response is an `Alteration` or a `Refusal`."""
-        step = self._step(now)
+        step = self.step(now)
         return step.decide_and_replay(offsets.alter(step, self._groups, self._times, request))
 
     def begin_deletion(self, request: DeleteShareGroupOffsetsRequest, now: Moment) -> Decision:
         """DeleteShareGroupOffsets; the response is a `Deletion` or a `Refusal`."""
-        step = self._step(now)
+        step = self.step(now)
         return step.decide_and_replay(offsets.begin_deletion(step, self._groups, request))
 
     def end_deletion(self, group_id: str, topic_ids: Iterable[Uuid], now: Moment) -> Decision:
         """The share coordinators have forgotten topics."""
-        step, group = self._step(now), self._groups.get(group_id)
-        if isinstance(group, ShareGroup):
+        step, group = self.step(now), self._groups.get_of(ShareGroup, group_id)
+        if group is not None:
             offsets.end_deletion(step, group, topic_ids)
         return step.decide_and_replay(ErrorCode.NONE)
 
@@ -133,11 +124,11 @@ class ShareGroups:
 
         Groups of other types are left out.
         """
-        step = self._step(now)
+        step = self.step(now)
         response: dict[str, dict[Uuid, tuple[int, ...]] | ErrorCode] = {}
         for group_id in group_ids:
-            group = self._groups.get(group_id)
-            if not isinstance(group, ShareGroup):
+            group = self._groups.get_of(ShareGroup, group_id)
+            if group is None:
                 continue
             if not group.is_empty:
                 response[group_id] = ErrorCode.NON_EMPTY_GROUP
@@ -149,40 +140,25 @@ class ShareGroups:
     def topics_deleted(self, topic_ids: frozenset[Uuid]) -> Decision:
         """Forget topics that are gone; the share coordinators do so by themselves."""
         records = []
-        for group in self._groups:
-            if isinstance(group, ShareGroup):
-                state = group.state_metadata.without_topics(topic_ids)
-                if state != group.state_metadata:
-                    records.append(state_record(group.group_id, state))
+        for group in self._groups.each_of(ShareGroup):
+            state = group.state_metadata.without_topics(topic_ids)
+            if state != group.state_metadata:
+                records.append(state_record(group.group_id, state))
         return Decision(records, len(records), is_atomic=False)
 
     # Time
 
     def loaded(self, group: ShareGroup, step: Step) -> None:
         """The group was read from the log: nobody knows since when things are under way."""
-        for member_id in group.members:
-            reset_session(step, group.group_id, member_id)
+        super().loaded(group, step)
         initializing = group.state_metadata.initializing
         if initializing:
             self._times.asked(group.group_id, initializing, initializing, step.now.wall_ms)
 
-    def session_ended(self, group: ShareGroup, key: TimerKey, now: Moment) -> Decision:
-        """A member was silent for too long."""
-        step = self._step(now)
-        member = group.members.get(key.member_id)
-        if member is not None:
-            telemetry.info(
-                "group %s: %s is fenced: it was silent for its session time-out",
-                key.group_id,
-                key.member_id,
-            )
-            fence(step, group, member)
-        return step.decide_and_replay()
+    def _fence(self, step: Step, group: ShareGroup, member: ShareMember) -> None:
+        fence(step, group, member)
 
     # Helpers
-
-    def _step(self, now: Moment) -> Step:
-        return Step(now, self._config, self._timers, self._metadata)
 
     def _member(self, member: ShareMember) -> Member:
         return Member(

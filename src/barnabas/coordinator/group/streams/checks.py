@@ -3,8 +3,9 @@
 Source: Kafka's GroupCoordinatorService, with its words.
 """
 
-from barnabas.coordinator.group.consumer.refusal import Refusal
-from barnabas.coordinator.group.streams.member import JOINING_EPOCH, STATIC_LEAVING_EPOCH
+from barnabas.coordinator.group.modern.heartbeat import blank_field
+from barnabas.coordinator.group.modern.member import JOINING_EPOCH, STATIC_LEAVING_EPOCH
+from barnabas.coordinator.group.refusal import Refusal
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.streams_group_heartbeat import (
     StreamsGroupHeartbeatRequest,
@@ -41,12 +42,9 @@ def _unsupported(request: StreamsGroupHeartbeatRequest) -> str:
 
 
 def _invalid(request: StreamsGroupHeartbeatRequest) -> str:
-    if not request.member_id.strip():
-        return "MemberId can't be empty."
-    if not request.group_id.strip():
-        return "GroupId can't be empty."
-    if request.rack_id is not None and not request.rack_id.strip():
-        return "RackId can't be empty."
+    blank = blank_field(request.member_id, request.group_id, request.rack_id)
+    if blank:
+        return blank
     epoch = request.member_epoch
     if epoch == JOINING_EPOCH:
         if request.rebalance_timeout_ms == -1:

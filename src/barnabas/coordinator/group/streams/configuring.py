@@ -3,7 +3,7 @@
 Source: Kafka's GroupMetadataManager.maybeUpdateTopology and what follows it in a heartbeat.
 """
 
-from barnabas.coordinator.group.consumer.refusal import Refusal
+from barnabas.coordinator.group.refusal import Refusal
 from barnabas.coordinator.group.step import Step
 from barnabas.coordinator.group.streams.group import StreamsGroup
 from barnabas.coordinator.group.streams.records import topology_record
@@ -43,13 +43,8 @@ def configured_topology(
     step: Step, group: StreamsGroup, topology: Topology
 ) -> ConfiguredTopology | Refusal:
     """The topology on the topics that exist; looked at again when any topic has changed."""
-    configured, checked = group.configured, group.checked_topics
-    is_checked = (
-        checked is not None
-        and checked[0] is step.metadata.topics
-        and group.epoch >= checked[1]
-        and group.topology is not None
-    )
+    configured = group.configured
+    is_checked = group.topology is not None and group.has_checked(step.metadata.topics)
     if configured is not None and is_checked:
         return configured
     metadata_hash = step.metadata.subscription_hash(topology.required_topics)

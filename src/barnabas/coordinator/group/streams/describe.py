@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from barnabas.coordinator.group.refusal import Refusal
 from barnabas.coordinator.group.streams.group import StreamsGroup
 from barnabas.coordinator.group.streams.member import StreamsMember
 from barnabas.coordinator.group.streams.tasks import AssignedTasks, TaskId, Tasks, by_subtopology
@@ -11,14 +12,13 @@ from barnabas.protocol.messages import streams_group_describe as messages
 from barnabas.protocol.messages.streams_group_records import TopicInfo
 
 
-def described(group_id: str, group: object) -> messages.DescribedGroup:
+def described(group_id: str, group: StreamsGroup | Refusal) -> messages.DescribedGroup:
     """The group with its members; any other kind of group is not found."""
-    if not isinstance(group, StreamsGroup):
-        what = "not found." if group is None else "is not a streams group."
+    if isinstance(group, Refusal):
         return messages.DescribedGroup(
             group_id=group_id,
-            error_code=ErrorCode.GROUP_ID_NOT_FOUND,
-            error_message=f"Group {group_id} {what}",
+            error_code=group.error,
+            error_message=group.message,
         )
     if group.topology is None:
         return messages.DescribedGroup(group_id=group_id, error_code=ErrorCode.UNKNOWN_SERVER_ERROR)

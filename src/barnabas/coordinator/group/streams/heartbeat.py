@@ -12,21 +12,26 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import NamedTuple
 
-from barnabas.coordinator.group.classic import ClassicGroup
-from barnabas.coordinator.group.consumer.refusal import Refusal
-from barnabas.coordinator.group.records import group_tombstone
-from barnabas.coordinator.group.registry import GroupRegistry
+from barnabas.coordinator.group.classic.group import ClassicGroup
+from barnabas.coordinator.group.modern.heartbeat import check_epoch, check_size, find, find_member
+from barnabas.coordinator.group.modern.member import JOINING_EPOCH
+from barnabas.coordinator.group.modern.timing import (
+    heartbeat_interval_ms,
+    reset_session,
+    schedule_revocation,
+)
+from barnabas.coordinator.group.refusal import Refusal
+from barnabas.coordinator.group.registry import GroupRegistry, not_of_kind
 from barnabas.coordinator.group.step import Client, Step
 from barnabas.coordinator.group.streams.configuring import configured_topology, updated_topology
 from barnabas.coordinator.group.streams.endpoints import endpoints
-from barnabas.coordinator.group.streams.fencing import fence, reset_session, schedule_revocation
+from barnabas.coordinator.group.streams.fencing import fence
 from barnabas.coordinator.group.streams.group import UNVALIDATED, StreamsGroup
-from barnabas.coordinator.group.streams.member import JOINING_EPOCH, Endpoint, StreamsMember
+from barnabas.coordinator.group.streams.member import Endpoint, StreamsMember
 from barnabas.coordinator.group.streams.reconcile import Goal, reconcile
 from barnabas.coordinator.group.streams.records import current_record, epoch_record, member_record
 from barnabas.coordinator.group.streams.settings import (
     assignment_configs,
-    heartbeat_interval_ms,
     initial_rebalance_delay_ms,
 )
 from barnabas.coordinator.group.streams.target import Draft, delay_key, update_target
@@ -81,8 +86,8 @@ def heartbeat(
         return reconciled
     if reconciled != member:
         step.records.append(current_record(group.group_id, reconciled))
-        schedule_revocation(step, group.group_id, reconciled)
-    reset_session(step, group.group_id, member.member_id)
+        schedule_revocation(step, group, reconciled)
+    reset_session(step, group, member)
     if request.shutdown_application:
         _request_shutdown(group, member.member_id)
     is_known = groups.get(group.group_id) is group
@@ -93,16 +98,14 @@ def heartbeat(
 def _leave(
     step: Step, groups: GroupRegistry, request: StreamsGroupHeartbeatRequest
 ) -> Heard | Refusal:
-    group = groups.get(request.group_id)
-    if group is None:
-        return Refusal(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {request.group_id} not found.")
-    if not isinstance(group, StreamsGroup):
-        return _not_a_streams_group(request.group_id)
+    group = groups.find(StreamsGroup, request.group_id)
+    if isinstance(group, Refusal):
+        return group
     if request.shutdown_application:
         _request_shutdown(group, request.member_id)
-    member = group.members.get(request.member_id)
-    if member is None:
-        return _unknown_member(group, request.member_id)
+    member = find_member(group, request.member_id)
+    if isinstance(member, Refusal):
+        return member
     telemetry.info("group %s: %s leaves", group.group_id, member.member_id)
     fence(step, group, member)
     return Heard(
@@ -125,66 +128,32 @@ def _find_or_create(
     group_id = request.group_id
     group = groups.get(group_id)
     if request.member_epoch != JOINING_EPOCH:
-        if group is None:
-            return Refusal(ErrorCode.GROUP_ID_NOT_FOUND, f"Streams group {group_id} not found.")
-        return group if isinstance(group, StreamsGroup) else _not_a_streams_group(group_id)
+        return find(groups, StreamsGroup, group_id)
     if isinstance(group, ClassicGroup) and group.is_empty:
-        step.records.append(group_tombstone(group_id))
+        step.records += group.tombstones()
         group = StreamsGroup(group_id)
     elif group is None:
         group = StreamsGroup(group_id)
     elif not isinstance(group, StreamsGroup):
-        return _not_a_streams_group(group_id)
-    size_max = step.config.streams_size_max
-    if len(group.members) >= size_max:
-        # As in Kafka, also for a member that only comes back.
-        return Refusal(
-            ErrorCode.GROUP_MAX_SIZE_REACHED,
-            f"The streams group has reached its maximum capacity of {size_max} members.",
-        )
-    return group
-
-
-def _not_a_streams_group(group_id: str) -> Refusal:
-    return Refusal(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a streams group.")
-
-
-def _unknown_member(group: StreamsGroup, member_id: str) -> Refusal:
-    return Refusal(
-        ErrorCode.UNKNOWN_MEMBER_ID,
-        f"Member {member_id} is not a member of group {group.group_id}.",
-    )
+        return not_of_kind(StreamsGroup, group_id)
+    # As in Kafka, also for a member that only comes back.
+    return check_size(step, group) or group
 
 
 def _find_or_join(
     group: StreamsGroup, request: StreamsGroupHeartbeatRequest, owned: Tasks | None
 ) -> StreamsMember | Refusal:
-    member = group.members.get(request.member_id)
     if request.member_epoch == JOINING_EPOCH:
         telemetry.info("group %s: %s joins", group.group_id, request.member_id)
-        return member or StreamsMember(request.member_id)
-    if member is None:
-        return _unknown_member(group, request.member_id)
-    epoch = request.member_epoch
-    if epoch == member.member_epoch:
+        return group.members.get(request.member_id) or StreamsMember(request.member_id)
+    member = find_member(group, request.member_id)
+    if isinstance(member, Refusal):
         return member
-    if epoch > member.member_epoch:
-        relation = "greater"
-    elif (
-        epoch == member.previous_member_epoch
-        and owned is not None
-        and member.assigned.contains(owned)
-    ):
-        # The response that told it of the new epoch may have been lost.
-        return member
-    else:
-        relation = "smaller"
-    return Refusal(
-        ErrorCode.FENCED_MEMBER_EPOCH,
-        f"The streams group member has a {relation} member epoch ({epoch}) than the one known by "
-        f"the group coordinator ({member.member_epoch}). The member must abandon all its "
-        "partitions and rejoin.",
-    )
+
+    def has_no_more() -> bool:
+        return owned is not None and member.assigned.contains(owned)
+
+    return check_epoch(group, member, request.member_epoch, has_no_more) or member
 
 
 def _updated(
@@ -301,7 +270,9 @@ def _response(
     response = StreamsGroupHeartbeatResponse(
         member_id=member.member_id,
         member_epoch=member.member_epoch,
-        heartbeat_interval_ms=heartbeat_interval_ms(step.config, step.metadata, group.group_id),
+        heartbeat_interval_ms=heartbeat_interval_ms(
+            step.config, step.metadata, group.group_type, group.group_id
+        ),
     )
     if has_news:
         assigned = member.assigned

@@ -8,11 +8,8 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import NamedTuple
 
+from barnabas.coordinator.group.modern.member import ModernMember
 from barnabas.coordinator.group.streams.tasks import AssignedTasks
-
-JOINING_EPOCH = 0
-LEAVING_EPOCH = -1
-STATIC_LEAVING_EPOCH = -2
 
 
 class MemberState(IntEnum):
@@ -35,22 +32,16 @@ class Endpoint(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class StreamsMember:
+class StreamsMember(ModernMember):
     """Who takes part, and what it owns in which epoch.
 
     A member is a stream thread; the members of one process share its state directory, so a task
     is never in two of them, whatever the role.
     """
 
-    member_id: str
-    member_epoch: int = JOINING_EPOCH
     previous_member_epoch: int = 0
     state: MemberState = MemberState.STABLE
     instance_id: str | None = None
-    rack_id: str | None = None
-    client_id: str = ""
-    client_host: str = ""
-    rebalance_timeout_ms: int = -1
     topology_epoch: int = -1
     process_id: str = ""
     user_endpoint: Endpoint | None = None
@@ -58,6 +49,12 @@ class StreamsMember:
     assigned: AssignedTasks = field(default_factory=AssignedTasks)
     pending_revocation: AssignedTasks = field(default_factory=AssignedTasks)
 
-    def is_reconciled_to(self, epoch: int) -> bool:
-        """Whether the member has all that the assignment of `epoch` gives it, and no more."""
-        return self.state is MemberState.STABLE and self.member_epoch == epoch
+    @property
+    def must_give_up(self) -> bool:
+        """Whether it was told to give tasks up and has not said that it did."""
+        return self.state is MemberState.UNREVOKED_TASKS
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether it has all that it shall have in its epoch, and no more."""
+        return self.state is MemberState.STABLE

@@ -15,7 +15,7 @@ Source: Kafka's CurrentAssignmentBuilder.
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from barnabas.coordinator.group.consumer.refusal import Refusal
+from barnabas.coordinator.group.refusal import Refusal
 from barnabas.coordinator.group.streams.group import StreamsGroup
 from barnabas.coordinator.group.streams.member import MemberState, StreamsMember
 from barnabas.coordinator.group.streams.tasks import AssignedTasks, TaskId, Tasks, TaskSet

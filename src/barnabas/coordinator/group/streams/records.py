@@ -4,8 +4,10 @@ Source: Kafka's StreamsCoordinatorRecordHelpers.
 """
 
 from collections.abc import Mapping
+from typing import Final
 
 from barnabas.coordinator.decision import CoordinatorRecord
+from barnabas.coordinator.group.modern.records import ModernRecords
 from barnabas.coordinator.group.streams.member import StreamsMember
 from barnabas.coordinator.group.streams.tasks import TaskId as Task
 from barnabas.coordinator.group.streams.tasks import Tasks, TaskSet, by_subtopology
@@ -32,6 +34,16 @@ from barnabas.protocol.messages.streams_group_records import (
 from barnabas.protocol.messages.streams_group_records import (
     StreamsGroupTargetAssignmentMemberValueTaskIds as TargetTasks,
 )
+
+RECORDS: Final = ModernRecords(
+    epoch_key=StreamsGroupMetadataKey,
+    member_key=StreamsGroupMemberMetadataKey,
+    target_epoch_key=StreamsGroupTargetAssignmentMetadataKey,
+    target_epoch_value=StreamsGroupTargetAssignmentMetadataValue,
+    target_key=StreamsGroupTargetAssignmentMemberKey,
+    current_key=StreamsGroupCurrentMemberAssignmentKey,
+)
+"""What streams groups have as other groups do."""
 
 
 def member_record(group_id: str, member: StreamsMember) -> CoordinatorRecord:
@@ -95,16 +107,6 @@ def target_record(group_id: str, member_id: str, target: Tasks) -> CoordinatorRe
     )
 
 
-def target_epoch_record(group_id: str, epoch: int, timestamp_ms: int) -> CoordinatorRecord:
-    """The group epoch for which the assignment was made, and when."""
-    return CoordinatorRecord(
-        StreamsGroupTargetAssignmentMetadataKey(group_id=group_id),
-        StreamsGroupTargetAssignmentMetadataValue(
-            assignment_epoch=epoch, assignment_timestamp=timestamp_ms
-        ),
-    )
-
-
 def current_record(group_id: str, member: StreamsMember) -> CoordinatorRecord:
     """What a member has, in which epoch."""
     assigned, pending = member.assigned, member.pending_revocation
@@ -124,43 +126,9 @@ def current_record(group_id: str, member: StreamsMember) -> CoordinatorRecord:
     )
 
 
-def member_tombstones(group_id: str, member_id: str) -> list[CoordinatorRecord]:
-    """A member is gone. Kafka's replay needs them in this order."""
-    return [
-        current_tombstone(group_id, member_id),
-        target_tombstone(group_id, member_id),
-        member_tombstone(group_id, member_id),
-    ]
-
-
-def current_tombstone(group_id: str, member_id: str) -> CoordinatorRecord:
-    """A member has nothing any more."""
-    key = StreamsGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id)
-    return CoordinatorRecord(key, None)
-
-
-def target_tombstone(group_id: str, member_id: str) -> CoordinatorRecord:
-    """A member shall have nothing any more."""
-    key = StreamsGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id)
-    return CoordinatorRecord(key, None)
-
-
-def member_tombstone(group_id: str, member_id: str) -> CoordinatorRecord:
-    """A member does not take part any more."""
-    key = StreamsGroupMemberMetadataKey(group_id=group_id, member_id=member_id)
-    return CoordinatorRecord(key, None)
-
-
-def group_tombstones(group_id: str, member_ids: list[str]) -> list[CoordinatorRecord]:
-    """The group is gone: members' parts first, as Kafka's own replay demands."""
-    return [
-        *(current_tombstone(group_id, member_id) for member_id in member_ids),
-        *(target_tombstone(group_id, member_id) for member_id in member_ids),
-        CoordinatorRecord(StreamsGroupTargetAssignmentMetadataKey(group_id=group_id), None),
-        *(member_tombstone(group_id, member_id) for member_id in member_ids),
-        CoordinatorRecord(StreamsGroupMetadataKey(group_id=group_id), None),
-        CoordinatorRecord(StreamsGroupTopologyKey(group_id=group_id), None),
-    ]
+def topology_tombstone(group_id: str) -> CoordinatorRecord:
+    """The group runs no topology any more."""
+    return CoordinatorRecord(StreamsGroupTopologyKey(group_id=group_id), None)
 
 
 def _target_tasks(tasks: TaskSet) -> list[TargetTasks]:

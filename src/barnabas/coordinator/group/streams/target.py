@@ -7,12 +7,13 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from barnabas.coordinator.group.modern.heartbeat import write_target
+from barnabas.coordinator.group.modern.timing import assigns_in_ms
 from barnabas.coordinator.group.step import Step, TimerKey, TimerKind
 from barnabas.coordinator.group.streams.assignor import NUM_STANDBY_REPLICAS, MemberSpec, assign
 from barnabas.coordinator.group.streams.group import StreamsGroup
 from barnabas.coordinator.group.streams.member import StreamsMember
-from barnabas.coordinator.group.streams.records import target_epoch_record, target_record
-from barnabas.coordinator.group.streams.settings import assignment_interval_ms
+from barnabas.coordinator.group.streams.records import target_record
 from barnabas.coordinator.group.streams.tasks import Tasks
 from barnabas.coordinator.group.streams.topology import ConfiguredTopology, Notice, Status
 
@@ -58,18 +59,13 @@ def update_target(step: Step, draft: Draft) -> tuple[int, Tasks]:
         return group.assignment_epoch, Tasks()
     if draft.epoch <= group.assignment_epoch:
         return group.assignment_epoch, _known_target(draft)
-    timestamp_ms = group.assignment_timestamp_ms
-    interval_ms = assignment_interval_ms(step, group.group_id)
-    if timestamp_ms and step.now.wall_ms < timestamp_ms + interval_ms:
+    if assigns_in_ms(step, group):
         draft.statuses.append(
             _delayed("Assignment delayed due to the configured assignment interval.")
         )
         return group.assignment_epoch, _known_target(draft)
     targets = _assign(draft)
-    for member_id, target in targets.items():
-        if group.target.get(member_id) != target:
-            step.records.append(target_record(group.group_id, member_id, target))
-    step.records.append(target_epoch_record(group.group_id, draft.epoch, step.now.wall_ms))
+    write_target(step, group, draft.epoch, targets, target_record)
     own = Tasks() if draft.member is None else targets[draft.member.member_id]
     return draft.epoch, own
 

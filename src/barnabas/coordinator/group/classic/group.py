@@ -8,12 +8,19 @@ order in which they came, so that equal inputs give equal outcomes. Source: Kafk
 
 from collections import Counter
 from collections.abc import Iterable
+from typing import ClassVar
 
-from barnabas.coordinator.decision import Waiter
-from barnabas.coordinator.group.member import Member, Protocols
-from barnabas.coordinator.group.states import GroupEvent, GroupState, next_state
+from barnabas.coordinator.decision import CoordinatorRecord, Waiter
+from barnabas.coordinator.group.classic.member import Member, Protocols
+from barnabas.coordinator.group.classic.states import GroupEvent, GroupState, next_state
+from barnabas.coordinator.group.group_type import GroupType
+from barnabas.coordinator.group.step import TimerKey, TimerKind
 from barnabas.coordinator.group.subscription import CONSUMER_PROTOCOL_TYPE, subscribed_topics
+from barnabas.coordinator.group.view import GroupMetadata
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.group_records import GroupMetadataKey
+from barnabas.protocol.messages.offset_commit import OffsetCommitRequest
+from barnabas.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 
 
 class ClassicGroup:
@@ -43,6 +50,8 @@ class ClassicGroup:
         "state_timestamp_ms",
         "subscribed_topics",
     )
+
+    group_type: ClassVar[GroupType] = GroupType.CLASSIC
 
     def __init__(
         self,
@@ -261,3 +270,99 @@ class ClassicGroup:
         if self.subscribed_topics is None:
             return self.uses_consumer_protocol
         return topic in self.subscribed_topics
+
+    # Offsets
+
+    def check_commit(self, request: OffsetCommitRequest, version: int) -> ErrorCode:
+        """Whether the committer may commit.
+
+        Commits of members must name the current generation; those without a generation are for
+        groups without members. Source: Kafka's ClassicGroup.validateOffsetCommit.
+        """
+        generation = request.generation_id_or_member_epoch
+        if generation < 0 and self.is_empty:
+            return ErrorCode.NONE
+        if generation >= 0 or request.member_id or request.group_instance_id is not None:
+            error = self._check_generation(request.member_id, request.group_instance_id, generation)
+            if error:
+                return error
+        elif not self.is_empty:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        if self.state is GroupState.COMPLETING_REBALANCE:
+            # It has heard of the new generation, but has not got its assignment yet.
+            return ErrorCode.REBALANCE_IN_PROGRESS
+        return ErrorCode.NONE
+
+    def check_transactional_commit(
+        self, request: TxnOffsetCommitRequest, metadata: GroupMetadata
+    ) -> ErrorCode:
+        """Whether the producer may commit; the group's state does not matter."""
+        generation = request.generation_id
+        if generation < 0 and self.is_empty:
+            return ErrorCode.NONE
+        if generation >= 0 or request.member_id or request.group_instance_id is not None:
+            return self._check_generation(request.member_id, request.group_instance_id, generation)
+        return ErrorCode.NONE
+
+    def check_fetch(self, member_id: str | None, epoch: int) -> ErrorCode:
+        """Anybody may read offsets."""
+        return ErrorCode.NONE
+
+    def check_delete(self) -> ErrorCode:
+        """Only of consumers it is known what they read."""
+        is_unknown = not self.is_empty and not self.uses_consumer_protocol
+        return ErrorCode.NON_EMPTY_GROUP if is_unknown else ErrorCode.NONE
+
+    @property
+    def keeps_offsets(self) -> bool:
+        """Whether members may read any topic, and so keep all offsets."""
+        return not (
+            self.protocol_type is None
+            or self.is_empty
+            or (
+                self.state is GroupState.STABLE
+                and self.uses_consumer_protocol
+                and self.subscribed_topics is not None
+            )
+        )
+
+    @property
+    def retention_since_ms(self) -> int | None:
+        """When the group lost its last member; None for one with members or without protocol."""
+        if self.protocol_type is None or not self.is_empty or self.state_timestamp_ms == -1:
+            return None
+        return self.state_timestamp_ms
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether somebody was told its id and has not joined with it yet."""
+        return bool(self.pending_joins)
+
+    def _check_generation(
+        self, member_id: str, instance_id: str | None, generation: int
+    ) -> ErrorCode:
+        error = self.check_member(member_id, instance_id)
+        if error:
+            return error
+        return ErrorCode.NONE if generation == self.generation_id else ErrorCode.ILLEGAL_GENERATION
+
+    # Records and timers
+
+    def tombstones(self) -> list[CoordinatorRecord]:
+        """What deletes the group."""
+        return [CoordinatorRecord(GroupMetadataKey(group=self.group_id), None)]
+
+    def timer_keys(self) -> list[TimerKey]:
+        """Every timer that may run for the group or its members."""
+        return [
+            TimerKey(TimerKind.JOIN, self.group_id),
+            TimerKey(TimerKind.SYNC, self.group_id),
+            *(
+                TimerKey(TimerKind.SESSION, self.group_id, member_id)
+                for member_id in (*self.members, *self.pending_joins)
+            ),
+        ]
+
+    def dropped(self) -> None:
+        """The group was deleted or has moved to another node: nobody shall use it any more."""
+        self.move(GroupEvent.GROUP_GONE, self.state_timestamp_ms)

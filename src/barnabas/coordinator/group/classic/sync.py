@@ -8,14 +8,14 @@ Source: Kafka's GroupMetadataManager.classicGroupSyncToClassicGroup.
 from dataclasses import dataclass
 
 from barnabas.coordinator.decision import Waiter
-from barnabas.coordinator.group.classic import ClassicGroup
-from barnabas.coordinator.group.rebalance import (
+from barnabas.coordinator.group.classic.group import ClassicGroup
+from barnabas.coordinator.group.classic.rebalance import (
     propagate_assignments,
     rebalance_or_complete,
     reset_session,
 )
-from barnabas.coordinator.group.records import group_record
-from barnabas.coordinator.group.states import GroupEvent, GroupState
+from barnabas.coordinator.group.classic.records import group_record
+from barnabas.coordinator.group.classic.states import GroupEvent, GroupState
 from barnabas.coordinator.group.step import Step, TimerKey, TimerKind
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse

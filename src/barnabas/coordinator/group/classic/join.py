@@ -13,10 +13,9 @@ Source: Kafka's GroupMetadataManager.classicGroupJoinToClassicGroup and what it 
 from dataclasses import dataclass
 
 from barnabas.coordinator.decision import Waiter
-from barnabas.coordinator.group.classic import ClassicGroup
-from barnabas.coordinator.group.config import NEW_MEMBER_JOIN_TIMEOUT_MS, PENDING_JOINS_MAX
-from barnabas.coordinator.group.member import Member, Protocols
-from barnabas.coordinator.group.rebalance import (
+from barnabas.coordinator.group.classic.group import ClassicGroup
+from barnabas.coordinator.group.classic.member import Member, Protocols
+from barnabas.coordinator.group.classic.rebalance import (
     complete_if_joined,
     join_response,
     prepare_rebalance,
@@ -24,8 +23,9 @@ from barnabas.coordinator.group.rebalance import (
     remove_member,
     reset_session,
 )
-from barnabas.coordinator.group.records import group_record
-from barnabas.coordinator.group.states import GroupState
+from barnabas.coordinator.group.classic.records import group_record
+from barnabas.coordinator.group.classic.states import GroupState
+from barnabas.coordinator.group.config import NEW_MEMBER_JOIN_TIMEOUT_MS, PENDING_JOINS_MAX
 from barnabas.coordinator.group.step import Client, Step, TimerKey, TimerKind
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse

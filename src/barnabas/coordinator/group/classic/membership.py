@@ -6,15 +6,15 @@ expireClassicGroupMemberHeartbeat).
 
 import logging
 
-from barnabas.coordinator.group.classic import ClassicGroup
-from barnabas.coordinator.group.rebalance import (
+from barnabas.coordinator.group.classic.group import ClassicGroup
+from barnabas.coordinator.group.classic.rebalance import (
     complete_if_joined,
     complete_join,
     rebalance_or_complete,
     remove_member,
     reset_session,
 )
-from barnabas.coordinator.group.states import GroupState
+from barnabas.coordinator.group.classic.states import GroupState
 from barnabas.coordinator.group.step import Step
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse

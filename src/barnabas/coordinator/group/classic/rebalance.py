@@ -11,10 +11,10 @@ Source: Kafka's GroupMetadataManager, from prepareRebalance to expirePendingSync
 
 import logging
 
-from barnabas.coordinator.group.classic import ClassicGroup
-from barnabas.coordinator.group.member import Member
-from barnabas.coordinator.group.records import group_record
-from barnabas.coordinator.group.states import GroupEvent, GroupState
+from barnabas.coordinator.group.classic.group import ClassicGroup
+from barnabas.coordinator.group.classic.member import Member
+from barnabas.coordinator.group.classic.records import group_record
+from barnabas.coordinator.group.classic.states import GroupEvent, GroupState
 from barnabas.coordinator.group.step import Step, TimerKey, TimerKind
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.join_group import JoinGroupResponse, JoinGroupResponseMember

@@ -1,0 +1,20 @@
+"""Who sends a request to the group coordinator."""
+
+from dataclasses import dataclass
+
+from barnabas.coordinator.group.step import Client
+
+
+@dataclass(frozen=True, slots=True)
+class ClientInfo:
+    """Who sent a request, and in which version of its API."""
+
+    client_id: str | None
+    client_host: str
+    principal: str
+    api_version: int
+
+    @property
+    def sender(self) -> Client:
+        """The sender as groups note it."""
+        return Client(self.client_id or "", f"/{self.client_host}", self.api_version)

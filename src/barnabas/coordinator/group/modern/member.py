@@ -1,0 +1,46 @@
+"""A member of a group whose coordinator assigns. Source: Kafka's ModernGroupMember."""
+
+from dataclasses import dataclass
+
+JOINING_EPOCH = 0
+LEAVING_EPOCH = -1
+STATIC_LEAVING_EPOCH = -2
+"""A static member has left and may come back under another member id within its session."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModernMember:
+    """Who takes part, and the assignment epoch that it has come to."""
+
+    member_id: str
+    member_epoch: int = JOINING_EPOCH
+    previous_member_epoch: int = -1
+    rack_id: str | None = None
+    client_id: str = ""
+    client_host: str = ""
+    rebalance_timeout_ms: int = -1
+    """How long it may take to give up what it must; members of share groups never must."""
+
+    @property
+    def is_classic(self) -> bool:
+        """Whether the member speaks the classic protocol."""
+        return False
+
+    @property
+    def own_session_timeout_ms(self) -> int | None:
+        """How long it may be silent, if that is its own to say and not the group's."""
+        return None
+
+    @property
+    def must_give_up(self) -> bool:
+        """Whether it was told to give something up and has not said that it did."""
+        return False
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether it has all that it shall have in its epoch, and no more."""
+        return True
+
+    def is_reconciled_to(self, epoch: int) -> bool:
+        """Whether the member has all that the assignment of `epoch` gives it, and no more."""
+        return self.is_settled and self.member_epoch == epoch
