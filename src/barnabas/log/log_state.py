@@ -143,14 +143,15 @@ class LogState:
         self.check_online()
         try:
             if self.active.size_bytes:
-                self._roll(
+                self.start_segment(
                     self.log_end_offset,
                     self.log_directory.clock.now_ms() if now_ms is None else now_ms,
                 )
         except OSError as error:
             raise self.fail(error) from error
 
-    def _roll(self, base_offset: int, now_ms: int) -> None:
+    def start_segment(self, base_offset: int, now_ms: int) -> None:
+        """Have the active segment begin at `base_offset`, the end of the log. Raises OSError."""
         old = self.active
         if old.base_offset == base_offset:
             return

@@ -5,11 +5,12 @@ LogDirFailure when it fails. Source: Kafka's UnifiedLog and LocalLog.
 """
 
 from barnabas.base.ids import Uuid
-from barnabas.log import retention
-from barnabas.log.appending import AppendableLog, AppendResult
+from barnabas.log import appending, plain_append, retention
+from barnabas.log.appending import AppendResult
 from barnabas.log.checkpoints import write_topic_id
 from barnabas.log.errors import CorruptIndexError
 from barnabas.log.index.txn_index import AbortedTransaction, read_aborted
+from barnabas.log.log_state import LogState
 from barnabas.log.names import PARTITION_METADATA_FILE
 from barnabas.log.producers.entry import ProducerEntry
 from barnabas.log.reader import ReadResult, read_segments
@@ -21,10 +22,19 @@ from barnabas.protocol.records.batch import CorruptBatchError
 __all__ = ["AppendOrigin", "AppendResult", "PartitionLog", "ReadResult"]
 
 
-class PartitionLog(AppendableLog):
-    """A log, made by `loader.create_log` or `loader.open_log`."""
+class PartitionLog(LogState):
+    """A log, made by `loader.create_log` or `loader.open_log`.
+
+    What is done to its state is in modules of functions, one for each idea; most are called with
+    the log's failures in mind. Those that append are methods as they are: a call more would show.
+    """
 
     __slots__ = ()
+
+    append_as_leader = appending.append_as_leader
+    append_as_follower = appending.append_as_follower
+    append_plain = plain_append.append_plain
+    append_own = plain_append.append_own
 
     def read(
         self, offset: int, max_bytes: int, *, max_offset: int, min_one_batch: bool = True
