@@ -12,7 +12,7 @@ from barnabas.log.batch_walk import read_batch
 from barnabas.log.errors import CorruptIndexError
 from barnabas.log.log_state import LogState
 from barnabas.log.segment import Segment
-from barnabas.protocol.errors import DecodeError
+from barnabas.protocol.errors import DecodeError, ErrorCode
 from barnabas.protocol.records.batch import (
     NO_TIMESTAMP,
     BatchHeader,
@@ -31,6 +31,10 @@ class FoundOffset(NamedTuple):
     timestamp: int
     offset: int
     leader_epoch: int
+
+
+LookedUp = FoundOffset | ErrorCode | None
+"""What a look-up ends with: a record, None where there is none, or why it cannot be told."""
 
 
 def find_by_timestamp(log: LogState, timestamp: int, end_offset: int) -> FoundOffset | None:
