@@ -41,14 +41,12 @@ DEBUG_REPLICA_ID = -2
 
 
 class Found(NamedTuple):
-    """A place in the log; all -1 where there is none."""
+    """A place in the log; all -1 where there is none, or with an `error` why it cannot be told."""
 
     timestamp: int = -1
     offset: int = -1
     leader_epoch: int = -1
-
-
-Outcome = Found | ErrorCode
+    error: ErrorCode = ErrorCode.NONE
 
 
 def handle_list_offsets(
@@ -111,10 +109,10 @@ def _look_up(
     else:
         end_offset = partition.high_watermark
 
-    def check(found: Outcome) -> Outcome | Promise[Outcome]:
+    def check(found: Found) -> Found | Promise[Found]:
         return _unless_back(partition, timestamp, found)
 
-    def answer(found: Outcome) -> ListOffsetsPartitionResponse:
+    def answer(found: Found) -> ListOffsetsPartitionResponse:
         return _answer(context, entry, found)
 
     found = _find(partition, timestamp, end_offset)
@@ -123,27 +121,24 @@ def _look_up(
     return then(found, answer)
 
 
-def _unless_back(
-    partition: Partition, timestamp: int, found: Outcome
-) -> Outcome | Promise[Outcome]:
+def _unless_back(partition: Partition, timestamp: int, found: Found) -> Found | Promise[Found]:
     """OFFSET_NOT_AVAILABLE for less than what the leader before may have said (KIP-207).
 
     A new leader's high watermark rises with its followers' first fetches; the records between
     may have been seen.
     """
     if timestamp == LATEST:
-        return ErrorCode.OFFSET_NOT_AVAILABLE
-    if isinstance(found, ErrorCode) or timestamp in (EARLIEST, EARLIEST_LOCAL) or found.offset >= 0:
+        return Found(error=ErrorCode.OFFSET_NOT_AVAILABLE)
+    if found.error or timestamp in (EARLIEST, EARLIEST_LOCAL) or found.offset >= 0:
         return found
 
-    def compare(beyond: Outcome) -> Outcome:
-        is_beyond = isinstance(beyond, Found) and beyond.offset >= 0
-        return ErrorCode.OFFSET_NOT_AVAILABLE if is_beyond else beyond
+    def compare(beyond: Found) -> Found:
+        return Found(error=ErrorCode.OFFSET_NOT_AVAILABLE) if beyond.offset >= 0 else beyond
 
     return then(_find(partition, timestamp, partition.log.log_end_offset), compare)
 
 
-def _find(partition: Partition, timestamp: int, end_offset: int) -> Outcome | Promise[Outcome]:
+def _find(partition: Partition, timestamp: int, end_offset: int) -> Found | Promise[Found]:
     log = partition.log
     if timestamp == LATEST:
         return Found(offset=end_offset, leader_epoch=partition.leader_epoch)
@@ -159,23 +154,24 @@ def _find(partition: Partition, timestamp: int, end_offset: int) -> Outcome | Pr
             else log.offset_for_timestamp(timestamp, end_offset)
         )
     except LogDirFailure:
-        return ErrorCode.KAFKA_STORAGE_ERROR
+        return Found(error=ErrorCode.KAFKA_STORAGE_ERROR)
     return then(found, _as_found)
 
 
-def _as_found(found: LookedUp) -> Outcome:
+def _as_found(found: LookedUp) -> Found:
     if isinstance(found, ErrorCode):
-        return found
+        return Found(error=found)
     return Found() if found is None else Found(*found)
 
 
 def _answer(
-    context: RequestContext, entry: ListOffsetsPartition, found: Outcome
+    context: RequestContext, entry: ListOffsetsPartition, found: Found
 ) -> ListOffsetsPartitionResponse:
-    if found is ErrorCode.OFFSET_NOT_AVAILABLE and context.api_version < NOT_AVAILABLE_FROM:
-        found = ErrorCode.LEADER_NOT_AVAILABLE
-    if isinstance(found, ErrorCode):
-        return _failure(entry, found)
+    error = found.error
+    if error is ErrorCode.OFFSET_NOT_AVAILABLE and context.api_version < NOT_AVAILABLE_FROM:
+        error = ErrorCode.LEADER_NOT_AVAILABLE
+    if error:
+        return _failure(entry, error)
     return ListOffsetsPartitionResponse(
         partition_index=entry.partition_index,
         timestamp=found.timestamp,
