@@ -371,10 +371,10 @@ def _write(
 
 def _index_aborted(log: LogState, completed: CompletedTransaction) -> None:
     try:
-        log.active.append_aborted(AbortedTransaction(*completed[:4]))
+        log.active.files.append_aborted(AbortedTransaction(*completed[:4]))
     except OSError as error:
         raise log.fail(error) from error
-    log.flusher.unsynced_paths.add(log.active.txn_index_path)
+    log.flusher.unsynced_paths.add(log.active.files.txn_index_path)
     log.flusher.unsynced_dirs.add(log.directory)
 
 

@@ -169,8 +169,8 @@ class LogState:
         old = self.active
         if old.base_offset == base_offset:
             return
-        if old.is_unmade:
-            old.make_files()
+        if old.files.is_unmade:
+            old.files.make()
         self.flusher.unsynced_paths.update(old.seal())
         self.take_snapshot(base_offset)
         files = self.log_directory.files

@@ -136,7 +136,7 @@ class PartitionLog(LogState):
         found = []
         try:
             for segment in self.segments[self.segment_index(start_offset) :]:
-                for aborted in read_aborted(self.log_directory.disk, segment.txn_index_path):
+                for aborted in read_aborted(self.log_directory.disk, segment.files.txn_index_path):
                     if aborted.last_offset >= start_offset and aborted.first_offset < end_offset:
                         found.append(aborted)
                     if aborted.last_stable_offset >= end_offset:
@@ -238,4 +238,4 @@ class PartitionLog(LogState):
                 self.flush_now()
         self.is_closed = True
         for segment in self.segments:
-            segment.release()
+            segment.files.release()

@@ -53,14 +53,14 @@ def _find_in(log: LogState, segment: Segment, timestamp: int) -> FoundOffset | N
     try:
         return _look_up(log, segment, timestamp)
     except DecodeError as error:
-        telemetry.error("%s is damaged: %s", segment.log_path, error)
+        telemetry.error("%s is damaged: %s", segment.files.log_path, error)
         return None
 
 
 def _look_up(log: LogState, segment: Segment, timestamp: int) -> FoundOffset | None:
     try:
         segment.check_indexes()
-        indexed_offset = segment.time_index.lookup(timestamp - 1)[1]
+        indexed_offset = segment.files.time_index.lookup(timestamp - 1)[1]
         return _scan(log, segment, max(indexed_offset, log.log_start_offset), timestamp)
     except (CorruptIndexError, CorruptBatchError):
         segment.rebuild_indexes()

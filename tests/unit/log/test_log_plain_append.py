@@ -34,15 +34,15 @@ def _what_is_kept(bench: LogBench) -> tuple[object, ...]:
     return (
         log.log_end_offset,
         [each.base_offset for each in log.segments],
-        [bench.disk.read(each.log_path) for each in log.segments],
+        [bench.disk.read(each.files.log_path) for each in log.segments],
         segment.size_bytes,
         segment.first_timestamp,
         segment.max_timestamp,
         segment.max_timestamp_offset,
-        segment.offset_index.count,
-        segment.offset_index.last(),
-        segment.time_index.count,
-        segment.time_index.last(),
+        segment.files.offset_index.count,
+        segment.files.offset_index.last(),
+        segment.files.time_index.count,
+        segment.files.time_index.last(),
         log.epochs.entries,
         log.tail.start_offset,
         log.tail.size_bytes,
@@ -250,7 +250,7 @@ def test_an_index_leads_to_batches_that_were_written_together() -> None:
         batches = [memoryview(make_batch("x" * 90)) for _ in range(5)]
         assert len(bench.log.append_plain(batches, 0, NOW_MS)) == 5
     bench.log.tail.clear()
-    assert bench.log.active.offset_index.count > 10
+    assert bench.log.active.files.offset_index.count > 10
     for offset in range(bench.log.log_end_offset):
         found = bench.log.active.locate(offset)
         assert found is not None
