@@ -53,7 +53,11 @@ class DeferredRead(Promise[RemoteRead]):
 
 
 class RemoteReads(Protocol):
-    """The part of a log that is not local: from its start offset to its first local segment."""
+    """The part of a log that is not local: from its start offset to its first local segment.
+
+    Every promise is settled in the end, with an error if need be, and never before the call that
+    makes it returns: those who look up offsets have no time limit of their own.
+    """
 
     def read(
         self, offset: int, max_bytes: int, max_offset: int, min_one_batch: bool
