@@ -1,5 +1,6 @@
 """One share partition at work: loading, writing, waiting, and when it must not go on."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
 
@@ -7,6 +8,8 @@ import pytest
 
 from barnabas.coordinator.share.persister import ShareState, StateBatch
 from barnabas.protocol.errors import ErrorCode
+from barnabas.share.settings import OffsetReset, ResetStrategy
+from barnabas.share.start_offset import first_offset
 from support.logs import NOW_MS, LogBench, make_batch
 from support.remote_log import Bucket
 from support.share_host import LOCK_MS, NOBODY, RELEASE, ShareHost, Waiter, settled
@@ -389,3 +392,19 @@ async def test_a_closed_share_partition_abandons_its_remote_read(
     assert host.fetch(hosted) == []
     hosted.close(ErrorCode.NOT_LEADER_OR_FOLLOWER)
     assert (bucket.asked, bucket.abandoned) == (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("error", "start"),
+    [(ErrorCode.NONE, 0), (ErrorCode.UNKNOWN_SERVER_ERROR, ErrorCode.UNKNOWN_SERVER_ERROR)],
+)
+async def test_a_group_that_begins_by_time_waits_for_the_bucket(
+    host: ShareHost, bucket: Bucket, error: ErrorCode, start: int | ErrorCode
+) -> None:
+    reset = OffsetReset(ResetStrategy.BY_DURATION, 10)
+    begin = asyncio.ensure_future(first_offset(host.partition(), reset, NOW_MS))
+    await settled()
+    assert not begin.done()
+    bucket.error = error
+    bucket.arrive()
+    assert await begin == start
