@@ -179,7 +179,7 @@ class Fetch:
     def is_satisfied(self) -> bool:
         """Whether to answer now: enough bytes, an error, nothing to wait for, or no time."""
         request = self._request
-        awaits_remote = self._awaits_remote()
+        awaits_remote = self._reader.late is not None and self._awaits_remote()
         if (request.max_wait_ms <= 0 and not awaits_remote) or not self._session.targets:
             return True
         size_bytes = 0
@@ -264,7 +264,8 @@ class Fetch:
 
     def _leave(self) -> None:
         self._reply = None
-        self._abandon_late()
+        if self._reader.late is not None:
+            self._reader.late.abandon()
         if self._timer is not None:
             self._timer.cancel()
         if self._session.waiting is self:
@@ -274,10 +275,6 @@ class Fetch:
             waking.unpark(self._reader.replica_id, self._context.client_id, self)
         if self._session.session_id == NO_SESSION:
             self._session.close()
-
-    def _abandon_late(self) -> None:
-        if self._reader.late is not None:
-            self._reader.late.abandon()
 
     def respond(self) -> list[Part]:
         """The response's parts; in a session only what changed is told."""
@@ -298,7 +295,8 @@ class Fetch:
                 sent.append(target)
                 self._reader.sent(target, answer.size_bytes)
         session.served(sent)
-        self._abandon_late()
+        if self._reader.late is not None:
+            self._reader.late.abandon()
         if session.session_id == NO_SESSION:
             session.close()
         endpoints = addresses(

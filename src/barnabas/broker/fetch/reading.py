@@ -144,7 +144,7 @@ class Reader:
                 return _answer(target, partition, diverging=(epoch, end_offset))
         if not error and not log.log_start_offset <= offset <= log.log_end_offset:
             error = ErrorCode.OFFSET_OUT_OF_RANGE
-        if not error and self.replica_id >= 0:
+        if self.replica_id >= 0 and not error:
             error = self._check_follower(target, partition, is_first_look)
             is_throttled = self._is_throttled(partition)
         if error:
