@@ -76,7 +76,7 @@ def _read_through(log: PartitionLog) -> float:
     offset = reads = 0
     start = time.perf_counter()
     while offset < log.log_end_offset:
-        offset = log.read(offset, 1 << 20, max_offset=log.log_end_offset).next_offset
+        offset = log.read_local(offset, 1 << 20, max_offset=log.log_end_offset).next_offset
         reads += 1
     return (time.perf_counter() - start) / reads * 1e6
 

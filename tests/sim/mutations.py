@@ -11,8 +11,7 @@ from random import Random
 from typing import Any
 
 from barnabas.broker.fetch.reading import Reader
-from barnabas.log import loader, recovery
-from barnabas.log.appending import AppendableLog
+from barnabas.log import appending, loader, recovery
 from barnabas.log.log_state import LogState
 from barnabas.log.partition_log import PartitionLog
 from barnabas.log.producers.state import ProducerState
@@ -226,15 +225,15 @@ def _recovery_checks_nothing(patch: Patch) -> None:
 
 
 def _append_without_writing(patch: Patch) -> None:
-    write = AppendableLog._write
+    write = appending._write
 
-    def write_most(self: Any, data: Any, size: int, first_offset: int, *rest: Any) -> None:
-        if first_offset % 50 == 7 and self.topic_partition.topic.startswith("topic"):
-            self.log_end_offset = rest[0] + 1
+    def write_most(log: Any, data: Any, size: int, first_offset: int, *rest: Any) -> None:
+        if first_offset % 50 == 7 and log.topic_partition.topic.startswith("topic"):
+            log.log_end_offset = rest[0] + 1
             return
-        write(self, data, size, first_offset, *rest)
+        write(log, data, size, first_offset, *rest)
 
-    patch.set(AppendableLog, "_write", write_most)
+    patch.set(appending, "_write", write_most)
 
 
 MUTATIONS = [

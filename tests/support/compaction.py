@@ -193,7 +193,7 @@ class CompactionBench(LogBench):
         """Every batch on disk, with its records."""
         found = []
         for segment in self.log.segments:
-            data = bytes(self.disk.inode(segment.log_path).data)
+            data = bytes(self.disk.inode(segment.files.log_path).data)
             found += [
                 (header, decode_once(data[position : position + header.size_bytes]))
                 for position, header in iterate_headers(data)

@@ -78,7 +78,7 @@ class InternalTopic:
         while offset < found.log.log_end_offset:
             log = found.log  # another one, if the replica moves to another directory meanwhile
             try:
-                result = log.read(offset, READ_SIZE_BYTES, max_offset=log.log_end_offset)
+                result = log.read_local(offset, READ_SIZE_BYTES, max_offset=log.log_end_offset)
             except LogDirFailure as failure:
                 raise CoordinatorWriteError(ErrorCode.KAFKA_STORAGE_ERROR) from failure
             if result.error:

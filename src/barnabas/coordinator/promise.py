@@ -1,50 +1,14 @@
-"""An answer that comes later, without an event loop.
+"""Responses that come later: what is done to a promise, or to a value that is there already."""
 
-The runtime runs the same in production and on a virtual clock, so it settles promises by plain
-calls. Awaiting one works on any running loop.
-"""
+from collections.abc import Callable
+from typing import Any, TypeVar
 
-import asyncio
-from collections.abc import Callable, Generator
-from typing import Any, Generic, TypeVar, cast
+from barnabas.base.promise import Promise
+
+__all__ = ["Promise", "flat", "gather", "then"]
 
 R = TypeVar("R")
 T = TypeVar("T")
-
-
-class Promise(Generic[R]):
-    """Settled once, with a value; failures are values too."""
-
-    __slots__ = ("_callbacks", "_value", "is_settled")
-
-    def __init__(self) -> None:
-        self.is_settled = False
-        self._value: R | None = None
-        self._callbacks: list[Callable[[R], None]] = []
-
-    def settle(self, value: R) -> None:
-        """Give the value to everyone who waits. The first value stays."""
-        if self.is_settled:
-            return
-        self.is_settled = True
-        self._value = value
-        callbacks, self._callbacks = self._callbacks, []
-        for callback in callbacks:
-            callback(value)
-
-    def then(self, callback: Callable[[R], None]) -> None:
-        """Call back with the value, at once if there is one."""
-        if self.is_settled:
-            callback(cast("R", self._value))
-        else:
-            self._callbacks.append(callback)
-
-    def __await__(self) -> Generator[Any, None, R]:
-        if not self.is_settled:
-            future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._callbacks.append(lambda _: None if future.done() else future.set_result(None))
-            yield from future
-        return cast("R", self._value)
 
 
 def then(response: R | Promise[R], change: Callable[[R], T]) -> T | Promise[T]:

@@ -12,7 +12,8 @@ from barnabas.base.disk import Buffer
 from barnabas.log.config import LONG_MAX, LogConfig
 from barnabas.log.errors import LogDirFailure
 from barnabas.log.index.txn_index import AbortedTransaction
-from barnabas.log.plain_append import PlainAppendLog
+from barnabas.log.log_state import LogState
+from barnabas.log.plain_append import append_own, append_plain, segment_ms
 from barnabas.log.producers.replay import check_coordinator_batch, record_batch
 from barnabas.log.producers.state import CompletedTransaction
 from barnabas.log.producers.verification import AppendTerms
@@ -76,319 +77,318 @@ class AppendResult:
         self.record_errors = record_errors
 
 
-class AppendableLog(PlainAppendLog):
-    """The writing side of a log."""
+def append_as_leader(
+    log: LogState,
+    data: Buffer,
+    *,
+    leader_epoch: int,
+    now_ms: int,
+    origin: AppendOrigin = _CLIENT,
+    terms: AppendTerms | None = None,
+) -> AppendResult:
+    """Validate and append; offsets and epoch are patched into `data` in place.
 
-    __slots__ = ()
+    A client's `data` is one batch, a coordinator's or the quorum leader's any number. `data`
+    belongs to the log from now on and must not be changed. `terms` bind what is
+    transactional; without them the caller is trusted to know that it is under way.
+    """
+    if log.is_closed or log.log_directory.is_offline:
+        raise LogDirFailure(log.log_directory.path)
+    if isinstance(data, bytes):
+        data = bytearray(data)
+    if origin is not _CLIENT:
+        first_offset = append_own(log, data, leader_epoch)
+        if first_offset >= 0:
+            return AppendResult(ErrorCode.NONE, first_offset, log.log_end_offset - 1)
+        return _append_trusted(log, data, leader_epoch, now_ms, origin, terms)
+    view = data if type(data) is memoryview else memoryview(data)
+    plain_offsets = append_plain(log, (view,), leader_epoch, now_ms)
+    if plain_offsets:
+        return AppendResult(ErrorCode.NONE, plain_offsets[0], log.log_end_offset - 1)
+    return _append_client(log, data, leader_epoch, now_ms, terms)
 
-    def append_as_leader(
-        self,
-        data: Buffer,
-        *,
-        leader_epoch: int,
-        now_ms: int,
-        origin: AppendOrigin = _CLIENT,
-        terms: AppendTerms | None = None,
-    ) -> AppendResult:
-        """Validate and append; offsets and epoch are patched into `data` in place.
 
-        A client's `data` is one batch, a coordinator's or the quorum leader's any number. `data`
-        belongs to the log from now on and must not be changed. `terms` bind what is
-        transactional; without them the caller is trusted to know that it is under way.
-        """
-        if self.is_closed or self.log_directory.is_offline:
-            raise LogDirFailure(self.log_directory.path)
-        if isinstance(data, bytes):
-            data = bytearray(data)
-        if origin is not _CLIENT:
-            first_offset = self.append_own(data, leader_epoch)
-            if first_offset >= 0:
-                return AppendResult(ErrorCode.NONE, first_offset, self.log_end_offset - 1)
-            return self._append_trusted(data, leader_epoch, now_ms, origin, terms)
-        view = data if type(data) is memoryview else memoryview(data)
-        plain_offsets = self.append_plain((view,), leader_epoch, now_ms)
-        if plain_offsets:
-            return AppendResult(ErrorCode.NONE, plain_offsets[0], self.log_end_offset - 1)
-        return self._append_client(data, leader_epoch, now_ms, terms)
-
-    def _append_client(
-        self,
-        data: bytearray | memoryview,
-        leader_epoch: int,
-        now_ms: int,
-        terms: AppendTerms | None = None,
-    ) -> AppendResult:
-        """Append any batch of a client, or say why not."""
-        config = self.config
-        try:
-            header = read_header(data)
-            size = len(data)
-            if header.batch_length + 12 != size:
-                return _rejected(ErrorCode.INVALID_RECORD, "the data is not exactly one batch")
-            if size > config.max_message_bytes or size > config.segment_bytes:
-                return _too_large(size, config)
-            prepared = prepare_client_batch(data, header, config, now_ms)
-        except CorruptBatchError as error:
-            return _rejected(error.error, str(error))
-        if isinstance(prepared, Rejection):
-            return _rejected(prepared.error, prepared.message, prepared.record_errors)
-        data, header = prepared
-        if len(data) > size and len(data) > min(config.max_message_bytes, config.segment_bytes):
-            return _too_large(len(data), config)  # it was recompressed, to no avail
-        producer_id = header.producer_id
-        if producer_id >= 0:
-            duplicate = self.producers.find_duplicate(header)
-            if duplicate is not None:
-                return AppendResult(
-                    ErrorCode.NONE,
-                    duplicate.first_offset,
-                    duplicate.last_offset,
-                    duplicate.timestamp
-                    if config.timestamp_type is TimestampType.LOG_APPEND_TIME
-                    else NO_TIMESTAMP,
-                    is_duplicate=True,
-                )
-            refused = self.producers.check_terms(header, terms) or self.producers.check(
-                header, with_sequence=True
-            )
-            if refused:
-                return self._refuse_producer(refused, header)
-        first_offset = self.log_end_offset
-        last_offset = first_offset + header.last_offset_delta
-        patch(data, 0, first_offset, leader_epoch)
-        max_timestamp = header.max_timestamp
-        self._write(data, len(data), first_offset, last_offset, max_timestamp, last_offset, now_ms)
-        if leader_epoch != self.epochs.latest_epoch and leader_epoch >= 0:
-            self.epochs.assign(leader_epoch, first_offset)
-        if producer_id >= 0:
-            self.producers.record_data(header, first_offset, max_timestamp)
-        self.tail.append(data, last_offset + 1)
-        return AppendResult(
-            ErrorCode.NONE,
-            first_offset,
-            last_offset,
-            now_ms if config.timestamp_type is TimestampType.LOG_APPEND_TIME else NO_TIMESTAMP,
-        )
-
-    def _append_trusted(
-        self,
-        data: bytearray | memoryview,
-        leader_epoch: int,
-        now_ms: int,
-        origin: AppendOrigin,
-        terms: AppendTerms | None,
-    ) -> AppendResult:
-        """Append what this node made itself: any number of batches, by one write or not at all."""
-        try:
-            headers = list(iterate_headers(data))
-        except CorruptBatchError as error:
-            return _rejected(error.error, str(error))
-        if not headers:
-            return _rejected(ErrorCode.INVALID_RECORD, "there is no batch")
-        offset = self.log_end_offset
-        for position, header in headers:
-            if (
-                header.size_bytes > self.config.max_message_bytes
-                and origin is not AppendOrigin.RAFT
-            ):
-                return _too_large(header.size_bytes, self.config)
-            if header.producer_id >= 0:
-                refused = check_coordinator_batch(self.producers, header, data, position, terms)
-                if refused:
-                    return self._refuse_producer(refused, header)
-        for position, header in headers:
-            patch(data, position, offset, leader_epoch)
-            offset += header.last_offset_delta + 1
-        patched = [(position, read_header(data, position)) for position, _ in headers]
-        return self._append_patched(data, patched, now_ms)
-
-    def append_as_follower(
-        self,
-        data: Buffer,
-        *,
-        leader_epoch: int = EPOCH_MAX,
-        leader_high_watermark: int = LONG_MAX,
-        keeps_good_part: bool = True,
-    ) -> AppendResult:
-        """Append batches as the leader stored them, with its offsets and epochs.
-
-        These are not covered by the CRC, so those that a leader of `leader_epoch` cannot have are
-        damage: later epochs, and a gap that ends above its high watermark, below which alone
-        compaction takes records away. A batch cut off at the end is left out. Returns
-        CORRUPT_MESSAGE for a bad batch, and OFFSET_OUT_OF_RANGE for offsets that do not go on
-        from this log's end. What comes before that is appended, if there is anything and
-        `keeps_good_part`: the next fetch then begins where the leader sees its damage too.
-        """
-        self.check_online()
-        headers: list[tuple[int, BatchHeader]] = []
-        view = memoryview(data)
-        rejected = self._check_fetched(view, headers, leader_epoch, leader_high_watermark)
-        if rejected is not None and not (keeps_good_part and headers):
-            return rejected
-        if not headers:
-            return AppendResult(ErrorCode.NONE, self.log_end_offset, self.log_end_offset - 1)
-        position, header = headers[-1]
-        view = view[: position + header.size_bytes]
-        now_ms = self.log_directory.clock.now_ms()
-        start_offset = self.log_start_offset
-        if headers[0][1].base_offset >= start_offset:
-            return self._append_patched(view, headers, now_ms, keep_tail=False)
-        # No batch may lie before the segment that holds it.
-        self._start_anew_at(headers[0][1].base_offset)
-        result = self._append_patched(view, headers, now_ms, keep_tail=False)
-        raise_log_start(self, start_offset)
-        self.high_watermark = max(self.high_watermark, start_offset)
-        return result
-
-    def _check_fetched(
-        self,
-        view: memoryview,
-        headers: list[tuple[int, BatchHeader]],
-        leader_epoch: int,
-        leader_high_watermark: int,
-    ) -> AppendResult | None:
-        """Gather the good batches in `headers`, up to the first that is not; what that has."""
-        next_offset = self.log_end_offset
-        is_after_gap = False
-        try:
-            for position, header in iterate_headers(view, allow_partial_tail=True):
-                base_offset, batch_length, epoch, _, crc, _, last_offset_delta = header[:7]
-                crc_start = position + ATTRIBUTES_POSITION
-                if crc32c(view[crc_start : position + batch_length + LOG_OVERHEAD_BYTES]) != crc:
-                    return _rejected(ErrorCode.CORRUPT_MESSAGE, "a batch fails its CRC")
-                if epoch > leader_epoch:
-                    return _rejected(
-                        ErrorCode.CORRUPT_MESSAGE,
-                        f"a batch of epoch {epoch} from the leader of epoch {leader_epoch}",
-                    )
-                if base_offset > next_offset and base_offset > leader_high_watermark:
-                    return _rejected(
-                        ErrorCode.CORRUPT_MESSAGE,
-                        f"offset {base_offset} comes after {next_offset - 1}, and only "
-                        f"{leader_high_watermark} are committed",
-                    )
-                # The first batch may start earlier if this log is empty: the leader's log start
-                # can lie in the middle of a batch.
-                if base_offset < next_offset and not (
-                    not headers
-                    and self.log_end_offset == self.log_start_offset
-                    and base_offset + last_offset_delta >= next_offset
-                ):
-                    if is_after_gap:
-                        headers.pop()  # it may be this that is further on than it was written
-                    return _rejected(
-                        ErrorCode.OFFSET_OUT_OF_RANGE,
-                        f"offset {base_offset} comes after {next_offset - 1}",
-                    )
-                is_after_gap = base_offset > next_offset
-                next_offset = base_offset + last_offset_delta + 1
-                headers.append((position, header))
-        except CorruptBatchError as error:
-            return _rejected(error.error, str(error))
-        return None
-
-    def _start_anew_at(self, offset: int) -> None:
-        try:
-            truncate_fully_and_start_at(self, offset)
-        except OSError as error:
-            raise self.fail(error) from error
-
-    def _append_patched(
-        self,
-        data: Buffer,
-        headers: list[tuple[int, BatchHeader]],
-        now_ms: int,
-        *,
-        keep_tail: bool = True,
-    ) -> AppendResult:
-        """Write batches whose offsets are final, and take all that follows from them.
-
-        A follower keeps no tail in memory: few read from it, and each batch would be a copy.
-        """
-        first_offset, last_offset = headers[0][1].base_offset, headers[-1][1].last_offset
-        max_timestamp, max_timestamp_offset = NO_TIMESTAMP, first_offset
-        for _, header in headers:
-            if header[8] > max_timestamp:
-                max_timestamp, max_timestamp_offset = header.max_timestamp, header.last_offset
+def _append_client(
+    log: LogState,
+    data: bytearray | memoryview,
+    leader_epoch: int,
+    now_ms: int,
+    terms: AppendTerms | None = None,
+) -> AppendResult:
+    """Append any batch of a client, or say why not."""
+    config = log.config
+    try:
+        header = read_header(data)
         size = len(data)
-        self._write(
-            data, size, first_offset, last_offset, max_timestamp, max_timestamp_offset, now_ms
+        if header.batch_length + 12 != size:
+            return _rejected(ErrorCode.INVALID_RECORD, "the data is not exactly one batch")
+        if size > config.max_message_bytes or size > config.segment_bytes:
+            return _too_large(size, config)
+        prepared = prepare_client_batch(data, header, config, now_ms)
+    except CorruptBatchError as error:
+        return _rejected(error.error, str(error))
+    if isinstance(prepared, Rejection):
+        return _rejected(prepared.error, prepared.message, prepared.record_errors)
+    data, header = prepared
+    if len(data) > size and len(data) > min(config.max_message_bytes, config.segment_bytes):
+        return _too_large(len(data), config)  # it was recompressed, to no avail
+    producer_id = header.producer_id
+    if producer_id >= 0:
+        duplicate = log.producers.find_duplicate(header)
+        if duplicate is not None:
+            return AppendResult(
+                ErrorCode.NONE,
+                duplicate.first_offset,
+                duplicate.last_offset,
+                duplicate.timestamp
+                if config.timestamp_type is TimestampType.LOG_APPEND_TIME
+                else NO_TIMESTAMP,
+                is_duplicate=True,
+            )
+        refused = log.producers.check_terms(header, terms) or log.producers.check(
+            header, with_sequence=True
         )
-        view = memoryview(data)
-        latest_epoch = self.epochs.latest_epoch
-        for position, header in headers:
-            epoch = header[2]
-            if epoch != latest_epoch and epoch >= 0:
-                self.epochs.assign(epoch, header.base_offset)
-                latest_epoch = self.epochs.latest_epoch
-            if header[9] >= 0:
-                completed = record_batch(self.producers, header, data, position)
-                if completed is not None and completed.is_aborted:
-                    self._index_aborted(completed)
-            if keep_tail:
-                self.tail.append(
-                    view[position : position + header.size_bytes] if len(headers) > 1 else view,
-                    header.next_offset,
+        if refused:
+            return _refuse_producer(log, refused, header)
+    first_offset = log.log_end_offset
+    last_offset = first_offset + header.last_offset_delta
+    patch(data, 0, first_offset, leader_epoch)
+    max_timestamp = header.max_timestamp
+    _write(log, data, len(data), first_offset, last_offset, max_timestamp, last_offset, now_ms)
+    if leader_epoch != log.epochs.latest_epoch and leader_epoch >= 0:
+        log.epochs.assign(leader_epoch, first_offset)
+    if producer_id >= 0:
+        log.producers.record_data(header, first_offset, max_timestamp)
+    log.tail.append(data, last_offset + 1)
+    return AppendResult(
+        ErrorCode.NONE,
+        first_offset,
+        last_offset,
+        now_ms if config.timestamp_type is TimestampType.LOG_APPEND_TIME else NO_TIMESTAMP,
+    )
+
+
+def _append_trusted(
+    log: LogState,
+    data: bytearray | memoryview,
+    leader_epoch: int,
+    now_ms: int,
+    origin: AppendOrigin,
+    terms: AppendTerms | None,
+) -> AppendResult:
+    """Append what this node made itself: any number of batches, by one write or not at all."""
+    try:
+        headers = list(iterate_headers(data))
+    except CorruptBatchError as error:
+        return _rejected(error.error, str(error))
+    if not headers:
+        return _rejected(ErrorCode.INVALID_RECORD, "there is no batch")
+    offset = log.log_end_offset
+    for position, header in headers:
+        if header.size_bytes > log.config.max_message_bytes and origin is not AppendOrigin.RAFT:
+            return _too_large(header.size_bytes, log.config)
+        if header.producer_id >= 0:
+            refused = check_coordinator_batch(log.producers, header, data, position, terms)
+            if refused:
+                return _refuse_producer(log, refused, header)
+    for position, header in headers:
+        patch(data, position, offset, leader_epoch)
+        offset += header.last_offset_delta + 1
+    patched = [(position, read_header(data, position)) for position, _ in headers]
+    return _append_patched(log, data, patched, now_ms)
+
+
+def append_as_follower(
+    log: LogState,
+    data: Buffer,
+    *,
+    leader_epoch: int = EPOCH_MAX,
+    leader_high_watermark: int = LONG_MAX,
+    keeps_good_part: bool = True,
+) -> AppendResult:
+    """Append batches as the leader stored them, with its offsets and epochs.
+
+    These are not covered by the CRC, so those that a leader of `leader_epoch` cannot have are
+    damage: later epochs, and a gap that ends above its high watermark, below which alone
+    compaction takes records away. A batch cut off at the end is left out. Returns
+    CORRUPT_MESSAGE for a bad batch, and OFFSET_OUT_OF_RANGE for offsets that do not go on
+    from this log's end. What comes before that is appended, if there is anything and
+    `keeps_good_part`: the next fetch then begins where the leader sees its damage too.
+    """
+    log.check_online()
+    headers: list[tuple[int, BatchHeader]] = []
+    view = memoryview(data)
+    rejected = _check_fetched(log, view, headers, leader_epoch, leader_high_watermark)
+    if rejected is not None and not (keeps_good_part and headers):
+        return rejected
+    if not headers:
+        return AppendResult(ErrorCode.NONE, log.log_end_offset, log.log_end_offset - 1)
+    position, header = headers[-1]
+    view = view[: position + header.size_bytes]
+    now_ms = log.log_directory.clock.now_ms()
+    start_offset = log.log_start_offset
+    if headers[0][1].base_offset >= start_offset:
+        return _append_patched(log, view, headers, now_ms, keep_tail=False)
+    # No batch may lie before the segment that holds it.
+    _start_anew_at(log, headers[0][1].base_offset)
+    result = _append_patched(log, view, headers, now_ms, keep_tail=False)
+    raise_log_start(log, start_offset)
+    log.high_watermark = max(log.high_watermark, start_offset)
+    return result
+
+
+def _check_fetched(
+    log: LogState,
+    view: memoryview,
+    headers: list[tuple[int, BatchHeader]],
+    leader_epoch: int,
+    leader_high_watermark: int,
+) -> AppendResult | None:
+    """Gather the good batches in `headers`, up to the first that is not; what that has."""
+    next_offset = log.log_end_offset
+    is_after_gap = False
+    try:
+        for position, header in iterate_headers(view, allow_partial_tail=True):
+            base_offset, batch_length, epoch, _, crc, _, last_offset_delta = header[:7]
+            crc_start = position + ATTRIBUTES_POSITION
+            if crc32c(view[crc_start : position + batch_length + LOG_OVERHEAD_BYTES]) != crc:
+                return _rejected(ErrorCode.CORRUPT_MESSAGE, "a batch fails its CRC")
+            if epoch > leader_epoch:
+                return _rejected(
+                    ErrorCode.CORRUPT_MESSAGE,
+                    f"a batch of epoch {epoch} from the leader of epoch {leader_epoch}",
                 )
-        if not keep_tail:
-            self.tail.clear(self.log_end_offset)
-        return AppendResult(ErrorCode.NONE, first_offset, last_offset)
-
-    def _write(
-        self,
-        data: Buffer,
-        size_bytes: int,
-        first_offset: int,
-        last_offset: int,
-        max_timestamp: int,
-        max_timestamp_offset: int,
-        now_ms: int,
-    ) -> None:
-        """Put batches into the active segment, after rolling it if they do not belong there."""
-        config = self.config
-        try:
-            if self.active.is_full(
-                size_bytes,
-                last_offset,
-                max_timestamp,
-                now_ms,
-                config.segment_bytes,
-                self._segment_ms(),
-                config.index_entries_max,
-                config.index_interval_bytes,
+            if base_offset > next_offset and base_offset > leader_high_watermark:
+                return _rejected(
+                    ErrorCode.CORRUPT_MESSAGE,
+                    f"offset {base_offset} comes after {next_offset - 1}, and only "
+                    f"{leader_high_watermark} are committed",
+                )
+            # The first batch may start earlier if this log is empty: the leader's log start
+            # can lie in the middle of a batch.
+            if base_offset < next_offset and not (
+                not headers
+                and log.log_end_offset == log.log_start_offset
+                and base_offset + last_offset_delta >= next_offset
             ):
-                self._roll(first_offset, now_ms)
-            self.active.append(
-                (data,),
-                size_bytes,
-                last_offset,
-                max_timestamp,
-                max_timestamp_offset,
-                config.index_interval_bytes,
-            )
-        except OSError as error:
-            raise self.fail(error) from error
-        self.log_end_offset = last_offset + 1
+                if is_after_gap:
+                    headers.pop()  # it may be this that is further on than it was written
+                return _rejected(
+                    ErrorCode.OFFSET_OUT_OF_RANGE,
+                    f"offset {base_offset} comes after {next_offset - 1}",
+                )
+            is_after_gap = base_offset > next_offset
+            next_offset = base_offset + last_offset_delta + 1
+            headers.append((position, header))
+    except CorruptBatchError as error:
+        return _rejected(error.error, str(error))
+    return None
 
-    def _index_aborted(self, completed: CompletedTransaction) -> None:
-        try:
-            self.active.append_aborted(AbortedTransaction(*completed[:4]))
-        except OSError as error:
-            raise self.fail(error) from error
-        self.flusher.unsynced_paths.add(self.active.txn_index_path)
-        self.flusher.unsynced_dirs.add(self.directory)
 
-    def _refuse_producer(self, error: ErrorCode, header: BatchHeader) -> AppendResult:
-        entry = self.producers.producers.get(header.producer_id)
-        if error is ErrorCode.INVALID_TXN_STATE or entry is None:
-            return _rejected(
-                error, f"no transaction of producer {header.producer_id} is known to be under way"
+def _start_anew_at(log: LogState, offset: int) -> None:
+    try:
+        truncate_fully_and_start_at(log, offset)
+    except OSError as error:
+        raise log.fail(error) from error
+
+
+def _append_patched(
+    log: LogState,
+    data: Buffer,
+    headers: list[tuple[int, BatchHeader]],
+    now_ms: int,
+    *,
+    keep_tail: bool = True,
+) -> AppendResult:
+    """Write batches whose offsets are final, and take all that follows from them.
+
+    A follower keeps no tail in memory: few read from it, and each batch would be a copy.
+    """
+    first_offset, last_offset = headers[0][1].base_offset, headers[-1][1].last_offset
+    max_timestamp, max_timestamp_offset = NO_TIMESTAMP, first_offset
+    for _, header in headers:
+        if header[8] > max_timestamp:
+            max_timestamp, max_timestamp_offset = header.max_timestamp, header.last_offset
+    size = len(data)
+    _write(log, data, size, first_offset, last_offset, max_timestamp, max_timestamp_offset, now_ms)
+    view = memoryview(data)
+    latest_epoch = log.epochs.latest_epoch
+    for position, header in headers:
+        epoch = header[2]
+        if epoch != latest_epoch and epoch >= 0:
+            log.epochs.assign(epoch, header.base_offset)
+            latest_epoch = log.epochs.latest_epoch
+        if header[9] >= 0:
+            completed = record_batch(log.producers, header, data, position)
+            if completed is not None and completed.is_aborted:
+                _index_aborted(log, completed)
+        if keep_tail:
+            log.tail.append(
+                view[position : position + header.size_bytes] if len(headers) > 1 else view,
+                header.next_offset,
             )
-        return _rejected(
-            error,
-            f"producer {header.producer_id} sent epoch {header.producer_epoch}, sequence "
-            f"{header.base_sequence} after epoch {entry.epoch}, sequence {entry.last_sequence}",
+    if not keep_tail:
+        log.tail.clear(log.log_end_offset)
+    return AppendResult(ErrorCode.NONE, first_offset, last_offset)
+
+
+def _write(
+    log: LogState,
+    data: Buffer,
+    size_bytes: int,
+    first_offset: int,
+    last_offset: int,
+    max_timestamp: int,
+    max_timestamp_offset: int,
+    now_ms: int,
+) -> None:
+    """Put batches into the active segment, after rolling it if they do not belong there."""
+    config = log.config
+    try:
+        if log.active.is_full(
+            size_bytes,
+            last_offset,
+            max_timestamp,
+            now_ms,
+            config.segment_bytes,
+            segment_ms(log),
+            config.index_entries_max,
+            config.index_interval_bytes,
+        ):
+            log.start_segment(first_offset, now_ms)
+        log.active.append(
+            (data,),
+            size_bytes,
+            last_offset,
+            max_timestamp,
+            max_timestamp_offset,
+            config.index_interval_bytes,
         )
+    except OSError as error:
+        raise log.fail(error) from error
+    log.log_end_offset = last_offset + 1
+
+
+def _index_aborted(log: LogState, completed: CompletedTransaction) -> None:
+    try:
+        log.active.files.append_aborted(AbortedTransaction(*completed[:4]))
+    except OSError as error:
+        raise log.fail(error) from error
+    log.flusher.unsynced_paths.add(log.active.files.txn_index_path)
+    log.flusher.unsynced_dirs.add(log.directory)
+
+
+def _refuse_producer(log: LogState, error: ErrorCode, header: BatchHeader) -> AppendResult:
+    entry = log.producers.producers.get(header.producer_id)
+    if error is ErrorCode.INVALID_TXN_STATE or entry is None:
+        return _rejected(
+            error, f"no transaction of producer {header.producer_id} is known to be under way"
+        )
+    return _rejected(
+        error,
+        f"producer {header.producer_id} sent epoch {header.producer_epoch}, sequence "
+        f"{header.base_sequence} after epoch {entry.epoch}, sequence {entry.last_sequence}",
+    )
 
 
 def _rejected(

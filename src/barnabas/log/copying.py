@@ -30,7 +30,7 @@ def copy_some(current: PartitionLog, future: PartitionLog, max_bytes: int) -> in
     offset = future.log_end_offset
     if offset < current.log_end_offset:
         max_bytes = min(max_bytes, current.config.segment_bytes)
-        found = current.read(offset, max_bytes, max_offset=current.log_end_offset)
+        found = current.read_local(offset, max_bytes, max_offset=current.log_end_offset)
         if found.error:
             raise CopyError(f"offset {offset} cannot be read: {found.error.name}")
         try:

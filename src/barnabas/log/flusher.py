@@ -155,10 +155,10 @@ class Flusher:
         directories, self._unsynced_dirs = self._unsynced_dirs or set(), None
         if log.recovery_point < log.log_end_offset:
             for segment in log.segments[log.segment_index(log.recovery_point) :]:
-                if segment.is_unmade:
-                    segment.make_files()
+                if segment.files.is_unmade:
+                    segment.files.make()
                     directories.add(log.directory)
-                paths.add(segment.log_path)
+                paths.add(segment.files.log_path)
         opened = [files.get(path) for path in sorted(paths)]
         for path in paths:
             if not path.endswith(".log"):

@@ -177,7 +177,7 @@ class FutureLogs:
         path = f"{directory.path}/{directory_name(future.topic_partition)}"
         before = future.directory
         for segment in future.segments:
-            segment.release()
+            segment.files.release()
         try:
             self._disk.rename(before, path)
             self._disk.sync_dir(directory.path)

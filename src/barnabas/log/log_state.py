@@ -2,6 +2,7 @@
 
 from bisect import bisect_right
 from operator import attrgetter
+from typing import TYPE_CHECKING
 
 from barnabas.base.ids import TopicPartition, Uuid
 from barnabas.log.config import LogConfig
@@ -14,6 +15,9 @@ from barnabas.log.producers.snapshot import render_snapshot
 from barnabas.log.producers.state import ProducerState
 from barnabas.log.segment import Segment
 from barnabas.log.tail_cache import TailCache
+
+if TYPE_CHECKING:
+    from barnabas.log.remote_reads import RemoteReads
 
 _base_offset = attrgetter("base_offset")
 
@@ -38,6 +42,7 @@ class LogState:
         "producers",
         "read_hints",
         "recovery_point",
+        "remote",
         "segments",
         "tail",
         "topic_id",
@@ -75,6 +80,8 @@ class LogState:
         self.flusher = Flusher(self)
         self.tail = TailCache(log_directory.tail_budget, 0)
         self.read_hints: dict[int, tuple[Segment, int]] = {}
+        self.remote: RemoteReads | None = None
+        """Reads what is before the first local segment; None where all is local."""
         self.truncation_count = 0
         self.is_closed = False
         """Closed or deleted; whoever still holds it is answered as for a failed disk."""
@@ -120,6 +127,13 @@ class LogState:
             else min(max(first, self.log_start_offset), high_watermark)
         )
 
+    @property
+    def local_start_offset(self) -> int:
+        """The first offset that is on this node's disks; before it lies what only `remote` has."""
+        if self.remote is None:
+            return self.log_start_offset
+        return max(self.log_start_offset, self.segments[0].base_offset)
+
     def check_online(self) -> None:
         """Raise LogDirFailure if nothing more can be done with the log."""
         if self.is_closed or self.log_directory.is_offline:
@@ -143,19 +157,20 @@ class LogState:
         self.check_online()
         try:
             if self.active.size_bytes:
-                self._roll(
+                self.start_segment(
                     self.log_end_offset,
                     self.log_directory.clock.now_ms() if now_ms is None else now_ms,
                 )
         except OSError as error:
             raise self.fail(error) from error
 
-    def _roll(self, base_offset: int, now_ms: int) -> None:
+    def start_segment(self, base_offset: int, now_ms: int) -> None:
+        """Have the active segment begin at `base_offset`, the end of the log. Raises OSError."""
         old = self.active
         if old.base_offset == base_offset:
             return
-        if old.is_unmade:
-            old.make_files()
+        if old.files.is_unmade:
+            old.files.make()
         self.flusher.unsynced_paths.update(old.seal())
         self.take_snapshot(base_offset)
         files = self.log_directory.files

@@ -5,15 +5,23 @@ LogDirFailure when it fails. Source: Kafka's UnifiedLog and LocalLog.
 """
 
 from barnabas.base.ids import Uuid
-from barnabas.log import retention
-from barnabas.log.appending import AppendableLog, AppendResult
+from barnabas.base.promise import Promise
+from barnabas.log import appending, plain_append, retention
+from barnabas.log.appending import AppendResult
 from barnabas.log.checkpoints import write_topic_id
-from barnabas.log.errors import CorruptIndexError
+from barnabas.log.errors import CorruptIndexError, LogDirFailure
 from barnabas.log.index.txn_index import AbortedTransaction, read_aborted
+from barnabas.log.log_state import LogState
 from barnabas.log.names import PARTITION_METADATA_FILE
 from barnabas.log.producers.entry import ProducerEntry
 from barnabas.log.reader import ReadResult, read_segments
-from barnabas.log.timestamp_lookup import FoundOffset, find_by_timestamp, find_max_timestamp
+from barnabas.log.remote_reads import DeferredRead, RemoteReads
+from barnabas.log.timestamp_lookup import (
+    FoundOffset,
+    LookedUp,
+    find_by_timestamp,
+    find_max_timestamp,
+)
 from barnabas.log.validator import AppendOrigin
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.records.batch import CorruptBatchError
@@ -21,18 +29,28 @@ from barnabas.protocol.records.batch import CorruptBatchError
 __all__ = ["AppendOrigin", "AppendResult", "PartitionLog", "ReadResult"]
 
 
-class PartitionLog(AppendableLog):
-    """A log, made by `loader.create_log` or `loader.open_log`."""
+class PartitionLog(LogState):
+    """A log, made by `loader.create_log` or `loader.open_log`.
+
+    What is done to its state is in modules of functions, one for each idea; most are called with
+    the log's failures in mind. Those that append are methods as they are: a call more would show.
+    """
 
     __slots__ = ()
 
+    append_as_leader = appending.append_as_leader
+    append_as_follower = appending.append_as_follower
+    append_plain = plain_append.append_plain
+    append_own = plain_append.append_own
+
     def read(
         self, offset: int, max_bytes: int, *, max_offset: int, min_one_batch: bool = True
-    ) -> ReadResult:
+    ) -> ReadResult | DeferredRead:
         """Whole batches from the one that holds `offset` on, none that reaches `max_offset`.
 
         At most `max_bytes`, but with `min_one_batch` the first one whatever its size. Returns
-        OFFSET_OUT_OF_RANGE outside [log_start_offset, log_end_offset].
+        OFFSET_OUT_OF_RANGE outside [log_start_offset, log_end_offset]. What is not local comes
+        later.
         """
         if not self.log_start_offset <= offset <= self.log_end_offset:
             return ReadResult(ErrorCode.OFFSET_OUT_OF_RANGE, [], 0, offset)
@@ -42,21 +60,59 @@ class PartitionLog(AppendableLog):
         if offset >= max_offset:
             return ReadResult(ErrorCode.NONE, [], 0, offset)
         self.check_online()
+        if self.remote is not None and offset < self.local_start_offset:
+            return self.remote.read(offset, max_bytes, max_offset, min_one_batch)
         try:
             return read_segments(self, offset, max_bytes, max_offset, min_one_batch)
         except OSError as error:
             raise self.fail(error) from error
 
-    def offset_for_timestamp(self, timestamp: int, end_offset: int) -> FoundOffset | None:
-        """The first record before `end_offset` that is not older than `timestamp` (ms)."""
+    def read_local(
+        self, offset: int, max_bytes: int, *, max_offset: int, min_one_batch: bool = True
+    ) -> ReadResult:
+        """As `read`, but OFFSET_OUT_OF_RANGE for what is not local too."""
+        if offset < self.local_start_offset:
+            return ReadResult(ErrorCode.OFFSET_OUT_OF_RANGE, [], 0, offset)
+        found = self.read(offset, max_bytes, max_offset=max_offset, min_one_batch=min_one_batch)
+        assert isinstance(found, ReadResult)
+        return found
+
+    def offset_for_timestamp(self, timestamp: int, end_offset: int) -> LookedUp | Promise[LookedUp]:
+        """The first record before `end_offset` that is not older than `timestamp` (ms).
+
+        Later, where part of the log is not local; an error then says why it cannot be told.
+        """
         self.check_online()
+        if self.remote is not None and self.log_start_offset < self.local_start_offset:
+            return self._offset_for_timestamp_later(self.remote, timestamp, end_offset)
+        return self._local_offset_for_timestamp(timestamp, end_offset)
+
+    def _local_offset_for_timestamp(self, timestamp: int, end_offset: int) -> FoundOffset | None:
         try:
             return find_by_timestamp(self, timestamp, end_offset)
         except OSError as error:
             raise self.fail(error) from error
 
+    def _offset_for_timestamp_later(
+        self, remote: RemoteReads, timestamp: int, end_offset: int
+    ) -> Promise[LookedUp]:
+        """What is older is remote: it has the answer, or leaves it to the local segments."""
+        promise: Promise[LookedUp] = Promise()
+
+        def arrived(found: LookedUp) -> None:
+            if found is None:
+                try:
+                    self.check_online()
+                    found = self._local_offset_for_timestamp(timestamp, end_offset)
+                except LogDirFailure:
+                    found = ErrorCode.KAFKA_STORAGE_ERROR
+            promise.settle(found)
+
+        remote.offset_for_timestamp(timestamp, end_offset).then(arrived)
+        return promise
+
     def max_timestamp_offset(self, end_offset: int) -> FoundOffset | None:
-        """The first record with the greatest timestamp, if it is before `end_offset`."""
+        """The first local record with the greatest timestamp, if it is before `end_offset`."""
         self.check_online()
         try:
             return find_max_timestamp(self, end_offset)
@@ -80,7 +136,7 @@ class PartitionLog(AppendableLog):
         found = []
         try:
             for segment in self.segments[self.segment_index(start_offset) :]:
-                for aborted in read_aborted(self.log_directory.disk, segment.txn_index_path):
+                for aborted in read_aborted(self.log_directory.disk, segment.files.txn_index_path):
                     if aborted.last_offset >= start_offset and aborted.first_offset < end_offset:
                         found.append(aborted)
                     if aborted.last_stable_offset >= end_offset:
@@ -182,4 +238,4 @@ class PartitionLog(AppendableLog):
                 self.flush_now()
         self.is_closed = True
         for segment in self.segments:
-            segment.release()
+            segment.files.release()

@@ -99,7 +99,7 @@ def _read(
     if size <= SMALL_READ_BYTES:
         part = file.pread(size, position)
         if len(part) != size:
-            raise CorruptBatchError(f"{segment.log_path} ends before {stop}")
+            raise CorruptBatchError(f"{segment.files.log_path} ends before {stop}")
     else:
         part = FileRange(file, position, size)
     return ReadResult(ErrorCode.NONE, [part], size, next_offset)

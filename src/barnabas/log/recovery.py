@@ -166,9 +166,9 @@ def _recover_segment(log: LogState, segment: Segment, report: RecoveryReport) ->
     """Scan one segment and cut it at the first damage."""
     segment.start_rebuild()
     disk = log.log_directory.disk
-    if disk.exists(segment.txn_index_path):
-        log.log_directory.files.forget(segment.txn_index_path)
-        disk.remove(segment.txn_index_path)
+    if disk.exists(segment.files.txn_index_path):
+        log.log_directory.files.forget(segment.files.txn_index_path)
+        disk.remove(segment.files.txn_index_path)
     interval = log.config.index_interval_bytes
     next_offset = segment.base_offset
     valid = 0
@@ -199,9 +199,9 @@ def _recover_segment(log: LogState, segment: Segment, report: RecoveryReport) ->
         report.cut_reason = reason or "the last batch is cut off"
     segment.finish_rebuild()
     unsynced = log.flusher.unsynced_paths
-    unsynced.update((segment.offset_index.path, segment.time_index.path))
-    if disk.exists(segment.txn_index_path):
-        unsynced.add(segment.txn_index_path)
+    unsynced.update((segment.files.offset_index.path, segment.files.time_index.path))
+    if disk.exists(segment.files.txn_index_path):
+        unsynced.add(segment.files.txn_index_path)
     return _Scanned(next_offset, is_dense, gap)
 
 
@@ -253,14 +253,14 @@ def _record(log: LogState, segment: Segment, header: BatchHeader, buffer: Buffer
     if header.producer_id >= 0:
         completed = record_batch(log.producers, header, buffer, at)
         if completed is not None and completed.is_aborted:
-            segment.append_aborted(AbortedTransaction(*completed[:4]))
+            segment.files.append_aborted(AbortedTransaction(*completed[:4]))
 
 
 def first_damaged_txn_index(log: LogState) -> int | None:
     """Base offset of the first segment whose transaction index cannot be true."""
     for segment in log.segments:
         try:
-            for aborted in read_aborted(log.log_directory.disk, segment.txn_index_path):
+            for aborted in read_aborted(log.log_directory.disk, segment.files.txn_index_path):
                 if aborted.last_offset < segment.base_offset:
                     return segment.base_offset
         except CorruptIndexError:

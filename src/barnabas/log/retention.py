@@ -55,7 +55,7 @@ def _count_over_age(log: LogState, now_ms: int, high_watermark: int) -> int:
             break
         newest = segment.load_max_timestamp()
         if newest < 0:
-            newest = log.log_directory.disk.modified_ms(segment.log_path)
+            newest = log.log_directory.disk.modified_ms(segment.files.log_path)
         if now_ms - newest <= log.config.retention_ms:
             break
         count += 1
@@ -98,12 +98,12 @@ def remove_segments(log: LogState, segments: Sequence[Segment]) -> None:
     disk = log.log_directory.disk
     log.read_hints.clear()
     for segment in segments:
-        segment.release()
+        segment.files.release()
         for path in (
-            segment.log_path,
-            segment.offset_index.path,
-            segment.time_index.path,
-            segment.txn_index_path,
+            segment.files.log_path,
+            segment.files.offset_index.path,
+            segment.files.time_index.path,
+            segment.files.txn_index_path,
             offset_file(log.directory, segment.base_offset, SNAPSHOT_SUFFIX),
         ):
             log.flusher.forget(path)
@@ -140,7 +140,7 @@ def truncate_to(log: LogState, offset: int) -> None:
         log.tail.clear(offset)
         _lower_recovery_point(log, offset)
     directory = log.log_directory
-    truncate_aborted(directory.disk, directory.files, log.active.txn_index_path, offset)
+    truncate_aborted(directory.disk, directory.files, log.active.files.txn_index_path, offset)
     _end_at(log, offset)
     log.epochs.truncate_from_end(offset)
     rebuild_producers(log)

@@ -9,9 +9,9 @@ opening a thousand logs should not read a thousand indexes. Source: Kafka's LogS
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from typing import TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar
 
-from barnabas.base.disk import Buffer
+from barnabas.base.disk import Buffer, DiskFile
 from barnabas.log.batch_walk import (
     MisplacedBatchError,
     RangeEnd,
@@ -22,7 +22,7 @@ from barnabas.log.batch_walk import (
     walk_placed,
 )
 from barnabas.log.errors import CorruptIndexError
-from barnabas.log.index.txn_index import AbortedTransaction, append_aborted
+from barnabas.log.file_cache import FileCache
 from barnabas.log.segment_files import SegmentFiles
 from barnabas.protocol.records.batch import (
     HEADER_SIZE_BYTES,
@@ -31,6 +31,9 @@ from barnabas.protocol.records.batch import (
     BatchHeader,
     CorruptBatchError,
 )
+
+if TYPE_CHECKING:
+    from barnabas.log.plain_append import PlainLimits
 
 RELATIVE_OFFSET_MAX = 2**31 - 1
 
@@ -49,10 +52,70 @@ def _time_entries_max(index_entries_max: int) -> int:
     return index_entries_max * 8 // 12 - 1
 
 
-class Segment(SegmentFiles):
+class Segment:
     """A segment of a log. Offsets are absolute, positions and sizes bytes."""
 
-    __slots__ = ()
+    __slots__ = (
+        "_bytes_since_entry",
+        "_damaged_size_bytes",
+        "_is_checked",
+        "base_offset",
+        "created_ms",
+        "files",
+        "first_timestamp",
+        "max_timestamp",
+        "max_timestamp_offset",
+        "plain_limits",
+        "size_bytes",
+    )
+
+    def __init__(
+        self,
+        cache: FileCache,
+        directory: str,
+        base_offset: int,
+        *,
+        size_bytes: int,
+        created_ms: int,
+        is_new: bool = False,
+    ) -> None:
+        self.files = SegmentFiles(cache, directory, base_offset, is_new=is_new)
+        self._bytes_since_entry = 0
+        self._is_checked = is_new
+        self._damaged_size_bytes = 0
+        """The size at which new indexes were of no use; not tried again before it has doubled."""
+        self.base_offset = base_offset
+        self.created_ms = created_ms
+        self.size_bytes = size_bytes
+        self.max_timestamp: int | None = NO_TIMESTAMP if is_new else None
+        self.max_timestamp_offset = base_offset
+        """Last offset of the batch with the greatest timestamp."""
+        self.first_timestamp: int | None = None
+        """Greatest timestamp of the first batch: the age that rolls a segment counts from it."""
+        self.plain_limits: PlainLimits | None = None
+        """Made at the first append that asks for them (`plain_append`)."""
+
+    @classmethod
+    def create(cls, cache: FileCache, directory: str, base_offset: int, created_ms: int) -> Self:
+        """A new, empty segment with its three files."""
+        segment = cls._empty(cache, directory, base_offset, created_ms)
+        segment.files.create()
+        return segment
+
+    @classmethod
+    def begin(cls, cache: FileCache, directory: str, base_offset: int, created_ms: int) -> Self:
+        """A new, empty segment where nothing was left behind: indexes come when needed."""
+        segment = cls._empty(cache, directory, base_offset, created_ms)
+        segment.files.begin()
+        return segment
+
+    @classmethod
+    def _empty(cls, cache: FileCache, directory: str, base_offset: int, created_ms: int) -> Self:
+        return cls(cache, directory, base_offset, size_bytes=0, created_ms=created_ms, is_new=True)
+
+    def file(self) -> DiskFile:
+        """The `.log` file, open."""
+        return self.files.log()
 
     def append(
         self,
@@ -68,7 +131,7 @@ class Segment(SegmentFiles):
         `buffers` are `size_bytes` together, and go by one write.
         """
         position = self.size_bytes
-        self._files.get(self.log_path).append(buffers)
+        self.files.append(buffers)
         self.size_bytes = position + size_bytes
         known = self.max_timestamp
         if known is None:
@@ -91,8 +154,8 @@ class Segment(SegmentFiles):
         if self._bytes_since_entry > index_interval_bytes:
             assert self.max_timestamp is not None
             try:
-                self.offset_index.append(last_offset, position)
-                self.time_index.maybe_append(self.max_timestamp, self.max_timestamp_offset)
+                self.files.offset_index.append(last_offset, position)
+                self.files.time_index.maybe_append(self.max_timestamp, self.max_timestamp_offset)
             except CorruptIndexError as error:
                 self._renew_indexes(error)
             self._bytes_since_entry = 0
@@ -100,17 +163,13 @@ class Segment(SegmentFiles):
 
     def _renew_indexes(self, error: CorruptIndexError) -> None:
         """Make anew what cannot be added to; where the batches are damaged, with nothing in it."""
-        telemetry.error("rebuilding the indexes of %s: %s", self.log_path, error)
+        telemetry.error("rebuilding the indexes of %s: %s", self.files.log_path, error)
         try:
             self.rebuild_indexes()
         except CorruptBatchError as damage:
-            telemetry.error("%s is damaged: %s", self.log_path, damage)
-            self.offset_index.reset()
-            self.time_index.reset()
-
-    def append_aborted(self, aborted: AbortedTransaction) -> None:
-        """Add to the transaction index."""
-        append_aborted(self._files, self.txn_index_path, aborted)
+            telemetry.error("%s is damaged: %s", self.files.log_path, damage)
+            self.files.offset_index.reset()
+            self.files.time_index.reset()
 
     def is_full(
         self,
@@ -140,8 +199,8 @@ class Segment(SegmentFiles):
         if size < size_without_full_indexes(index_entries_max, index_interval_bytes):
             return False
         return (
-            self.offset_index.count >= index_entries_max
-            or self.time_index.count >= _time_entries_max(index_entries_max)
+            self.files.offset_index.count >= index_entries_max
+            or self.files.time_index.count >= _time_entries_max(index_entries_max)
         )
 
     def locate(self, offset: int) -> tuple[int, BatchHeader] | None:
@@ -168,7 +227,7 @@ class Segment(SegmentFiles):
                 base_offset = header[0]
                 if next_offset is None:
                     if 0 <= indexed < header.last_offset:
-                        raise CorruptIndexError(f"{self.offset_index.path} hides {indexed}")
+                        raise CorruptIndexError(f"{self.files.offset_index.path} hides {indexed}")
                 elif base_offset < next_offset:
                     break
                 if found is not None:
@@ -204,11 +263,13 @@ class Segment(SegmentFiles):
         if offset <= self.base_offset:
             return -1, 0
         self.check_indexes()
-        indexed, position = self.offset_index.lookup(offset)
+        indexed, position = self.files.offset_index.lookup(offset)
         if not position:
             return -1, 0
         if position >= self.size_bytes:
-            raise CorruptIndexError(f"{self.offset_index.path} points at {position}, at no batch")
+            raise CorruptIndexError(
+                f"{self.files.offset_index.path} points at {position}, at no batch"
+            )
         return indexed, position
 
     def walk_from(self, offset: int) -> Iterator[tuple[int, BatchHeader, bool]]:
@@ -248,13 +309,13 @@ class Segment(SegmentFiles):
         try:
             return self._end_of_range(position, limit)
         except (CorruptIndexError, CorruptBatchError) as error:
-            telemetry.warning("%s: looking at each batch: %s", self.log_path, error)
+            telemetry.warning("%s: looking at each batch: %s", self.files.log_path, error)
         anything = self.base_offset + RELATIVE_OFFSET_MAX
         return end_of_range(self.file(), position, anything, position, limit, self.size_bytes)
 
     def _end_of_range(self, position: int, limit: int) -> RangeEnd | None:
         self.check_indexes()
-        indexed, place = self.offset_index.lookup_position(limit)
+        indexed, place = self.files.offset_index.lookup_position(limit)
         if place <= position:
             indexed, place = self.base_offset + RELATIVE_OFFSET_MAX, position
         return end_of_range(self.file(), place, indexed, position, limit, self.size_bytes)
@@ -278,10 +339,10 @@ class Segment(SegmentFiles):
 
     def _end(self) -> tuple[int, int]:
         self.check_indexes()
-        offset, position = self.offset_index.last()
+        offset, position = self.files.offset_index.last()
         end = end_of_batches(self.file(), position, self.size_bytes, self.base_offset)
         if position and end[0] <= offset:
-            raise CorruptIndexError(f"{self.offset_index.path} ends with offset {offset}")
+            raise CorruptIndexError(f"{self.files.offset_index.path} ends with offset {offset}")
         return end
 
     def is_end_sound(self, end_offset: int) -> bool:
@@ -289,7 +350,7 @@ class Segment(SegmentFiles):
         try:
             return self.next_offset() <= end_offset
         except CorruptBatchError as error:
-            telemetry.error("%s is damaged at its end: %s", self.log_path, error)
+            telemetry.error("%s is damaged at its end: %s", self.files.log_path, error)
             return False
 
     def load_max_timestamp(self) -> int:
@@ -304,7 +365,7 @@ class Segment(SegmentFiles):
 
     def _find_max_timestamp(self) -> None:
         self.check_indexes()
-        timestamp, offset = self.time_index.last()
+        timestamp, offset = self.files.time_index.last()
         for _, header, _ in self.walk_from(offset):
             if header.max_timestamp > timestamp:
                 if header.last_offset - self.base_offset > RELATIVE_OFFSET_MAX:
@@ -316,7 +377,7 @@ class Segment(SegmentFiles):
         try:
             self.rebuild_indexes()
         except CorruptBatchError as error:
-            telemetry.error("%s is damaged: %s", self.log_path, error)
+            telemetry.error("%s is damaged: %s", self.files.log_path, error)
             self.max_timestamp = NO_TIMESTAMP  # its file's time will have to do
 
     def load_first_timestamp(self) -> int:
@@ -330,14 +391,14 @@ class Segment(SegmentFiles):
             for _, header in walk_headers(self.file(), 0, self.size_bytes):
                 return header.max_timestamp
         except CorruptBatchError as error:
-            telemetry.error("%s is damaged: %s", self.log_path, error)
+            telemetry.error("%s is damaged: %s", self.files.log_path, error)
         return NO_TIMESTAMP
 
     def check_indexes(self) -> None:
         """Raise CorruptIndexError for indexes that plainly are not this segment's."""
         if not self._is_checked:
-            self.offset_index.check(self.size_bytes)
-            self.time_index.check()
+            self.files.offset_index.check(self.size_bytes)
+            self.files.time_index.check()
             self._is_checked = True
 
     def rebuild_indexes(self, index_interval_bytes: int = 4096) -> None:
@@ -362,8 +423,8 @@ class Segment(SegmentFiles):
 
     def start_rebuild(self) -> None:
         """Empty both indexes and what is known of timestamps."""
-        self.offset_index.reset()
-        self.time_index.reset()
+        self.files.offset_index.reset()
+        self.files.time_index.reset()
         self.max_timestamp = NO_TIMESTAMP
         self.max_timestamp_offset = self.base_offset
         self.first_timestamp = None
@@ -391,11 +452,10 @@ class Segment(SegmentFiles):
         """
         if self.max_timestamp is not None and self.max_timestamp > NO_TIMESTAMP:
             try:
-                self.time_index.maybe_append(self.max_timestamp, self.max_timestamp_offset)
+                self.files.time_index.maybe_append(self.max_timestamp, self.max_timestamp_offset)
             except CorruptIndexError as error:
                 self._renew_indexes(error)
-        made = (self._offset_index, self._time_index)
-        indexes = [index for index in made if index is not None]
+        indexes = self.files.made_indexes
         for index in indexes:
             index.write_pending()
         return [index.path for index in indexes if index.is_written]
@@ -410,7 +470,7 @@ class Segment(SegmentFiles):
         except MisplacedBatchError as error:
             size_bytes = error.found[0]
         except CorruptBatchError as error:
-            telemetry.error("%s is damaged, and is cut there: %s", self.log_path, error)
+            telemetry.error("%s is damaged, and is cut there: %s", self.files.log_path, error)
             offset, size_bytes = self._sound_part(offset)
         else:
             size_bytes = self.size_bytes if found is None else found[0]
@@ -420,8 +480,8 @@ class Segment(SegmentFiles):
     def _truncate(self, offset: int, size_bytes: int) -> None:
         damage = None
         try:
-            self.offset_index.truncate_to(offset)
-            self.time_index.truncate_to(offset)
+            self.files.offset_index.truncate_to(offset)
+            self.files.time_index.truncate_to(offset)
         except CorruptIndexError as error:
             damage = error
         if size_bytes < self.size_bytes:

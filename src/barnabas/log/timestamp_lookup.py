@@ -12,7 +12,7 @@ from barnabas.log.batch_walk import read_batch
 from barnabas.log.errors import CorruptIndexError
 from barnabas.log.log_state import LogState
 from barnabas.log.segment import Segment
-from barnabas.protocol.errors import DecodeError
+from barnabas.protocol.errors import DecodeError, ErrorCode
 from barnabas.protocol.records.batch import (
     NO_TIMESTAMP,
     BatchHeader,
@@ -33,6 +33,10 @@ class FoundOffset(NamedTuple):
     leader_epoch: int
 
 
+LookedUp = FoundOffset | ErrorCode | None
+"""What a look-up ends with: a record, None where there is none, or why it cannot be told."""
+
+
 def find_by_timestamp(log: LogState, timestamp: int, end_offset: int) -> FoundOffset | None:
     """The first record before `end_offset` whose timestamp is at or after `timestamp`."""
     for segment in log.segments:
@@ -49,14 +53,14 @@ def _find_in(log: LogState, segment: Segment, timestamp: int) -> FoundOffset | N
     try:
         return _look_up(log, segment, timestamp)
     except DecodeError as error:
-        telemetry.error("%s is damaged: %s", segment.log_path, error)
+        telemetry.error("%s is damaged: %s", segment.files.log_path, error)
         return None
 
 
 def _look_up(log: LogState, segment: Segment, timestamp: int) -> FoundOffset | None:
     try:
         segment.check_indexes()
-        indexed_offset = segment.time_index.lookup(timestamp - 1)[1]
+        indexed_offset = segment.files.time_index.lookup(timestamp - 1)[1]
         return _scan(log, segment, max(indexed_offset, log.log_start_offset), timestamp)
     except (CorruptIndexError, CorruptBatchError):
         segment.rebuild_indexes()

@@ -311,6 +311,7 @@ class _PeerConnection:
         if self.is_closed:
             return
         self.is_closed = True
+        self._reader.clear()
         pending, self._pending = self._pending, {}
         for entry in pending.values():
             entry.timer.cancel()

@@ -157,13 +157,15 @@ class Connection:
         if self.is_closed:
             return
         self.is_closed = True
+        self._reader.clear()
         self.frames.clear()
         replies, self._replies = self._replies, deque()
         for reply in replies:
             reply.abandon()
         self._on_closed(self)
-        if self.on_close is not None:
-            self.on_close()
+        on_close, self.on_close = self.on_close, None
+        if on_close is not None:
+            on_close()
 
     def close(self) -> None:
         """Close now; answers not yet sent are lost."""

@@ -1,10 +1,9 @@
 """Cuts a stream into frames: four bytes of length, then that many bytes (sans-I/O).
 
-Two ways lead a frame into memory. Small ones arrive in a scratch buffer that all connections of
-a thread share, and are copied out, one `bytearray` each. One that does not fit there goes on in
-a buffer of its own, into which the socket receives directly; it grows as bytes arrive, so that a
-length prefix alone never allocates anything. A frame belongs to whoever gets it: it is writable
-and nobody else holds it, which is what lets offsets be patched in place.
+Everything arrives in a scratch buffer that all connections of a thread share, and is copied out,
+one `bytearray` for each frame. That of a frame that is still arriving grows by what has arrived:
+neither a length prefix nor a slow sender allocates more than was sent. A frame belongs to whoever
+gets it: it is writable and nobody else holds it, which is what lets offsets be patched in place.
 """
 
 import threading
@@ -13,8 +12,8 @@ from struct import Struct
 from barnabas.protocol.errors import DecodeError
 
 SCRATCH_SIZE_BYTES = 256 * 1024
-GROWTH_STEP_MAX_BYTES = 4 << 20
-"""A frame under way is extended by its own length, but by no more than this at a time."""
+"""Bytes of one receive at most. It fits a core's cache, so that copying out of it is cheap."""
+_LENGTH_SIZE_BYTES = 4
 
 _read_length = Struct(">i").unpack_from
 
@@ -41,74 +40,74 @@ class FrameReader:
     thread that made the reader.
     """
 
-    __slots__ = ("_filled", "_frame", "_held", "_scratch", "_size", "frame_size_max_bytes")
+    __slots__ = ("_held", "_partial", "_scratch", "_size", "frame_size_max_bytes")
 
     def __init__(self, frame_size_max_bytes: int) -> None:
         self.frame_size_max_bytes = frame_size_max_bytes
         self._scratch = _of_thread.scratch
-        self._frame: bytearray | None = None  # a frame too large for the scratch buffer
-        self._size = 0  # its whole length
-        self._filled = 0  # how much of it has arrived
-        self._held = b""  # less than a frame, from the last receive
+        self._partial: bytearray | None = None  # what has arrived of a frame
+        self._size = 0  # that frame's whole length
+        self._held = b""  # less than a length, from the last receive
+
+    @property
+    def held_size_bytes(self) -> int:
+        """Bytes of memory that wait here for the rest of their frame."""
+        return len(self._held) + (0 if self._partial is None else self._partial.__sizeof__())
 
     def buffer(self) -> memoryview:
         """Where the next bytes shall land; never empty."""
-        frame = self._frame
-        if frame is None:
-            return self._scratch[len(self._held) :] if self._held else self._scratch
-        if self._filled == len(frame):
-            step = min(self._size - self._filled, max(self._filled, SCRATCH_SIZE_BYTES))
-            frame += bytes(min(step, GROWTH_STEP_MAX_BYTES))
-        return memoryview(frame)[self._filled :]
+        return self._scratch[len(self._held) :] if self._held else self._scratch
 
     def advance(self, size_bytes: int) -> list[bytearray]:
         """Take `size_bytes` that have landed; returns complete frames without their lengths.
 
         Raises DecodeError for a length that is negative or above the limit.
         """
-        frame = self._frame
-        if frame is not None:
-            self._filled += size_bytes
-            if self._filled < self._size:
+        scratch = self._scratch
+        partial = self._partial
+        if partial is not None:
+            missing = self._size - len(partial)
+            if size_bytes < missing:
+                partial += scratch[:size_bytes]
                 return []
-            self._frame = None
-            return [frame]
+            partial += scratch[:missing]
+            self._partial = None
+            frames = [partial]
+            if size_bytes > missing:
+                self._cut(missing, size_bytes, frames)
+            return frames
         held = self._held
         if held:
-            self._scratch[: len(held)] = held
+            scratch[: len(held)] = held
             size_bytes += len(held)
             self._held = b""
-        elif size_bytes > 4:  # nearly always it is exactly one frame
-            (size,) = _read_length(self._scratch)
-            if size + 4 == size_bytes and size <= self.frame_size_max_bytes:
-                return [bytearray(self._scratch[4:size_bytes])]
-        return self._cut(size_bytes)
+        elif size_bytes > _LENGTH_SIZE_BYTES:  # nearly always it is exactly one frame
+            (size,) = _read_length(scratch)
+            if size + _LENGTH_SIZE_BYTES == size_bytes and size <= self.frame_size_max_bytes:
+                return [bytearray(scratch[_LENGTH_SIZE_BYTES:size_bytes])]
+        frames = []
+        self._cut(0, size_bytes, frames)
+        return frames
 
-    def _cut(self, end: int) -> list[bytearray]:
-        frames: list[bytearray] = []
-        position = 0
-        while end - position >= 4:
-            (size,) = _read_length(self._scratch, position)
+    def _cut(self, position: int, end: int, frames: list[bytearray]) -> None:
+        """Copy what lies in [position, end) of the scratch into frames, the last one in part."""
+        scratch = self._scratch
+        while end - position >= _LENGTH_SIZE_BYTES:
+            (size,) = _read_length(scratch, position)
             if not 0 <= size <= self.frame_size_max_bytes:
                 raise DecodeError(
                     f"a frame of {size} bytes is outside 0..{self.frame_size_max_bytes}"
                 )
-            start = position + 4
-            if end - start < size:
-                break
+            start = position + _LENGTH_SIZE_BYTES
             position = start + size
-            frames.append(bytearray(self._scratch[start:position]))
-        if position < end:
-            self._keep(position, end)
-        return frames
-
-    def _keep(self, position: int, end: int) -> None:
-        """Hold the beginning of a frame: in a buffer of its own if the scratch is too small."""
-        if end - position >= 4:
-            (size,) = _read_length(self._scratch, position)
-            if size + 4 > SCRATCH_SIZE_BYTES:
-                self._frame = bytearray(self._scratch[position + 4 : end])
-                self._filled = len(self._frame)
+            if position > end:
+                self._partial = bytearray(scratch[start:end])
                 self._size = size
                 return
-        self._held = bytes(self._scratch[position:end])
+            frames.append(bytearray(scratch[start:position]))
+        self._held = bytes(scratch[position:end])
+
+    def clear(self) -> None:
+        """Let go of what has arrived of a frame: the rest will not come."""
+        self._partial = None
+        self._held = b""

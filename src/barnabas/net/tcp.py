@@ -68,7 +68,9 @@ class TcpTransport:
         self._sock = sock
         self._fd = sock.fileno()
         self._loop = loop
-        self._handler: StreamHandler
+        self._handler: StreamHandler | None = None
+        """None before `attach`, and from the close on: it knows its transport, so that to keep
+        it would be a cycle, which lives until a garbage collection."""
         self._queue: deque[Part] = deque()
         self._unsent_bytes = 0
         self._reading = False
@@ -78,6 +80,9 @@ class TcpTransport:
 
     def attach(self, handler: StreamHandler) -> None:
         """Give the connection its handler and begin to read."""
+        if self._closed:
+            handler.closed(None)
+            return
         self._handler = handler
         self.resume_reading()
 
@@ -139,7 +144,7 @@ class TcpTransport:
         self._writing = False
         if self._closing:
             self._finish(None)
-        else:
+        elif self._handler is not None:
             self._handler.drained()
 
     def _write_queue(self) -> None:
@@ -196,15 +201,18 @@ class TcpTransport:
             queue.popleft()
 
     def _on_readable(self) -> None:
+        handler = self._handler
+        if handler is None:
+            return
         try:
-            size_bytes = self._sock.recv_into(self._handler.get_buffer())
+            size_bytes = self._sock.recv_into(handler.get_buffer())
         except (BlockingIOError, InterruptedError):
             return
         except OSError as error:
             self._fail(error)
             return
         if size_bytes:
-            self._handler.received(size_bytes)
+            handler.received(size_bytes)
         else:
             self._finish(None)
 
@@ -242,7 +250,9 @@ class TcpTransport:
         self._queue.clear()
         self._unsent_bytes = 0
         self._sock.close()
-        self._handler.closed(error)
+        handler, self._handler = self._handler, None
+        if handler is not None:
+            handler.closed(error)
 
 
 class TcpListener:
@@ -348,24 +358,27 @@ class TcpNetwork:
     ) -> Transport:
         loop = asyncio.get_running_loop()
         infos = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-        failure: OSError = OSError(f"{host} has no address")
-        for family, kind, protocol, _, address in infos:
-            sock = socket.socket(family, kind, protocol)
-            sock.setblocking(False)
-            try:
-                _set_buffers(sock, options)
-                await loop.sock_connect(sock, address)
-            except OSError as error:
-                sock.close()
-                failure = error
-                continue
-            except asyncio.CancelledError:
-                sock.close()
-                raise
-            transport = TcpTransport(sock, loop)
-            transport.attach(factory(transport))
-            return transport
-        raise failure
+        failure: OSError | None = None
+        try:
+            for family, kind, protocol, _, address in infos:
+                sock = socket.socket(family, kind, protocol)
+                sock.setblocking(False)
+                try:
+                    _set_buffers(sock, options)
+                    await loop.sock_connect(sock, address)
+                except OSError as error:
+                    sock.close()
+                    failure = error
+                    continue
+                except asyncio.CancelledError:
+                    sock.close()
+                    raise
+                transport = TcpTransport(sock, loop)
+                transport.attach(factory(transport))
+                return transport
+            raise failure or OSError(f"{host} has no address")
+        finally:
+            failure = None  # its traceback holds this frame: together they would be a cycle
 
 
 def _set_buffers(sock: socket.socket, options: SocketOptions) -> None:

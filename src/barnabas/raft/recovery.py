@@ -183,7 +183,7 @@ def read_whole(log: PartitionLog, offset: int, max_bytes: int, end: int) -> Buff
 
     Raises MetadataLogError for damage.
     """
-    result = log.read(offset, max_bytes, max_offset=end)
+    result = log.read_local(offset, max_bytes, max_offset=end)
     if result.error or not result.size_bytes:
         raise damaged(log, offset, "no batch holds it")
     parts = [part.read() if isinstance(part, FileRange) else part for part in result.parts]

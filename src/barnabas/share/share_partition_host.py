@@ -22,6 +22,9 @@ from barnabas.coordinator.promise import Promise
 from barnabas.coordinator.share.persister import Persister, ShareStateError, StateBatch
 from barnabas.coordinator.share.state import SharePartitionKey
 from barnabas.log.errors import LogDirFailure
+from barnabas.log.index.txn_index import AbortedTransaction
+from barnabas.log.reader import ReadResult
+from barnabas.log.remote_reads import DeferredRead
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.records.batch import CorruptBatchError
 from barnabas.replication.partition import Partition
@@ -71,6 +74,8 @@ class ShareRead(NamedTuple):
     parts: Sequence[Part] = ()
     size_bytes: int = 0
     next_offset: int = 0
+    aborted: Sequence[AbortedTransaction] | None = None
+    """What is aborted in it; None: this node's log knows."""
 
 
 class Delivery(NamedTuple):
@@ -117,6 +122,8 @@ class HostedSharePartition:
         self._changes: deque[tuple[Change, Promise[ErrorCode]]] = deque()
         self._is_writing = False
         self._tasks: dict[asyncio.Future[None], None] = {}
+        self._late: tuple[int, DeferredRead] | None = None
+        """A read of remote records and its offset; kept until a member has them."""
 
     @property
     def limits(self) -> ShareLimits:
@@ -146,7 +153,7 @@ class HostedSharePartition:
             start = kept.start_offset
             if start < 0:
                 reset = self._settings(group_id).reset
-                begin = first_offset(self.partition, reset, self._clock.now_ms())
+                begin = await first_offset(self.partition, reset, self._clock.now_ms())
                 if isinstance(begin, ErrorCode):
                     error = begin
                 else:
@@ -171,6 +178,7 @@ class HostedSharePartition:
         if not self.is_closed:
             self.error = error
             self.error_message = message
+            self._abandon_late()
             self.partition.read_waiters.pop(self, None)
             self._on_closed(self)
             self.wake()
@@ -210,11 +218,42 @@ class HostedSharePartition:
             return ShareRead(ErrorCode.OFFSET_OUT_OF_RANGE)
         if offset >= max_offset:
             return ShareRead(ErrorCode.NONE)
+        found: ReadResult | DeferredRead | None = self._late_read(offset)
         try:
-            found = log.read(offset, max_bytes, max_offset=max_offset, min_one_batch=min_one_batch)
+            if found is None:
+                found = log.read(
+                    offset, max_bytes, max_offset=max_offset, min_one_batch=min_one_batch
+                )
         except LogDirFailure:
             return ShareRead(ErrorCode.KAFKA_STORAGE_ERROR)
-        return ShareRead(found.error, offset, found.parts, found.size_bytes, found.next_offset)
+        aborted = None
+        if isinstance(found, DeferredRead):
+            if self._late is None:
+                self._late = offset, found
+                if not found.is_settled:
+                    found.then(lambda _: self.wake())
+            if not found.is_settled:
+                return None
+            late = found.value
+            found, aborted = late, late.aborted
+            if found.error:
+                self._abandon_late()
+        parts = found.parts
+        return ShareRead(found.error, offset, parts, found.size_bytes, found.next_offset, aborted)
+
+    def _late_read(self, offset: int) -> DeferredRead | None:
+        """The read of remote records from `offset` on, if it was begun; another is given up."""
+        if self._late is None:
+            return None
+        if self._late[0] != offset:
+            self._abandon_late()
+            return None
+        return self._late[1]
+
+    def _abandon_late(self) -> None:
+        if self._late is not None:
+            self._late[1].abandon()
+            self._late = None
 
     def _readable_end(self) -> int:
         if self._settings(self.key.group_id).reads_committed:
@@ -240,9 +279,11 @@ class HostedSharePartition:
             fetched = FetchedBatches(read.parts, machine.end_offset, max_records)
             aborted: list[tuple[int, int]] = []
             if settings.reads_committed:
-                entries = self.partition.log.aborted_transactions(
-                    read.fetch_offset, read.next_offset
-                )
+                entries = read.aborted
+                if entries is None:
+                    entries = self.partition.log.aborted_transactions(
+                        read.fetch_offset, read.next_offset
+                    )
                 aborted = fetched.aborted(
                     [(entry.producer_id, entry.first_offset) for entry in entries]
                 )

@@ -1,11 +1,12 @@
 """Where a share group begins with a partition, by `share.auto.offset.reset`."""
 
+from barnabas.base.promise import Promise
 from barnabas.protocol.errors import ErrorCode
 from barnabas.replication.partition import Partition
 from barnabas.share.settings import OffsetReset, ResetStrategy
 
 
-def first_offset(partition: Partition, reset: OffsetReset, now_ms: int) -> int | ErrorCode:
+async def first_offset(partition: Partition, reset: OffsetReset, now_ms: int) -> int | ErrorCode:
     """The offset, or OFFSET_NOT_AVAILABLE while it cannot be said. Raises LogDirFailure.
 
     A new leader does not know yet how far the log is committed, and there may be no record as
@@ -17,5 +18,8 @@ def first_offset(partition: Partition, reset: OffsetReset, now_ms: int) -> int |
         return ErrorCode.OFFSET_NOT_AVAILABLE
     if reset.strategy is ResetStrategy.LATEST:
         return partition.high_watermark
-    found = partition.log.offset_for_timestamp(now_ms - reset.back_ms, partition.high_watermark)
+    later = partition.log.offset_for_timestamp(now_ms - reset.back_ms, partition.high_watermark)
+    found = await later if isinstance(later, Promise) else later
+    if isinstance(found, ErrorCode):
+        return found
     return ErrorCode.OFFSET_NOT_AVAILABLE if found is None else found.offset

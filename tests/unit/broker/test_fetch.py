@@ -73,7 +73,7 @@ def test_what_was_aborted_is_not_guessed_from_a_damaged_index(
 ) -> None:
     bench = LogBench()
     bench.fill("a")
-    bench.disk.write_atomic(bench.log.active.txn_index_path, b"ragged")
+    bench.disk.write_atomic(bench.log.active.files.txn_index_path, b"ragged")
     fetch = make_fetch(bench, FetchRequest(isolation_level=READ_COMMITTED))
     (answer,) = fetch._answers.values()
     assert (answer.error, answer.size_bytes) == (ErrorCode.CORRUPT_MESSAGE, 0)

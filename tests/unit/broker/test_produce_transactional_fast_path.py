@@ -118,7 +118,7 @@ class Bench:
 
     @property
     def batches(self) -> bytes:
-        return self.log.disk.read(self.log.log.active.log_path)
+        return self.log.disk.read(self.log.log.active.files.log_path)
 
 
 def frame_of(

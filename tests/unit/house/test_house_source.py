@@ -11,8 +11,33 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[3]
-MODULE_LINES_MAX = 460
-"""Some 400 by the style; a module beyond this wants to be two."""
+PACKAGE = ROOT / "src/barnabas"
+MODULE_LINES_MAX = 400
+"""A module beyond this wants to be two, unless there is a reason."""
+LONGER_FOR_A_REASON = {
+    "app/node.py": "all parts of a node, in the order in which they are put together",
+    "coordinator/group/consumer/group.py": "one state, and all that follows from its records",
+    "coordinator/group/service.py": "a short method for each request of the protocol",
+    "coordinator/group/shard.py": "a short method for each request, event and record of a shard",
+    "coordinator/runtime.py": "the life of a shard: loading, writing, timers, unloading",
+    "coordinator/share/share_group_service.py": "requests that need two coordinators, step by step",
+    "demo/orchestrator.py": "one run of the demo, from the first part's start to the last's end",
+    "log/appending.py": "one append: its order is its correctness, for leaders and followers alike",
+    "log/manager.py": "the life of all logs of a node: loading, creating, moving, ending",
+    "log/segment.py": "appends, look-ups and repair share what is known of a segment's indexes",
+    "metadata/node.py": "a node's metadata: its replica, its image and its way to the controller",
+    "metadata/replay.py": "a short function for each kind of record",
+    "net/tcp.py": "connection, listener and network: three small classes around one socket",
+    "protocol/apis.py": "a table with a row for each API",
+    "raft/core/state.py": "the roles of the quorum and what each of them knows",
+    "raft/node.py": "disk, time, tasks and requests around the pure machine",
+    "replication/fetcher.py": "one fetch under way: from its request to what its answer changes",
+    "replication/partition.py": "a partition's two roles share its log, offsets and waiters",
+    "replication/replica_manager.py": "the steps by which partitions follow the metadata image",
+    "share/core/partition.py": "one state, and all that may happen to its records",
+    "share/share_partition_host.py": "the life of one share partition: loading, reading, writing",
+}
+"""Of modules of `src/barnabas`. What has none is split, and what no longer needs one goes."""
 IGNORE = re.compile(r"#\s*type:\s*ignore")
 IGNORE_WITH_REASON = re.compile(r"#\s*type:\s*ignore\[[a-z, -]+\]\s*#\s*\S+")
 UNFINISHED = re.compile(r"\b(?:TODO|FIXME|XXX|HACK)\b|NotImplementedError")
@@ -34,8 +59,13 @@ def named(path: Path) -> str:
 
 
 def test_modules_do_one_thing() -> None:
-    lengths = {named(path): len(path.read_text().splitlines()) for path in tracked("src/**/*.py")}
-    assert {name: n for name, n in lengths.items() if n > MODULE_LINES_MAX} == {}
+    long = {
+        str(path.relative_to(PACKAGE)): len(path.read_text().splitlines())
+        for path in tracked("src/**/*.py")
+    }
+    long = {name: lines for name, lines in long.items() if lines > MODULE_LINES_MAX}
+    assert {name: lines for name, lines in long.items() if name not in LONGER_FOR_A_REASON} == {}
+    assert sorted(LONGER_FOR_A_REASON.keys() - long.keys()) == []
 
 
 def test_modules_and_public_names_say_what_they_are() -> None:

@@ -156,7 +156,7 @@ def test_log_append_time_is_the_brokers() -> None:
     bench = LogBench(config=BY_BROKER)
     assert summary(bench.append(make_batch("a", "b", timestamp=5))) == (0, 1, NOW_MS)
     assert [record.timestamp for record in read_records(bench.log)] == [NOW_MS, NOW_MS]
-    batch = bytes(bench.disk.inode(bench.log.active.log_path).data)
+    batch = bytes(bench.disk.inode(bench.log.active.files.log_path).data)
     assert read_header(batch).timestamp_type is TimestampType.LOG_APPEND_TIME
 
 
@@ -165,7 +165,7 @@ def test_create_time_topic_takes_the_flag_off_a_batch() -> None:
     batch = make_batch("a", timestamp=NOW_MS - 10)
     set_max_timestamp(batch, 0, NOW_MS - 5, TimestampType.LOG_APPEND_TIME)
     assert not bench.append(batch).error
-    stored = read_header(bytes(bench.disk.inode(bench.log.active.log_path).data))
+    stored = read_header(bytes(bench.disk.inode(bench.log.active.files.log_path).data))
     assert stored.timestamp_type is TimestampType.CREATE_TIME
 
 
@@ -190,7 +190,7 @@ def test_compression_type_of_the_topic(source: Codec, target: str) -> None:
     bench = LogBench(config=LogConfig(compression_type=target))
     values = [f"value {number}" for number in range(50)]
     assert not bench.append(make_batch(*values, codec=source, producer=(7, 1, 0))).error
-    stored = read_header(bytes(bench.disk.inode(bench.log.active.log_path).data))
+    stored = read_header(bytes(bench.disk.inode(bench.log.active.files.log_path).data))
     wanted = source.name if target == "producer" else target.upper().replace("UNCOMPRESSED", "NONE")
     assert stored.codec.name == wanted
     assert (stored.producer_id, stored.producer_epoch, stored.base_sequence) == (7, 1, 0)

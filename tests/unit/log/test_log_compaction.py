@@ -396,12 +396,12 @@ def test_a_segment_that_would_not_change_is_not_written() -> None:
     bench = CompactionBench(config=compact_config(segment_bytes=1000))
     for number in range(50):
         bench.put((f"k{number}", "x" * 20))
-    inodes = {segment.base_offset: bench.disk.inode(segment.log_path)
+    inodes = {segment.base_offset: bench.disk.inode(segment.files.log_path)
               for segment in bench.log.segments}  # fmt: skip
     bench.compact()
     assert bench.compactor.bytes_written == 0
     for segment in bench.log.segments[:-1]:
-        assert bench.disk.inode(segment.log_path) is inodes[segment.base_offset]
+        assert bench.disk.inode(segment.files.log_path) is inodes[segment.base_offset]
     assert not [name for name in bench.names() if name.endswith(".cleaned")]
 
 

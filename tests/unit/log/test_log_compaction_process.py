@@ -116,7 +116,7 @@ async def test_a_process_cleans_and_goes(on_disk: OnDisk) -> None:
 
 async def test_damage_and_missing_files_are_told_from_a_lost_process(on_disk: OnDisk) -> None:
     fill(on_disk.log)
-    path = on_disk.log.segments[0].log_path
+    path = on_disk.log.segments[0].files.log_path
     file = on_disk.disk.open(path)
     good = file.pread(1, 100)
     file.pwrite(bytes([good[0] ^ 1]), 100)

@@ -284,7 +284,7 @@ def test_a_damaged_log_is_remembered_and_left_alone(at: int, is_last: bool) -> N
     """A batch that claims to be further on would supersede what is newer."""
     bench = three_segments()
     segment = bench.log.segments[0]
-    data = bench.disk.inode(segment.log_path).data
+    data = bench.disk.inode(segment.files.log_path).data
     places = [place for place, _ in iterate_headers(data)]
     data[(places[-1] if is_last and at < 8 else places[0]) + at] ^= 0x10
     assert asyncio.run(bench.rounds()) == 0

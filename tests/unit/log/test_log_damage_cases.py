@@ -44,11 +44,11 @@ def bench_of_batches(segment_bytes: int = 1 << 20) -> LogBench:
 
 
 def log_bytes(bench: LogBench, segment: int = 0) -> bytearray:
-    return bench.disk.inode(bench.log.segments[segment].log_path).data
+    return bench.disk.inode(bench.log.segments[segment].files.log_path).data
 
 
 def index_bytes(bench: LogBench) -> bytearray:
-    return bench.disk.inode(bench.log.segments[0].index_paths[0]).data
+    return bench.disk.inode(bench.log.segments[0].files.index_paths[0]).data
 
 
 def place_of(bench: LogBench, offset: int, segment: int = 0) -> int:
@@ -101,7 +101,7 @@ def test_no_flipped_bit_of_an_index_entry_hides_a_record(bit: int) -> None:
 def test_an_append_goes_on_where_the_index_was_cut_off() -> None:
     bench = bench_of_batches()
     bench.log.truncate_to(150)
-    time_index = bench.disk.inode(bench.log.segments[0].index_paths[1]).data
+    time_index = bench.disk.inode(bench.log.segments[0].files.index_paths[1]).data
     del time_index[-5:]
     for number in range(20):
         bench.fill(f"more-{number}")
@@ -223,7 +223,7 @@ def test_a_record_is_not_found_by_time_in_a_batch_that_fails_its_crc() -> None:
 
 def test_what_is_aborted_is_not_guessed() -> None:
     bench = transactional_bench()
-    path = bench.log.segments[0].txn_index_path
+    path = bench.log.segments[0].files.txn_index_path
     del bench.disk.inode(path).data[-1:]
     with pytest.raises(CorruptBatchError, match="txnindex"):
         bench.log.aborted_transactions(0, bench.log.log_end_offset)
@@ -256,7 +256,7 @@ def test_truncation_behind_damage_cuts_there(at: int) -> None:
     bench = bench_of_batches()
     log_bytes(bench)[place_of(bench, 100) + at] ^= 0x40
     del index_bytes(bench)[:]
-    bench.log.segments[0]._offset_index = None
+    bench.log.segments[0].files._offset_index = None
     bench.log.truncate_to(150)
     assert bench.log.log_end_offset == 100
     assert bench.log.recovery_point <= 100

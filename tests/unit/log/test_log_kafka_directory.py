@@ -138,7 +138,7 @@ def test_transactions(kafka: Opened, manifest: dict[str, Any]) -> None:
     aborted = log.aborted_transactions(0, log.log_end_offset)
     committed_values, aborted_values = [], []
     for segment in log.segments:
-        data = Path(segment.log_path).read_bytes()
+        data = Path(segment.files.log_path).read_bytes()
         for _, header in iterate_headers(data):
             if header.is_control:
                 continue
@@ -195,7 +195,7 @@ def test_topic_ids_epochs_and_watermarks(kafka: Opened) -> None:
     assert uuid_to_text(kafka.logs.directory_ids[str(kafka.path)]) == "IYOgVadARyqNPljXBL1pKg"
     assert len(kafka.logs) == 23  # all but the metadata log
     assert not any(report.is_loss for report in kafka.reports)
-    headers = iterate_headers(Path(kafka.log("appendtime").active.log_path).read_bytes())
+    headers = iterate_headers(Path(kafka.log("appendtime").active.files.log_path).read_bytes())
     assert next(headers)[1].timestamp_type is TimestampType.LOG_APPEND_TIME
 
 
@@ -224,10 +224,12 @@ def test_our_indexes_equal_kafkas(tmp_path: Path) -> None:
         if log.topic_partition.topic == "compacted":
             continue  # its indexes are of before the compaction
         for segment in log.segments:
-            index_paths = [Path(p) for p in (segment.offset_index.path, segment.time_index.path)]
+            index_paths = [
+                Path(p) for p in (segment.files.offset_index.path, segment.files.time_index.path)
+            ]
             before = [p.read_bytes() for p in index_paths]
             segment.rebuild_indexes(INDEX_INTERVAL_BYTES)
-            assert [p.read_bytes() for p in index_paths] == before, segment.log_path
+            assert [p.read_bytes() for p in index_paths] == before, segment.files.log_path
             compared += bool(before[1])
     assert compared > 10
     opened.close()

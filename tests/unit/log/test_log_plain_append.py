@@ -1,13 +1,15 @@
 """The short way of an append comes to what the general way comes to, or leaves it to that one."""
 
 import random
-from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
+from barnabas.log import appending
 from barnabas.log.appending import AppendResult
 from barnabas.log.config import LogConfig
+from barnabas.log.log_state import LogState
 from barnabas.log.partition_log import PartitionLog
 from barnabas.log.plain_append import PlainLimits
 from barnabas.log.validator import AppendOrigin
@@ -19,7 +21,7 @@ DAY_MS = 86_400_000
 
 
 def _append_generally(log: PartitionLog, data: bytearray, epoch: int, now_ms: int) -> AppendResult:
-    return log._append_client(data, epoch, now_ms)
+    return appending._append_client(log, data, epoch, now_ms)
 
 
 def _what_is_told(result: AppendResult) -> tuple[object, ...]:
@@ -32,15 +34,15 @@ def _what_is_kept(bench: LogBench) -> tuple[object, ...]:
     return (
         log.log_end_offset,
         [each.base_offset for each in log.segments],
-        [bench.disk.read(each.log_path) for each in log.segments],
+        [bench.disk.read(each.files.log_path) for each in log.segments],
         segment.size_bytes,
         segment.first_timestamp,
         segment.max_timestamp,
         segment.max_timestamp_offset,
-        segment.offset_index.count,
-        segment.offset_index.last(),
-        segment.time_index.count,
-        segment.time_index.last(),
+        segment.files.offset_index.count,
+        segment.files.offset_index.last(),
+        segment.files.time_index.count,
+        segment.files.time_index.last(),
         log.epochs.entries,
         log.tail.start_offset,
         log.tail.size_bytes,
@@ -124,14 +126,14 @@ def test_both_ways_come_to_the_same(name: str, seed: int) -> None:
 def _count_plain(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """Whether each append from now on was plain."""
     plain: list[bool] = []
-    way: Callable[..., list[int]] = PartitionLog.append_plain
+    way = appending.append_plain
 
-    def noted(log: PartitionLog, *arguments: object) -> list[int]:
+    def noted(log: LogState, *arguments: Any) -> list[int]:
         offsets = way(log, *arguments)
         plain.append(bool(offsets))
         return offsets
 
-    monkeypatch.setattr(PartitionLog, "append_plain", noted)
+    monkeypatch.setattr(appending, "append_plain", noted)
     return plain
 
 
@@ -196,7 +198,7 @@ def test_what_is_written_together_comes_to_the_same(name: str, seed: int) -> Non
                 told = expected.pop(0)
                 assert (told.error, told.first_offset) == (ErrorCode.NONE, offset)
             if waiting and not offsets:
-                result = plain.log._append_client(waiting.pop(0), 0, now_ms)
+                result = appending._append_client(plain.log, waiting.pop(0), 0, now_ms)
                 assert _what_is_told(result) == _what_is_told(expected.pop(0))
         indexes = slice(7, 11)  # several batches that are written together get one entry
         kept, wanted = list(_what_is_kept(plain)), list(_what_is_kept(general))
@@ -226,13 +228,15 @@ def test_both_ways_for_what_a_node_made_itself_come_to_the_same(name: str, seed:
         keeps = number < 100
         offset = plain.log.append_own(copy := bytearray(data), epoch, keep_tail=keeps)
         taken += offset >= 0
-        expected = general.log._append_trusted(bytearray(data), epoch, now_ms, origin, None)
+        expected = appending._append_trusted(
+            general.log, bytearray(data), epoch, now_ms, origin, None
+        )
         if offset >= 0 and not keeps:
             general.log.tail.clear()
         if offset >= 0:
             told = AppendResult(ErrorCode.NONE, offset, plain.log.log_end_offset - 1)
         else:
-            told = plain.log._append_trusted(copy, epoch, now_ms, origin, None)
+            told = appending._append_trusted(plain.log, copy, epoch, now_ms, origin, None)
         assert _what_is_told(told) == _what_is_told(expected)
         assert _what_is_kept(plain) == _what_is_kept(general)
     assert read_records(plain.log) == read_records(general.log)
@@ -246,7 +250,7 @@ def test_an_index_leads_to_batches_that_were_written_together() -> None:
         batches = [memoryview(make_batch("x" * 90)) for _ in range(5)]
         assert len(bench.log.append_plain(batches, 0, NOW_MS)) == 5
     bench.log.tail.clear()
-    assert bench.log.active.offset_index.count > 10
+    assert bench.log.active.files.offset_index.count > 10
     for offset in range(bench.log.log_end_offset):
         found = bench.log.active.locate(offset)
         assert found is not None

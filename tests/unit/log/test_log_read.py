@@ -167,7 +167,7 @@ def _bench_and_place_of(offset: int) -> tuple[LogBench, bytearray, int]:
     bench.fill(*map(str, range(20)))
     found = bench.log.active.locate(offset)
     assert found is not None
-    return bench, bench.disk.inode(bench.log.active.log_path).data, found[0]
+    return bench, bench.disk.inode(bench.log.active.files.log_path).data, found[0]
 
 
 # By time

@@ -24,7 +24,7 @@ def filled(count: int = 6, per_segment: int = 100, **config: int) -> LogBench:
 
 
 def data_of(bench: LogBench, index: int = 0) -> bytearray:
-    return bench.disk.inode(bench.log.segments[index].log_path).data
+    return bench.disk.inode(bench.log.segments[index].files.log_path).data
 
 
 Damage = Callable[[bytearray], None]
@@ -201,7 +201,7 @@ def test_no_flipped_bit_of_an_offset_is_believed(number: int) -> None:
     bench = filled(6, per_segment=3)
     index, place = divmod(number, 3)
     intact = [bytes(data_of(bench, which)) for which in range(2)]
-    paths = [segment.log_path for segment in bench.log.segments]
+    paths = [segment.files.log_path for segment in bench.log.segments]
     for bit in range(64):
         for path, data in zip(paths, intact, strict=True):
             bench.disk.write_atomic(path, data)
@@ -258,10 +258,10 @@ def test_index_is_rebuilt(name: str, suffix: str, is_clean: bool) -> None:
     expected = {
         path: bytes(bench.disk.inode(path).data)
         for segment in bench.log.segments
-        for path in (segment.offset_index.path, segment.time_index.path)
+        for path in (segment.files.offset_index.path, segment.files.time_index.path)
     }
     for segment in bench.log.segments:
-        index = segment.offset_index if suffix == ".index" else segment.time_index
+        index = segment.files.offset_index if suffix == ".index" else segment.files.time_index
         INDEX_DAMAGES[name](bench, index.path)
     bench.reopen(is_clean=is_clean, recovery_point=0)
     log = bench.log
@@ -282,7 +282,7 @@ def test_index_is_rebuilt(name: str, suffix: str, is_clean: bool) -> None:
 def test_index_that_points_into_nothing_is_rebuilt_when_it_is_used() -> None:
     bench = filled(12)
     bench.log.close()
-    index = bench.disk.inode(bench.log.active.offset_index.path).data
+    index = bench.disk.inode(bench.log.active.files.offset_index.path).data
     for entry in range(0, len(index), 8):
         index[entry + 4 : entry + 8] = (int.from_bytes(index[entry + 4 : entry + 8]) + 3).to_bytes(
             4

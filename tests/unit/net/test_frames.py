@@ -64,10 +64,30 @@ def test_a_length_outside_the_limit_is_refused(size: int) -> None:
         feed(reader, pack(">i", size) + b"abc", [64])
 
 
-def test_a_length_alone_allocates_nothing() -> None:
+@pytest.mark.parametrize(
+    ("sent_bytes", "held_max_bytes"),
+    [
+        (0, 200),
+        (1, 200),
+        (1000, 1300),
+        (100_000, 115_000),
+        (SCRATCH_SIZE_BYTES - 4, 300_000),
+        (SCRATCH_SIZE_BYTES + 1, 300_000),
+        (1_000_000, 1_130_000),
+        (LIMIT - 1, 4_750_000),
+    ],
+)
+@pytest.mark.parametrize("piece_bytes", [777, 100_000, LIMIT])
+def test_memory_grows_by_what_has_arrived(
+    sent_bytes: int, held_max_bytes: int, piece_bytes: int
+) -> None:
+    """Whatever length is announced, and though the last byte comes alone."""
     reader = FrameReader(LIMIT)
-    feed(reader, pack(">i", LIMIT) + b"x", [64])
-    assert len(reader.buffer()) <= SCRATCH_SIZE_BYTES
+    feed(reader, pack(">i", LIMIT) + bytes(max(0, sent_bytes - 1)), [piece_bytes])
+    feed(reader, bytes(min(1, sent_bytes)), [1])
+    assert sent_bytes <= reader.held_size_bytes <= held_max_bytes
+    reader.clear()
+    assert reader.held_size_bytes == 0
 
 
 def test_frames_are_writable_and_independent() -> None:

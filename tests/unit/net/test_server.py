@@ -1,22 +1,25 @@
 """The server over real sockets: limits, idle connections, files sent as they lie on disk."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+import gc
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from struct import pack, unpack
 from typing import Any
 
 import pytest
 
+from barnabas.app.cluster import Cluster
 from barnabas.base.clock import Clock, SystemClock
 from barnabas.base.disk import FileRange
 from barnabas.base.local_disk import LocalDisk
 from barnabas.base.network import Part
-from barnabas.net.connection import Connection
+from barnabas.net.connection import Connection, Reply
 from barnabas.net.connection_quotas import ConnectionLimits, ListenerLimits
+from barnabas.net.frames import FrameReader
 from barnabas.net.server import Server, ServerLimits
-from barnabas.net.tcp import TcpNetwork
+from barnabas.net.tcp import TcpNetwork, TcpTransport
 from sim.manual_clock import ManualClock
 
 TIMEOUT_S = 10
@@ -276,3 +279,82 @@ async def test_closing_ends_every_connection() -> None:
     assert server.connection_count == 0
     with pytest.raises(ConnectionRefusedError):
         await asyncio.open_connection("127.0.0.1", port)
+
+
+OF_EACH_CONNECTION = (Connection, FrameReader, TcpTransport, Reply)
+
+
+def count_of_each_connection() -> dict[str, int]:
+    """How many objects of those kinds are alive."""
+    kinds = [type(each) for each in gc.get_objects() if type(each) in OF_EACH_CONNECTION]
+    return {kind.__name__: kinds.count(kind) for kind in OF_EACH_CONNECTION if kind in kinds}
+
+
+@contextmanager
+def no_collections() -> Iterator[None]:
+    """What is freed now is freed because nothing refers to it."""
+    gc.collect()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
+def never(connection: Connection, frame: bytearray) -> Reply:
+    return Reply()
+
+
+@pytest.mark.parametrize("service", [echo, never])
+@pytest.mark.parametrize("is_reset", [False, True])
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"",
+        b"\0\0",
+        pack(">i", 8 << 20) + bytes(1 << 20),
+        (pack(">i", 8) + bytes(8)) * 3 + pack(">i", 8),
+        pack(">i", -1),
+    ],
+    ids=["nothing", "half a length", "half a frame", "frames and a length", "a bad length"],
+)
+async def test_a_closed_connection_leaves_no_cycle(
+    service: object, sent: bytes, is_reset: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("CRITICAL")  # pytest keeps what is logged, with all that it refers to
+    server, port = await serving(ServerLimits(), service)
+    with no_collections():
+        before = count_of_each_connection()
+        async with AsyncExitStack() as stack:
+            for _ in range(3):
+                reader, writer = await stack.enter_async_context(connected(port))
+                writer.write(sent)
+                await writer.drain()
+                if sent == pack(">i", -1):
+                    assert await is_closed(reader)
+            await until(lambda: server.connection_count == 3 or sent == pack(">i", -1))
+            if is_reset:
+                while server._connections:
+                    next(iter(server._connections)).close()
+        await until(lambda: server.connection_count == 0)
+        await until(lambda: count_of_each_connection() == before)
+    server.close()
+
+
+async def test_connections_of_a_node_leave_no_cycles() -> None:
+    """With what the broker keeps of each: requests begun, state, fetches that wait."""
+    async with Cluster() as cluster:
+        _, _, port = cluster.bootstrap_servers.partition(":")
+        api_versions = bytes.fromhex("0012 0000 00000001 ffff")
+        with no_collections():
+            before = count_of_each_connection()
+            for _ in range(4):
+                await _ask_and_leave(int(port), api_versions)
+            await until(lambda: count_of_each_connection() == before)
+
+
+async def _ask_and_leave(port: int, request: bytes) -> None:
+    async with connected(port) as (reader, writer):
+        assert (await ask(reader, writer, request))[:4] == request[4:8]
+        writer.write(pack(">i", 1 << 20) + bytes(300_000))
+        await writer.drain()

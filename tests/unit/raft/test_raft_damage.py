@@ -101,7 +101,7 @@ def test_a_leader_with_a_damaged_log_gives_none_of_it_away(at: int) -> None:
         for value in (b"a", b"b", b"c"):
             await leader.commit(value)
         log = leader.raft._log.log
-        data = leader.disk.inode(log.active.log_path).data
+        data = leader.disk.inode(log.active.files.log_path).data
         places = [place for place, header in iterate_headers(data) if header.base_offset > end]
         data[places[0] + at] ^= 0x60
         log.tail.clear()

@@ -133,7 +133,7 @@ def test_damage_that_no_scan_has_cut_is_named(disk: LocalDisk, tmp_path: Path, a
     write_snapshot(disk, log, SnapshotId(3, 1), b"a+b+c")
     snapshot = disk.open(f"{log.directory}/{SnapshotId(3, 1).file_name}")
     snapshot.truncate(snapshot.size() - 1)
-    file = disk.open(log.active.log_path)
+    file = disk.open(log.active.files.log_path)
     file.pwrite(bytes([file.pread(1, place + at)[0] ^ 0x40]), place + at)
     log.tail.clear()
     with pytest.raises(MetadataLogError, match=r"__cluster_metadata-0: .* damaged at offset 1 .*;"):

@@ -17,7 +17,7 @@ DAMAGED = 4
 def damage(broker: Broker, how: str) -> None:
     """Change the batch at `DAMAGED` in the file, and have the log read from there."""
     log = broker.partition().log
-    data = broker.disk.inode(log.active.log_path).data
+    data = broker.disk.inode(log.active.files.log_path).data
     places = [place for place, _ in iterate_headers(bytes(data))]
     place = places[DAMAGED]
     match how:

@@ -1,5 +1,6 @@
 """One share partition at work: loading, writing, waiting, and when it must not go on."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
 
@@ -7,6 +8,10 @@ import pytest
 
 from barnabas.coordinator.share.persister import ShareState, StateBatch
 from barnabas.protocol.errors import ErrorCode
+from barnabas.share.settings import OffsetReset, ResetStrategy
+from barnabas.share.start_offset import first_offset
+from support.logs import NOW_MS, LogBench, make_batch
+from support.remote_log import Bucket
 from support.share_host import LOCK_MS, NOBODY, RELEASE, ShareHost, Waiter, settled
 
 ACKNOWLEDGED, AVAILABLE = 2, 0
@@ -328,3 +333,78 @@ async def test_what_the_log_has_lost_is_passed_over(host: ShareHost) -> None:
     host.partition().raise_log_start(5)
     assert host.fetch(hosted) == [], "the first look finds out"
     assert host.fetch(hosted) == [(5, 9, 1)]
+
+
+# -- what lies in a bucket
+
+
+@pytest.fixture
+def bucket(host: ShareHost) -> Bucket:
+    """What the host has so far is remote; a third batch is not."""
+    whole = LogBench().log
+    for _ in range(2):
+        whole.append_as_leader(make_batch(*"01234"), leader_epoch=0, now_ms=NOW_MS)
+    log = host.partition().log
+    log.roll(NOW_MS)
+    host.append(5)
+    log.tail.clear(log.log_end_offset)
+    del log.segments[0]
+    bucket = Bucket(whole)
+    log.remote = bucket
+    return bucket
+
+
+async def test_what_is_remote_is_given_out_when_it_has_come(
+    host: ShareHost, bucket: Bucket
+) -> None:
+    hosted = await host.open()
+    assert host.fetch(hosted) == []
+    waiter = Waiter(hosted)
+    assert host.fetch(hosted, "n") == []
+    assert (waiter.seen, bucket.asked) == ([], 1), "one read serves all who wait"
+    bucket.arrive()
+    assert waiter.seen == [ErrorCode.NONE]
+    assert host.fetch(hosted) == [(0, 9, 1)]
+    assert host.fetch(hosted) == [(10, 14, 1)], "the rest is local"
+    assert (bucket.asked, bucket.abandoned) == (0, 0)
+
+
+async def test_a_remote_read_that_fails_is_told_and_tried_anew(
+    host: ShareHost, bucket: Bucket
+) -> None:
+    hosted = await host.open()
+    assert host.fetch(hosted) == []
+    bucket.error = ErrorCode.UNKNOWN_SERVER_ERROR
+    bucket.arrive()
+    bucket.error = ErrorCode.NONE
+    read = hosted.read(1 << 20, min_one_batch=True)
+    assert read is not None
+    assert read.error == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert host.fetch(hosted) == []
+    bucket.arrive()
+    assert host.fetch(hosted) == [(0, 9, 1)]
+
+
+async def test_a_closed_share_partition_abandons_its_remote_read(
+    host: ShareHost, bucket: Bucket
+) -> None:
+    hosted = await host.open()
+    assert host.fetch(hosted) == []
+    hosted.close(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    assert (bucket.asked, bucket.abandoned) == (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("error", "start"),
+    [(ErrorCode.NONE, 0), (ErrorCode.UNKNOWN_SERVER_ERROR, ErrorCode.UNKNOWN_SERVER_ERROR)],
+)
+async def test_a_group_that_begins_by_time_waits_for_the_bucket(
+    host: ShareHost, bucket: Bucket, error: ErrorCode, start: int | ErrorCode
+) -> None:
+    reset = OffsetReset(ResetStrategy.BY_DURATION, 10)
+    begin = asyncio.ensure_future(first_offset(host.partition(), reset, NOW_MS))
+    await settled()
+    assert not begin.done()
+    bucket.error = error
+    bucket.arrive()
+    assert await begin == start

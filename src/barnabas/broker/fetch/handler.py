@@ -2,7 +2,8 @@
 
 A fetch that finds less than `min_bytes` waits on its partitions and looks again when one of them
 advances, until `max_wait_ms` is over. Records leave as the log gives them: slices of what was
-appended lately, or ranges of a file.
+appended lately, or ranges of a file. What is remote comes later, and the fetch waits for it: it
+has no records of its other partitions before, or the remote ones might never get their turn.
 
 Left out here: the high watermark that a follower may send since v18 (KIP-1166), which serves the
 quorum. Other followers are told of a new one within NEWS_DELAY_MS, with records or without.
@@ -22,6 +23,7 @@ from barnabas.broker.fetch.codec import (
     FetchAnswer,
     encode_fetch,
 )
+from barnabas.broker.fetch.late_reads import WAIT_MIN_MS
 from barnabas.broker.fetch.reading import Reader, replica_of
 from barnabas.broker.fetch.sessions import (
     FINAL_EPOCH,
@@ -114,6 +116,7 @@ class Fetch:
         "_context",
         "_is_full",
         "_is_hurried",
+        "_is_overdue",
         "_reader",
         "_reply",
         "_request",
@@ -140,6 +143,8 @@ class Fetch:
         self._reply: Reply | None = None
         self._timer: Timer | None = None
         self._is_hurried = False
+        self._is_overdue = False
+        """Whether it waits for remote records alone: its own time is over."""
 
     def look(self, *, is_first: bool) -> None:
         """Read every partition that is ready, in order, within the request's limits."""
@@ -174,7 +179,8 @@ class Fetch:
     def is_satisfied(self) -> bool:
         """Whether to answer now: enough bytes, an error, nothing to wait for, or no time."""
         request = self._request
-        if request.max_wait_ms <= 0 or not self._session.targets:
+        awaits_remote = self._reader.late is not None and self._awaits_remote()
+        if (request.max_wait_ms <= 0 and not awaits_remote) or not self._session.targets:
             return True
         size_bytes = 0
         for answer in self._answers.values():
@@ -185,9 +191,16 @@ class Fetch:
             ):
                 return True
             size_bytes += answer.size_bytes
-        return size_bytes >= min(
+        return not awaits_remote and size_bytes >= min(
             request.min_bytes, request.max_bytes, self._services.fetch_max_bytes
         )
+
+    def _awaits_remote(self) -> bool:
+        late = self._reader.late
+        if late is None:
+            return False
+        late.waiter = self
+        return late.are_pending
 
     def wait(self) -> Reply:
         """Look again whenever a partition advances, and at the latest when the time is up."""
@@ -206,9 +219,14 @@ class Fetch:
 
     def look_again(self) -> None:
         """Part of WaitingFetch."""
-        self._look_again(is_last=False)
+        self._look_again(is_last=self._is_overdue and not self._awaits_remote())
 
     def _finish(self) -> None:
+        left_ms = WAIT_MIN_MS - self._request.max_wait_ms
+        if left_ms > 0 and not self._is_overdue and self._awaits_remote():
+            self._is_overdue = True
+            self._timer = self._services.clock.call_later(left_ms, self._finish)
+            return
         self._look_again(is_last=True)
 
     def _look_again(self, *, is_last: bool) -> None:
@@ -246,6 +264,8 @@ class Fetch:
 
     def _leave(self) -> None:
         self._reply = None
+        if self._reader.late is not None:
+            self._reader.late.abandon()
         if self._timer is not None:
             self._timer.cancel()
         if self._session.waiting is self:
@@ -275,6 +295,8 @@ class Fetch:
                 sent.append(target)
                 self._reader.sent(target, answer.size_bytes)
         session.served(sent)
+        if self._reader.late is not None:
+            self._reader.late.abandon()
         if session.session_id == NO_SESSION:
             session.close()
         endpoints = addresses(

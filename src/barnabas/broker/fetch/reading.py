@@ -15,10 +15,14 @@ from barnabas.base.network import Part
 from barnabas.broker.context import RequestContext
 from barnabas.broker.current_leader import HINTED, current_leader
 from barnabas.broker.fetch.codec import NO_REPLICA, PREFERRED_REPLICA_FROM, FetchAnswer
+from barnabas.broker.fetch.late_reads import LateReads
 from barnabas.broker.fetch.preferred_replica import is_rack_aware, preferred_replica
 from barnabas.broker.fetch.sessions import FetchSession, FetchTarget
 from barnabas.broker.services import BrokerServices
 from barnabas.log.errors import LogDirFailure
+from barnabas.log.partition_log import PartitionLog
+from barnabas.log.reader import ReadResult
+from barnabas.log.remote_reads import DeferredRead, RemoteRead
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.fetch import FetchRequest
 from barnabas.protocol.records.batch import CorruptBatchError
@@ -47,6 +51,8 @@ class Reader:
     hints_leader: bool
     rack_id: str
     listener_name: str
+    late: LateReads | None = None
+    """Made at the first read that is answered later."""
 
     @classmethod
     def of(
@@ -138,12 +144,11 @@ class Reader:
                 return _answer(target, partition, diverging=(epoch, end_offset))
         if not error and not log.log_start_offset <= offset <= log.log_end_offset:
             error = ErrorCode.OFFSET_OUT_OF_RANGE
+        if self.replica_id >= 0 and not error:
+            error = self._check_follower(target, partition, is_first_look)
+            is_throttled = self._is_throttled(partition)
         if error:
             return self._refuse(target, error)
-        if self.replica_id >= 0:
-            if is_first_look and not self._take_note(target, partition):
-                return self._refuse(target, ErrorCode.NOT_LEADER_OR_FOLLOWER)
-            is_throttled = self._is_throttled(partition)
         if self.to_log_end:
             max_offset = log.log_end_offset
         else:
@@ -155,17 +160,16 @@ class Reader:
         size_bytes = 0
         aborted: list[tuple[int, int]] | None = [] if self.committed_only else None
         if offset < max_offset and (size_max_bytes > 0 or min_one_batch) and not is_throttled:
-            result = log.read(
+            result = (None if self.late is None else self.late.get(target)) or log.read(
                 offset, size_max_bytes, max_offset=max_offset, min_one_batch=min_one_batch
             )
+            if isinstance(result, DeferredRead):
+                result = self._read_late(target, result, size_max_bytes, min_one_batch)
             if result.error:
                 return self._refuse(target, result.error)
             if self.committed_only and result.size_bytes:
                 try:
-                    aborted = [
-                        (entry.producer_id, entry.first_offset)
-                        for entry in log.aborted_transactions(offset, result.next_offset)
-                    ]
+                    aborted = _aborted_in(log, result, offset)
                 except CorruptBatchError as damage:
                     telemetry.error("%s cannot be read committed: %s", target.topic, damage)
                     return self._refuse(target, ErrorCode.CORRUPT_MESSAGE)
@@ -181,6 +185,24 @@ class Reader:
             parts,
             size_bytes,
         )
+
+    def _read_late(
+        self, target: FetchTarget, read: DeferredRead, max_bytes: int, min_one_batch: bool
+    ) -> ReadResult:
+        if self.late is None:
+            self.late = LateReads()
+        return self.late.result(target, read, max_bytes, min_one_batch)
+
+    def _check_follower(
+        self, target: FetchTarget, partition: Partition, is_first_look: bool
+    ) -> ErrorCode:
+        """What keeps a follower from reading; its position is noted at the first look."""
+        log = partition.log
+        if log.remote is not None and target.fetch_offset < log.local_start_offset:
+            return ErrorCode.OFFSET_MOVED_TO_TIERED_STORAGE  # it asks the same tier
+        if is_first_look and not self._take_note(target, partition):
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        return ErrorCode.NONE
 
     def _take_note(self, target: FetchTarget, partition: Partition) -> bool:
         """A follower has everything before the offset that it asks for."""
@@ -230,6 +252,16 @@ def replica_of(request: FetchRequest, version: int) -> tuple[int, int]:
     if version >= REPLICA_STATE_FROM:
         return request.replica_state.replica_id, request.replica_state.replica_epoch
     return request.replica_id, -1
+
+
+def _aborted_in(log: PartitionLog, result: ReadResult, offset: int) -> list[tuple[int, int]]:
+    """(producer id, first offset) of what is aborted. Raises CorruptBatchError, LogDirFailure."""
+    aborted = (
+        result.aborted
+        if isinstance(result, RemoteRead)
+        else log.aborted_transactions(offset, result.next_offset)
+    )
+    return [(entry.producer_id, entry.first_offset) for entry in aborted]
 
 
 def _answer(

@@ -315,5 +315,5 @@ def _aborted_later(log: PartitionLog, start: int, end_offset: int) -> list[Abort
     """Aborted transactions with data before `end_offset`, and their marker in later segments."""
     found: list[AbortedTransaction] = []
     for segment in log.segments[start:]:
-        found += read_aborted(log.log_directory.disk, segment.txn_index_path)
+        found += read_aborted(log.log_directory.disk, segment.files.txn_index_path)
     return [entry for entry in found if entry.first_offset < end_offset]

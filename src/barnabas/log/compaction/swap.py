@@ -83,7 +83,7 @@ def _take_away(log: PartitionLog, segment: Segment, *, is_snapshot_kept: bool) -
     The snapshot at the beginning of the group is still at the beginning of a segment.
     """
     disk = log.log_directory.disk
-    segment.release()
+    segment.files.release()
     suffixes = SEGMENT_SUFFIXES if is_snapshot_kept else (*SEGMENT_SUFFIXES, SNAPSHOT_SUFFIX)
     for suffix in suffixes:
         path = offset_file(log.directory, segment.base_offset, suffix)

@@ -73,7 +73,7 @@ def _replay(log: LogState, start_offset: int, end_offset: int) -> None:
         try:
             _replay_segment(log, segment, start_offset, end_offset)
         except DecodeError as error:
-            telemetry.error("%s: the rest is not replayed: %s", segment.log_path, error)
+            telemetry.error("%s: the rest is not replayed: %s", segment.files.log_path, error)
 
 
 def _replay_segment(log: LogState, segment: Segment, start_offset: int, end_offset: int) -> None:
@@ -87,7 +87,7 @@ def _replay_segment(log: LogState, segment: Segment, start_offset: int, end_offs
         if header.base_offset >= end_offset:
             return
         if not is_placed:
-            telemetry.error("%s: a batch is misplaced at %d", segment.log_path, position)
+            telemetry.error("%s: a batch is misplaced at %d", segment.files.log_path, position)
         if header.producer_id >= 0 and header.next_offset > start_offset:
             # Only a marker's record is looked at; of other batches the header says all.
             data = read_batch(file, position, header) if header.is_control else b""

@@ -1,14 +1,16 @@
 """ListOffsets (key 2), versions 1-11: KIP-79, 98, 207, 320, 405, 734, 1005, 1023.
 
-A look-up by time is exact to the record. Without tiered storage the earliest local offset is the
-earliest one, and nothing is tiered or waits to be.
+A look-up by time is exact to the record; where a part of the log is remote, it is answered later.
+Nothing writes to tiered storage: nothing is known to be tiered, or waits to be.
 """
 
 from typing import NamedTuple
 
 from barnabas.broker.context import RequestContext
 from barnabas.broker.services import BrokerServices
+from barnabas.coordinator.promise import Promise, flat, gather, then
 from barnabas.log.errors import LogDirFailure
+from barnabas.log.timestamp_lookup import LookedUp
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.list_offsets import (
     ListOffsetsPartition,
@@ -39,16 +41,17 @@ DEBUG_REPLICA_ID = -2
 
 
 class Found(NamedTuple):
-    """A place in the log; all -1 where there is none."""
+    """A place in the log; all -1 where there is none, or with an `error` why it cannot be told."""
 
     timestamp: int = -1
     offset: int = -1
     leader_epoch: int = -1
+    error: ErrorCode = ErrorCode.NONE
 
 
 def handle_list_offsets(
     services: BrokerServices, context: RequestContext, request: ListOffsetsRequest
-) -> ListOffsetsResponse:
+) -> ListOffsetsResponse | Promise[ListOffsetsResponse]:
     """Look up each partition's offset."""
     seen: set[tuple[str, int]] = set()
     repeated: set[tuple[str, int]] = set()
@@ -56,16 +59,24 @@ def handle_list_offsets(
         for entry in topic.partitions:
             key = (topic.name, entry.partition_index)
             (repeated if key in seen else seen).add(key)
+    answers = [
+        _failure(entry, ErrorCode.INVALID_REQUEST)
+        if (topic.name, entry.partition_index) in repeated
+        else _look_up(services, context, request, topic.name, entry)
+        for topic in request.topics
+        for entry in topic.partitions
+    ]
+    return gather(answers, lambda answers: _response(request, answers))
+
+
+def _response(
+    request: ListOffsetsRequest, answers: list[ListOffsetsPartitionResponse]
+) -> ListOffsetsResponse:
+    following = iter(answers)
     return ListOffsetsResponse(
         topics=[
             ListOffsetsTopicResponse(
-                name=topic.name,
-                partitions=[
-                    _failure(entry, ErrorCode.INVALID_REQUEST)
-                    if (topic.name, entry.partition_index) in repeated
-                    else _look_up(services, context, request, topic.name, entry)
-                    for entry in topic.partitions
-                ],
+                name=topic.name, partitions=[next(following) for _ in topic.partitions]
             )
             for topic in request.topics
         ]
@@ -78,7 +89,7 @@ def _look_up(
     request: ListOffsetsRequest,
     topic: str,
     entry: ListOffsetsPartition,
-) -> ListOffsetsPartitionResponse:
+) -> ListOffsetsPartitionResponse | Promise[ListOffsetsPartitionResponse]:
     partition = services.replicas.find(topic, entry.partition_index)
     if not isinstance(partition, Partition):
         return _failure(entry, partition)
@@ -97,53 +108,76 @@ def _look_up(
         end_offset = partition.last_stable_offset
     else:
         end_offset = partition.high_watermark
+
+    def check(found: Found) -> Found | Promise[Found]:
+        return _unless_back(partition, timestamp, found)
+
+    def answer(found: Found) -> ListOffsetsPartitionResponse:
+        return _answer(context, entry, found)
+
+    found = _find(partition, timestamp, end_offset)
+    if is_consumer and partition.is_catching_up:
+        found = flat(found, check)
+    return then(found, answer)
+
+
+def _unless_back(partition: Partition, timestamp: int, found: Found) -> Found | Promise[Found]:
+    """OFFSET_NOT_AVAILABLE for less than what the leader before may have said (KIP-207).
+
+    A new leader's high watermark rises with its followers' first fetches; the records between
+    may have been seen.
+    """
+    if timestamp == LATEST:
+        return Found(error=ErrorCode.OFFSET_NOT_AVAILABLE)
+    if found.error or timestamp in (EARLIEST, EARLIEST_LOCAL) or found.offset >= 0:
+        return found
+
+    def compare(beyond: Found) -> Found:
+        return Found(error=ErrorCode.OFFSET_NOT_AVAILABLE) if beyond.offset >= 0 else beyond
+
+    return then(_find(partition, timestamp, partition.log.log_end_offset), compare)
+
+
+def _find(partition: Partition, timestamp: int, end_offset: int) -> Found | Promise[Found]:
+    log = partition.log
+    if timestamp == LATEST:
+        return Found(offset=end_offset, leader_epoch=partition.leader_epoch)
+    if timestamp in (EARLIEST, EARLIEST_LOCAL):
+        start = log.log_start_offset if timestamp == EARLIEST else log.local_start_offset
+        return Found(offset=start, leader_epoch=log.epoch_of(start))
+    if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
+        return Found()
     try:
-        found = _find(partition, timestamp, end_offset)
-        if is_consumer and partition.is_catching_up and _may_go_back(partition, timestamp, found):
-            return _failure(
-                entry,
-                ErrorCode.OFFSET_NOT_AVAILABLE
-                if context.api_version >= NOT_AVAILABLE_FROM
-                else ErrorCode.LEADER_NOT_AVAILABLE,
-            )
+        found: LookedUp | Promise[LookedUp] = (
+            log.max_timestamp_offset(end_offset)
+            if timestamp == MAX_TIMESTAMP
+            else log.offset_for_timestamp(timestamp, end_offset)
+        )
     except LogDirFailure:
-        return _failure(entry, ErrorCode.KAFKA_STORAGE_ERROR)
+        return Found(error=ErrorCode.KAFKA_STORAGE_ERROR)
+    return then(found, _as_found)
+
+
+def _as_found(found: LookedUp) -> Found:
+    if isinstance(found, ErrorCode):
+        return Found(error=found)
+    return Found() if found is None else Found(*found)
+
+
+def _answer(
+    context: RequestContext, entry: ListOffsetsPartition, found: Found
+) -> ListOffsetsPartitionResponse:
+    error = found.error
+    if error is ErrorCode.OFFSET_NOT_AVAILABLE and context.api_version < NOT_AVAILABLE_FROM:
+        error = ErrorCode.LEADER_NOT_AVAILABLE
+    if error:
+        return _failure(entry, error)
     return ListOffsetsPartitionResponse(
         partition_index=entry.partition_index,
         timestamp=found.timestamp,
         offset=found.offset,
         leader_epoch=found.leader_epoch if context.api_version >= LEADER_EPOCH_FROM else -1,
     )
-
-
-def _may_go_back(partition: Partition, timestamp: int, found: Found) -> bool:
-    """Whether an answer would be less than what the leader before may have said (KIP-207).
-
-    A new leader's high watermark rises with its followers' first fetches; the records between
-    may have been seen.
-    """
-    if timestamp == LATEST:
-        return True
-    if timestamp in (EARLIEST, EARLIEST_LOCAL) or found.offset >= 0:
-        return False
-    return _find(partition, timestamp, partition.log.log_end_offset).offset >= 0
-
-
-def _find(partition: Partition, timestamp: int, end_offset: int) -> Found:
-    log = partition.log
-    if timestamp == LATEST:
-        return Found(offset=end_offset, leader_epoch=partition.leader_epoch)
-    if timestamp in (EARLIEST, EARLIEST_LOCAL):
-        start = log.log_start_offset
-        return Found(offset=start, leader_epoch=log.epoch_of(start))
-    if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
-        return Found()
-    found = (
-        log.max_timestamp_offset(end_offset)
-        if timestamp == MAX_TIMESTAMP
-        else log.offset_for_timestamp(timestamp, end_offset)
-    )
-    return Found() if found is None else Found(*found)
 
 
 def _failure(entry: ListOffsetsPartition, error: ErrorCode) -> ListOffsetsPartitionResponse:
