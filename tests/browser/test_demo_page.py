@@ -12,15 +12,15 @@ import pytest
 import uvicorn
 from playwright.sync_api import Browser, Page, expect
 
-from barnabas.demo.contract import (
+from barnabas.demo.dashboard.server import DashboardServer, create_app
+from barnabas.demo.dashboard.state import DashboardState, GroupStatus
+from barnabas.demo.topics import (
     ACTIVITY_COUNTS,
     CONVERSION,
     RECOMMENDATIONS,
     STATION_AVAILABILITY,
     TOP_SEARCHES,
 )
-from barnabas.demo.dashboard.server import DashboardServer, create_app
-from barnabas.demo.dashboard.state import DashboardState, GroupStatus
 
 HOSTILE = "<img src=x onerror=document.title='owned'>"
 

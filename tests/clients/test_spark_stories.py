@@ -19,20 +19,13 @@ from confluent_kafka import Consumer, TopicPartition
 from pyspark.sql import SparkSession
 
 from barnabas.app.cluster import Cluster
-from barnabas.demo.contract import (
-    CONSUMER_GROUPS,
-    INPUT_TOPICS,
-    OUTPUT_TOPICS,
-    TOPIC_PARTITIONS,
-    PipelineProgress,
-    Plan,
-    Truth,
-)
+from barnabas.demo.contract import TOPIC_PARTITIONS, PipelineProgress, Plan, Truth
 from barnabas.demo.figures import FigureBoard
 from barnabas.demo.generators.run import GeneratorRun
 from barnabas.demo.generators.topics import ensure_topics
-from barnabas.pipeline.queries import STORY_QUERIES
-from barnabas.pipeline.stories import Stories, StoryOptions
+from barnabas.demo.spark.queries import STORY_QUERIES
+from barnabas.demo.spark.stories import Stories, StoryOptions
+from barnabas.demo.topics import CONSUMER_GROUPS, INPUT_TOPICS, OUTPUT_TOPICS
 from barnabas.pipeline.warehouse import WarehouseTable
 from support.spark import shared_session
 
@@ -183,7 +176,7 @@ def test_a_pipeline_that_is_killed_goes_on_to_the_same_figures(
 ) -> None:
     progress_path = tmp_path / "progress.json"
     command: list[Any] = [
-        *(sys.executable, "-m", "barnabas.pipeline.stories", "--bootstrap", bootstrap_servers),
+        *(sys.executable, "-m", "barnabas.demo.spark.stories", "--bootstrap", bootstrap_servers),
         *("--warehouse", tmp_path / "warehouse", "--checkpoints", tmp_path / "checkpoints"),
         *("--progress", progress_path, "--trigger-ms", "0", "--max-offsets-per-trigger", "120"),
     ]
@@ -221,7 +214,7 @@ def test_a_pipeline_that_is_killed_goes_on_to_the_same_figures(
 def test_sigterm_before_the_topics_exist_ends_at_once(tmp_path: Path) -> None:
     with Cluster() as cluster:
         command = [
-            *(sys.executable, "-m", "barnabas.pipeline.stories"),
+            *(sys.executable, "-m", "barnabas.demo.spark.stories"),
             *("--bootstrap", cluster.bootstrap_servers),
             *("--warehouse", str(tmp_path / "w"), "--checkpoints", str(tmp_path / "c")),
         ]

@@ -53,7 +53,7 @@ def generator_spec(
 def pipeline_spec(workspace: Workspace, settings: Settings, bootstrap: str) -> ChildSpec:
     """Return how to start the Spark pipeline."""
     os.makedirs(os.path.dirname(pipeline_progress_path(workspace)), exist_ok=True)
-    command = [sys.executable, "-m", "barnabas.pipeline.stories", "--bootstrap", bootstrap]
+    command = [sys.executable, "-m", "barnabas.demo.spark.stories", "--bootstrap", bootstrap]
     command += ["--warehouse", workspace.path("warehouse")]
     command += ["--checkpoints", workspace.path("checkpoints")]
     command += ["--progress", pipeline_progress_path(workspace)]

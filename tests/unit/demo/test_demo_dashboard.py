@@ -13,12 +13,6 @@ from typing import Any
 import pytest
 import uvicorn
 
-from barnabas.demo.contract import (
-    ACTIVITY_COUNTS,
-    ENERGY_PER_MINUTE,
-    STATION_AVAILABILITY,
-    STATIONS,
-)
 from barnabas.demo.dashboard.readers import Rate
 from barnabas.demo.dashboard.server import DashboardServer, create_app
 from barnabas.demo.dashboard.state import (
@@ -27,6 +21,7 @@ from barnabas.demo.dashboard.state import (
     DashboardState,
     GroupStatus,
 )
+from barnabas.demo.topics import ACTIVITY_COUNTS, ENERGY_PER_MINUTE, STATION_AVAILABILITY, STATIONS
 
 
 def put(board: DashboardState, topic: str, key: str, /, **row: Any) -> None:

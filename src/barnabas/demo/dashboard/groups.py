@@ -15,16 +15,16 @@ from confluent_kafka import (
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._listoffsets import OffsetSpec
 
-from barnabas.demo.contract import (
+from barnabas.demo.dashboard.committer import RECOMMENDATIONS_GROUP, WAREHOUSE_GROUP
+from barnabas.demo.dashboard.readers import DASHBOARD_GROUP, ReaderThread
+from barnabas.demo.dashboard.state import DashboardState, GroupStatus
+from barnabas.demo.topics import (
     CHARGING_EVENTS,
     GROUP_CHARGING,
     GROUP_STATIONS,
     STATION_STATUS,
     USER_ACTIVITY,
 )
-from barnabas.demo.dashboard.committer import RECOMMENDATIONS_GROUP, WAREHOUSE_GROUP
-from barnabas.demo.dashboard.readers import DASHBOARD_GROUP, ReaderThread
-from barnabas.demo.dashboard.state import DashboardState, GroupStatus
 
 _EVERY_SECONDS = 1.0
 _REQUEST_SECONDS = 10.0

@@ -8,8 +8,8 @@ from collections import deque
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from barnabas.demo.contract import STATIONS
 from barnabas.demo.figures import FigureBoard
+from barnabas.demo.topics import STATIONS
 
 FEED_LENGTH_MAX = 8
 MINUTES_SHOWN_MAX = 240

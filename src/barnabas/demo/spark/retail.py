@@ -5,8 +5,8 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
 
-from barnabas.pipeline.events import each_once, window_bounds, window_of
-from barnabas.pipeline.topics import (
+from barnabas.demo.spark.events import each_once, window_bounds, window_of
+from barnabas.demo.topics import (
     ACTIVITY_KINDS,
     MINUTE_MS,
     RECOMMENDATIONS_COUNT_MAX,

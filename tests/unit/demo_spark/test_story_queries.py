@@ -10,19 +10,20 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from barnabas.demo.contract import STATIONS, Station
+from barnabas.demo import topics
 from barnabas.demo.figures import FigureBoard
 from barnabas.demo.generators.delivery import Delivery
 from barnabas.demo.generators.simulation import World
-from barnabas.pipeline import charging, retail, topics
-from barnabas.pipeline.kafka_io import parse_json, table_of, to_records
-from barnabas.pipeline.queries import STORY_QUERIES
-from barnabas.pipeline.schemas import (
+from barnabas.demo.spark import charging, retail
+from barnabas.demo.spark.queries import STORY_QUERIES
+from barnabas.demo.spark.schemas import (
     ACTIVITY_SCHEMA,
     CHARGING_SCHEMA,
     STATION_SCHEMA,
     STATION_STATUS_SCHEMA,
 )
+from barnabas.demo.topics import STATIONS, Station
+from barnabas.pipeline.kafka_io import parse_json, table_of, to_records
 
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
 

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
-from barnabas.pipeline import charging, retail, topics
-from barnabas.pipeline.schemas import ACTIVITY_SCHEMA, CHARGING_SCHEMA, STATION_STATUS_SCHEMA
+from barnabas.demo import topics
+from barnabas.demo.spark import charging, retail
+from barnabas.demo.spark.schemas import ACTIVITY_SCHEMA, CHARGING_SCHEMA, STATION_STATUS_SCHEMA
 from barnabas.pipeline.sink import Output
 
 

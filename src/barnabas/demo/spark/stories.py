@@ -1,4 +1,4 @@
-"""`python -m barnabas.pipeline.stories`: the streaming queries of the two stories, until SIGTERM.
+"""`python -m barnabas.demo.spark.stories`: the streaming queries of the two stories, until SIGTERM.
 
 Each query keeps its place and its state in its own checkpoint, so a run that was stopped or killed
 goes on exactly where it was. A query that fails because the cluster is away is started again from
@@ -25,11 +25,12 @@ from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from barnabas.pipeline import kafka_io, topics
+from barnabas.demo import topics
+from barnabas.demo.spark.queries import STORY_QUERIES, StoryQuery
+from barnabas.demo.spark.schemas import STATION_SCHEMA
+from barnabas.pipeline import kafka_io
 from barnabas.pipeline.exactly_once import TransactionalWriter
 from barnabas.pipeline.progress import ProgressBoard, QueryReach, committed_offsets
-from barnabas.pipeline.queries import STORY_QUERIES, StoryQuery
-from barnabas.pipeline.schemas import STATION_SCHEMA
 from barnabas.pipeline.session import SessionOptions, SparkStartError, start_session
 from barnabas.pipeline.sink import ResultSink
 
