@@ -24,9 +24,8 @@ from barnabas.demo.figures import FigureBoard
 from barnabas.demo.generators.run import GeneratorRun
 from barnabas.demo.generators.topics import ensure_topics
 from barnabas.demo.spark.queries import STORY_QUERIES
-from barnabas.demo.spark.stories import Stories, StoryOptions
+from barnabas.demo.spark.stories import Stories, StoryOptions, table_of
 from barnabas.demo.topics import CONSUMER_GROUPS, INPUT_TOPICS, OUTPUT_TOPICS
-from barnabas.pipeline.warehouse import WarehouseTable
 from support.spark import shared_session
 
 pytestmark = [
@@ -164,8 +163,7 @@ def test_figures_are_the_truth_over_a_restart(
             assert onlooker.committed(group) == onlooker.ends(topic)
     for query in STORY_QUERIES:
         for output in query.outputs:
-            table = WarehouseTable(spark, str(warehouse), output.table, list(output.key_columns))
-            stored = [json.loads(row) for row in table.read_latest().toJSON().collect()]
+            stored = table_of(output, str(warehouse)).read_latest()
             assert sorted(map(json.dumps, stored)) == sorted(
                 map(json.dumps, board.rows[output.topic].values())
             )
