@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from threading import Event as Flag
 from typing import Any
@@ -138,6 +138,10 @@ def generate(bootstrap_servers: str, directory: Path, seconds: int) -> Truth:
     return GeneratorRun(bootstrap_servers, str(directory), plan, paced=False).run()
 
 
+def as_text(rows: Iterable[dict[str, Any]]) -> list[str]:
+    return sorted(json.dumps(row, sort_keys=True) for row in rows)
+
+
 def test_figures_are_the_truth_over_a_restart(
     spark: SparkSession, bootstrap_servers: str, onlooker: Onlooker, tmp_path: Path
 ) -> None:
@@ -164,9 +168,7 @@ def test_figures_are_the_truth_over_a_restart(
     for query in STORY_QUERIES:
         for output in query.outputs:
             stored = table_of(output, str(warehouse)).read_latest()
-            assert sorted(map(json.dumps, stored)) == sorted(
-                map(json.dumps, board.rows[output.topic].values())
-            )
+            assert as_text(stored) == as_text(board.rows[output.topic].values())
 
 
 def test_a_pipeline_that_is_killed_goes_on_to_the_same_figures(
