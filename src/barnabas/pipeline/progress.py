@@ -53,7 +53,7 @@ def last_progress(stream: StreamingQuery) -> dict[str, Any] | None:
     """Return Spark's progress JSON of the last micro-batch, None before the first.
 
     Asked as text: PySpark 4 takes a progress apart with a call to the JVM for each entry of each
-    map, some hundred of them, and to look at four queries five times a second took half a core.
+    map, some hundred of them: too many for a look at each query five times a second.
     """
     query = getattr(stream, "_jsq", None)
     if query is None:  # not in this process: Spark Connect
