@@ -8,7 +8,10 @@ from xdist.remote import Producer
 from xdist.scheduler.loadscope import LoadScopeScheduling
 
 HERE = Path(__file__).parent
-SPARK = ("browser", "clients/test_spark", "clients/test_three_nodes", "unit/pipeline")
+SPARK = (
+    *("browser", "clients/test_spark", "clients/test_three_nodes"),
+    *("unit/demo_spark", "unit/pipeline"),
+)
 """Modules that start Spark: one after another, as Spark's resolver of jars wants its cache alone,
 and a JVM of Spark's is reused by the next module."""
 MINUTES = float(os.environ.get("MINUTES", "10"))

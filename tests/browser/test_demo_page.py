@@ -6,21 +6,22 @@ import json
 import threading
 import time
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 import pytest
 import uvicorn
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, FloatRect, Page, expect
 
-from barnabas.demo.contract import (
+from barnabas.demo.dashboard.server import DashboardServer, create_app
+from barnabas.demo.dashboard.state import BrokerStatus, ClusterStatus, DashboardState, GroupStatus
+from barnabas.demo.topics import (
     ACTIVITY_COUNTS,
     CONVERSION,
     RECOMMENDATIONS,
     STATION_AVAILABILITY,
     TOP_SEARCHES,
 )
-from barnabas.demo.dashboard.server import DashboardServer, create_app
-from barnabas.demo.dashboard.state import DashboardState, GroupStatus
 
 HOSTILE = "<img src=x onerror=document.title='owned'>"
 
@@ -127,6 +128,81 @@ def test_a_group_shows_its_lag(page: Page, dashboard: Dashboard) -> None:
     expect(page.locator("#group-warehouse .lag b")).to_have_text("1,200")
     expect(page.locator("#group-warehouse .position")).to_contain_text("900 of 2,100")
     expect(page.locator("#group-recommendations .lag b")).to_have_text("–")
+
+
+def cluster(*up: bool, **more: int) -> ClusterStatus:
+    nodes = [
+        BrokerStatus(node_id, f"127.0.0.1:{19091 + node_id}", is_up, 4 if is_up else 0, 13, 13)
+        for node_id, is_up in enumerate(up, start=1)
+    ]
+    return ClusterStatus(nodes, partitions=13, records=1234, **more)
+
+
+def test_nodes_are_seen_and_that_nothing_is_lost(page: Page, dashboard: Dashboard) -> None:
+    dashboard.state.set_cluster(cluster(True, True, True))
+    expect(page.locator("#brokers li[data-state=up]")).to_have_count(3)
+    expect(page.locator("#broker-2")).to_contain_text("127.0.0.1:19093")
+    expect(page.locator("#broker-2")).to_contain_text("leads 4 · in sync 13/13")
+    expect(page.locator("#lost")).to_have_text("nothing")
+    expect(page.locator("#partitions")).to_contain_text("13 partitions, each with a leader")
+    dashboard.state.set_cluster(cluster(True, False, True, under_replicated=13))
+    expect(page.locator("#broker-2")).to_have_attribute("data-state", "down")
+    expect(page.locator("#partitions")).to_contain_text("13 partitions without all replicas")
+    expect(page.locator("#lost")).to_have_text("nothing")
+    dashboard.state.set_cluster(cluster(True, True, True, lost=2, without_leader=1))
+    expect(page.locator("#lost")).to_have_text("2 records")
+    expect(page.locator("#partitions")).to_contain_text("1 without a leader")
+
+
+def spark_group(lag: int | None, seconds: float) -> GroupStatus:
+    status = GroupStatus("warehouse", "user-activity", position=900, end=2100, lag=lag)
+    status.behind_seconds, status.is_spark = seconds, True
+    return status
+
+
+def test_figures_say_how_late_they_are(page: Page, dashboard: Dashboard) -> None:
+    behind, figures = page.locator("#behind"), page.locator("#figures")
+    dashboard.state.set_groups([spark_group(None, 0.0)])
+    expect(behind).to_have_text("waiting for Spark")
+    dashboard.state.set_groups([spark_group(500, 2.0)])
+    expect(behind).to_have_text("2 s behind")
+    expect(figures).to_have_attribute("data-state", "current")
+    dashboard.state.set_groups([spark_group(5000, 17.4)])
+    expect(behind).to_have_text("catching up, 17 s")
+    expect(figures).to_have_attribute("data-state", "late")
+    dashboard.state.set_groups([spark_group(0, 0.0)])
+    expect(behind).to_have_text("up to date")
+
+
+GROUPS = ("dashboard", "recommendations", "warehouse", "pipeline-charging", "pipeline-stations")
+
+
+def test_brokers_and_groups_are_above_the_fold_and_do_not_collide(
+    page: Page, dashboard: Dashboard
+) -> None:
+    page.set_viewport_size({"width": 1280, "height": 800})
+    many = 12_345_678
+    dashboard.state.set_cluster(cluster(*[True] * 5))
+    dashboard.state.set_groups(
+        [GroupStatus(name, "charging-events", many, many, many, 4321.0) for name in GROUPS]
+    )
+    for number in range(60):
+        station(dashboard, f"s{number}", "available", number)
+    expect(page.locator(".group")).to_have_count(len(GROUPS))
+    expect(page.locator(".tile")).to_have_count(60)
+    boxes = [box_of(page, selector) for selector in (".brokers", *(f"#group-{g}" for g in GROUPS))]
+    assert all(box["y"] >= 0 and box["y"] + box["height"] <= 800 for box in boxes)
+    for one, next_one in pairwise(boxes):
+        assert one["x"] + one["width"] <= next_one["x"]
+    # No text runs out of its box.
+    for part in page.locator(".group, .group h3, .group p, .group .lag, #brokers li").all():
+        assert part.evaluate("part => part.scrollWidth <= part.clientWidth")
+
+
+def box_of(page: Page, selector: str) -> FloatRect:
+    box = page.locator(selector).bounding_box()
+    assert box is not None
+    return box
 
 
 def test_a_lost_broker_is_seen(page: Page, dashboard: Dashboard) -> None:

@@ -24,12 +24,17 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from barnabas.app.testing import Kafka
-from barnabas.pipeline.kafka_io import to_records, write_records
 from support.spark import shared_session
 
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
 
 TIMEOUT_S = 20
+
+
+def write_records(records: DataFrame, bootstrap_servers: str) -> None:
+    """Write records (`topic`, `key`, `value`) by Spark's own sink."""
+    options = {"kafka.bootstrap.servers": bootstrap_servers, "kafka.acks": "all"}
+    records.write.format("kafka").options(**options).save()
 
 
 @pytest.fixture(autouse=True)
@@ -257,15 +262,6 @@ def test_a_record_above_the_topics_limit_fails_the_job(kafka: Kafka, client: Spa
     )
     with pytest.raises(Py4JJavaError, match="RecordTooLargeException"):
         write_records(frame, client.bootstrap_servers)
-
-
-def test_rows_become_keyed_json(kafka: Kafka, client: SparkClient) -> None:
-    topic = kafka.topic()
-    rows = client.spark.createDataFrame([(1, "a", None)], "n long, name string, gone string")
-    write_records(to_records(rows, topic, "concat(name, '@', n)"), client.bootstrap_servers)
-    (message,) = client.read(topic, 0, 0, 10)
-    assert message.key == b"a@1"
-    assert json.loads(message.value or b"") == {"n": 1, "name": "a"}
 
 
 @pytest.mark.parametrize("isolation", ["read_committed", "read_uncommitted"])

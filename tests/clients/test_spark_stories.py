@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from threading import Event as Flag
 from typing import Any
@@ -19,21 +19,13 @@ from confluent_kafka import Consumer, TopicPartition
 from pyspark.sql import SparkSession
 
 from barnabas.app.cluster import Cluster
-from barnabas.demo.contract import (
-    CONSUMER_GROUPS,
-    INPUT_TOPICS,
-    OUTPUT_TOPICS,
-    TOPIC_PARTITIONS,
-    PipelineProgress,
-    Plan,
-    Truth,
-)
+from barnabas.demo.contract import TOPIC_PARTITIONS, PipelineProgress, Plan, Truth
 from barnabas.demo.figures import FigureBoard
 from barnabas.demo.generators.run import GeneratorRun
 from barnabas.demo.generators.topics import ensure_topics
-from barnabas.pipeline.queries import STORY_QUERIES
-from barnabas.pipeline.stories import Stories, StoryOptions
-from barnabas.pipeline.warehouse import WarehouseTable
+from barnabas.demo.spark.queries import STORY_QUERIES
+from barnabas.demo.spark.stories import Stories, StoryOptions, table_of
+from barnabas.demo.topics import CONSUMER_GROUPS, INPUT_TOPICS, OUTPUT_TOPICS
 from support.spark import shared_session
 
 pytestmark = [
@@ -146,6 +138,10 @@ def generate(bootstrap_servers: str, directory: Path, seconds: int) -> Truth:
     return GeneratorRun(bootstrap_servers, str(directory), plan, paced=False).run()
 
 
+def as_text(rows: Iterable[dict[str, Any]]) -> list[str]:
+    return sorted(json.dumps(row, sort_keys=True) for row in rows)
+
+
 def test_figures_are_the_truth_over_a_restart(
     spark: SparkSession, bootstrap_servers: str, onlooker: Onlooker, tmp_path: Path
 ) -> None:
@@ -171,11 +167,8 @@ def test_figures_are_the_truth_over_a_restart(
             assert onlooker.committed(group) == onlooker.ends(topic)
     for query in STORY_QUERIES:
         for output in query.outputs:
-            table = WarehouseTable(spark, str(warehouse), output.table, list(output.key_columns))
-            stored = [json.loads(row) for row in table.read_latest().toJSON().collect()]
-            assert sorted(map(json.dumps, stored)) == sorted(
-                map(json.dumps, board.rows[output.topic].values())
-            )
+            stored = table_of(output, str(warehouse)).read_latest()
+            assert as_text(stored) == as_text(board.rows[output.topic].values())
 
 
 def test_a_pipeline_that_is_killed_goes_on_to_the_same_figures(
@@ -183,7 +176,7 @@ def test_a_pipeline_that_is_killed_goes_on_to_the_same_figures(
 ) -> None:
     progress_path = tmp_path / "progress.json"
     command: list[Any] = [
-        *(sys.executable, "-m", "barnabas.pipeline.stories", "--bootstrap", bootstrap_servers),
+        *(sys.executable, "-m", "barnabas.demo.spark.stories", "--bootstrap", bootstrap_servers),
         *("--warehouse", tmp_path / "warehouse", "--checkpoints", tmp_path / "checkpoints"),
         *("--progress", progress_path, "--trigger-ms", "0", "--max-offsets-per-trigger", "120"),
     ]
@@ -221,7 +214,7 @@ def test_a_pipeline_that_is_killed_goes_on_to_the_same_figures(
 def test_sigterm_before_the_topics_exist_ends_at_once(tmp_path: Path) -> None:
     with Cluster() as cluster:
         command = [
-            *(sys.executable, "-m", "barnabas.pipeline.stories"),
+            *(sys.executable, "-m", "barnabas.demo.spark.stories"),
             *("--bootstrap", cluster.bootstrap_servers),
             *("--warehouse", str(tmp_path / "w"), "--checkpoints", str(tmp_path / "c")),
         ]

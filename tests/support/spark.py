@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import atexit
 import functools
+import gc
 import os
 import shutil
 import tempfile
+from collections.abc import Iterator
 
 import pytest
 from pyspark.sql import SparkSession
@@ -42,3 +44,12 @@ def shared_session() -> SparkSession:
 
     atexit.register(end)
     return session
+
+
+@pytest.fixture
+def spark() -> Iterator[SparkSession]:
+    """The process's Spark session; for the conftest of a folder whose tests use it."""
+    yield shared_session()
+    # PySpark leaves the sockets of collect() to the garbage collector: let it find them here,
+    # where the module's filter stands.
+    gc.collect()

@@ -10,8 +10,9 @@ from typing import Any
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from barnabas.demo.contract import INPUT_TOPICS, OUTPUT_TOPICS, PipelineProgress
+from barnabas.demo.contract import PipelineProgress
 from barnabas.demo.dashboard.groups import end_offsets
+from barnabas.demo.topics import INPUT_TOPICS, OUTPUT_TOPICS
 
 
 @dataclass(slots=True, frozen=True)

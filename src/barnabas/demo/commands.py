@@ -11,17 +11,22 @@ from barnabas.demo.contract import PIPELINE_PROGRESS_FILE
 from barnabas.demo.processes import ChildSpec
 from barnabas.demo.workspace import Settings, Workspace
 
+MODULES = ("pyspark", "pyarrow", "starlette", "uvicorn")
+"""What the extra `demo` installs."""
+
 
 class MissingError(Exception):
     """Something that the demo needs is not installed; the message is one line with the remedy."""
 
 
 def check_requirements() -> None:
-    """Raise MissingError for the first thing that is missing: PySpark, the web server or Java."""
-    for module, extra in (("pyspark", "spark"), ("starlette", "console"), ("uvicorn", "console")):
+    """Raise MissingError for the first thing that is missing: a module of the extra, or Java."""
+    for module in MODULES:
         if importlib.util.find_spec(module) is None:
+            # Not by name: on the public index that name is another project's.
             raise MissingError(
-                f"the demo needs {module}, which is not installed: pip install 'barnabas[{extra}]'"
+                f"the demo needs {module}, which is not installed: "
+                "pip install -e '.[demo]' in the checkout of Barnabas"
             )
     home = os.environ.get("JAVA_HOME")
     java = os.path.join(home, "bin", "java") if home else shutil.which("java")
@@ -53,7 +58,7 @@ def generator_spec(
 def pipeline_spec(workspace: Workspace, settings: Settings, bootstrap: str) -> ChildSpec:
     """Return how to start the Spark pipeline."""
     os.makedirs(os.path.dirname(pipeline_progress_path(workspace)), exist_ok=True)
-    command = [sys.executable, "-m", "barnabas.pipeline.stories", "--bootstrap", bootstrap]
+    command = [sys.executable, "-m", "barnabas.demo.spark.stories", "--bootstrap", bootstrap]
     command += ["--warehouse", workspace.path("warehouse")]
     command += ["--checkpoints", workspace.path("checkpoints")]
     command += ["--progress", pipeline_progress_path(workspace)]

@@ -14,7 +14,7 @@ Processes (each its own process group, ended with SIGTERM, clean within seconds)
     Files in D, each replaced atomically: `checkpoint.json` (where to go on), `truth.json`
     (`Truth`, exact for everything acknowledged so far whenever `pending` is 0, and at the end).
 
-`python -m barnabas.pipeline.stories --bootstrap B --warehouse W --checkpoints C
+`python -m barnabas.demo.spark.stories --bootstrap B --warehouse W --checkpoints C
 [--master local[2]] [--progress FILE]`
     Waits for the input topics, starts Spark (first time: downloads the Kafka connector, saying so
     on stdout) and runs the queries until SIGTERM. FILE (default `C/progress.json`) is replaced
@@ -22,7 +22,7 @@ Processes (each its own process group, ended with SIGTERM, clean within seconds)
     reached the topic's end offsets; every figure is then readable from the output topics.
     Restarted with the same C it goes on where it was. Telemetry of Spark goes to `C/spark.log`.
 
-Topics and their JSON are described in `barnabas.pipeline.topics`. The dashboard folds the output
+Topics and their JSON are described in `barnabas.demo.topics`. The dashboard folds the output
 topics into figures with `barnabas.demo.figures.FigureBoard` and compares `board.figures()` with
 `truth["figures"]`: at the end of a run they are equal.
 """
@@ -31,102 +31,13 @@ from __future__ import annotations
 
 from typing import TypedDict
 
-from barnabas.pipeline.topics import (
-    ACTIVITY_COUNTS,
-    ACTIVITY_KINDS,
-    AVAILABILITY_WINDOW_MS,
-    CHARGING_EVENTS,
-    CHARGING_KINDS,
-    CONSUMER_GROUPS,
-    CONVERSION,
-    ENERGY_PER_MINUTE,
-    GROUP_CHARGING,
-    GROUP_RETAIL,
-    GROUP_STATIONS,
+from barnabas.demo.topics import (
     INPUT_TOPICS,
-    MINUTE_MS,
     OUTPUT_TOPICS,
-    RECOMMENDATIONS,
-    RECOMMENDATIONS_COUNT_MAX,
-    STATION_AVAILABILITY,
-    STATION_STATES,
-    STATION_STATUS,
     STATIONS,
-    TOP_SEARCHES,
-    TOP_SEARCHES_COUNT_MAX,
-    TOP_SEARCHES_KEY,
-    USER_ACTIVITY,
-    WATERMARK_DELAY_MS,
-    ActivityCounts,
-    ChargingEvent,
-    Conversion,
-    EnergyPerMinute,
     ItemCount,
-    Recommendations,
     SearchCount,
-    Station,
-    StationAvailability,
-    StationStatus,
-    TopSearches,
-    UserActivity,
 )
-
-__all__ = [
-    "ACTIVITY_COUNTS",
-    "ACTIVITY_KINDS",
-    "AVAILABILITY_WINDOW_MS",
-    "CHARGING_EVENTS",
-    "CHARGING_KINDS",
-    "CHECKPOINT_FILE",
-    "CONSUMER_GROUPS",
-    "CONVERSION",
-    "DEFAULT_ACCELERATION",
-    "DEFAULT_RATE",
-    "DEFAULT_SEED",
-    "ENERGY_PER_MINUTE",
-    "GROUP_CHARGING",
-    "GROUP_RETAIL",
-    "GROUP_STATIONS",
-    "INPUT_TOPICS",
-    "MINUTE_MS",
-    "OUTPUT_TOPICS",
-    "PIPELINE_PROGRESS_FILE",
-    "RECOMMENDATIONS",
-    "RECOMMENDATIONS_COUNT_MAX",
-    "START_TIME_MS",
-    "STATIONS",
-    "STATION_AVAILABILITY",
-    "STATION_STATES",
-    "STATION_STATUS",
-    "TOPIC_PARTITIONS",
-    "TOP_SEARCHES",
-    "TOP_SEARCHES_COUNT_MAX",
-    "TOP_SEARCHES_KEY",
-    "TRUTH_FILE",
-    "USER_ACTIVITY",
-    "WATERMARK_DELAY_MS",
-    "ActivityCounts",
-    "ChargingEvent",
-    "ChargingFigures",
-    "CityAvailability",
-    "Conversion",
-    "ConversionFigures",
-    "EnergyPerMinute",
-    "Figures",
-    "GeneratorProgress",
-    "ItemCount",
-    "PipelineProgress",
-    "Plan",
-    "QueryProgress",
-    "Recommendations",
-    "SearchCount",
-    "Station",
-    "StationAvailability",
-    "StationStatus",
-    "TopSearches",
-    "Truth",
-    "UserActivity",
-]
 
 CHECKPOINT_FILE = "checkpoint.json"
 TRUTH_FILE = "truth.json"

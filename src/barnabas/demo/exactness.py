@@ -11,7 +11,8 @@ from collections import Counter
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
 
-from barnabas.demo.contract import OUTPUT_TOPICS, TOPIC_PARTITIONS
+from barnabas.demo.contract import TOPIC_PARTITIONS
+from barnabas.demo.topics import OUTPUT_TOPICS
 from barnabas.demo.verdict import Check
 from barnabas.pipeline.exactly_once import BATCH_HEADER, QUERY_HEADER, RECORDS_HEADER
 

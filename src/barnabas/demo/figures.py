@@ -6,7 +6,8 @@ import json
 from collections import defaultdict
 from typing import Any
 
-from barnabas.demo.contract import (
+from barnabas.demo.contract import CityAvailability, Figures
+from barnabas.demo.topics import (
     ACTIVITY_COUNTS,
     ACTIVITY_KINDS,
     CONVERSION,
@@ -17,8 +18,6 @@ from barnabas.demo.contract import (
     STATION_STATES,
     TOP_SEARCHES,
     TOP_SEARCHES_KEY,
-    CityAvailability,
-    Figures,
 )
 
 

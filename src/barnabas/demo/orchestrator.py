@@ -9,23 +9,22 @@ run can be killed at any point, as a whole or a single process, and started agai
 
 from __future__ import annotations
 
-import json
 import math
 import signal
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from barnabas.demo import broker, catchup, commands
-from barnabas.demo.contract import START_TIME_MS, TRUTH_FILE, Truth
+from barnabas.demo.contract import START_TIME_MS, Truth
 from barnabas.demo.exactness import check_results
 from barnabas.demo.generators.topics import ensure_topics
-from barnabas.demo.outside import SignalsTo, fetch_json
-from barnabas.demo.processes import Child, Children, ChildSpec, describe_exit, tail
+from barnabas.demo.outside import SignalsTo
+from barnabas.demo.processes import Child, Children, ChildSpec, describe_exit
+from barnabas.demo.reports import Reports
 from barnabas.demo.terminal import Screen
 from barnabas.demo.verdict import Check, all_right, compare, compare_lags
 from barnabas.demo.workspace import Settings, Workspace
@@ -34,7 +33,6 @@ PARTS = ["set-up", "broker", "dashboard", "pipeline", "generators"]
 EXIT_RIGHT, EXIT_FAILED, EXIT_WRONG = 0, 1, 5
 
 _LOOK_SECONDS = 0.2
-_PAGE_SECONDS = 1.0
 _READY_SECONDS_MAX = 90.0
 _PIPELINE_SILENCE_SECONDS_MAX = 180.0
 _STILL_SECONDS_MAX = 120.0
@@ -100,8 +98,7 @@ class DemoRun:
         self._bootstrap = options.bootstrap or settings.bootstrap
         self._ready: set[str] = set()
         self._restarts: dict[str, int] = {}
-        self._page: dict[str, Any] | None = None
-        self._page_at = 0.0
+        self._reports = Reports(workspace, self.url)
         self._finishing = False
         self._end_code: int | None = None
 
@@ -176,7 +173,7 @@ class DemoRun:
             self._workspace, self._settings, self._bootstrap, self._options.host
         )
         self._start(spec)
-        self._wait(lambda: self._look_at_page() is not None, _READY_SECONDS_MAX, "dashboard")
+        self._wait(lambda: self._reports.page() is not None, _READY_SECONDS_MAX, "dashboard")
         self._ready.add("dashboard")
         self._screen.part("dashboard", "ready", self.url)
 
@@ -190,7 +187,7 @@ class DemoRun:
 
         def running() -> bool:
             nonlocal last_words, silent_since
-            progress = self._pipeline_progress()
+            progress = self._reports.pipeline()
             if progress is not None and progress["updated_ms"] >= started_ms:
                 return bool(progress["state"] == "running")
             words = child.log_tail(1)
@@ -225,7 +222,7 @@ class DemoRun:
         if self._options.seconds is None:
             settings.bounded_from_seconds = None
         elif settings.bounded_from_seconds is None:
-            truth = self._truth()
+            truth = self._reports.truth()
             reached_ms = truth["event_time_ms"] - START_TIME_MS if truth else 0
             settings.bounded_from_seconds = math.ceil(reached_ms / 1000 / settings.acceleration)
         self._workspace.save_settings(settings)
@@ -245,9 +242,9 @@ class DemoRun:
                 return
             self._look()
             self._show_generators()
-            fraction = self._generator_progress().get("fraction") if bounded else None
+            fraction = self._reports.generators().get("fraction") if bounded else None
             self._screen.headline(f"Barnabas demo: running on {self.url} ({hint})", fraction)
-            self._screen.part("pipeline", "ready", self._lags_text())
+            self._screen.part("pipeline", "ready", self._reports.lags_text())
 
     def _finish(self, outcome: Outcome) -> None:
         """Stop the generators, wait until all is processed, print the summary."""
@@ -261,7 +258,7 @@ class DemoRun:
             self._show_generators()
             self._children.end("generators")
         caught_up = self._catch_up()
-        page, truth = self._look_at_page(), self._truth()
+        page, truth = self._reports.page(), self._reports.truth()
         if page is None or truth is None:
             raise DemoFailedError("there is no truth to compare with, or no page")
         self._screen.headline("Barnabas demo: done")
@@ -286,7 +283,7 @@ class DemoRun:
         moved_at = time.monotonic()
         while True:
             self._look()
-            backlog = catchup.measure(admin, self._pipeline_progress(), self._look_at_page())
+            backlog = catchup.measure(admin, self._reports.pipeline(), self._reports.page())
             if backlog.nothing:
                 self._screen.part("pipeline", "done", "everything processed")
                 self._screen.part("dashboard", "done", "everything shown")
@@ -321,7 +318,7 @@ class DemoRun:
                 f"[bold red]Not everything was processed: nothing moved for "
                 f"{_STILL_SECONDS_MAX:.0f} s.[/] See {self._workspace.path('logs')}"
             )
-        for name, query in ((self._pipeline_progress() or {}).get("queries") or {}).items():
+        for name, query in ((self._reports.pipeline() or {}).get("queries") or {}).items():
             if query["dropped_late"]:
                 say(f"{name} dropped {query['dropped_late']:,} rows as too late")
         say("[bold red]Not every figure is right.[/]")
@@ -337,8 +334,7 @@ class DemoRun:
             if child.spec.name == "generators" and child.exit_code() == 0:
                 continue
             self._revive(child)
-        if time.monotonic() - self._page_at > _PAGE_SECONDS:
-            self._look_at_page()
+        self._reports.refresh_page()
 
     def _revive(self, child: Child) -> None:
         """Start a part again that died although it had been ready; at most three times each."""
@@ -367,41 +363,13 @@ class DemoRun:
                     f"{part}: not ready after {seconds_max:.0f} s", self._children.get(part)
                 )
 
-    def _look_at_page(self) -> dict[str, Any] | None:
-        self._page_at = time.monotonic()
-        self._page = fetch_json(f"{self._page_origin()}/api/state")
-        return self._page
-
-    def _page_origin(self) -> str:
-        return self.url.rstrip("/")
-
     def _show_generators(self) -> None:
-        progress = self._generator_progress()
+        progress = self._reports.generators()
         if not progress:
             return
         when = time.strftime("%a %d %b %H:%M", time.gmtime(progress["event_time_ms"] / 1000))
         text = f"{progress['published']:,} events, event time {when}"
         self._screen.part("generators", "done" if progress["done"] else "ready", text)
-
-    def _generator_progress(self) -> dict[str, Any]:
-        for line in reversed(tail(self._workspace.path("logs", "generators.log"), 3).splitlines()):
-            if line.startswith("{") and line.endswith("}"):
-                progress: dict[str, Any] = json.loads(line)
-                return progress
-        return {}
-
-    def _lags_text(self) -> str:
-        if self._page is None:
-            return "queries running"
-        lags = [f"{g['group']} {g['lag']:,}" for g in self._page["groups"] if g["lag"] is not None]
-        return f"lag: {', '.join(lags)}" if lags else "queries running"
-
-    def _pipeline_progress(self) -> Any:
-        return catchup.read_json(commands.pipeline_progress_path(self._workspace))
-
-    def _truth(self) -> Truth | None:
-        truth: Truth | None = catchup.read_json(self._workspace.path("generators", TRUTH_FILE))
-        return truth
 
     # Processes and signals
 

@@ -10,7 +10,8 @@ from collections import Counter
 from itertools import combinations
 from typing import Any
 
-from barnabas.demo.contract import (
+from barnabas.demo.contract import CityAvailability, Figures
+from barnabas.demo.topics import (
     ACTIVITY_KINDS,
     CHARGING_EVENTS,
     INPUT_TOPICS,
@@ -19,8 +20,6 @@ from barnabas.demo.contract import (
     STATION_STATES,
     STATION_STATUS,
     TOP_SEARCHES_COUNT_MAX,
-    CityAvailability,
-    Figures,
     ItemCount,
     Station,
 )

@@ -15,7 +15,7 @@ with `isolation.level=read_committed` see each micro-batch whole and once, in al
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import Final
@@ -23,19 +23,16 @@ from typing import Final
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
 from barnabas.pipeline.progress import checkpoint_id, planned_offsets
+from barnabas.pipeline.record_writer import Header, OutgoingRecord, produce
 
 CALL_TIMEOUT_SECONDS: Final = 30.0
 _GRACE_SECONDS: Final = 1.0
-_QUEUE_POLL_SECONDS: Final = 0.1
 
 QUERY_HEADER: Final = "query"
 BATCH_HEADER: Final = "batch"
 """`<checkpoint's id>/<number>`."""
 RECORDS_HEADER: Final = "records"
 """How many records the micro-batch has, in all topics: what a reader must find."""
-
-OutgoingRecord = tuple[str, str, str]
-"""Topic, key and value."""
 
 
 def writer_name(query_name: str) -> str:
@@ -53,11 +50,11 @@ class TransactionalWriter:
         self._producer: Producer | None = None
         self._offsets: Consumer | None = None
 
-    def write(self, batch_id: int, records: Callable[[], Sequence[OutgoingRecord]]) -> bool:
+    def write(self, batch_id: int, records: Sequence[OutgoingRecord]) -> bool:
         """Write a micro-batch that Spark has planned; False where it was committed before.
 
-        `records` is called only where they are needed. Raises KafkaException when the outcome is
-        not known or another writer has taken over: to ask again, here or elsewhere, is right.
+        Raises KafkaException when the outcome is not known or another writer has taken over: to
+        ask again, here or elsewhere, is right.
         """
         try:
             if self._producer is None:
@@ -65,7 +62,7 @@ class TransactionalWriter:
             places = self._places(batch_id)
             if batch_id <= self._committed_batch(places):
                 return False
-            self._commit(batch_id, records(), places)
+            self._commit(batch_id, records, places)
         except KafkaException:
             # Its transaction is ended by whoever takes the id next, this writer or another.
             self.close()
@@ -132,14 +129,15 @@ class TransactionalWriter:
     ) -> None:
         assert self._producer is not None
         assert self._offsets is not None
-        headers: list[tuple[str, str | bytes | None]] = [
+        headers: list[Header] = [
             (QUERY_HEADER, self._query_name),
             (BATCH_HEADER, f"{checkpoint_id(self._checkpoint)}/{batch_id}"),
             (RECORDS_HEADER, str(len(records))),
         ]
         self._producer.begin_transaction()
-        for topic, key, value in records:
-            self._produce(topic, key, value, headers)
+        for record in records:
+            # One that cannot be delivered makes the commit fail.
+            produce(self._producer, record, headers)
         self._send_offsets(places)
         self._producer.commit_transaction(CALL_TIMEOUT_SECONDS)
 
@@ -172,15 +170,3 @@ class TransactionalWriter:
             raise KafkaException(reason) from None
         if error is not None:
             raise error
-
-    def _produce(
-        self, topic: str, key: str, value: str, headers: list[tuple[str, str | bytes | None]]
-    ) -> None:
-        assert self._producer is not None
-        while True:
-            try:
-                # A record that cannot be delivered makes the commit fail.
-                self._producer.produce(topic, value, key, headers=headers)
-                return
-            except BufferError:
-                self._producer.poll(_QUEUE_POLL_SECONDS)

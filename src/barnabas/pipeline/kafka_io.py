@@ -1,4 +1,4 @@
-"""Reading and writing topics through Spark's own Kafka connector."""
+"""Reading topics through Spark's own Kafka connector."""
 
 from __future__ import annotations
 
@@ -73,22 +73,4 @@ def table_of(records: DataFrame, schema: StructType) -> DataFrame:
         .where("value IS NOT NULL")
         .select(f.from_json(f.col("value").cast("string"), schema).alias("row"))
         .select("row.*")
-    )
-
-
-def to_records(rows: DataFrame, topic: str, key: str) -> DataFrame:
-    """Turn rows into Kafka records: `key` is an SQL expression, the value all columns as JSON."""
-    value = f.to_json(f.struct(*rows.columns))
-    return rows.select(
-        f.lit(topic).alias("topic"), f.expr(key).cast("string").alias("key"), value.alias("value")
-    )
-
-
-def write_records(records: DataFrame, bootstrap_servers: str) -> None:
-    """Write a batch of records (`topic`, `key`, `value`), acknowledged by all replicas."""
-    (
-        records.write.format("kafka")
-        .option("kafka.bootstrap.servers", bootstrap_servers)
-        .option("kafka.acks", "all")
-        .save()
     )

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
+from pyspark.sql.streaming.query import StreamingQuery
 
 
 @dataclass(slots=True)
@@ -46,6 +47,27 @@ class QueryReach:
         """Take in a Kafka source's offsets, as JSON text or decoded: {topic: {partition: next}}."""
         decoded = json.loads(end_offset) if isinstance(end_offset, str) else end_offset
         self.offsets = {int(p): offset for p, offset in decoded[self.topic].items()}
+
+
+def last_progress(stream: StreamingQuery) -> dict[str, Any] | None:
+    """Return Spark's progress JSON of the last micro-batch, None before the first.
+
+    Asked as text: PySpark 4 takes a progress apart with a call to the JVM for each entry of each
+    map, some hundred of them: too many for a look at each query five times a second.
+    """
+    query = getattr(stream, "_jsq", None)
+    if query is None:  # not in this process: Spark Connect
+        return stream.lastProgress
+    last = query.lastProgress()
+    return None if last is None else dict(json.loads(last.json()))
+
+
+def recent_progress(stream: StreamingQuery) -> list[dict[str, Any]]:
+    """Return Spark's progress JSON of all micro-batches that it remembers, oldest first."""
+    query = getattr(stream, "_jsq", None)
+    if query is None:
+        return list(stream.recentProgress)
+    return [json.loads(progress.json()) for progress in query.recentProgress()]
 
 
 def committed_offsets(checkpoint: str) -> str | None:

@@ -74,7 +74,9 @@ class SessionOptions:
             "spark.master": self.master,
             "spark.driver.memory": self.driver_memory,
             # Small heaps on few cores: the serial collector takes less of both.
-            "spark.driver.extraJavaOptions": "-XX:+UseSerialGC "
+            # The optimising compiler off leaves 48 MB for compiled code, which fill in a minute:
+            # then nothing is compiled any more.
+            "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m "
             + ("-XX:TieredStopAtLevel=1 " if self.small_batches else "")
             + f"-Dlog4j2.configurationFile={_telemetry_configuration()}",
             "spark.ui.enabled": "false",

@@ -1,80 +1,77 @@
-"""Where a query's results go: Kafka topics and warehouse tables, in one step per micro-batch.
+"""Where a query's results go: Kafka topics and tables, in one step per micro-batch.
 
 Exactly-once in effect: a replayed micro-batch has the same rows, its records carry the same keys
-and values, and its directory in the warehouse is overwritten. With a TransactionalWriter the
-records, too, are in their topics once.
+and values, and its part of a table is overwritten. With a TransactionalWriter the records, too, are
+in their topics once.
+
+Results pass through the driver: they are few, a row for each key that has changed. One Spark job
+per micro-batch collects them; a job for each topic and table would cost many times as much.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from typing import Any, Protocol
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
-from barnabas.pipeline.exactly_once import TransactionalWriter
-from barnabas.pipeline.kafka_io import to_records, write_records
-from barnabas.pipeline.warehouse import WarehouseTable
+from barnabas.pipeline.record_writer import OutgoingRecord
+
+Rows = list[dict[str, Any]]
+
+
+class ResultWriter(Protocol):
+    """Writes the records of a micro-batch: RecordWriter or TransactionalWriter."""
+
+    def write(self, batch_id: int, records: Sequence[OutgoingRecord]) -> object:
+        """Return when they are acknowledged; raises KafkaException otherwise."""
+
+
+class ResultTable(Protocol):
+    """Stores the rows of a micro-batch, in place of those of an earlier try."""
+
+    def write(self, rows: Rows, batch_id: int) -> None:
+        """Return when they are stored."""
 
 
 @dataclass(slots=True, frozen=True)
 class Output:
-    """One topic and table that a query feeds: how its rows follow from the query's."""
+    """One topic that a query feeds: how its rows, and their keys, follow from the query's rows."""
 
     topic: str
-    rows: Callable[[DataFrame], DataFrame]
-    key: str
-    """SQL expression over the rows."""
-    key_columns: tuple[str, ...]
-    """The columns that the key is made of; none for a table of one row."""
-
-    @property
-    def table(self) -> str:
-        """The warehouse table's name."""
-        return self.topic.replace("-", "_")
+    rows: Callable[[Rows], Rows]
+    key: Callable[[dict[str, Any]], str]
 
 
 class ResultSink:
     """Writes each micro-batch of one query; given to `foreachBatch`."""
 
     def __init__(
-        self,
-        spark: SparkSession,
-        bootstrap_servers: str,
-        warehouse: str,
-        outputs: tuple[Output, ...],
-        writer: TransactionalWriter | None = None,
+        self, writer: ResultWriter, outputs: Sequence[tuple[Output, ResultTable | None]]
     ) -> None:
-        self._bootstrap_servers = bootstrap_servers
         self._writer = writer
-        self._outputs = [
-            (output, WarehouseTable(spark, warehouse, output.table, list(output.key_columns)))
-            for output in outputs
-        ]
+        self._outputs = outputs
 
     def write(self, rows: DataFrame, batch_id: int) -> None:
-        """Write the rows of a micro-batch to every output."""
-        # Computed once: a second pass would run the stateful plan again.
-        rows = rows.persist()
-        try:
-            results = [output.rows(rows) for output, _ in self._outputs]
-            records = [
-                to_records(result, output.topic, output.key)
-                for result, (output, _) in zip(results, self._outputs, strict=True)
-            ]
-            self._write_records(reduce(DataFrame.unionAll, records), batch_id)
-            for result, (_, table) in zip(results, self._outputs, strict=True):
-                table.write(result, batch_id)
-        finally:
-            rows.unpersist()
+        """Write the rows of a micro-batch to every output, the topics first."""
+        collected = [row.asDict(recursive=True) for row in rows.collect()]
+        results = [(output, table, output.rows(collected)) for output, table in self._outputs]
+        self._writer.write(
+            batch_id,
+            [
+                (output.topic, output.key(row), to_json(row))
+                for output, _, rows_of_output in results
+                for row in rows_of_output
+            ],
+        )
+        for _, table, rows_of_output in results:
+            if table is not None:
+                table.write(rows_of_output, batch_id)
 
-    def _write_records(self, records: DataFrame, batch_id: int) -> None:
-        if self._writer is None:
-            write_records(records, self._bootstrap_servers)
-        else:
-            # One producer, one transaction: results pass through the driver. They are few, a row
-            # for each key that has changed.
-            self._writer.write(
-                batch_id, lambda: [(row.topic, row.key, row.value) for row in records.collect()]
-            )
+
+def to_json(row: dict[str, Any]) -> str:
+    """Return a row as compact JSON without the columns that are null, as Spark writes it."""
+    present = {name: value for name, value in row.items() if value is not None}
+    return json.dumps(present, separators=(",", ":"), ensure_ascii=False)

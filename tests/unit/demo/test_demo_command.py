@@ -8,12 +8,13 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from barnabas.demo.commands import MissingError, check_requirements
+from barnabas.demo.commands import MODULES, MissingError, check_requirements
 from barnabas.demo.workspace import Workspace
 
 
@@ -44,18 +45,25 @@ def test_without_java_on_the_path(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
         check_requirements()
 
 
-@pytest.mark.parametrize(
-    ("module", "extra"), [("pyspark", "spark"), ("starlette", "console"), ("uvicorn", "console")]
-)
-def test_without_a_library_it_names_the_extra(
-    monkeypatch: pytest.MonkeyPatch, module: str, extra: str
+@pytest.mark.parametrize("module", MODULES)
+def test_without_a_library_it_names_the_extra_of_the_checkout(
+    monkeypatch: pytest.MonkeyPatch, module: str
 ) -> None:
     found = importlib.util.find_spec
     monkeypatch.setattr(
         importlib.util, "find_spec", lambda name: None if name == module else found(name)
     )
-    with pytest.raises(MissingError, match=re.escape(f"pip install 'barnabas[{extra}]'")):
+    with pytest.raises(MissingError, match=rf"needs {module}.*pip install -e '\.\[demo\]'"):
         check_requirements()
+
+
+def test_the_extra_has_all_that_the_demo_needs() -> None:
+    """Names in pyproject.toml are of distributions, here the same as of their modules."""
+    content = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text())
+    extras = content["project"]["optional-dependencies"]
+    names = {re.split("[>=]", line)[0] for line in (*extras["demo"], *extras["spark"])}
+    assert set(MODULES) <= names
+    assert "barnabas[spark]" in names
 
 
 @pytest.fixture

@@ -8,17 +8,15 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import uvicorn
 
-from barnabas.demo.contract import (
-    ACTIVITY_COUNTS,
-    ENERGY_PER_MINUTE,
-    STATION_AVAILABILITY,
-    STATIONS,
-)
+from barnabas import Cluster
+from barnabas.demo.dashboard.brokers import BrokerMonitor, Seen, cluster_status
+from barnabas.demo.dashboard.groups import History
 from barnabas.demo.dashboard.readers import Rate
 from barnabas.demo.dashboard.server import DashboardServer, create_app
 from barnabas.demo.dashboard.state import (
@@ -27,6 +25,7 @@ from barnabas.demo.dashboard.state import (
     DashboardState,
     GroupStatus,
 )
+from barnabas.demo.topics import ACTIVITY_COUNTS, ENERGY_PER_MINUTE, STATION_AVAILABILITY, STATIONS
 
 
 def put(board: DashboardState, topic: str, key: str, /, **row: Any) -> None:
@@ -47,6 +46,12 @@ def energy(state: DashboardState, minute: int, energy_wh: int) -> None:
         charges_stopped=0,
         faults=0,
     )
+
+
+@pytest.fixture
+def cluster() -> Iterator[Cluster]:
+    with Cluster() as running:
+        yield running
 
 
 @pytest.fixture
@@ -115,6 +120,75 @@ def test_only_changes_make_a_new_version(state: DashboardState) -> None:
 def test_a_value_that_is_no_json_is_refused(state: DashboardState) -> None:
     with pytest.raises(ValueError, match="Expecting value"):
         state.apply(ACTIVITY_COUNTS, b"k", b"<xml>")
+
+
+def metadata(*up: int, leader: int = 1, in_sync: tuple[int, ...] = (1, 2)) -> Any:
+    """What librdkafka tells of two partitions with replicas on the nodes 1 and 2."""
+    partition = {"leader": leader, "replicas": [1, 2], "isrs": list(in_sync)}
+    return SimpleNamespace(
+        brokers={n: SimpleNamespace(host="127.0.0.1", port=9090 + n) for n in up},
+        topics={
+            "t": SimpleNamespace(partitions={n: SimpleNamespace(id=n, **partition) for n in (0, 1)})
+        },
+    )
+
+
+def test_a_node_that_was_seen_is_down_when_it_is_seen_no_more() -> None:
+    seen = Seen()
+    before = cluster_status(metadata(1, 2), seen)
+    assert [(b.node_id, b.up, b.leads, b.in_sync, b.replicas) for b in before.brokers] == [
+        (1, True, 2, 2, 2),
+        (2, True, 0, 2, 2),
+    ]
+    assert (before.partitions, before.without_leader, before.under_replicated) == (2, 0, 0)
+    after = cluster_status(metadata(2, leader=-1, in_sync=(2,)), seen)
+    assert [(b.address, b.up, b.leads) for b in after.brokers] == [
+        ("127.0.0.1:9091", False, 0),
+        ("127.0.0.1:9092", True, 0),
+    ]
+    assert (after.without_leader, after.under_replicated) == (2, 2)
+
+
+def test_records_are_lost_where_a_partition_goes_back() -> None:
+    seen = Seen()
+    assert seen.lost({("t", 0): 10, ("t", 1): 5}) == 0
+    assert seen.lost({("t", 0): 12}) == 0  # the other's leader does not answer
+    assert seen.lost({("t", 0): 12, ("t", 1): 3}) == 2
+    assert seen.lost({("t", 0): 9, ("t", 1): 6}) == 3
+
+
+def test_the_brokers_are_asked(cluster: Cluster) -> None:
+    state = DashboardState(cluster.bootstrap_servers)
+    monitor = BrokerMonitor(cluster.bootstrap_servers, state)
+    monitor.start()
+    deadline = time.monotonic() + 20
+    while not state.snapshot()["cluster"]["brokers"]:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    monitor.stop()
+    (broker,) = state.snapshot()["cluster"]["brokers"]
+    assert (broker["up"], broker["address"]) == (True, cluster.bootstrap_servers)
+    state.set_brokers_down()
+    assert not state.snapshot()["cluster"]["brokers"][0]["up"]
+
+
+def test_a_group_is_as_late_as_its_topic_has_been_further() -> None:
+    history = History()
+    found = [history.behind_seconds(float(at), 10 * max(0, at - 3), 10 * at) for at in range(10)]
+    assert found == [0.0, 0.0, 1.0, *[2.0] * 7]
+    assert history.behind_seconds(10.0, 100, 100) == 0.0
+
+
+def test_figures_are_as_late_as_the_slowest_query(state: DashboardState) -> None:
+    def group(name: str, lag: int | None, seconds: float, is_spark: bool) -> GroupStatus:
+        return GroupStatus(name, "t", lag=lag, behind_seconds=seconds, is_spark=is_spark)
+
+    assert state.snapshot()["behind"] is None
+    page = group("dashboard", 900, 90.0, False)
+    state.set_groups([page, group("a", 5, 0.5, True), group("b", None, 0.0, True)])
+    assert state.snapshot()["behind"] is None
+    state.set_groups([page, group("a", 5, 0.5, True), group("b", 2, 3.0, True)])
+    assert state.snapshot()["behind"] == {"records": 5, "seconds": 3.0}
 
 
 def test_a_rate_is_over_the_last_seconds() -> None:

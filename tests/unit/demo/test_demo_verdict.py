@@ -133,7 +133,7 @@ def test_offsets_are_committed_per_query(tmp_path: Any) -> None:
 def test_every_committed_query_exists_in_the_pipeline() -> None:
     pytest.importorskip("pyspark")
     from barnabas.demo.dashboard.committer import GROUP_OF_QUERY
-    from barnabas.pipeline.queries import STORY_QUERIES
+    from barnabas.demo.spark.queries import STORY_QUERIES
 
     topics = {query.name: query.topic for query in STORY_QUERIES}
     assert {topics[name] for name in GROUP_OF_QUERY} == {"user-activity"}

@@ -17,8 +17,6 @@ from confluent_kafka import Consumer, TopicPartition
 from barnabas.app.cluster import Cluster
 from barnabas.demo.contract import (
     CHECKPOINT_FILE,
-    INPUT_TOPICS,
-    STATIONS,
     TOPIC_PARTITIONS,
     TRUTH_FILE,
     GeneratorProgress,
@@ -28,6 +26,7 @@ from barnabas.demo.contract import (
 from barnabas.demo.generators.run import GeneratorRun
 from barnabas.demo.generators.simulation import World
 from barnabas.demo.generators.state import StateMismatchError, load_or_create, store
+from barnabas.demo.topics import INPUT_TOPICS, STATIONS
 
 PLAN: Plan = {"seed": 3, "rate": 150, "acceleration": 240, "seconds": 6}
 

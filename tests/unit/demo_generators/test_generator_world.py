@@ -9,7 +9,12 @@ from typing import Any
 
 import pytest
 
-from barnabas.demo.contract import (
+from barnabas.demo.contract import Plan
+from barnabas.demo.generators.curves import CHARGING_CURVE, DAY_MS, HOUR_MS, RETAIL_CURVE
+from barnabas.demo.generators.delivery import LATE_MS_MAX, Delivery
+from barnabas.demo.generators.run import IN_FLIGHT_MINUTES
+from barnabas.demo.generators.simulation import World, events_planned
+from barnabas.demo.topics import (
     CHARGING_EVENTS,
     CHARGING_KINDS,
     MINUTE_MS,
@@ -17,12 +22,7 @@ from barnabas.demo.contract import (
     STATION_STATUS,
     USER_ACTIVITY,
     WATERMARK_DELAY_MS,
-    Plan,
 )
-from barnabas.demo.generators.curves import CHARGING_CURVE, DAY_MS, HOUR_MS, RETAIL_CURVE
-from barnabas.demo.generators.delivery import LATE_MS_MAX, Delivery
-from barnabas.demo.generators.run import IN_FLIGHT_MINUTES
-from barnabas.demo.generators.simulation import World, events_planned
 
 
 def plan_of(seconds: int | None = 30, seed: int = 7, rate: int = 250) -> Plan:

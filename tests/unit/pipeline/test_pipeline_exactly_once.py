@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,8 +17,9 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 from barnabas.app.testing import Kafka
 from barnabas.demo.exactness import ResultTally
 from barnabas.pipeline import exactly_once
-from barnabas.pipeline.exactly_once import OutgoingRecord, TransactionalWriter, writer_name
+from barnabas.pipeline.exactly_once import TransactionalWriter, writer_name
 from barnabas.pipeline.kafka_io import read_json_stream
+from barnabas.pipeline.record_writer import OutgoingRecord
 from barnabas.pipeline.sink import Output, ResultSink
 
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
@@ -58,8 +59,8 @@ class World:
         ends = {"0": 10 * batch_id + 5, "1": 10 * batch_id + 7}
         plan(checkpoint or self.checkpoint, batch_id, ends, self.source)
 
-    def records(self, batch_id: int) -> Callable[[], list[OutgoingRecord]]:
-        return lambda: [
+    def records(self, batch_id: int) -> list[OutgoingRecord]:
+        return [
             (target, f"key-{number}", f"{batch_id}-{number}")
             for target in self.targets
             for number in range(3)
@@ -167,8 +168,8 @@ def test_a_new_checkpoint_begins_anew(world: World, tmp_path: Path) -> None:
 
 def test_a_micro_batch_without_results_moves_on(world: World) -> None:
     world.plan(0)
-    assert world.writer().write(0, list)
-    assert not world.writer().write(0, list)
+    assert world.writer().write(0, [])
+    assert not world.writer().write(0, [])
     assert world.values() == []
 
 
@@ -209,7 +210,7 @@ def test_a_client_that_is_stuck_is_left_behind(
 def test_a_planned_micro_batch_is_needed(world: World) -> None:
     world.plan(0)
     with pytest.raises(FileNotFoundError):
-        world.writer().write(1, list)
+        world.writer().write(1, [])
 
 
 def test_a_reader_counts_whole_micro_batches(world: World) -> None:
@@ -239,17 +240,17 @@ class DiesAfterWriting(ResultSink):
 
 
 def test_spark_runs_a_micro_batch_again_and_it_is_there_once(
-    spark: SparkSession, world: World, tmp_path: Path
+    spark: SparkSession, world: World
 ) -> None:
     kafka = world.kafka
     kafka.produce(
         world.source, [json.dumps({"event_id": str(n), "event_time_ms": n}) for n in range(30)]
     )
-    output = Output(world.targets[0], lambda rows: rows, "event_id", ("event_id",))
+    output = Output(world.targets[0], list, lambda row: row["event_id"])
 
     def run(kind: type[ResultSink]) -> None:
-        servers, tables = kafka.bootstrap_servers, str(tmp_path / "tables")
-        sink = kind(spark, servers, tables, (output,), world.writer())
+        servers = kafka.bootstrap_servers
+        sink = kind(world.writer(), [(output, None)])
         events = read_json_stream(
             spark, servers, world.source, EVENT, offsets_per_trigger_max=12, is_committed_only=True
         )

@@ -35,6 +35,13 @@ def test_only_local_masters_are_tied_to_the_loopback() -> None:
     assert "spark.driver.host" not in SessionOptions(master="spark://host:7077").as_settings()
 
 
+@pytest.mark.parametrize("small_batches", [True, False])
+def test_there_is_room_for_compiled_code(small_batches: bool) -> None:
+    """Without the optimising compiler the JVM's own choice is full after a minute."""
+    options = SessionOptions(small_batches=small_batches).as_settings()
+    assert "-XX:ReservedCodeCacheSize=240m" in options["spark.driver.extraJavaOptions"].split()
+
+
 def test_packages_can_be_left_out() -> None:
     assert "spark.jars.packages" not in SessionOptions(packages=()).as_settings()
 

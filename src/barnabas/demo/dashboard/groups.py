@@ -15,21 +15,25 @@ from confluent_kafka import (
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._listoffsets import OffsetSpec
 
-from barnabas.demo.contract import (
+from barnabas.demo.dashboard.committer import RECOMMENDATIONS_GROUP, WAREHOUSE_GROUP
+from barnabas.demo.dashboard.readers import DASHBOARD_GROUP, ReaderThread
+from barnabas.demo.dashboard.state import DashboardState, GroupStatus
+from barnabas.demo.topics import (
     CHARGING_EVENTS,
     GROUP_CHARGING,
     GROUP_STATIONS,
     STATION_STATUS,
     USER_ACTIVITY,
 )
-from barnabas.demo.dashboard.committer import RECOMMENDATIONS_GROUP, WAREHOUSE_GROUP
-from barnabas.demo.dashboard.readers import DASHBOARD_GROUP, ReaderThread
-from barnabas.demo.dashboard.state import DashboardState, GroupStatus
 
 _EVERY_SECONDS = 1.0
 _REQUEST_SECONDS = 10.0
 _RATE_SPAN_SECONDS = 10.0
 LAG_HISTORY_LENGTH_MAX = 60
+_ENDS_LENGTH_MAX = 600
+
+Place = tuple[str, int]
+"""A topic and a partition."""
 
 WATCHED_GROUPS = {
     DASHBOARD_GROUP: USER_ACTIVITY,
@@ -46,7 +50,7 @@ class GroupMonitor(ReaderThread):
 
     def __init__(self, bootstrap: str, state: DashboardState) -> None:
         super().__init__("group-monitor", bootstrap, state)
-        self._histories = {group: _History() for group in WATCHED_GROUPS}
+        self._histories = {group: History() for group in WATCHED_GROUPS}
 
     def read(self) -> None:
         """Look until `stopping` is set."""
@@ -63,12 +67,18 @@ class GroupMonitor(ReaderThread):
             self.stopping.wait(_EVERY_SECONDS)
 
 
-class _History:
+class History:
     """Positions and lags of one group over the last seconds."""
 
     def __init__(self) -> None:
         self._positions: deque[tuple[float, int]] = deque()
+        self._ends: deque[tuple[float, int]] = deque(maxlen=_ENDS_LENGTH_MAX)
         self.lags: deque[int] = deque(maxlen=LAG_HISTORY_LENGTH_MAX)
+
+    def behind_seconds(self, now: float, position: int, end: int) -> float:
+        """Return how long ago the topic was first seen to be further than the group is now."""
+        self._ends.append((now, end))
+        return next((now - then for then, before in self._ends if before > position), 0.0)
 
     def add(self, now: float, position: int, lag: int) -> float:
         """Note where the group is; returns records per second over the last ten seconds."""
@@ -80,7 +90,7 @@ class _History:
         return (position - before) / (now - then) if now > then else 0.0
 
 
-def look(admin: AdminClient, histories: dict[str, _History]) -> list[GroupStatus]:
+def look(admin: AdminClient, histories: dict[str, History]) -> list[GroupStatus]:
     """Return where each watched group is; a topic that does not exist yet counts as empty.
 
     Raises KafkaException where the brokers do not answer.
@@ -91,24 +101,27 @@ def look(admin: AdminClient, histories: dict[str, _History]) -> list[GroupStatus
         partitions = {p: end for (name, p), end in ends.items() if name == topic}
         committed = committed_offsets(admin, group, topic, sorted(partitions))
         status = GroupStatus(group, topic, end=sum(partitions.values()))
+        status.is_spark = group != DASHBOARD_GROUP
         if committed:
             status.position = sum(committed.values())
             status.lag = sum(
                 max(0, end - committed.get(partition, 0)) for partition, end in partitions.items()
             )
             history = histories[group]
-            rate = history.add(time.monotonic(), status.position, status.lag)
+            now = time.monotonic()
+            rate = history.add(now, status.position, status.lag)
+            behind = history.behind_seconds(now, status.position, status.end)
+            status.behind_seconds = round(behind, 1)
             status.per_second = round(max(0.0, rate), 1)
             status.lag_history = list(history.lags)
         statuses.append(status)
     return statuses
 
 
-def end_offsets(admin: AdminClient, topics: list[str]) -> dict[tuple[str, int], int]:
+def end_offsets(admin: AdminClient, topics: list[str]) -> dict[Place, int]:
     """Return the log end offset of each partition of those topics that exist."""
     futures = admin.describe_topics(TopicCollection(topics), request_timeout=_REQUEST_SECONDS)
-    wanted: dict[TopicPartition, OffsetSpec] = {}
-    latest: OffsetSpec = OffsetSpec.latest()
+    wanted: list[Place] = []
     for name, future in futures.items():
         try:
             description = future.result()
@@ -116,10 +129,16 @@ def end_offsets(admin: AdminClient, topics: list[str]) -> dict[tuple[str, int], 
             if error.args[0].name() != "UNKNOWN_TOPIC_OR_PART":
                 raise
             continue
-        for partition in description.partitions:
-            wanted[TopicPartition(name, partition.id)] = latest
-    if not wanted:
+        wanted += [(name, partition.id) for partition in description.partitions]
+    return latest_offsets(admin, wanted)
+
+
+def latest_offsets(admin: AdminClient, places: list[Place]) -> dict[Place, int]:
+    """Return the log end offset of each of these partitions."""
+    if not places:
         return {}
+    latest: OffsetSpec = OffsetSpec.latest()
+    wanted = {TopicPartition(*place): latest for place in places}
     answers = admin.list_offsets(wanted, request_timeout=_REQUEST_SECONDS)
     return {(place.topic, place.partition): f.result().offset for place, f in answers.items()}
 

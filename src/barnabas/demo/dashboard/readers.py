@@ -23,8 +23,8 @@ from confluent_kafka import (
     TopicPartition,
 )
 
-from barnabas.demo.contract import OUTPUT_TOPICS, STATIONS, USER_ACTIVITY
 from barnabas.demo.dashboard.state import FEED_LENGTH_MAX, DashboardState
+from barnabas.demo.topics import OUTPUT_TOPICS, STATIONS, USER_ACTIVITY
 
 DASHBOARD_GROUP = "dashboard"
 _BATCH_RECORDS_MAX = 500

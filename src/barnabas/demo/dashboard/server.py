@@ -21,6 +21,7 @@ from starlette.responses import FileResponse, JSONResponse, Response, StreamingR
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
+from barnabas.demo.dashboard.brokers import BrokerMonitor
 from barnabas.demo.dashboard.committer import ProgressCommitter
 from barnabas.demo.dashboard.groups import GroupMonitor
 from barnabas.demo.dashboard.readers import ActivityReader, OutputReader, ReaderThread
@@ -185,6 +186,7 @@ def build_server(
         OutputReader(bootstrap, state),
         ActivityReader(bootstrap, state),
         GroupMonitor(bootstrap, state),
+        BrokerMonitor(bootstrap, state),
     ]
     if progress_path is not None:
         threads.append(ProgressCommitter(bootstrap, state, progress_path))

@@ -8,8 +8,8 @@ from collections import deque
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from barnabas.demo.contract import STATIONS
 from barnabas.demo.figures import FigureBoard
+from barnabas.demo.topics import STATIONS
 
 FEED_LENGTH_MAX = 8
 MINUTES_SHOWN_MAX = 240
@@ -30,7 +30,35 @@ class GroupStatus:
     """Records not yet processed; None until the group's first commit."""
     per_second: float = 0.0
     """Records committed per second of wall time, over the last seconds."""
+    behind_seconds: float = 0.0
+    """How long ago the topic went beyond the group's position."""
+    is_spark: bool = False
+    """Whether figures on the page wait for this group."""
     lag_history: list[int] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class BrokerStatus:
+    """One node: whether it is up, and of how many partitions it has what."""
+
+    node_id: int
+    address: str
+    up: bool
+    leads: int = 0
+    in_sync: int = 0
+    replicas: int = 0
+
+
+@dataclass(slots=True)
+class ClusterStatus:
+    """The brokers and their partitions. `lost` are records that were readable and are gone."""
+
+    brokers: list[BrokerStatus] = field(default_factory=list)
+    partitions: int = 0
+    without_leader: int = 0
+    under_replicated: int = 0
+    records: int = 0
+    lost: int = 0
 
 
 @dataclass(slots=True)
@@ -51,6 +79,7 @@ class DashboardState:
         self._stations: dict[str, dict[str, Any]] = {}
         self._feed: deque[dict[str, Any]] = deque(maxlen=FEED_LENGTH_MAX)
         self._groups: list[GroupStatus] = []
+        self._cluster = ClusterStatus()
         self._connection = Connection(bootstrap)
         self._outputs_read: dict[str, int] = {}
         self._event_time_ms = 0
@@ -102,6 +131,19 @@ class DashboardState:
             self._version += 1
             self._groups = groups
 
+    def set_cluster(self, cluster: ClusterStatus) -> None:
+        """Replace what is known of the brokers."""
+        with self._lock:
+            self._version += cluster != self._cluster
+            self._cluster = cluster
+
+    def set_brokers_down(self) -> None:
+        """Note that no broker answers; what else was known of them stays."""
+        with self._lock:
+            self._version += 1
+            for broker in self._cluster.brokers:
+                broker.up = False
+
     def set_connection(self, state: str, detail: str = "") -> None:
         """Note whether the brokers answer."""
         with self._lock:
@@ -131,8 +173,21 @@ class DashboardState:
                 "stations": self._station_tiles(),
                 "feed": list(self._feed),
                 "groups": [asdict(group) for group in self._groups],
+                "cluster": asdict(self._cluster),
+                "behind": self._behind(),
                 "outputs_read": dict(self._outputs_read),
             }
+
+    def _behind(self) -> dict[str, Any] | None:
+        """Return how late the figures are: those of the slowest query. None before the first."""
+        waited_for = [group for group in self._groups if group.is_spark]
+        lags = [group.lag for group in waited_for if group.lag is not None]
+        if not waited_for or len(lags) < len(waited_for):
+            return None
+        return {
+            "records": max(lags),
+            "seconds": max(group.behind_seconds for group in waited_for),
+        }
 
     def _station_tiles(self) -> list[dict[str, Any]]:
         """Return each station with its state now; one without a report yet is 'unknown'."""

@@ -14,7 +14,9 @@ from dataclasses import asdict, dataclass
 from random import Random
 from typing import Any, Final
 
-from barnabas.demo.contract import (
+from barnabas.demo.generators.curves import CHARGING_CURVE
+from barnabas.demo.generators.events import Event
+from barnabas.demo.topics import (
     CHARGING_EVENTS,
     MINUTE_MS,
     STATION_STATUS,
@@ -22,8 +24,6 @@ from barnabas.demo.contract import (
     Station,
     StationStatus,
 )
-from barnabas.demo.generators.curves import CHARGING_CURVE
-from barnabas.demo.generators.events import Event
 
 _CITIES: Final = ("Aarhus", "Bergen", "Ghent", "Leipzig", "Lyon", "Turin")
 _PLACES: Final = ("Harbour", "Station", "Market", "Stadium", "Airport", "Campus", "Museum", "Mill")

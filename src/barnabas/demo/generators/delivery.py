@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, Final
 
-from barnabas.demo.contract import MINUTE_MS
 from barnabas.demo.generators.events import Event
+from barnabas.demo.topics import MINUTE_MS
 
 LATE_MS_MAX: Final = 12 * MINUTE_MS
 _LATE_SHARE: Final = 0.02

@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from confluent_kafka import KafkaError, Message, Producer
 
-from barnabas.demo.contract import STATIONS, Station
 from barnabas.demo.generators.delivery import Delivery
+from barnabas.demo.topics import STATIONS, Station
 
 _POLL_SECONDS: Final = 0.05
 

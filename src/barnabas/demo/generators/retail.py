@@ -11,9 +11,9 @@ from itertools import accumulate
 from random import Random
 from typing import Any, Final
 
-from barnabas.demo.contract import MINUTE_MS, USER_ACTIVITY, UserActivity
 from barnabas.demo.generators.curves import RETAIL_CURVE
 from barnabas.demo.generators.events import Event
+from barnabas.demo.topics import MINUTE_MS, USER_ACTIVITY, UserActivity
 
 BUNDLES: Final[tuple[tuple[str, ...], ...]] = (
     ("coffee-beans", "coffee-grinder", "filter-papers", "milk-frother"),

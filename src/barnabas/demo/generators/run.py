@@ -19,12 +19,13 @@ from collections.abc import Callable
 from threading import Event as Flag
 from typing import Any, Final
 
-from barnabas.demo.contract import MINUTE_MS, WATERMARK_DELAY_MS, GeneratorProgress, Plan, Truth
+from barnabas.demo.contract import GeneratorProgress, Plan, Truth
 from barnabas.demo.generators.delivery import LATE_MS_MAX, Delivery
 from barnabas.demo.generators.publisher import Publisher
 from barnabas.demo.generators.simulation import World, events_planned
 from barnabas.demo.generators.state import load_or_create, store
 from barnabas.demo.generators.topics import ensure_topics
+from barnabas.demo.topics import MINUTE_MS, WATERMARK_DELAY_MS
 
 IN_FLIGHT_MINUTES: Final = 4
 assert LATE_MS_MAX + (IN_FLIGHT_MINUTES + 1) * MINUTE_MS < WATERMARK_DELAY_MS

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from barnabas.demo.contract import MINUTE_MS, START_TIME_MS, Plan, Station, Truth
+from barnabas.demo.contract import START_TIME_MS, Plan, Truth
 from barnabas.demo.generators.charging import EVENTS_PER_STATION_MINUTE, ChargingSimulation
 from barnabas.demo.generators.delivery import Delivery, DeliverySimulation
 from barnabas.demo.generators.retail import EVENTS_PER_SESSION, RetailSimulation
+from barnabas.demo.topics import MINUTE_MS, Station
 from barnabas.demo.truth import TruthLedger
 
 _STATIONS_MIN = 6

@@ -6,7 +6,8 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from barnabas.demo.contract import STATIONS, TOPIC_PARTITIONS
+from barnabas.demo.contract import TOPIC_PARTITIONS
+from barnabas.demo.topics import STATIONS
 
 _TIMEOUT_SECONDS = 60.0
 

@@ -204,6 +204,43 @@ function drawRecommendations(state) {
       (chip, other) => put(chip.querySelector("b"), other.count)));
 }
 
+const plural = (count, noun) => `${whole.format(count)} ${noun}${count === 1 ? "" : "s"}`;
+
+function drawBrokers({ brokers, partitions, without_leader: leaderless, under_replicated: behind, records, lost }) {
+  reconcile(byId("brokers"), brokers, (broker) => broker.node_id,
+    (broker) => element("li", { id: `broker-${broker.node_id}` }, element("i"), element("b", {}, `node ${broker.node_id}`),
+      element("code"), element("span")),
+    (row, broker) => {
+      row.dataset.state = broker.up ? "up" : "down";
+      row.querySelector("code").textContent = broker.address;
+      row.querySelector("span").textContent = broker.up
+        ? `leads ${broker.leads} · in sync ${broker.in_sync}/${broker.replicas}` : "down";
+    });
+  if (!brokers.length) return;
+  const target = byId("lost");
+  put(target, lost, lost ? plural(lost, "record") : "nothing");
+  target.dataset.state = lost ? "some" : "nothing";
+  const line = byId("partitions");
+  line.dataset.state = leaderless || behind ? "worse" : "well";
+  const replicas = behind ? `${plural(behind, "partition")} without all replicas` : "all replicas in sync";
+  line.textContent = `${plural(partitions, "partition")}, ` +
+    (leaderless ? `${whole.format(leaderless)} without a leader` : `each with a leader`) +
+    `, ${replicas} · ${plural(records, "record")}`;
+}
+
+// What Spark computes lags what is published: by how much, and whether it gets worse than usual.
+const LATE_SECONDS = 5;
+
+function drawBehind(behind) {
+  const target = byId("behind");
+  if (!behind) return;
+  byId("figures").dataset.state = behind.seconds > LATE_SECONDS ? "late" : "current";
+  const text = behind.seconds > LATE_SECONDS ? `catching up, ${Math.round(behind.seconds)} s` :
+    behind.records ? `${behind.seconds.toFixed(0)} s behind` : "up to date";
+  put(target, behind.records, text);
+  target.title = `The slowest query has ${plural(behind.records, "event")} to process`;
+}
+
 function drawGroups(state) {
   reconcile(byId("groups"), state.groups, (group) => group.group,
     (group) => {
@@ -213,15 +250,16 @@ function drawGroups(state) {
       svg.setAttribute("aria-hidden", "true");
       svg.append(document.createElementNS(SVG, "polygon"), document.createElementNS(SVG, "polyline"));
       return element("article", { class: "group", id: `group-${group.group}`, "data-topic": group.topic },
-        element("div", {}, element("h3", {}, group.group), element("p", {}, group.topic), element("p", { class: "position" })),
-        element("div", { class: "lag" }, element("b"), element("span", {}, "behind")), svg, meter());
+        element("h3", {}, group.group), element("div", { class: "lag" }, element("b"), element("span", {}, " behind")),
+        element("p", { class: "topic" }), element("p", { class: "position" }), svg, meter());
     },
     (card, group) => {
       const lag = card.querySelector(".lag b");
       if (group.lag === null) put(lag, "", "–");
       else put(lag, group.lag);
       put(card.querySelector(".position"), group.position,
-        `${whole.format(group.position)} of ${whole.format(group.end)} · ${whole.format(Math.round(group.per_second))}/s`);
+        `${whole.format(group.position)} of ${whole.format(group.end)}`);
+      card.querySelector(".topic").textContent = `${group.topic} · ${whole.format(Math.round(group.per_second))}/s`;
       card.querySelector(".meter i").style.width = `${group.end ? (100 * group.position) / group.end : 0}%`;
       drawSparkline(card, group.lag_history);
     });
@@ -243,6 +281,8 @@ function draw(state) {
   drawSearches(state);
   drawRecommendations(state);
   drawGroups(state);
+  drawBrokers(state.cluster);
+  drawBehind(state.behind);
   document.body.dataset.version = state.version;
 }
 

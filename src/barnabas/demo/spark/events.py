@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
-from barnabas.pipeline.topics import WATERMARK_DELAY_MS
+from barnabas.demo.topics import WATERMARK_DELAY_MS
 
 
 def each_once(events: DataFrame) -> DataFrame:

@@ -1,4 +1,4 @@
-"""Spark's view of the JSON in `pipeline.topics`."""
+"""Spark's view of the JSON in `demo.topics`."""
 
 from __future__ import annotations
 

@@ -8,9 +8,38 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
-from barnabas.pipeline import charging, retail, topics
-from barnabas.pipeline.schemas import ACTIVITY_SCHEMA, CHARGING_SCHEMA, STATION_STATUS_SCHEMA
-from barnabas.pipeline.sink import Output
+from barnabas.demo import topics
+from barnabas.demo.spark import charging, retail
+from barnabas.demo.spark.schemas import ACTIVITY_SCHEMA, CHARGING_SCHEMA, STATION_STATUS_SCHEMA
+from barnabas.pipeline.sink import Output, Rows
+
+
+@dataclass(slots=True, frozen=True)
+class StoryOutput:
+    """One topic and table that a query feeds. `row` is the TypedDict of its rows.
+
+    `key_columns` make the record's key, joined by `@`; none for a table of one row, whose key is
+    `key`.
+    """
+
+    topic: str
+    row: type
+    key_columns: tuple[str, ...]
+    rows: Callable[[Rows], Rows] = list
+    key: str = ""
+
+    @property
+    def table(self) -> str:
+        """The warehouse table's name."""
+        return self.topic.replace("-", "_")
+
+    def as_output(self) -> Output:
+        """Return what the sink needs."""
+        if not self.key_columns:
+            return Output(self.topic, self.rows, lambda _: self.key)
+        return Output(
+            self.topic, self.rows, lambda row: "@".join(str(row[name]) for name in self.key_columns)
+        )
 
 
 @dataclass(slots=True, frozen=True)
@@ -27,11 +56,8 @@ class StoryQuery:
     schema: StructType
     transform: Callable[[DataFrame, DataFrame], DataFrame]
     output_mode: str
-    outputs: tuple[Output, ...]
-
-
-def _same(rows: DataFrame) -> DataFrame:
-    return rows
+    outputs: tuple[StoryOutput, ...]
+    joins_stations: bool = False
 
 
 STORY_QUERIES = (
@@ -43,13 +69,13 @@ STORY_QUERIES = (
         transform=charging.station_availability,
         output_mode="update",
         outputs=(
-            Output(
+            StoryOutput(
                 topics.STATION_AVAILABILITY,
-                _same,
-                "concat(station_id, '@', window_start_ms)",
+                topics.StationAvailability,
                 ("station_id", "window_start_ms"),
             ),
         ),
+        joins_stations=True,
     ),
     StoryQuery(
         name="energy-per-minute",
@@ -59,13 +85,11 @@ STORY_QUERIES = (
         transform=charging.energy_per_minute,
         output_mode="update",
         outputs=(
-            Output(
-                topics.ENERGY_PER_MINUTE,
-                _same,
-                "concat(city, '@', window_start_ms)",
-                ("city", "window_start_ms"),
+            StoryOutput(
+                topics.ENERGY_PER_MINUTE, topics.EnergyPerMinute, ("city", "window_start_ms")
             ),
         ),
+        joins_stations=True,
     ),
     StoryQuery(
         name="activity-minutes",
@@ -75,13 +99,15 @@ STORY_QUERIES = (
         transform=lambda events, _: retail.activity_minutes(events),
         output_mode="update",
         outputs=(
-            Output(
+            StoryOutput(
                 topics.ACTIVITY_COUNTS,
-                retail.activity_counts,
-                "concat(kind, '@', window_start_ms)",
+                topics.ActivityCounts,
                 ("kind", "window_start_ms"),
+                retail.activity_counts,
             ),
-            Output(topics.CONVERSION, retail.conversion, "window_start_ms", ("window_start_ms",)),
+            StoryOutput(
+                topics.CONVERSION, topics.Conversion, ("window_start_ms",), retail.conversion
+            ),
         ),
     ),
     StoryQuery(
@@ -92,8 +118,19 @@ STORY_QUERIES = (
         transform=lambda events, _: retail.interest_totals(events),
         output_mode="complete",
         outputs=(
-            Output(topics.TOP_SEARCHES, retail.top_searches, f"'{topics.TOP_SEARCHES_KEY}'", ()),
-            Output(topics.RECOMMENDATIONS, retail.recommendations, "item_id", ("item_id",)),
+            StoryOutput(
+                topics.TOP_SEARCHES,
+                topics.TopSearches,
+                (),
+                retail.top_searches,
+                key=topics.TOP_SEARCHES_KEY,
+            ),
+            StoryOutput(
+                topics.RECOMMENDATIONS,
+                topics.Recommendations,
+                ("item_id",),
+                retail.recommendations,
+            ),
         ),
     ),
 )

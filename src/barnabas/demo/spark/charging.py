@@ -5,8 +5,8 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from barnabas.pipeline.events import each_once, window_bounds, window_of
-from barnabas.pipeline.topics import AVAILABILITY_WINDOW_MS, MINUTE_MS
+from barnabas.demo.spark.events import each_once, window_bounds, window_of
+from barnabas.demo.topics import AVAILABILITY_WINDOW_MS, MINUTE_MS
 
 
 def station_availability(status: DataFrame, stations: DataFrame) -> DataFrame:

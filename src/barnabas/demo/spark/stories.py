@@ -1,4 +1,4 @@
-"""`python -m barnabas.pipeline.stories`: the streaming queries of the two stories, until SIGTERM.
+"""`python -m barnabas.demo.spark.stories`: the streaming queries of the two stories, until SIGTERM.
 
 Each query keeps its place and its state in its own checkpoint, so a run that was stopped or killed
 goes on exactly where it was. A query that fails because the cluster is away is started again from
@@ -22,16 +22,26 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # it ships none
 from pyspark.errors import PySparkException, StreamingQueryException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from barnabas.pipeline import kafka_io, topics
+from barnabas.demo import topics
+from barnabas.demo.spark.queries import STORY_QUERIES, StoryOutput, StoryQuery
+from barnabas.demo.spark.schemas import STATION_SCHEMA
+from barnabas.demo.spark.warehouse import WarehouseTable, schema_of
+from barnabas.pipeline import kafka_io
 from barnabas.pipeline.exactly_once import TransactionalWriter
-from barnabas.pipeline.progress import ProgressBoard, QueryReach, committed_offsets
-from barnabas.pipeline.queries import STORY_QUERIES, StoryQuery
-from barnabas.pipeline.schemas import STATION_SCHEMA
+from barnabas.pipeline.progress import (
+    ProgressBoard,
+    QueryReach,
+    committed_offsets,
+    last_progress,
+    recent_progress,
+)
+from barnabas.pipeline.record_writer import RecordWriter
 from barnabas.pipeline.session import SessionOptions, SparkStartError, start_session
-from barnabas.pipeline.sink import ResultSink
+from barnabas.pipeline.sink import ResultSink, ResultWriter
+from barnabas.pipeline.topic_table import TopicTable
 
 _POLL_SECONDS: Final = 0.2
 _RESTARTS_IN_A_ROW_MAX: Final = 8
@@ -70,6 +80,9 @@ class Stories:
         self._options = options
         self._running: list[_Running] = []
         reaches = {q.name: QueryReach(q.group, q.topic) for q in STORY_QUERIES}
+        self._stations = TopicTable(
+            spark, options.bootstrap_servers, topics.STATIONS, STATION_SCHEMA
+        )
         self._board = ProgressBoard(progress_path, options.bootstrap_servers, reaches)
 
     def start(self) -> None:
@@ -111,14 +124,14 @@ class Stories:
         self._board.commit()
         self._board.write("stopped")
         self._board.close()
+        self._stations.close()
 
     def _look_at(self, running: _Running, *, restart: bool = True) -> bool:
         if restart and running.restart_at is None and not running.stream.isActive:
-            self._failed(running)
+            self._failed(running, running.stream.exception())
         if running.restart_at is not None:
             if restart and time.monotonic() >= running.restart_at:
-                running.restart_at = None
-                running.stream = self._start(running.query)
+                self._start_again(running)
             return False
         moved = self._observe(running)
         if moved:
@@ -126,16 +139,22 @@ class Stories:
         return moved
 
     def _observe(self, running: _Running) -> bool:
-        last = running.stream.lastProgress
+        last = last_progress(running.stream)
         if last is None or last["batchId"] <= running.reach.last_batch_id:
             return False
         # Asking for all that Spark remembers is dear; it is needed where more than one is new.
         new = [last] if last["batchId"] == running.reach.last_batch_id + 1 else None
-        moved = [running.reach.observe(dict(p)) for p in new or running.stream.recentProgress]
+        moved = [running.reach.observe(p) for p in new or recent_progress(running.stream)]
         return any(moved)
 
-    def _failed(self, running: _Running) -> None:
-        error = running.stream.exception()
+    def _start_again(self, running: _Running) -> None:
+        running.restart_at = None
+        try:
+            running.stream = self._start(running.query)
+        except (KafkaException, PySparkException, Py4JJavaError) as error:
+            self._failed(running, error)  # the station table could not be read
+
+    def _failed(self, running: _Running, error: Exception | None) -> None:
         running.failures += 1
         if running.failures > _RESTARTS_IN_A_ROW_MAX:
             raise error or StreamingQueryException(f"{running.query.name} ended by itself")
@@ -153,29 +172,40 @@ class Stories:
             offsets_per_trigger_max=options.offsets_per_trigger_max,
             is_committed_only=options.exactly_once,
         )
-        stations = kafka_io.read_table(
-            self._spark, options.bootstrap_servers, topics.STATIONS, STATION_SCHEMA
-        )
-        writer = None
-        if options.exactly_once:
-            writer = TransactionalWriter(
-                options.bootstrap_servers, query.name, self._checkpoint(query)
-            )
+        stations = self._stations.read()
         sink = ResultSink(
-            self._spark, options.bootstrap_servers, options.warehouse, query.outputs, writer
+            self._writer(query),
+            [(output.as_output(), table_of(output, options.warehouse)) for output in query.outputs],
         )
+
+        def write(rows: DataFrame, batch_id: int) -> None:
+            if query.joins_stations:
+                self._stations.ensure_latest(stations)
+            sink.write(rows, batch_id)
+
         return (
-            query.transform(events, stations)
+            query.transform(events, stations.frame)
             .writeStream.queryName(query.name)
             .outputMode(query.output_mode)
             .option("checkpointLocation", self._checkpoint(query))
             .trigger(processingTime=f"{options.trigger_ms} milliseconds")
-            .foreachBatch(sink.write)
+            .foreachBatch(write)
             .start()
         )
 
+    def _writer(self, query: StoryQuery) -> ResultWriter:
+        servers = self._options.bootstrap_servers
+        if self._options.exactly_once:
+            return TransactionalWriter(servers, query.name, self._checkpoint(query))
+        return RecordWriter(servers)
+
     def _checkpoint(self, query: StoryQuery) -> str:
         return os.path.join(self._options.checkpoints, query.name)
+
+
+def table_of(output: StoryOutput, warehouse: str) -> WarehouseTable:
+    """Return the warehouse table of an output topic."""
+    return WarehouseTable(warehouse, output.table, schema_of(output.row), output.key_columns)
 
 
 def wait_for_topics(bootstrap_servers: str, stop: Flag) -> bool:
@@ -251,27 +281,31 @@ def main(
     sys.exit(code)
 
 
+def session_options(options: StoryOptions, master: str, scratch: str) -> SessionOptions:
+    """Return how Spark is started for the stories."""
+    return SessionOptions(
+        app_name="barnabas-stories",
+        master=master,
+        # A second or so of events is little: one partition of state per operator, no
+        # compilation. The number is fixed by the checkpoints once they exist.
+        shuffle_partitions=1,
+        small_batches=True,
+        telemetry_path=os.path.join(options.checkpoints, "spark.log"),
+        settings={
+            "spark.local.dir": scratch,
+            "spark.sql.warehouse.dir": options.warehouse,
+            "spark.sql.streaming.stopTimeout": str(_STOP_TIMEOUT_MS),
+        },
+    )
+
+
 def _run(options: StoryOptions, master: str, progress_path: str, stop: Flag) -> int:
     # In the checkpoints, not in /tmp: what a killed run leaves there is cleared by the next.
     scratch = os.path.join(options.checkpoints, "scratch")
     shutil.rmtree(scratch, ignore_errors=True)
     try:
         _say("starting Spark")
-        session = SessionOptions(
-            app_name="barnabas-stories",
-            master=master,
-            # A second or so of events is little: one partition of state per operator, no
-            # compilation. The number is fixed by the checkpoints once they exist.
-            shuffle_partitions=1,
-            small_batches=True,
-            telemetry_path=os.path.join(options.checkpoints, "spark.log"),
-            settings={
-                "spark.local.dir": scratch,
-                "spark.sql.warehouse.dir": options.warehouse,
-                "spark.sql.streaming.stopTimeout": str(_STOP_TIMEOUT_MS),
-            },
-        )
-        spark = start_session(session, _say)
+        spark = start_session(session_options(options, master, scratch), _say)
         try:
             if wait_for_topics(options.bootstrap_servers, stop):
                 stories = Stories(spark, options, progress_path)

@@ -11,9 +11,9 @@ import pytest
 from pyspark.errors import StreamingQueryException
 
 from barnabas.app.testing import Kafka
-from barnabas.pipeline import stories
-from barnabas.pipeline.queries import STORY_QUERIES, StoryQuery
-from barnabas.pipeline.stories import Stories, StoryOptions
+from barnabas.demo.spark import stories
+from barnabas.demo.spark.queries import STORY_QUERIES, StoryQuery
+from barnabas.demo.spark.stories import Stories, StoryOptions
 
 FAILING = STORY_QUERIES[1].name
 

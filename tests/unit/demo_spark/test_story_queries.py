@@ -10,19 +10,22 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from barnabas.demo.contract import STATIONS, Station
+from barnabas.demo import topics
 from barnabas.demo.figures import FigureBoard
 from barnabas.demo.generators.delivery import Delivery
 from barnabas.demo.generators.simulation import World
-from barnabas.pipeline import charging, retail, topics
-from barnabas.pipeline.kafka_io import parse_json, table_of, to_records
-from barnabas.pipeline.queries import STORY_QUERIES
-from barnabas.pipeline.schemas import (
+from barnabas.demo.spark import charging, retail
+from barnabas.demo.spark.queries import STORY_QUERIES
+from barnabas.demo.spark.schemas import (
     ACTIVITY_SCHEMA,
     CHARGING_SCHEMA,
     STATION_SCHEMA,
     STATION_STATUS_SCHEMA,
 )
+from barnabas.demo.spark.warehouse import schema_of
+from barnabas.demo.topics import STATIONS, Station
+from barnabas.pipeline.kafka_io import parse_json, table_of
+from barnabas.pipeline.sink import to_json
 
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
 
@@ -177,18 +180,17 @@ def test_activity_is_counted_per_kind_and_minute(events: Events) -> None:
         ],
         ACTIVITY_SCHEMA,
     )
-    minutes = retail.activity_minutes(frame).persist()
+    minutes = rows_of(retail.activity_minutes(frame).orderBy("window_start_ms"))
     counts = {
         (r["kind"], (r["window_start_ms"] - NOON_MS) // MINUTE_MS): r["events"]
-        for r in rows_of(retail.activity_counts(minutes))
+        for r in retail.activity_counts(minutes)
     }
     assert counts == {("search", 0): 1, ("click", 0): 1, ("purchase", 1): 1, ("click", 1): 1}
-    conversion = rows_of(retail.conversion(minutes).orderBy("window_start_ms"))
+    conversion = retail.conversion(minutes)
     assert [(r["sessions"], r["purchases"], r["revenue_cents"]) for r in conversion] == [
         (1, 0, 0),
         (1, 1, 9900),
     ]
-    minutes.unpersist()
 
 
 def test_rankings_go_by_count_then_by_name(events: Events) -> None:
@@ -196,7 +198,7 @@ def test_rankings_go_by_count_then_by_name(events: Events) -> None:
     frame = events(
         [act(n, 0, n, "search", query=query) for n, query in enumerate(queries)], ACTIVITY_SCHEMA
     )
-    (row,) = rows_of(retail.top_searches(retail.interest_totals(frame)))
+    (row,) = retail.top_searches(rows_of(retail.interest_totals(frame)))
     assert [(s["query"], s["count"]) for s in row["searches"]] == [
         ("c", 2),
         ("a", 1),
@@ -211,7 +213,7 @@ def test_recommendations_are_what_was_bought_together_most(events: Events) -> No
         [act(n, 1, n, "purchase", items=basket) for n, basket in enumerate(baskets)],
         ACTIVITY_SCHEMA,
     )
-    rows = rows_of(retail.recommendations(retail.interest_totals(frame)))
+    rows = retail.recommendations(rows_of(retail.interest_totals(frame)))
     found = {r["item_id"]: [(t["item_id"], t["count"]) for t in r["together"]] for r in rows}
     assert found == {
         "a": [("b", 2), ("c", 1), ("d", 1)],
@@ -276,11 +278,10 @@ def test_all_figures_are_the_generators_truth(spark: SparkSession) -> None:
             ],
             "value binary",
         )
-        result = query.transform(parse_json(records, query.schema), table).persist()
-        for output in query.outputs:
-            for record in to_records(output.rows(result), output.topic, output.key).collect():
-                board.apply(record["topic"], record["key"], record["value"])
-        result.unpersist()
+        result = rows_of(query.transform(parse_json(records, query.schema), table))
+        for output in (story_output.as_output() for story_output in query.outputs):
+            for row in output.rows(result):
+                board.apply(output.topic, output.key(row).encode(), to_json(row).encode())
     assert board.figures() == world.truth()["figures"]
     assert len(board.station_rows()) == len(world.stations)
 
@@ -292,6 +293,17 @@ def test_every_output_topic_has_one_query_and_a_documented_row() -> None:
     assert STATIONS not in outputs
     for query in STORY_QUERIES:
         assert topics.CONSUMER_GROUPS[query.group] == query.topic
+
+
+def test_rows_have_the_documented_columns(spark: SparkSession) -> None:
+    """What a query gives is what its table stores, column by column."""
+    stations = spark.createDataFrame([tuple(row.values()) for row in STATION_ROWS], STATION_SCHEMA)
+    for query in STORY_QUERIES:
+        empty = parse_json(spark.createDataFrame([], "value binary"), query.schema)
+        columns = query.transform(empty, stations).columns
+        for output in query.outputs:
+            if output.rows is list:
+                assert columns == schema_of(output.row).names
 
 
 def test_schemas_have_the_documented_fields() -> None:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from barnabas.pipeline.events import each_once, window_bounds, window_of
-from barnabas.pipeline.topics import (
+from barnabas.demo.spark.events import each_once, window_bounds, window_of
+from barnabas.demo.topics import (
     ACTIVITY_KINDS,
     MINUTE_MS,
     RECOMMENDATIONS_COUNT_MAX,
     TOP_SEARCHES_COUNT_MAX,
 )
+from barnabas.pipeline.sink import Rows
 
 
 def activity_minutes(activity: DataFrame) -> DataFrame:
@@ -32,25 +33,33 @@ def activity_minutes(activity: DataFrame) -> DataFrame:
     )
 
 
-def activity_counts(minutes: DataFrame) -> DataFrame:
+def activity_counts(minutes: Rows) -> Rows:
     """Return rows of `activity-counts` from `activity_minutes`; kinds without an event are out."""
-    kinds = f.explode(
-        f.create_map(*(part for kind in ACTIVITY_KINDS for part in (f.lit(kind), f.col(kind))))
-    )
-    return minutes.select(kinds.alias("kind", "events"), "window_start_ms", "window_end_ms").where(
-        "events > 0"
-    )
+    return [
+        {
+            "kind": kind,
+            "events": minute[kind],
+            "window_start_ms": minute["window_start_ms"],
+            "window_end_ms": minute["window_end_ms"],
+        }
+        for minute in minutes
+        for kind in ACTIVITY_KINDS
+        if minute[kind]
+    ]
 
 
-def conversion(minutes: DataFrame) -> DataFrame:
+def conversion(minutes: Rows) -> Rows:
     """Return rows of `conversion` from `activity_minutes`."""
-    return minutes.select(
-        "window_start_ms",
-        "window_end_ms",
-        "sessions",
-        f.col("purchase").alias("purchases"),
-        "revenue_cents",
-    )
+    return [
+        {
+            "window_start_ms": minute["window_start_ms"],
+            "window_end_ms": minute["window_end_ms"],
+            "sessions": minute["sessions"],
+            "purchases": minute["purchase"],
+            "revenue_cents": minute["revenue_cents"],
+        }
+        for minute in minutes
+    ]
 
 
 def interest_totals(activity: DataFrame) -> DataFrame:
@@ -81,31 +90,26 @@ def interest_totals(activity: DataFrame) -> DataFrame:
     )
 
 
-def top_searches(totals: DataFrame) -> DataFrame:
-    """Return the one row of `top-searches` from all of `interest_totals`."""
-    searches = totals.where("item_id IS NULL")
-    return _ranking(searches, "query", TOP_SEARCHES_COUNT_MAX).select(
-        f.col("ranking").alias("searches")
-    )
+def top_searches(totals: Rows) -> Rows:
+    """Return the one row of `top-searches` from all of `interest_totals`, if there is a search."""
+    searches = [total for total in totals if total["item_id"] is None]
+    ranking = _ranking(searches, "query", TOP_SEARCHES_COUNT_MAX)
+    return [{"searches": ranking}] if ranking else []
 
 
-def recommendations(totals: DataFrame) -> DataFrame:
+def recommendations(totals: Rows) -> Rows:
     """Return rows of `recommendations` from all of `interest_totals`."""
-    pairs = totals.where("item_id IS NOT NULL")
-    return _ranking(pairs, "item_id", RECOMMENDATIONS_COUNT_MAX).select(
-        f.col("of").alias("item_id"), f.col("ranking").alias("together")
-    )
+    pairs: dict[str, Rows] = {}
+    for total in totals:
+        if total["item_id"] is not None:
+            pairs.setdefault(total["item_id"], []).append(total)
+    return [
+        {"item_id": item_id, "together": _ranking(of, "item_id", RECOMMENDATIONS_COUNT_MAX)}
+        for item_id, of in pairs.items()
+    ]
 
 
-def _ranking(totals: DataFrame, name: str, count_max: int) -> DataFrame:
-    """By `item_id`: its `count_max` greatest, by count descending, then name ascending."""
-    order = Window.partitionBy("of").orderBy(f.col("count").desc(), "other")
-    entry = f.struct("place", f.col("other").alias(name), "count")
-    return (
-        totals.withColumnRenamed("item_id", "of")
-        .withColumn("place", f.row_number().over(order))
-        .where(f.col("place") <= count_max)
-        .groupBy("of")
-        .agg(f.sort_array(f.collect_list(entry)).alias("entries"))
-        .select("of", f.transform("entries", lambda e: e.dropFields("place")).alias("ranking"))
-    )
+def _ranking(totals: Rows, name: str, count_max: int) -> Rows:
+    """The `count_max` greatest, by count descending, then name ascending."""
+    ranked = sorted(totals, key=lambda total: (-total["count"], total["other"]))[:count_max]
+    return [{name: total["other"], "count": total["count"]} for total in ranked]

@@ -1,0 +1,60 @@
+"""What the parts of a run say of themselves: the page, progress files, a log, the truth."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+from barnabas.demo import catchup, commands
+from barnabas.demo.contract import TRUTH_FILE, Truth
+from barnabas.demo.outside import fetch_json
+from barnabas.demo.processes import tail
+from barnabas.demo.workspace import Workspace
+
+_PAGE_SECONDS = 1.0
+
+
+class Reports:
+    """Asked anew each time, except for the page, of which the last is kept."""
+
+    def __init__(self, workspace: Workspace, url: str) -> None:
+        self._workspace = workspace
+        self._url = url
+        self._page: dict[str, Any] | None = None
+        self._page_at = 0.0
+
+    def page(self) -> dict[str, Any] | None:
+        """Return all that the page shows, None where the dashboard does not answer."""
+        self._page_at = time.monotonic()
+        self._page = fetch_json(f"{self._url.rstrip('/')}/api/state")
+        return self._page
+
+    def refresh_page(self) -> None:
+        """Ask for the page where the last is older than a second."""
+        if time.monotonic() - self._page_at > _PAGE_SECONDS:
+            self.page()
+
+    def lags_text(self) -> str:
+        """Return the lags of the consumer groups, as the page had them last."""
+        if self._page is None:
+            return "queries running"
+        lags = [f"{g['group']} {g['lag']:,}" for g in self._page["groups"] if g["lag"] is not None]
+        return f"lag: {', '.join(lags)}" if lags else "queries running"
+
+    def generators(self) -> dict[str, Any]:
+        """Return the generators' last line of progress, empty before the first."""
+        for line in reversed(tail(self._workspace.path("logs", "generators.log"), 3).splitlines()):
+            if line.startswith("{") and line.endswith("}"):
+                progress: dict[str, Any] = json.loads(line)
+                return progress
+        return {}
+
+    def pipeline(self) -> Any:
+        """Return the pipeline's progress, None before the first."""
+        return catchup.read_json(commands.pipeline_progress_path(self._workspace))
+
+    def truth(self) -> Truth | None:
+        """Return what the generators have published, None before the first."""
+        truth: Truth | None = catchup.read_json(self._workspace.path("generators", TRUTH_FILE))
+        return truth

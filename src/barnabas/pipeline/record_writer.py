@@ -1,0 +1,79 @@
+"""Results of micro-batches, each at least once: one idempotent producer per query.
+
+A micro-batch whose outcome is not known is run again by Spark, and its records are written again:
+the same keys with the same values. `exactly_once` writes them once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+
+FLUSH_TIMEOUT_SECONDS: Final = 30.0
+_QUEUE_POLL_SECONDS: Final = 0.1
+
+OutgoingRecord = tuple[str, str, str]
+"""Topic, key and value."""
+Header = tuple[str, str | bytes | None]
+
+
+def produce(producer: Producer, record: OutgoingRecord, headers: list[Header]) -> None:
+    """Give a record to a producer, waiting while its queue is full."""
+    topic, key, value = record
+    while True:
+        try:
+            producer.produce(topic, value, key, headers=headers)
+            return
+        except BufferError:
+            producer.poll(_QUEUE_POLL_SECONDS)
+
+
+class RecordWriter:
+    """Writes the records of one query's micro-batches, acknowledged by all in-sync replicas."""
+
+    def __init__(self, bootstrap_servers: str) -> None:
+        self._bootstrap_servers = bootstrap_servers
+        self._producer: Producer | None = None
+        self._error: KafkaError | None = None
+
+    def write(self, batch_id: int, records: Sequence[OutgoingRecord]) -> None:
+        """Write a micro-batch. Raises KafkaException where a record may not have arrived."""
+        if self._producer is None:
+            self._producer = self._connect()
+        try:
+            for record in records:
+                produce(self._producer, record, [])
+            if self._producer.flush(FLUSH_TIMEOUT_SECONDS):
+                raise KafkaException(KafkaError(KafkaError._TIMED_OUT, f"writing batch {batch_id}"))
+            if self._error is not None:
+                raise KafkaException(self._error)
+        except KafkaException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Give up the connection, and what has not arrived."""
+        if self._producer is not None:
+            self._producer.purge()
+            self._producer = None
+
+    def _connect(self) -> Producer:
+        self._error = None
+        return Producer(
+            {
+                "bootstrap.servers": self._bootstrap_servers,
+                "client.id": "barnabas-pipeline",
+                "enable.idempotence": True,
+                "delivery.timeout.ms": int(FLUSH_TIMEOUT_SECONDS * 1000),
+                "partitioner": "murmur2_random",
+                "linger.ms": 5,
+                "log_level": 2,
+                "on_delivery": self._on_delivery,
+            }
+        )
+
+    def _on_delivery(self, error: KafkaError | None, message: Message) -> None:
+        if error is not None and self._error is None:
+            self._error = error
