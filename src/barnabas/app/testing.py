@@ -10,6 +10,8 @@ from confluent_kafka import Consumer, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
+from barnabas.app.partitioning import JAVA_PARTITIONER
+
 TIMEOUT_S = 20.0
 NAME_LENGTH_MAX = 100
 Sendable = bytes | str | tuple[bytes | str | None, bytes | str | None]
@@ -51,8 +53,9 @@ class Kafka:
         return name
 
     def producer(self, **config: Any) -> Producer:
-        """A Producer; `linger_ms=5` stands for `linger.ms`."""
-        return Producer({"bootstrap.servers": self.bootstrap_servers, **_dotted(config)})
+        """A Producer; `linger_ms=5` stands for `linger.ms`. Keys go where Java's would."""
+        defaults = {"bootstrap.servers": self.bootstrap_servers, **JAVA_PARTITIONER}
+        return Producer({**defaults, **_dotted(config)})
 
     def consumer(self, *topics: str, **config: Any) -> Consumer:
         """A Consumer in a group of its own that starts at the beginning; close it yourself."""

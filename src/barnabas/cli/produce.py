@@ -2,16 +2,17 @@
 
 import sys
 from collections.abc import Iterator
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import click
 
 from barnabas.cli.connection import Connection, connection_options
-from barnabas.cli.errors import CliError, ExitCode, from_kafka
+from barnabas.cli.errors import CliError, ExitCode
 from barnabas.cli.output import Output, json_option
-from barnabas.cli.records import Headers, NewRecord, from_json
+from barnabas.cli.records import NewRecord, from_json
+from barnabas.cli.sender import Sender
+from barnabas.cli.short_input import are_short, read_ahead
 
-FULL_QUEUE_WAIT_S = 0.1
 EPILOG = """\b
 Examples:
   echo hello | barnabas produce greetings
@@ -79,7 +80,11 @@ def command(
     acks: str,
     as_json: bool,
 ) -> None:
-    """Send records to TOPIC: --value, the lines of FILES, or those of standard input."""
+    """Send records to TOPIC: --value, the lines of FILES, or those of standard input.
+
+    The producer is idempotent, except for short input: that leaves at once, and may arrive twice
+    if the connection breaks. -X enable.idempotence=true takes the time.
+    """
     headers = [_header(pair) for pair in header_pairs]
 
     def complete(record: NewRecord) -> NewRecord:
@@ -94,21 +99,24 @@ def command(
         return record
 
     connection.probe()
-    sender = Sender(connection, topic, acks, compression)
+    separator = key_separator.encode() if key_separator else None
     if values:
+        is_short = True
         source: Iterator[NewRecord] = (NewRecord(value.encode()) for value in values)
+    elif files:
+        is_short = are_short(files)
+        source = _read_files(files, form, separator)
     else:
-        separator = key_separator.encode() if key_separator else None
-        source = _read_all(files, form, separator)
+        if sys.stdin is None:
+            raise CliError("standard input is closed", ExitCode.USAGE)
+        given, is_short = read_ahead(sys.stdin.buffer)
+        source = _read(given, "standard input", form, separator)
+    sender = Sender(connection, topic, acks, compression, is_short=is_short)
     for record in source:
         sender.send(complete(record))
     sender.finish()
     summary = {"topic": topic, "records": sender.acknowledged, "partitions": sender.spans}
-    Output(as_json).result(summary, _summary_text(topic, sender.acknowledged))
-
-
-def _summary_text(topic: str, count: int) -> str:
-    return f"{count} record{'' if count == 1 else 's'} sent to {topic}"
+    Output(as_json).result(summary, sender.summary)
 
 
 def _header(pair: str) -> tuple[str, str | bytes | None]:
@@ -118,9 +126,7 @@ def _header(pair: str) -> tuple[str, str | bytes | None]:
     return name, value.encode() if equals else None
 
 
-def _read_all(files: tuple[str, ...], form: str, separator: bytes | None) -> Iterator[NewRecord]:
-    if not files:
-        yield from _read(sys.stdin.buffer, "standard input", form, separator)
+def _read_files(files: tuple[str, ...], form: str, separator: bytes | None) -> Iterator[NewRecord]:
     for path in files:
         with open(path, "rb") as file:
             yield from _read(file, path, form, separator)
@@ -146,72 +152,3 @@ def _from_line(line: bytes, separator: bytes | None) -> NewRecord:
         return NewRecord(line)
     key, found, value = line.partition(separator)
     return NewRecord(value, key) if found else NewRecord(line)
-
-
-class Sender:
-    """Sends to one topic and remembers what came of it."""
-
-    def __init__(self, connection: Connection, topic: str, acks: str, compression: str) -> None:
-        from confluent_kafka import Producer
-
-        self._topic = topic
-        self._timeout_s = connection.timeout_s
-        self._failure: Any = None
-        self.acknowledged = 0
-        self.spans: dict[int, list[int]] = {}
-        """First and last offset by partition."""
-        config = {
-            "acks": acks,
-            "compression.type": compression,
-            "enable.idempotence": acks == "all",
-            "message.timeout.ms": int(connection.timeout_s * 1000),
-            "linger.ms": 5,
-        }
-        settings = connection.client_config(**{**config, **connection.config})
-        self._producer = Producer({k: v for k, v in settings.items() if v is not None})
-
-    def send(self, record: NewRecord) -> None:
-        from confluent_kafka import KafkaException
-
-        more: dict[str, Any] = {"timestamp": record.timestamp_ms} if record.timestamp_ms else {}
-        if record.partition >= 0:
-            more["partition"] = record.partition
-        headers: Headers | None = record.headers or None
-        while True:
-            self._stop_at_failure()
-            try:
-                self._producer.produce(
-                    self._topic, record.value, record.key, headers=headers,
-                    on_delivery=self._delivered, **more,
-                )  # fmt: skip
-            except BufferError:
-                self._producer.poll(FULL_QUEUE_WAIT_S)
-                continue
-            except KafkaException as error:
-                raise from_kafka(error, self._topic) from error
-            self._producer.poll(0)
-            return
-
-    def _delivered(self, error: Any, message: Any) -> None:
-        if error is not None:
-            self._failure = self._failure or error
-            return
-        self.acknowledged += 1
-        offset = message.offset()
-        if offset is None or offset < 0:
-            return  # with acks=0 no broker tells
-        span = self.spans.setdefault(message.partition(), [offset, offset])
-        span[1] = max(span[1], offset)
-
-    def finish(self) -> None:
-        """Wait for all acknowledgements. Raises CliError for the first record refused."""
-        left = self._producer.flush(self._timeout_s + 5)
-        self._stop_at_failure()
-        if left:
-            raise CliError(f"{self._topic}: {left} records not acknowledged", ExitCode.UNREACHABLE)
-
-    def _stop_at_failure(self) -> None:
-        if self._failure is not None:
-            known = from_kafka(self._failure, self._topic)
-            known.hint = f"{_summary_text(self._topic, self.acknowledged)} before"
-            raise known

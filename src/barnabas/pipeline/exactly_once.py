@@ -22,6 +22,7 @@ from typing import Final
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
+from barnabas.app.partitioning import JAVA_PARTITIONER
 from barnabas.pipeline.progress import checkpoint_id, planned_offsets
 from barnabas.pipeline.record_writer import Header, OutgoingRecord, produce
 
@@ -96,7 +97,7 @@ class TransactionalWriter:
                 "bootstrap.servers": self._bootstrap_servers,
                 "transactional.id": name,
                 "client.id": "barnabas-pipeline",
-                "partitioner": "murmur2_random",
+                **JAVA_PARTITIONER,
                 "linger.ms": 5,
                 "log_level": 2,
             }

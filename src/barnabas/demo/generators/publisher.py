@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from confluent_kafka import KafkaError, Message, Producer
 
+from barnabas.app.partitioning import JAVA_PARTITIONER
 from barnabas.demo.generators.delivery import Delivery
 from barnabas.demo.topics import STATIONS, Station
 
@@ -34,8 +35,7 @@ class Publisher:
                 "acks": "all",
                 "linger.ms": 20,
                 "compression.type": "lz4",
-                # Java's partitioner, so that any client finds a key in the same partition.
-                "partitioner": "murmur2_random",
+                **JAVA_PARTITIONER,
                 # Never give up on a record: a broker that is away for long only stalls the run.
                 "message.timeout.ms": 0,
                 "error_cb": self._on_client_error,

@@ -1,0 +1,90 @@
+"""The producer of `barnabas produce`: records to one topic, and what became of them."""
+
+from typing import Any, Final
+
+from barnabas.app.partitioning import JAVA_PARTITIONER
+from barnabas.cli.connection import Connection
+from barnabas.cli.errors import CliError, ExitCode, from_kafka
+from barnabas.cli.records import Headers, NewRecord
+
+FULL_QUEUE_WAIT_S = 0.1
+SHORT: Final = {"linger.ms": 0, "max.in.flight.requests.per.connection": 1}
+"""For input that has ended before it is sent: it leaves at once, and in order."""
+LONG: Final = {"linger.ms": 5}
+
+
+class Sender:
+    """Sends to one topic and remembers what came of it."""
+
+    def __init__(
+        self, connection: Connection, topic: str, acks: str, compression: str, *, is_short: bool
+    ) -> None:
+        from confluent_kafka import Producer
+
+        self._topic = topic
+        self._timeout_s = connection.timeout_s
+        self._failure: Any = None
+        self.acknowledged = 0
+        self.spans: dict[int, list[int]] = {}
+        """First and last offset by partition."""
+        config = {
+            "acks": acks,
+            "compression.type": compression,
+            "message.timeout.ms": int(connection.timeout_s * 1000),
+            **(SHORT if is_short else {**LONG, "enable.idempotence": acks == "all"}),
+            **JAVA_PARTITIONER,
+        }
+        settings = connection.client_config(**{**config, **connection.config})
+        self._producer = Producer({k: v for k, v in settings.items() if v is not None})
+
+    @property
+    def summary(self) -> str:
+        """How many records were acknowledged, in words."""
+        count = self.acknowledged
+        return f"{count} record{'' if count == 1 else 's'} sent to {self._topic}"
+
+    def send(self, record: NewRecord) -> None:
+        from confluent_kafka import KafkaException
+
+        more: dict[str, Any] = {"timestamp": record.timestamp_ms} if record.timestamp_ms else {}
+        if record.partition >= 0:
+            more["partition"] = record.partition
+        headers: Headers | None = record.headers or None
+        while True:
+            self._stop_at_failure()
+            try:
+                self._producer.produce(
+                    self._topic, record.value, record.key, headers=headers,
+                    on_delivery=self._delivered, **more,
+                )  # fmt: skip
+            except BufferError:
+                self._producer.poll(FULL_QUEUE_WAIT_S)
+                continue
+            except KafkaException as error:
+                raise from_kafka(error, self._topic) from error
+            self._producer.poll(0)
+            return
+
+    def _delivered(self, error: Any, message: Any) -> None:
+        if error is not None:
+            self._failure = self._failure or error
+            return
+        self.acknowledged += 1
+        offset = message.offset()
+        if offset is None or offset < 0:
+            return  # with acks=0 no broker tells
+        span = self.spans.setdefault(message.partition(), [offset, offset])
+        span[1] = max(span[1], offset)
+
+    def finish(self) -> None:
+        """Wait for all acknowledgements. Raises CliError for the first record refused."""
+        left = self._producer.flush(self._timeout_s + 5)
+        self._stop_at_failure()
+        if left:
+            raise CliError(f"{self._topic}: {left} records not acknowledged", ExitCode.UNREACHABLE)
+
+    def _stop_at_failure(self) -> None:
+        if self._failure is not None:
+            known = from_kafka(self._failure, self._topic)
+            known.hint = f"{self.summary} before"
+            raise known
