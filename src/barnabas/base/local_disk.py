@@ -4,6 +4,7 @@ import asyncio
 import fcntl
 import os
 import shutil
+import struct
 from collections.abc import Awaitable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
@@ -12,6 +13,12 @@ from barnabas.base.disk import Buffer, DirectoryInUseError, DiskFile
 IOV_MAX = 1024
 """Buffers of one gathering write; Linux and macOS refuse more."""
 FSYNC_THREADS_MAX = 4
+RECORD_LOCK: int | None = getattr(fcntl, "F_OFD_SETLK", None)
+"""Linux keeps flock's locks and record locks apart, and Java takes record locks. This kind belongs
+to the open file: closing the file elsewhere in the process does not drop it, and two nodes of one
+process exclude each other. Other systems have one kind, which flock takes."""
+WHOLE_FILE = struct.pack("@hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+"""C's `struct flock`: exclusive, from the beginning, without an end."""
 
 
 class LocalFile:
@@ -159,7 +166,9 @@ class LocalDisk:
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
+            if RECORD_LOCK is not None:
+                fcntl.fcntl(fd, RECORD_LOCK, WHOLE_FILE)
+        except (BlockingIOError, PermissionError) as error:
             os.close(fd)
             raise DirectoryInUseError(
                 f"{os.path.dirname(path)} is in use by another node; stop that one first"
