@@ -154,6 +154,7 @@ class Cluster:
             raise RuntimeError("the cluster runs already")
         self._started.clear()
         self._failure = None
+        _in_threads.add(self)
         self._thread = threading.Thread(target=self._run, name="barnabas-cluster", daemon=True)
         self._thread.start()
         self._started.wait()
@@ -175,6 +176,7 @@ class Cluster:
         if self._thread is not None:
             self._thread.join()
             self._thread = None
+            _in_threads.discard(self)
         self._raise_failure()
 
     def _raise_failure(self) -> None:
@@ -249,3 +251,18 @@ class Cluster:
         finally:
             if self._kept_directory is None:
                 await asyncio.to_thread(shutil.rmtree, nodes.directory, ignore_errors=True)
+
+
+_in_threads: set[Cluster] = set()
+"""Those whose nodes run in a thread."""
+
+
+def _stop_all() -> None:
+    """What a program that ends has not stopped, stop: its temporary directory is to go."""
+    for cluster in list(_in_threads):
+        cluster.stop()
+
+
+# `atexit` is too late: executors take no work any more then, and nodes need theirs to stop. This
+# runs before, as long as it is registered after theirs, which `base.local_disk` has imported.
+threading._register_atexit(_stop_all)  # type: ignore[attr-defined]

@@ -15,7 +15,8 @@ from barnabas.app.reachability import advertised_problems
 from barnabas.base.config.listeners import ListenerConfig
 from barnabas.base.config.node import NodeConfig
 
-SIGNALS = (signal.SIGTERM, signal.SIGINT)
+SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+"""SIGHUP: the terminal was closed."""
 EXIT_FAILED = 1
 EXIT_AT_ONCE = 130
 
@@ -28,9 +29,10 @@ telemetry = logging.getLogger(__name__)
 
 
 def run_node(config: NodeConfig, on_ready: Callable[[Node], None] | None = None) -> int:
-    """Run until SIGTERM or SIGINT; returns the exit code, 0 after a clean shutdown.
+    """Run until SIGTERM, SIGINT or SIGHUP; returns the exit code, 0 after a clean shutdown.
 
-    A second signal ends the process at once. Raises what keeps the node from starting.
+    A second signal ends the process at once, except SIGHUP, which a closed terminal may send
+    twice. Raises what keeps the node from starting.
     """
     for warning in config.warnings:
         telemetry.warning("%s", warning)
@@ -87,14 +89,16 @@ async def _start(node: Node) -> None:
 def _watch_signals(stopping: asyncio.Event) -> None:
     loop = asyncio.get_running_loop()
 
-    def stop() -> None:
-        if stopping.is_set():
+    def stop(number: signal.Signals) -> None:
+        if stopping.is_set() and number is not signal.SIGHUP:
             telemetry.warning("second signal: the node ends at once, without a clean shutdown")
             os._exit(EXIT_AT_ONCE)
         stopping.set()
 
     for number in SIGNALS:
-        loop.add_signal_handler(number, stop)
+        if number is signal.SIGHUP and signal.getsignal(number) is signal.SIG_IGN:
+            continue  # nohup
+        loop.add_signal_handler(number, stop, number)
 
 
 async def _say_unreachable(node: Node) -> None:

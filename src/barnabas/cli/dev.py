@@ -3,6 +3,7 @@
 import os
 import random
 import shutil
+import signal
 import sys
 import tempfile
 from collections.abc import Mapping
@@ -11,6 +12,7 @@ from dataclasses import dataclass
 import click
 
 from barnabas.base.config.overrides import from_environment, from_flags
+from barnabas.cli.errors import CliError
 from barnabas.cli.node_options import log_level_option, override_option
 from barnabas.cli.output import json_option, print_json
 
@@ -22,6 +24,9 @@ Examples:
   barnabas dev --nodes 3 --racks a,b,c --directory ./cluster
   barnabas dev --override num.partitions=3 --override log.retention.hours=1
 """
+
+
+PORT_HINT = "choose others with --port, or take free ones with --port 0"
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +116,9 @@ def command(
         return run_nodes(wishes)
     finally:
         if wishes.is_temporary:
+            before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # which may come twice
             shutil.rmtree(wishes.directory, ignore_errors=True)
+            signal.signal(signal.SIGHUP, before)
 
 
 def _has_nodes(directory: str) -> bool:
@@ -120,8 +127,9 @@ def _has_nodes(directory: str) -> bool:
 
 
 def _run_one(wishes: DevWishes) -> int:
+    from barnabas.app.listening import CannotListenError
     from barnabas.app.node import Node
-    from barnabas.app.runner import advertised_listeners, run_node
+    from barnabas.app.runner import StartError, advertised_listeners, run_node
     from barnabas.app.standalone import format_standalone, standalone_properties
     from barnabas.base import telemetry
     from barnabas.base.clock import SystemClock
@@ -152,7 +160,12 @@ def _run_one(wishes: DevWishes) -> int:
             _greet(bootstrap, None if wishes.is_temporary else wishes.directory)
         sys.stdout.flush()
 
-    return run_node(config, ready)
+    try:
+        return run_node(config, ready)
+    except StartError as error:
+        if isinstance(error.__cause__, CannotListenError):
+            raise CliError(str(error), hint=PORT_HINT) from error
+        raise
 
 
 def _greet(bootstrap: str, directory: str | None) -> None:

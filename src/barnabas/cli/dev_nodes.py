@@ -9,6 +9,7 @@ import signal
 import sys
 from asyncio.subprocess import PIPE, Process
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,11 +26,11 @@ from barnabas.app.ports import PortReservation
 from barnabas.app.standalone import CONTROLLER_LISTENER
 from barnabas.base.clock import SystemClock
 from barnabas.base.local_disk import LocalDisk
-from barnabas.cli.dev import DevWishes
+from barnabas.cli.dev import PORT_HINT, DevWishes
 from barnabas.cli.errors import CliError, ExitCode
 from barnabas.cli.output import Row, print_json, print_table
 
-SIGNALS = (signal.SIGTERM, signal.SIGINT)
+SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 PR_SET_PDEATHSIG = 1
 LINES_KEPT_MAX = 20
 PORT_MAX = 65535
@@ -149,7 +150,7 @@ def _hold(reservation: PortReservation, port: int) -> None:
     except OSError as error:
         raise CliError(
             f"port {port} cannot be used: {error.strerror}",
-            hint="choose others with --port, or take free ones with --port 0",
+            hint=PORT_HINT,
         ) from error
 
 
@@ -166,7 +167,9 @@ class _Supervisor:
     async def run(self) -> int:
         loop = asyncio.get_running_loop()
         for number in SIGNALS:
-            loop.add_signal_handler(number, self._on_signal)
+            if number is signal.SIGHUP and signal.getsignal(number) is signal.SIG_IGN:
+                continue  # nohup
+            loop.add_signal_handler(number, self._on_signal, number)
         try:
             for node in self._nodes:
                 self._children.append(await self._start(node))
@@ -240,8 +243,8 @@ class _Supervisor:
         if living:
             self._say(f"Start it again: barnabas start {child.node.path}")
 
-    def _on_signal(self) -> None:
-        if self._stopping.is_set():
+    def _on_signal(self, number: signal.Signals) -> None:
+        if self._stopping.is_set() and number is not signal.SIGHUP:  # which may come twice
             self._is_killed = True
             self._signal_all(signal.SIGKILL)
         self._stopping.set()
@@ -252,7 +255,8 @@ class _Supervisor:
                 child.process.send_signal(number)
 
     def _say(self, text: str) -> None:
-        click.echo(text, err=True)
+        with suppress(OSError):  # a terminal that was closed
+            click.echo(text, err=True)
 
     def _greet(self) -> None:
         bootstrap = ",".join(node.client_address for node in self._nodes)
