@@ -4,10 +4,13 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 from xdist.remote import Producer
 from xdist.scheduler.loadscope import LoadScopeScheduling
 
 HERE = Path(__file__).parent
+settings.register_profile("barnabas", deadline=None)  # no test is wrong for being slow
+settings.load_profile("barnabas")
 SPARK = (
     *("browser", "clients/test_spark", "clients/test_three_nodes"),
     *("unit/demo_spark", "unit/pipeline"),

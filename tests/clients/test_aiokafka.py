@@ -11,7 +11,7 @@ from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.structs import OffsetAndMetadata
 from client_matrix import ClientMatrix, Message
 
-TIMEOUT_S = 20
+from support.patience import PATIENCE_S
 
 
 class AiokafkaClient:
@@ -47,7 +47,7 @@ class AiokafkaClient:
         self.runner.close()
 
     def _run(self, coroutine: Any) -> Any:
-        return self.runner.run(asyncio.wait_for(coroutine, 2 * TIMEOUT_S))
+        return self.runner.run(asyncio.wait_for(coroutine, PATIENCE_S))
 
     def _admin(self, step: Any) -> Any:
         async def run() -> Any:
@@ -123,7 +123,7 @@ class AiokafkaClient:
     async def _consume(self, consumer: AIOKafkaConsumer, count: int) -> list[Message]:
         received: list[Message] = []
         while len(received) < count:
-            record = await asyncio.wait_for(consumer.getone(), TIMEOUT_S)
+            record = await asyncio.wait_for(consumer.getone(), PATIENCE_S)
             received.append(
                 Message(
                     value=record.value,
@@ -201,7 +201,7 @@ class AiokafkaClient:
 
     def delete_records(self, topic: str, offset: int) -> None:
         request = {TopicPartition(topic, 0): RecordsToDelete(offset)}
-        self._admin(lambda admin: admin.delete_records(request, timeout_ms=TIMEOUT_S * 1000))
+        self._admin(lambda admin: admin.delete_records(request, timeout_ms=int(PATIENCE_S * 1000)))
 
     def groups(self) -> set[str]:
         return {entry[0] for entry in self._admin(lambda admin: admin.list_consumer_groups())}

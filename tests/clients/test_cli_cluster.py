@@ -18,6 +18,7 @@ from confluent_kafka import Producer
 
 import barnabas
 from barnabas.app.testing import Kafka
+from support.child_signals import usual_signals
 from support.cli import ClusterCli, run_cli
 from support.node_process import wait_until
 
@@ -390,12 +391,14 @@ def test_an_interrupted_rebalance_leaves_no_throttle_and_goes_on_later() -> None
         kafka.produce(topic, [os.urandom(100_000) for _ in range(120)])
         cluster.add_node()
         arguments = ("rebalance", "--yes", "--throttle", "200kB", "--concurrent", "2")
-        with subprocess.Popen(
-            [*BARNABAS, *arguments, "-b", cluster.bootstrap_servers],
-            stderr=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            text=True,
-        ) as process:
+        with usual_signals():
+            process = subprocess.Popen(
+                [*BARNABAS, *arguments, "-b", cluster.bootstrap_servers],
+                stderr=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                text=True,
+            )
+        with process:
             assert process.stderr is not None
             assert "of " in process.stderr.readline()
             wait_until(lambda: cli.json("cluster", "status")["partitions_moving"] > 0, "a move")

@@ -12,7 +12,9 @@ from pathlib import Path
 import pytest
 
 from barnabas.app.testing import Kafka
+from support.child_signals import usual_signals
 from support.cli import ClusterCli
+from support.patience import PATIENCE_S
 
 
 @pytest.fixture
@@ -170,15 +172,17 @@ def test_a_record_too_large_is_refused(cli: ClusterCli, kafka: Kafka) -> None:
 def test_follow(cli: ClusterCli, topic: str) -> None:
     cli.ok("produce", topic, stdin=b"before\n")
     command = [sys.executable, "-m", "barnabas", "consume", topic, "-f", "--from", "earliest"]
-    with subprocess.Popen(
-        [*command, "-b", cli.bootstrap_servers], stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    ) as follower:
+    with usual_signals():
+        follower = subprocess.Popen(
+            [*command, "-b", cli.bootstrap_servers], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+    with follower:
         assert follower.stdout is not None
         assert follower.stdout.readline() == b"before\n"
         cli.ok("produce", topic, stdin=b"after\n")
         assert follower.stdout.readline() == b"after\n"
         os.kill(follower.pid, signal.SIGINT)
-        rest, errors = follower.communicate(timeout=20)
+        rest, errors = follower.communicate(timeout=PATIENCE_S)
     assert (follower.returncode, rest, errors) == (0, b"", b"")
     assert cli.run("consume", topic, "-f", "--to", "latest").code == 2
 

@@ -25,7 +25,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-TIMEOUT_S = 20
+from support.patience import PATIENCE_S
 
 
 class ConfluentClient:
@@ -65,7 +65,7 @@ class ConfluentClient:
         self._settle(self.admin.create_topics([NewTopic(name, partitions, config=config)]))
 
     def _settle(self, futures: dict[Any, Any]) -> list[Any]:
-        return [future.result(TIMEOUT_S) for future in futures.values()]
+        return [future.result(PATIENCE_S) for future in futures.values()]
 
     def produce(
         self,
@@ -96,7 +96,7 @@ class ConfluentClient:
                 headers=list(message.headers),
                 on_delivery=lambda error, _: failures.append(error) if error else None,
             )
-        assert producer.flush(TIMEOUT_S) == 0
+        assert producer.flush(PATIENCE_S) == 0
         if failures:
             raise KafkaException(failures[0])
 
@@ -123,7 +123,7 @@ class ConfluentClient:
     def _consume(self, consumer: Consumer, count: int) -> list[Message]:
         received: list[Message] = []
         while len(received) < count:
-            batch = consumer.consume(count - len(received), TIMEOUT_S)
+            batch = consumer.consume(count - len(received), PATIENCE_S)
             assert batch, f"{len(received)} of {count} records arrived"
             for message in batch:
                 if message.error():
@@ -155,7 +155,7 @@ class ConfluentClient:
         consumer = self._consumer("unused")
         try:
             (found,) = consumer.offsets_for_times(
-                [TopicPartition(topic, partition, timestamp_ms)], TIMEOUT_S
+                [TopicPartition(topic, partition, timestamp_ms)], PATIENCE_S
             )
             return found.offset if found.offset >= 0 else None
         finally:
@@ -164,7 +164,7 @@ class ConfluentClient:
     def watermarks(self, topic: str, partition: int) -> tuple[int, int]:
         consumer = self._consumer("unused")
         try:
-            return consumer.get_watermark_offsets(TopicPartition(topic, partition), TIMEOUT_S)
+            return consumer.get_watermark_offsets(TopicPartition(topic, partition), PATIENCE_S)
         finally:
             consumer.close()
 
@@ -183,7 +183,7 @@ class ConfluentClient:
         return entry.offset, entry.metadata
 
     def partition_count(self, topic: str) -> int:
-        return len(self.admin.list_topics(topic, TIMEOUT_S).topics[topic].partitions)
+        return len(self.admin.list_topics(topic, PATIENCE_S).topics[topic].partitions)
 
     def grow(self, topic: str, partitions: int) -> None:
         self._settle(self.admin.create_partitions([NewPartitions(topic, partitions)]))
@@ -203,7 +203,7 @@ class ConfluentClient:
         self._settle(self.admin.delete_records([TopicPartition(topic, 0, offset)]))
 
     def groups(self) -> set[str]:
-        result = self.admin.list_consumer_groups().result(TIMEOUT_S)
+        result = self.admin.list_consumer_groups().result(PATIENCE_S)
         assert not result.errors
         return {entry.group_id for entry in result.valid}
 
@@ -214,7 +214,7 @@ class ConfluentClient:
         self._settle(self.admin.delete_topics([topic]))
 
     def topics(self) -> set[str]:
-        return set(self.admin.list_topics(timeout=TIMEOUT_S).topics)
+        return set(self.admin.list_topics(timeout=PATIENCE_S).topics)
 
 
 class TestConfluentKafka(ClientMatrix):
@@ -258,6 +258,6 @@ class TestConfluentKafka(ClientMatrix):
         consumer = client._consumer("g", **{"allow.auto.create.topics": False})
         try:
             with pytest.raises(KafkaException, match=r"UNKNOWN_TOPIC|UNKNOWN_PARTITION|unknown"):
-                consumer.get_watermark_offsets(TopicPartition(topic, 0), TIMEOUT_S)
+                consumer.get_watermark_offsets(TopicPartition(topic, 0), PATIENCE_S)
         finally:
             consumer.close()

@@ -8,8 +8,7 @@ from client_matrix import ClientMatrix, Message
 from kafka.admin import ConfigResource, ConfigResourceType
 
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, OffsetAndMetadata, TopicPartition
-
-TIMEOUT_S = 20
+from support.patience import PATIENCE_S
 
 
 class KafkaPythonClient:
@@ -64,7 +63,7 @@ class KafkaPythonClient:
             acks=acks if acks == "all" else int(acks),
             enable_idempotence=idempotent,
             linger_ms=20,
-            max_block_ms=TIMEOUT_S * 1000,
+            max_block_ms=int(PATIENCE_S * 1000),
         )
         try:
             futures = [
@@ -78,9 +77,9 @@ class KafkaPythonClient:
                 )
                 for message in messages
             ]
-            producer.flush(TIMEOUT_S)
+            producer.flush(PATIENCE_S)
             for future in futures:
-                future.get(TIMEOUT_S)
+                future.get(PATIENCE_S)
         finally:
             producer.close()
 
@@ -90,7 +89,7 @@ class KafkaPythonClient:
             group_id=group,
             auto_offset_reset="earliest",
             enable_auto_commit=False,
-            consumer_timeout_ms=TIMEOUT_S * 1000,
+            consumer_timeout_ms=int(PATIENCE_S * 1000),
         )
 
     def _consume(self, consumer: KafkaConsumer, count: int) -> list[Message]:

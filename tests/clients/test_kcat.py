@@ -15,7 +15,7 @@ import pytest
 from client_matrix import ClientMatrix, Message
 from test_confluent_kafka import ConfluentClient
 
-TIMEOUT_S = 30
+from support.patience import PATIENCE_S
 
 pytestmark = pytest.mark.skipif(shutil.which("kcat") is None, reason="kcat is not installed")
 
@@ -42,7 +42,7 @@ class KcatClient(ConfluentClient):
             ["kcat", "-b", self.base["bootstrap.servers"], *arguments],
             input=stdin,
             capture_output=True,
-            timeout=TIMEOUT_S,
+            timeout=PATIENCE_S,
             check=False,
         )
         assert done.returncode == 0, done.stderr.decode()

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from support.child_signals import usual_signals
 from support.patience import PATIENCE_S
 
 ENDING_PROGRAM = """
@@ -52,7 +53,9 @@ def _dev(tmp_path: Path, *arguments: str, **options: Any) -> subprocess.Popen[by
 @pytest.mark.parametrize("nodes", [1, 2])
 def test_dev_ends_cleanly_with_its_terminal(tmp_path: Path, nodes: int) -> None:
     ours, theirs = pty.openpty()
-    with _dev(tmp_path, "--nodes", str(nodes), stdin=theirs, stderr=theirs) as process:
+    with usual_signals():
+        process = _dev(tmp_path, "--nodes", str(nodes), stdin=theirs, stderr=theirs)
+    with process:
         os.close(theirs)
         assert process.stdout is not None
         assert json.loads(process.stdout.readline())["ready"]

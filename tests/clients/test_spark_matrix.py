@@ -24,11 +24,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from barnabas.app.testing import Kafka
+from support.patience import PATIENCE_S
 from support.spark import shared_session
 
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
-
-TIMEOUT_S = 20
 
 
 def write_records(records: DataFrame, bootstrap_servers: str) -> None:
@@ -64,7 +63,7 @@ class SparkClient:
 
     def create_topic(self, name: str, partitions: int, config: dict[str, str]) -> None:
         topic = NewTopic(name, num_partitions=partitions, config=config)
-        self.admin.create_topics([topic])[name].result(TIMEOUT_S)
+        self.admin.create_topics([topic])[name].result(PATIENCE_S)
 
     def produce(
         self,
@@ -93,7 +92,7 @@ class SparkClient:
                 timestamp=message.timestamp_ms or 0,
                 partition=message.partition,
             )
-        assert producer.flush(TIMEOUT_S) == 0
+        assert producer.flush(PATIENCE_S) == 0
 
     def read(self, topic: str, partition: int, offset: int, count: int) -> list[Message]:
         frame = self.frame(

@@ -20,16 +20,16 @@ from barnabas.protocol.messages.init_producer_id import (
     InitProducerIdRequest,
     InitProducerIdResponse,
 )
+from support.patience import PATIENCE_S
 from support.raw_client import RawClient
 
-TIMEOUT_S = 20.0
 Settle = Callable[[], None]
 
 
 def transactional(kafka: Kafka, name: str, **config: Any) -> Producer:
     """A producer that has taken the transactional id."""
     producer = kafka.producer(transactional_id=name, **config)
-    producer.init_transactions(TIMEOUT_S)
+    producer.init_transactions(PATIENCE_S)
     return producer
 
 
@@ -51,7 +51,7 @@ def read(
     values = []
     ended = 0
     while ended < partitions:
-        message = consumer.poll(TIMEOUT_S)
+        message = consumer.poll(PATIENCE_S)
         assert message is not None, "no end of a partition"
         if message.error():
             assert message.error().code() == KafkaError._PARTITION_EOF
@@ -70,10 +70,10 @@ def test_committed_records_are_read_and_aborted_ones_are_not(kafka: Kafka) -> No
         for index in range(30):
             producer.produce(topic, f"{number}-{index:02}", partition=index % 3)
         if number % 2:
-            producer.flush(TIMEOUT_S)
-            producer.abort_transaction(TIMEOUT_S)
+            producer.flush(PATIENCE_S)
+            producer.abort_transaction(PATIENCE_S)
         else:
-            producer.commit_transaction(TIMEOUT_S)
+            producer.commit_transaction(PATIENCE_S)
     committed = sorted(f"{number}-{index:02}" for number in (0, 2, 4) for index in range(30))
     assert read(kafka, topic, 3) == committed
     assert len(read(kafka, topic, 3, "read_uncommitted")) == 180
@@ -88,13 +88,13 @@ def test_aborted_records_between_those_of_others_stay_hidden(kafka: Kafka) -> No
     for turn in range(4):
         for number, producer in enumerate(producers):
             producer.produce(topic, f"{number}-{turn}")
-            producer.flush(TIMEOUT_S)
+            producer.flush(PATIENCE_S)
         plain.produce(topic, f"plain-{turn}")
-        plain.flush(TIMEOUT_S)
+        plain.flush(PATIENCE_S)
     assert read(kafka, topic) == []  # the last stable offset is where the first one began
-    producers[1].abort_transaction(TIMEOUT_S)
-    producers[0].commit_transaction(TIMEOUT_S)
-    producers[2].abort_transaction(TIMEOUT_S)
+    producers[1].abort_transaction(PATIENCE_S)
+    producers[0].commit_transaction(PATIENCE_S)
+    producers[2].abort_transaction(PATIENCE_S)
     assert read(kafka, topic) == sorted(
         [f"0-{turn}" for turn in range(4)] + [f"plain-{turn}" for turn in range(4)]
     )
@@ -106,21 +106,21 @@ def test_a_second_instance_fences_the_first(kafka: Kafka) -> None:
     first = transactional(kafka, name)
     first.begin_transaction()
     first.produce(topic, "lost")
-    first.flush(TIMEOUT_S)
+    first.flush(PATIENCE_S)
     second = transactional(kafka, name)
     with pytest.raises(KafkaException) as failure:
-        first.commit_transaction(TIMEOUT_S)
+        first.commit_transaction(PATIENCE_S)
     assert failure.value.args[0].code() in (KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH)
     second.begin_transaction()
     second.produce(topic, "kept")
-    second.commit_transaction(TIMEOUT_S)
+    second.commit_transaction(PATIENCE_S)
     assert read(kafka, topic) == ["kept"]
 
 
 def test_an_overlong_timeout_is_refused(kafka: Kafka) -> None:
     producer = kafka.producer(transactional_id=kafka.name(), transaction_timeout_ms=2_000_000)
     with pytest.raises(KafkaException) as failure:
-        producer.init_transactions(TIMEOUT_S)
+        producer.init_transactions(PATIENCE_S)
     assert failure.value.args[0].code() == KafkaError.INVALID_TRANSACTION_TIMEOUT
 
 
@@ -129,7 +129,7 @@ def test_offsets_count_when_the_transaction_is_committed(kafka: Kafka) -> None:
     plain = kafka.producer()
     for number in range(40):
         plain.produce(source, str(number), partition=number % 2)
-    plain.flush(TIMEOUT_S)
+    plain.flush(PATIENCE_S)
     producer = transactional(kafka, kafka.name())
     group = kafka.name("group")
     attempts = 0
@@ -141,7 +141,7 @@ def test_offsets_count_when_the_transaction_is_committed(kafka: Kafka) -> None:
         )
         messages = []
         while len(messages) < 10:
-            message = consumer.poll(TIMEOUT_S)
+            message = consumer.poll(PATIENCE_S)
             assert message is not None
             assert not message.error()
             messages.append(message)
@@ -150,12 +150,12 @@ def test_offsets_count_when_the_transaction_is_committed(kafka: Kafka) -> None:
         for message in messages:
             producer.produce(target, message.value())
         producer.send_offsets_to_transaction(
-            consumer.position(consumer.assignment()), consumer.consumer_group_metadata(), TIMEOUT_S
+            consumer.position(consumer.assignment()), consumer.consumer_group_metadata(), PATIENCE_S
         )
         if attempts % 2:
-            producer.abort_transaction(TIMEOUT_S)
+            producer.abort_transaction(PATIENCE_S)
         else:
-            producer.commit_transaction(TIMEOUT_S)
+            producer.commit_transaction(PATIENCE_S)
             done += len(messages)
         consumer.close()
     assert read(kafka, target) == sorted(map(str, range(40)))
@@ -174,9 +174,9 @@ def test_a_stranger_to_the_group_may_not_commit_for_it(kafka: Kafka) -> None:
     producer.begin_transaction()
     producer.produce(topic, "x")
     with pytest.raises(KafkaException) as failure:
-        producer.send_offsets_to_transaction([TopicPartition(topic, 0, 1)], metadata, TIMEOUT_S)
+        producer.send_offsets_to_transaction([TopicPartition(topic, 0, 1)], metadata, PATIENCE_S)
     assert failure.value.args[0].txn_requires_abort()
-    producer.abort_transaction(TIMEOUT_S)
+    producer.abort_transaction(PATIENCE_S)
 
 
 def test_an_unknown_producer_gets_kafkas_errors(kafka: Kafka) -> None:
@@ -237,7 +237,7 @@ def test_the_tool_finds_describes_and_aborts(java: JavaHost, kafka: Kafka) -> No
     producer = transactional(kafka, name)
     producer.begin_transaction()
     producer.produce(topic, "open")
-    producer.flush(TIMEOUT_S)
+    producer.flush(PATIENCE_S)
 
     def tool(*arguments: str) -> list[str]:
         server = ("--bootstrap-server", kafka.bootstrap_servers)
@@ -267,4 +267,4 @@ def test_the_tool_finds_describes_and_aborts(java: JavaHost, kafka: Kafka) -> No
     )
     assert dict(zip(head, found, strict=False))["CurrentTransactionStartOffset"] == "None"
     assert len(tool("find-hanging", "--topic", topic)) == 1  # the head of an empty table
-    producer.abort_transaction(TIMEOUT_S)
+    producer.abort_transaction(PATIENCE_S)

@@ -11,15 +11,13 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from support.patience import PATIENCE_S
 from support.ports import free_port
 
-START_TIMEOUT_S = 30
 POLL_S = 0.02
 
 
-def wait_until(
-    condition: Callable[[], bool], what: str, timeout_s: float = START_TIMEOUT_S
-) -> None:
+def wait_until(condition: Callable[[], bool], what: str, timeout_s: float = PATIENCE_S) -> None:
     """Poll `condition`; fails with `what` when it does not come true in time."""
     deadline = time.monotonic() + timeout_s
     while not condition():
@@ -105,4 +103,4 @@ class NodeProcess:
             return 0
         if self.process.poll() is None:
             os.kill(self.process.pid, signal.SIGTERM)
-        return self.process.wait(START_TIMEOUT_S)
+        return self.process.wait(PATIENCE_S)

@@ -32,15 +32,15 @@ from barnabas.protocol.messages.produce import (
 )
 from barnabas.protocol.schema import Message
 from support.node_process import wait_until
+from support.patience import PATIENCE_S
 
-TIMEOUT_S = 10
 M = TypeVar("M", bound=Message)
 
 
 class RawClient:
     """One blocking connection."""
 
-    def __init__(self, bootstrap_servers: str, timeout_s: float = TIMEOUT_S) -> None:
+    def __init__(self, bootstrap_servers: str, timeout_s: float = PATIENCE_S) -> None:
         host, _, port = bootstrap_servers.split(",")[0].rpartition(":")
         self.socket = socket.create_connection((host, int(port)), timeout_s)
         self.correlation_id = 0

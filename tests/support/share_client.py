@@ -77,7 +77,7 @@ class ShareMember:
     """One member with one connection; counts its session's epochs."""
 
     def __init__(self, bootstrap_servers: str, group_id: str, topic_id: Any) -> None:
-        self.raw = RawClient(bootstrap_servers, timeout_s=30)
+        self.raw = RawClient(bootstrap_servers)
         self.group_id = group_id
         self.member_id = str(uuid.uuid4())
         self.topic_id = topic_id

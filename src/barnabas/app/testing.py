@@ -12,7 +12,8 @@ from confluent_kafka.cimpl import NewTopic
 
 from barnabas.app.partitioning import JAVA_PARTITIONER
 
-TIMEOUT_S = 20.0
+TIMEOUT_S = 60.0
+"""For what comes at once, on a machine under load too."""
 NAME_LENGTH_MAX = 100
 Sendable = bytes | str | tuple[bytes | str | None, bytes | str | None]
 """A value, or a key and a value."""
