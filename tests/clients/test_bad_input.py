@@ -10,8 +10,8 @@ from struct import pack, pack_into
 from typing import Any
 
 import pytest
-from crc32c import crc32c
 
+from barnabas.base.checksum import crc32c
 from barnabas.protocol.apis import APIS, ApiKey
 from barnabas.protocol.codec import decode_at
 from barnabas.protocol.errors import ErrorCode

@@ -164,11 +164,11 @@ def check_round_trip(connection: Connection) -> Iterator[Finding]:
 
 
 def _send_and_receive(connection: Connection, topic: str) -> Iterator[Finding]:
-    from barnabas.cli.produce import Sender
     from barnabas.cli.reading import read_partitions
     from barnabas.cli.records import NewRecord
+    from barnabas.cli.sender import Sender
 
-    sender = Sender(connection, topic, "all", "none")
+    sender = Sender(connection, topic, "all", "none", is_short=True)
     sender.send(NewRecord(b"warm-up: connections are made with it"))
     sender.finish()
     begun_ms = time.time() * 1000

@@ -17,7 +17,9 @@ FREE_MIN_BYTES = 1 << 30
 FREE_MIN_SHARE = 0.05
 FILES_ADVISED = 65536
 NETWORK_FILE_SYSTEMS = frozenset({"nfs", "nfs4", "cifs", "smb3", "fuse.sshfs"})
-PACKAGES = ("confluent-kafka", "uvloop", "crc32c", "cramjam", "lz4", "zstandard")
+PACKAGES: tuple[str, ...] = ("confluent-kafka", "uvloop", "fastcrc", "cramjam")
+if sys.version_info < (3, 14):
+    PACKAGES += ("backports.zstd",)
 OPTIONAL_PACKAGES = frozenset({"uvloop"})
 CLOCK_UNSYNCHRONISED = 0x0040
 """STA_UNSYNC of adjtimex(2)."""

@@ -10,28 +10,35 @@ The libraries are imported at first use: most brokers never look into a compress
 Source: Kafka's Compression classes; snappy-java's SnappyCodec; KIP-57 and KIP-110.
 """
 
+import sys
 import zlib
-from collections.abc import Callable, Iterator
-from functools import cache
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable
+from types import ModuleType
+from typing import Final
 
 from barnabas.base.disk import Buffer
 from barnabas.protocol.records.batch import Codec, CorruptBatchError
 
-if TYPE_CHECKING:
-    import zstandard
-
 DECOMPRESSED_SIZE_BYTES_MAX: Final = 128 * 1024 * 1024
 """The records of one batch, unfolded. More is treated as a bomb and refused."""
 CHUNK_SIZE_BYTES: Final = 256 * 1024
-ZSTD_WINDOW_SIZE_BYTES_MAX: Final = DECOMPRESSED_SIZE_BYTES_MAX
-"""Window of zstd's highest level, 22; the decoder reserves it, touching what it fills."""
+ZSTD_WINDOW_LOG_MAX: Final = 27
+"""Window of zstd's highest level, 22, is 2^27 bytes; the decoder touches what it fills."""
 
-ZSTD_SKIPPABLE_MAGIC: Final = 0x184D2A50
-ZSTD_BLOCK_RLE: Final = 1
-ZSTD_BLOCK_COMPRESSED: Final = 2
-ZSTD_BLOCK_SIZE_BYTES_MAX: Final = 128 * 1024
-ZSTD_ONE_SHOT_SIZE_BYTES_MAX: Final = 4 * ZSTD_BLOCK_SIZE_BYTES_MAX
+LZ4_HEAD: Final = bytes.fromhex("04224d18604082")
+"""Magic; version 1, independent blocks, no checksums, no size; blocks of up to 64 KB."""
+LZ4_END: Final = bytes(4)
+LZ4_BLOCK_SIZE_BYTES: Final = 64 * 1024
+LZ4_BLOCK_SIZES_BYTES: Final = {4: 2**16, 5: 2**18, 6: 2**20, 7: 2**22}
+LZ4_BLOCK_IS_PLAIN: Final = 1 << 31
+LZ4_HAS_DICTIONARY: Final = 1
+LZ4_HAS_CHECKSUM: Final = 1 << 2
+LZ4_HAS_SIZE: Final = 1 << 3
+LZ4_HAS_BLOCK_CHECKSUMS: Final = 1 << 4
+LZ4_EXPANSION_MAX: Final = 255
+"""A byte of a match's length stands for 255 bytes at most."""
+BUFFER_IS_FULL: Final = "failed to write whole buffer"
+"""What Rust says."""
 
 SNAPPY_JAVA_MAGIC: Final = b"\x82SNAPPY\x00"
 SNAPPY_JAVA_HEAD: Final = SNAPPY_JAVA_MAGIC + (1).to_bytes(4, "big") + (1).to_bytes(4, "big")
@@ -159,130 +166,129 @@ def _snappy_declared_size(block: memoryview) -> int:
 
 
 def _lz4_compress(data: Buffer, level: int | None) -> bytes:
-    import lz4.frame
+    import cramjam
 
     if level is not None and not 1 <= level <= 17:
         raise ValueError(f"lz4 has no level {level}")
-    compressed: bytes = lz4.frame.compress(
-        data,
-        # Level 9, Kafka's default, names the fast compressor there (KIP-390).
-        compression_level=0 if level is None or level == 9 else max(level, 3),
-        block_size=lz4.frame.BLOCKSIZE_MAX64KB,
-        block_linked=False,
-        store_size=False,
-    )
-    return compressed
+    # Level 9, Kafka's default, names the fast compressor there (KIP-390).
+    effort = None if level is None or level == 9 else max(level, 3)
+    view = memoryview(data)
+    parts: list[Buffer] = [LZ4_HEAD]
+    for start in range(0, len(view), LZ4_BLOCK_SIZE_BYTES):
+        plain = view[start : start + LZ4_BLOCK_SIZE_BYTES]
+        block = bytes(
+            cramjam.lz4.compress_block(
+                plain,
+                store_size=False,
+                mode="fast" if effort is None else "high_compression",
+                compression=effort,
+            )
+        )
+        if len(block) < len(plain):
+            parts += (len(block).to_bytes(4, "little"), block)
+        else:
+            parts += ((len(plain) | LZ4_BLOCK_IS_PLAIN).to_bytes(4, "little"), plain)
+    parts.append(LZ4_END)
+    return b"".join(parts)
 
 
 def _lz4_decompress(data: Buffer, size_max: int) -> bytes:
-    import lz4.frame
+    import cramjam
 
-    chunks = []
-    total = 0
-    rest: Buffer | None = data
-    frame = lz4.frame.LZ4FrameDecompressor()
+    view = memoryview(data)
+    frame_end, size_bound = _lz4_frame_extent(view)
+    unfolded = bytearray(min(size_bound, size_max))
     try:
-        while not frame.eof:
-            chunk = frame.decompress(rest or b"", max_length=CHUNK_SIZE_BYTES)
-            rest = None  # what was not consumed, the decompressor keeps
-            total += len(chunk)
-            if total > size_max:
-                raise _too_large(size_max)
-            chunks.append(chunk)
-            if not chunk and frame.needs_input and not frame.eof:
-                raise CorruptBatchError("lz4 frame ends too early")
-    except (RuntimeError, EOFError, ValueError) as error:
-        if isinstance(error, CorruptBatchError):
-            raise
+        size = cramjam.lz4.decompress_into(view[:frame_end], unfolded)
+    except cramjam.DecompressionError as error:
+        if size_bound > size_max and BUFFER_IS_FULL in str(error):
+            raise _too_large(size_max) from None
         raise CorruptBatchError(f"lz4: {error}") from error
-    return b"".join(chunks)
+    return bytes(memoryview(unfolded)[:size])
+
+
+def _lz4_frame_extent(view: memoryview) -> tuple[int, int]:
+    """Where the frame ends, and a bound of the bytes it unfolds to, by its blocks' lengths.
+
+    Source: LZ4 Frame Format Description 1.6.
+    """
+    end = len(view)
+    if end < len(LZ4_HEAD) or bytes(view[:4]) != LZ4_HEAD[:4]:
+        raise CorruptBatchError("no lz4 frame")
+    flags = view[4]
+    block_size_max = LZ4_BLOCK_SIZES_BYTES.get(view[5] >> 4 & 7)
+    if block_size_max is None:
+        raise CorruptBatchError("lz4 frame has no block size")
+    checksum_size = 4 if flags & LZ4_HAS_BLOCK_CHECKSUMS else 0
+    position = len(LZ4_HEAD)
+    position += (8 if flags & LZ4_HAS_SIZE else 0) + (4 if flags & LZ4_HAS_DICTIONARY else 0)
+    size_bound = 0
+    while position + 4 <= end:
+        field = int.from_bytes(view[position : position + 4], "little")
+        position += 4
+        if field == 0:
+            position += 4 if flags & LZ4_HAS_CHECKSUM else 0
+            break
+        size = field & ~LZ4_BLOCK_IS_PLAIN
+        unfolds_to = size if field & LZ4_BLOCK_IS_PLAIN else size * LZ4_EXPANSION_MAX
+        size_bound += min(unfolds_to, block_size_max)
+        position += size + checksum_size
+    else:
+        raise CorruptBatchError("lz4 frame ends too early")
+    if position > end:
+        raise CorruptBatchError("lz4 frame ends too early")
+    return position, size_bound
 
 
 def _zstd_compress(data: Buffer, level: int | None) -> bytes:
-    import zstandard
-
+    zstd = _zstd()
     if level is not None and not -131072 <= level <= 22:
         raise ValueError(f"zstd has no level {level}")
-    return zstandard.ZstdCompressor(level=3 if level is None else level).compress(data)
+    compressed: bytes = zstd.compress(data, 3 if level is None else level)
+    return compressed
 
 
 def _zstd_decompress(data: Buffer, size_max: int) -> bytes:
-    """Frame by frame: the block headers tell where each ends and how much it may unfold to."""
-    import zstandard
-
+    """Frame by frame, each cut out by its length: what is unused would be copied for each."""
+    zstd = _zstd()
+    options = {zstd.DecompressionParameter.window_log_max: ZSTD_WINDOW_LOG_MAX}
     view = memoryview(data)
-    end = len(view)
     position = 0
     total = 0
     chunks: list[bytes] = []
     try:
-        while position < end:
-            frame_end, size_bound = _zstd_frame_extent(view, position, end)
-            frame = view[position:frame_end]
-            for chunk in _zstd_frame(frame, size_bound):
+        while position < len(view):
+            frame_size = zstd.get_frame_size(view[position:])
+            frame: Buffer = view[position : position + frame_size]
+            position += frame_size
+            declared = zstd.get_frame_info(frame).decompressed_size  # None where it is not said
+            if declared is not None and declared > size_max - total:
+                raise _too_large(size_max)
+            frame_end = None if declared is None else total + declared
+            decompressor = zstd.ZstdDecompressor(options=options)
+            while not decompressor.eof:
+                chunk = decompressor.decompress(frame, CHUNK_SIZE_BYTES)
+                frame = b""  # what was not consumed, the decompressor keeps
                 total += len(chunk)
                 if total > size_max:
                     raise _too_large(size_max)
                 chunks.append(chunk)
-            position = frame_end
-    except (zstandard.ZstdError, MemoryError) as error:
+                if not chunk and decompressor.needs_input and not decompressor.eof:
+                    raise CorruptBatchError("zstd frame ends too early")
+            if frame_end not in (None, total):
+                raise CorruptBatchError("zstd frame does not hold what it declares")
+    except (zstd.ZstdError, MemoryError) as error:
         raise CorruptBatchError(f"zstd: {error}") from error
     return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
 
-def _zstd_frame(frame: memoryview, size_bound: int) -> Iterator[bytes]:
-    """The content of one whole frame; in chunks where it may be large."""
-    if size_bound == 0:
-        return
-    if size_bound <= ZSTD_ONE_SHOT_SIZE_BYTES_MAX:
-        yield _zstd_decompressor().decompress(frame, max_output_size=size_bound)
-        return
-    with _zstd_decompressor().stream_reader(frame) as reader:
-        while chunk := reader.read(CHUNK_SIZE_BYTES):
-            yield chunk
-
-
-@cache
-def _zstd_decompressor() -> "zstandard.ZstdDecompressor":
-    import zstandard
-
-    return zstandard.ZstdDecompressor(max_window_size=ZSTD_WINDOW_SIZE_BYTES_MAX)
-
-
-def _zstd_frame_extent(view: memoryview, position: int, end: int) -> tuple[int, int]:
-    """Where the frame at `position` ends, and a bound of the bytes it unfolds to.
-
-    Source: RFC 8878, sections 3.1.1 and 3.1.2.
-    """
-    import zstandard
-
-    magic = int.from_bytes(view[position : position + 4], "little")
-    if magic & 0xFFFFFFF0 == ZSTD_SKIPPABLE_MAGIC:
-        frame_end = position + 8 + int.from_bytes(view[position + 4 : position + 8], "little")
-        if position + 8 > end or frame_end > end:
-            raise CorruptBatchError("zstd frame ends too early")
-        return frame_end, 0
-    parameters = zstandard.get_frame_parameters(view[position:end])
-    position += zstandard.frame_header_size(view[position:end])
-    size_bound = 0
-    is_last = 0
-    while not is_last:
-        if position + 3 > end:
-            raise CorruptBatchError("zstd frame ends too early")
-        block = view[position] | view[position + 1] << 8 | view[position + 2] << 16
-        is_last = block & 1
-        kind = block >> 1 & 3
-        size = block >> 3
-        position += 3 + (1 if kind == ZSTD_BLOCK_RLE else size)
-        size_bound += ZSTD_BLOCK_SIZE_BYTES_MAX if kind == ZSTD_BLOCK_COMPRESSED else size
-    if parameters.has_checksum:
-        position += 4
-    if position > end:
-        raise CorruptBatchError("zstd frame ends too early")
-    declared = parameters.content_size
-    if declared != zstandard.CONTENTSIZE_UNKNOWN and declared > size_bound:
-        raise CorruptBatchError(f"zstd frame declares {declared} bytes and holds {size_bound}")
-    return position, size_bound
+def _zstd() -> ModuleType:
+    """Python's own module, which comes with 3.14, or the same for those before it."""
+    if sys.version_info >= (3, 14):
+        from compression import zstd
+    else:
+        from backports import zstd
+    return zstd
 
 
 def _too_large(size_max: int) -> CorruptBatchError:
