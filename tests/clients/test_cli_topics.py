@@ -157,6 +157,44 @@ def test_config_of_brokers(cli: ClusterCli) -> None:
     assert refused.code == 1
 
 
+def test_defaults_of_all_brokers(cli: ClusterCli) -> None:
+    before = cli.json("config", "describe", "broker", "defaults")
+    assert "log.retention.ms" not in {row["key"] for row in before}
+    cli.ok("config", "set", "broker", "defaults", "log.retention.ms=765432")
+
+    def sources() -> set[tuple[str, str]]:
+        rows = cli.json("config", "describe", "broker", "1")
+        return {(row["value"], row["source"]) for row in rows if row["key"] == "log.retention.ms"}
+
+    try:
+        wait_until(lambda: sources() == {("765432", "broker defaults")}, "the new default")
+        rows = cli.json("config", "describe", "broker", "defaults")
+        wanted = ("defaults", "log.retention.ms", "765432")
+        assert wanted in {(row["name"], row["key"], row["value"]) for row in rows}
+    finally:
+        cli.ok("config", "delete", "broker", "defaults", "log.retention.ms")
+    refused = cli.run("config", "set", "broker", "defaults", "log.retention.ms=soon")
+    assert (refused.code, "INVALID_CONFIG" in refused.err) == (1, True)
+
+
+@pytest.mark.parametrize("what", [["describe"], ["set", "a=b"], ["delete", "a"]])
+@pytest.mark.parametrize(
+    ("name", "code", "told"),
+    [
+        ("", 2, "give the broker's id, all or defaults"),
+        ("one", 2, "must be an id, all or defaults"),
+        ("77", 4, "there is no broker 77; there are 1"),
+    ],
+)
+def test_brokers_that_there_are_not(
+    cli: ClusterCli, what: list[str], name: str, code: int, told: str
+) -> None:
+    command, *rest = what
+    result = cli.run("config", command, "broker", name, *rest)
+    assert result.code == code
+    assert told in result.err
+
+
 def test_passwords_are_hidden(cli: ClusterCli) -> None:
     rows = {row["key"]: row for row in cli.json("config", "describe", "broker", "1", "--all")}
     assert rows["ssl.key.password"]["value"] == "[hidden]"

@@ -5,6 +5,7 @@ import click
 from barnabas.base.config.overrides import from_flags
 from barnabas.cli import config_calls
 from barnabas.cli.connection import Connection, connection_options
+from barnabas.cli.errors import CliError, ExitCode
 from barnabas.cli.output import Output, json_option
 
 KINDS = click.Choice(["topic", "broker", "group"])
@@ -16,7 +17,8 @@ EVERY_BROKER = "all"
 def command() -> None:
     """Describe and change configuration of topics, brokers and groups.
 
-    Broker `all` stands for every broker there is, each changed by itself.
+    Broker `all` stands for every broker there is, each changed by itself. Broker `defaults` is
+    what holds, also for brokers to come, where a broker has no value of its own.
     """
 
 
@@ -47,7 +49,9 @@ def describe_command(
 @command.command(
     "set",
     epilog="\b\nExamples:\n  barnabas config set topic orders retention.ms=86400000\n"
-    "  barnabas config set broker all log.retention.ms=86400000\n",
+    "  barnabas config set broker 1 num.io.threads=16\n"
+    "  barnabas config set broker all log.retention.ms=86400000\n"
+    "  barnabas config set broker defaults log.retention.ms=86400000\n",
 )
 @click.argument("kind", type=KINDS)
 @click.argument("name")
@@ -84,6 +88,18 @@ def delete_command(
 
 
 def _resources(connection: Connection, kind: str, name: str) -> list[str]:
-    if kind == "broker" and name == EVERY_BROKER:
-        return [str(number) for number in sorted(connection.metadata().brokers)]
-    return [name]
+    if not name:
+        known = "id, all or defaults" if kind == "broker" else "name"
+        raise CliError(f"give the {kind}'s {known}", ExitCode.USAGE)
+    if kind != "broker" or name == config_calls.BROKER_DEFAULTS:
+        return [name]
+    brokers = [str(number) for number in sorted(connection.metadata().brokers)]
+    if name == EVERY_BROKER:
+        return brokers
+    if not name.isdecimal():
+        raise CliError(f"broker {name}: must be an id, all or defaults", ExitCode.USAGE)
+    if str(int(name)) not in brokers:
+        raise CliError(
+            f"there is no broker {name}", ExitCode.NOT_FOUND, f"there are {', '.join(brokers)}"
+        )
+    return [str(int(name))]

@@ -4,17 +4,18 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from barnabas.cli.connection import Connection
-from barnabas.cli.errors import CliError, ExitCode
 
 if TYPE_CHECKING:
     from confluent_kafka.admin import ConfigResource
 
 HIDDEN = "[hidden]"
+BROKER_DEFAULTS = "defaults"
+"""In place of a broker's id: what holds for brokers that have no value of their own."""
 SOURCES = {
     0: "unknown",
     1: "topic",
     2: "broker",
-    3: "all brokers",
+    3: "broker defaults",
     4: "file",
     5: "default",
     8: "group",
@@ -23,7 +24,9 @@ SOURCES = {
 
 
 def describe(connection: Connection, kind: str, name: str) -> list[dict[str, Any]]:
-    """Every key of a topic, broker or group. Raises CliError."""
+    """Every key of a topic, broker or group; of broker `defaults` those set. Raises CliError."""
+    if kind == "broker" and name == BROKER_DEFAULTS:
+        return _describe_defaults(connection)
     resource = _resource(kind, name)
     futures = connection.admin.describe_configs([resource], request_timeout=connection.timeout_s)
     entries = connection.wait(futures[resource], f"{kind} {name}".strip())
@@ -42,6 +45,24 @@ def describe(connection: Connection, kind: str, name: str) -> list[dict[str, Any
     ]
 
 
+def _describe_defaults(connection: Connection) -> list[dict[str, Any]]:
+    from barnabas.cli import broker_defaults
+
+    return [
+        {
+            "key": entry.name,
+            "value": HIDDEN if entry.is_sensitive else entry.value,
+            "source": SOURCES.get(entry.config_source, str(entry.config_source)),
+            "read_only": entry.read_only,
+            "synonyms": [
+                f"{synonym.name}={HIDDEN if entry.is_sensitive else synonym.value}"
+                for synonym in entry.synonyms
+            ],
+        }
+        for entry in sorted(broker_defaults.describe(connection), key=lambda entry: entry.name)
+    ]
+
+
 def overrides(connection: Connection, kind: str, name: str) -> dict[str, str]:
     """The keys that were set on a topic or group itself."""
     rows = describe(connection, kind, name)
@@ -56,6 +77,11 @@ def alter(
     unset: Sequence[str] = (),
 ) -> None:
     """Set and unset keys, leaving the others as they are. Raises CliError."""
+    if kind == "broker" and name == BROKER_DEFAULTS:
+        from barnabas.cli import broker_defaults
+
+        broker_defaults.alter(connection, values, unset)
+        return
     from confluent_kafka.admin import AlterConfigOpType, ConfigEntry
 
     changes = [
@@ -81,6 +107,4 @@ def _resource(kind: str, name: str) -> "ConfigResource":
         "broker": ResourceType.BROKER,
         "group": ResourceType.GROUP,
     }
-    if kind != "broker" and not name:
-        raise CliError(f"a {kind} needs a name", ExitCode.USAGE)
     return ConfigResource(types[kind], name)
