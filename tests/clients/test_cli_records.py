@@ -241,6 +241,34 @@ def test_members_are_shown(cli: ClusterCli, topic: str, kafka: Kafka) -> None:
     assert described["offsets"][0]["member"] == member["member"]
 
 
+def test_groups_that_there_are_are_described_beside_one_that_is_not(
+    cli: ClusterCli, topic: str, kafka: Kafka
+) -> None:
+    group = kafka.name("group")
+    cli.ok("produce", topic, stdin=b"a\n")
+    cli.ok("consume", topic, "-g", group)
+    for format_option in ([], ["--json"]):
+        result = cli.run("group", "describe", group, "missing", *format_option)
+        assert result.code == 4
+        assert "there is no group missing" in result.err
+        assert group in result.text
+    result = cli.run("group", "describe", "missing", "gone")
+    assert (result.code, result.out) == (4, b"")
+    assert "there is no group missing, gone" in result.err
+
+
+def test_a_group_that_is_not_there_is_reset_on_request_only(
+    cli: ClusterCli, topic: str, kafka: Kafka
+) -> None:
+    cli.ok("produce", topic, stdin=b"a\nb\n")
+    command = ["group", "reset-offsets", kafka.name("new"), "--topic", topic, "--to", "1"]
+    refused = cli.run(*command, "--execute")
+    assert refused.code == 4
+    assert "there is no group" in refused.err
+    assert cli.json(*command, "--execute", "--create")[0]["after"] == 1
+    assert cli.ok("consume", topic, "-g", command[2]).lines == ["b"]
+
+
 def test_offsets_are_reset(cli: ClusterCli, topic: str, kafka: Kafka) -> None:
     group = kafka.name("group")
     cli.ok("produce", topic, stdin=b"a\nb\nc\n")

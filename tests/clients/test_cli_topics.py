@@ -174,7 +174,7 @@ def test_defaults_of_all_brokers(cli: ClusterCli) -> None:
     finally:
         cli.ok("config", "delete", "broker", "defaults", "log.retention.ms")
     refused = cli.run("config", "set", "broker", "defaults", "log.retention.ms=soon")
-    assert (refused.code, "INVALID_CONFIG" in refused.err) == (1, True)
+    assert (refused.code, "log.retention.ms" in refused.err) == (1, True)
 
 
 @pytest.mark.parametrize("what", [["describe"], ["set", "a=b"], ["delete", "a"]])

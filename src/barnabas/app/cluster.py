@@ -14,6 +14,7 @@ import os
 import shutil
 import tempfile
 import threading
+import warnings
 from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
@@ -21,6 +22,9 @@ from typing import Any, TypeVar
 
 from barnabas.app.event_loop import new_event_loop
 from barnabas.app.node_set import NodeSet
+from barnabas.app.standalone import standalone_properties
+from barnabas.base.config.errors import ConfigError
+from barnabas.base.config.node import NodeConfig
 
 logging.getLogger("barnabas").addHandler(logging.NullHandler())  # the program decides on handlers
 
@@ -64,12 +68,14 @@ class Cluster:
         *,
         racks: Sequence[str] = (),
     ) -> None:
-        """Raises ValueError unless there is at least one node."""
+        """Raises ValueError unless there is at least one node; warns of keys without effect."""
         if nodes < 1:
             raise ValueError(f"a cluster has at least one node, not {nodes}")
         self._count = nodes
         self._racks = tuple(racks)
         self._overrides = {**EMBEDDED_CONFIG, **(config or {})}
+        for text in _keys_without_effect(self._overrides):
+            warnings.warn(f"config: {text}", stacklevel=2)
         self._kept_directory = None if directory is None else os.path.abspath(directory)
         self._nodes: NodeSet | None = None
         self._thread: threading.Thread | None = None
@@ -251,6 +257,13 @@ class Cluster:
         finally:
             if self._kept_directory is None:
                 await asyncio.to_thread(shutil.rmtree, nodes.directory, ignore_errors=True)
+
+
+def _keys_without_effect(overrides: Mapping[str, str]) -> Sequence[str]:
+    try:
+        return NodeConfig.from_properties(standalone_properties(".", overrides=overrides)).warnings
+    except ConfigError:
+        return ()  # the start says so
 
 
 _in_threads: set[Cluster] = set()

@@ -54,11 +54,16 @@ def barnabas_cluster(request: pytest.FixtureRequest) -> Iterator["Cluster"]:
 
 
 def _node_count(config: pytest.Config) -> int:
-    given = config.getoption("--barnabas-nodes") or config.getini("barnabas_nodes") or 1
+    given = config.getoption("--barnabas-nodes")
+    if given is None:
+        given = config.getini("barnabas_nodes") or 1
     try:
-        return int(given)
+        count = int(given)
     except ValueError:
-        raise pytest.UsageError(f"barnabas_nodes: {given!r} is no number") from None
+        raise pytest.UsageError(f"barnabas_nodes: {given!r} is not a number") from None
+    if count < 1:
+        raise pytest.UsageError(f"barnabas_nodes: a cluster has at least one node, not {count}")
+    return count
 
 
 @pytest.fixture(scope="session")

@@ -56,11 +56,19 @@ def list_command(connection: Connection, as_json: bool) -> None:
 @connection_options
 def describe_command(connection: Connection, names: tuple[str, ...], as_json: bool) -> None:
     """Show members, committed offsets and how far they lag behind."""
-    described = [_describe(connection, name) for name in names]
+    found = {name: _describe(connection, name) for name in dict.fromkeys(names)}
+    described = [group for group in found.values() if group is not None]
+    missing = [name for name, group in found.items() if group is None]
     output = Output(as_json)
-    if as_json:
+    if as_json and (described or not missing):
         output.result(described, "")
-        return
+    elif not as_json:
+        _show(output, described)
+    if missing:
+        raise _no_group(*missing)
+
+
+def _show(output: Output, described: list[dict[str, Any]]) -> None:
     for index, group in enumerate(described):
         members = len(group["members"])
         head = f"{group['group']}  {group['state']}, {members} members, lag {group['lag']}"
@@ -69,15 +77,25 @@ def describe_command(connection: Connection, names: tuple[str, ...], as_json: bo
         output.rows(group["offsets"], columns, "No offsets are committed.")
 
 
-def _describe(connection: Connection, name: str) -> dict[str, Any]:
+def _no_group(*names: str) -> CliError:
+    return CliError(f"there is no group {', '.join(names)}", ExitCode.NOT_FOUND)
+
+
+def _description(connection: Connection, name: str) -> "ConsumerGroupDescription":
     futures = connection.admin.describe_consumer_groups(
         [name], request_timeout=connection.timeout_s
     )
-    description = connection.wait(futures[name], name)
+    description: ConsumerGroupDescription = connection.wait(futures[name], name)
+    return description
+
+
+def _describe(connection: Connection, name: str) -> dict[str, Any] | None:
+    """A group, or None if there is none."""
+    description = _description(connection, name)
     committed = committed_offsets(connection, name)
     state = _words(description.state.name)
     if state == "Dead" and not committed:
-        raise CliError(f"there is no group {name}", ExitCode.NOT_FOUND)
+        return None
     rows = _offset_rows(connection, description, committed)
     return {
         "group": name,
@@ -184,6 +202,7 @@ Examples:
 @click.option("--all-topics", is_flag=True, help="Every topic the group has offsets for.")
 @click.option("--to", "position", required=True, type=PositionType(), help=f"Where to: {HELP}.")
 @click.option("--execute", is_flag=True, help="Do it; otherwise only show what would be done.")
+@click.option("--create", is_flag=True, help="Also for a group that does not exist yet.")
 @json_option
 @connection_options
 def reset_command(
@@ -193,6 +212,7 @@ def reset_command(
     all_topics: bool,
     position: Position,
     execute: bool,
+    create: bool,
     as_json: bool,
 ) -> None:
     """Move a group's committed offsets; the group must have no members."""
@@ -201,6 +221,10 @@ def reset_command(
     if bool(topics) == all_topics:
         raise CliError("give either --topic or --all-topics", ExitCode.USAGE)
     committed = committed_offsets(connection, name)
+    if not create and not committed and _words(_description(connection, name).state.name) == "Dead":
+        error = _no_group(name)
+        error.hint = "--create makes one"
+        raise error
     before = {(item.topic, item.partition): item.offset for item in committed}
     partitions = (
         [TopicPartition(*key) for key in before]

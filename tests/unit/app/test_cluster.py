@@ -153,3 +153,8 @@ async def test_cancelled_while_it_runs() -> None:
     with pytest.raises(asyncio.CancelledError):
         await task
     assert not is_there(directories[0])
+
+
+def test_a_key_without_effect_is_told() -> None:
+    with pytest.warns(UserWarning, match=r"log.retention.hour is not a key .* did you mean"):
+        barnabas.Cluster(config={"log.retention.hour": "1"})

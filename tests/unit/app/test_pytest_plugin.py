@@ -103,6 +103,14 @@ def test_several_nodes(tmp_path: Path) -> None:
     run_pytest(tmp_path)
 
 
+@pytest.mark.parametrize("count", ["0", "-1"])
+def test_a_cluster_of_no_nodes_is_an_error(tmp_path: Path, count: str) -> None:
+    (tmp_path / "test_it.py").write_text("def test_it(kafka):\n    pass\n")
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    with pytest.raises(AssertionError, match="a cluster has at least one node"):
+        run_pytest(tmp_path, "--barnabas-nodes", count)
+
+
 def test_it_costs_nothing_where_it_is_not_used(tmp_path: Path) -> None:
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
     (tmp_path / "test_it.py").write_text(UNUSED)
