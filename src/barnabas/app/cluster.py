@@ -278,4 +278,4 @@ def _stop_all() -> None:
 
 # `atexit` is too late: executors take no work any more then, and nodes need theirs to stop. This
 # runs before, as long as it is registered after theirs, which `base.local_disk` has imported.
-threading._register_atexit(_stop_all)  # type: ignore[attr-defined]
+threading._register_atexit(_stop_all)  # type: ignore[attr-defined]  # as concurrent.futures

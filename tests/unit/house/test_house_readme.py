@@ -13,6 +13,7 @@ import pytest
 
 from barnabas.cli import main
 from barnabas.cli.errors import ExitCode
+from support.cli import run_cli
 
 ROOT = Path(__file__).parents[3]
 README = (ROOT / "README.md").read_text()
@@ -60,6 +61,33 @@ def test_python_examples_run(program: str, tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
+    if not runner:
+        assert done.stderr == ""
+
+
+KAFKA_S_FILE = """
+process.roles=broker,controller
+node.id=1
+controller.quorum.bootstrap.servers=localhost:9093
+listeners=PLAINTEXT://:9092,CONTROLLER://:9093
+inter.broker.listener.name=PLAINTEXT
+advertised.listeners=PLAINTEXT://localhost:9092,CONTROLLER://localhost:9093
+controller.listener.names=CONTROLLER
+log.dirs={directory}
+"""
+"""What config/server.properties of Apache Kafka 4.3 says of roles, addresses and directories."""
+
+
+def test_the_file_that_kafka_ships_is_formatted_as_shown(tmp_path: Path) -> None:
+    (line,) = [line for line in SHELL_LINES if line.startswith("barnabas storage format")]
+    path = tmp_path / "server.properties"
+    path.write_text(KAFKA_S_FILE.format(directory=tmp_path / "data"))
+    identifier = run_cli("storage", "random-uuid").text.strip()
+    shown = line.replace("$(barnabas storage random-uuid)", identifier)
+    words = [str(path) if word == path.name else word for word in shlex.split(shown)[1:]]
+    result = run_cli(*words)
+    assert result.code == 0, result.err
+    assert (tmp_path / "data" / "meta.properties").exists()
 
 
 def test_exit_codes_are_told() -> None:

@@ -267,7 +267,7 @@ def _zstd_decompress(data: Buffer, size_max: int) -> bytes:
             frame_end = None if declared is None else total + declared
             decompressor = zstd.ZstdDecompressor(options=options)
             while not decompressor.eof:
-                chunk = decompressor.decompress(frame, CHUNK_SIZE_BYTES)
+                chunk = decompressor.decompress(frame, size_max - total + 1)
                 frame = b""  # what was not consumed, the decompressor keeps
                 total += len(chunk)
                 if total > size_max:
