@@ -75,6 +75,14 @@ def test_dev_tells_people_what_to_do(tmp_path: Path) -> None:
         assert end(process)[0] == 0
 
 
+def test_dev_on_a_port_in_use_says_what_to_do() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        command = [sys.executable, "-m", "barnabas", "dev", "--port", str(taken.getsockname()[1])]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "choose others with --port, or take free ones with --port 0" in done.stderr
+
+
 def test_dev_keeps_a_given_directory(tmp_path: Path) -> None:
     arguments = ("dev", "--port", "0", "--json", "--directory", str(tmp_path))
     with running(*arguments) as process:
