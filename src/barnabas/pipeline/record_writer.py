@@ -11,6 +11,8 @@ from typing import Final
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
+from barnabas.app.partitioning import JAVA_PARTITIONER
+
 FLUSH_TIMEOUT_SECONDS: Final = 30.0
 _QUEUE_POLL_SECONDS: Final = 0.1
 
@@ -67,7 +69,7 @@ class RecordWriter:
                 "client.id": "barnabas-pipeline",
                 "enable.idempotence": True,
                 "delivery.timeout.ms": int(FLUSH_TIMEOUT_SECONDS * 1000),
-                "partitioner": "murmur2_random",
+                **JAVA_PARTITIONER,
                 "linger.ms": 5,
                 "log_level": 2,
                 "on_delivery": self._on_delivery,
