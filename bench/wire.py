@@ -70,7 +70,8 @@ class WireClient:
         answer = memoryview(self.receive(int.from_bytes(self.receive(4), "big")))
         api = APIS[api_key]
         _, position = decode_response_header(api, version, answer)
-        return decode_at(api.response, version, answer, position)[0]
+        response: Message = decode_at(api.response, version, answer, position)[0]
+        return response
 
     def receive(self, size: int) -> bytearray:
         data = bytearray(size)

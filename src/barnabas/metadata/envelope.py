@@ -9,7 +9,7 @@ import ipaddress
 import struct
 from typing import Any
 
-from barnabas.protocol.apis import APIS, Api
+from barnabas.protocol.apis import APIS, AnyApi
 from barnabas.protocol.codec import decode, decode_at, encode
 from barnabas.protocol.errors import DecodeError
 from barnabas.protocol.frames import (
@@ -45,7 +45,7 @@ def seal(
     )
 
 
-def unseal(envelope: EnvelopeRequest) -> tuple[Api, RequestHeader, Message, str]:
+def unseal(envelope: EnvelopeRequest) -> tuple[AnyApi, RequestHeader, Message, str]:
     """What an envelope holds: API, header and body of the request, and the principal.
 
     Raises DecodeError.
@@ -68,7 +68,7 @@ def _principal(data: bytes | None) -> str:
     return f"{principal.type}:{principal.name}"
 
 
-def seal_response(api: Api, header: RequestHeader, response: Message) -> EnvelopeResponse:
+def seal_response(api: AnyApi, header: RequestHeader, response: Message) -> EnvelopeResponse:
     """Put the answer to what an envelope held into one."""
     version = header.request_api_version
     head = encode_response_header(api, version, header.correlation_id)
@@ -85,7 +85,7 @@ def unseal_response(request: Message, version: int | None, envelope: EnvelopeRes
     return response
 
 
-def _version(api: Api, version: int | None) -> int:
+def _version(api: AnyApi, version: int | None) -> int:
     return api.max_stable_version if version is None else version
 
 

@@ -17,7 +17,7 @@ from barnabas.base.network import Network, Transport
 from barnabas.base.pause import pause
 from barnabas.net.dialing import PLAIN_DIALING, Dialing
 from barnabas.net.frames import FrameReader
-from barnabas.protocol.apis import APIS, Api, ApiKey
+from barnabas.protocol.apis import APIS, AnyApi, ApiKey
 from barnabas.protocol.codec import decode_at
 from barnabas.protocol.errors import DecodeError, ErrorCode
 from barnabas.protocol.frames import decode_response_header, encode_request
@@ -43,7 +43,9 @@ class _Pending:
 
     __slots__ = ("api", "future", "timer", "version")
 
-    def __init__(self, api: Api, version: int, future: "asyncio.Future[Any]", timer: Timer) -> None:
+    def __init__(
+        self, api: AnyApi, version: int, future: "asyncio.Future[Any]", timer: Timer
+    ) -> None:
         self.api = api
         self.version = version
         self.future = future
@@ -243,7 +245,7 @@ class _PeerConnection:
         return self._exchange(api, common, request, timeout_ms)
 
     def _exchange(
-        self, api: Api, version: int, request: Message, timeout_ms: int
+        self, api: AnyApi, version: int, request: Message, timeout_ms: int
     ) -> "asyncio.Future[Any]":
         if self.is_closed or self._transport is None:
             raise ConnectionResetError(f"the connection to {self._peer} is closed")
@@ -322,11 +324,11 @@ class _PeerConnection:
         self._peer.lost(self)
 
 
-def _decode(api: Api, version: int, frame: bytearray) -> Message:
+def _decode(api: AnyApi, version: int, frame: bytearray) -> Message:
     if api.key == ApiKey.API_VERSIONS:
         _, error = _CORRELATION_AND_ERROR.unpack_from(frame)
         if error == ErrorCode.UNSUPPORTED_VERSION:
             version = 0
     _, position = decode_response_header(api, version, frame)
-    response, _ = decode_at(api.response, version, frame, position)
+    response: Message = decode_at(api.response, version, frame, position)[0]
     return response

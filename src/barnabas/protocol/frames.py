@@ -6,7 +6,7 @@ Source: KIP-482, KIP-511.
 from struct import Struct
 
 from barnabas.base.disk import Buffer
-from barnabas.protocol.apis import APIS, Api
+from barnabas.protocol.apis import APIS, AnyApi
 from barnabas.protocol.codec import decode_at, encode
 from barnabas.protocol.errors import DecodeError
 from barnabas.protocol.messages.header import RequestHeader, ResponseHeader
@@ -46,11 +46,11 @@ def encode_request(
     return head + encode(request, version)
 
 
-def encode_response_header(api: Api, version: int, correlation_id: int) -> bytes:
+def encode_response_header(api: AnyApi, version: int, correlation_id: int) -> bytes:
     """The header that precedes a response."""
     return _RESPONSE_HEADERS[api.response_header_version(version)].pack(correlation_id)
 
 
-def decode_response_header(api: Api, version: int, buffer: Buffer) -> tuple[ResponseHeader, int]:
+def decode_response_header(api: AnyApi, version: int, buffer: Buffer) -> tuple[ResponseHeader, int]:
     """Read a response's header. Returns it and the position of the body. Raises DecodeError."""
     return decode_at(ResponseHeader, api.response_header_version(version), buffer, 0)
