@@ -9,6 +9,7 @@ import ipaddress
 import struct
 from typing import Any
 
+from barnabas.protocol.answers import encode_answer
 from barnabas.protocol.apis import APIS, AnyApi
 from barnabas.protocol.codec import decode, decode_at, encode
 from barnabas.protocol.errors import DecodeError
@@ -72,7 +73,7 @@ def seal_response(api: AnyApi, header: RequestHeader, response: Message) -> Enve
     """Put the answer to what an envelope held into one."""
     version = header.request_api_version
     head = encode_response_header(api, version, header.correlation_id)
-    return EnvelopeResponse(response_data=head + encode(response, version))
+    return EnvelopeResponse(response_data=b"".join((head, *encode_answer(response, version))))
 
 
 def unseal_response(request: Message, version: int | None, envelope: EnvelopeResponse) -> Any:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from barnabas.base.ids import ZERO_UUID, Uuid
 from barnabas.broker.controller.versions import fit
 from barnabas.protocol.codec import decode, encode
 from barnabas.protocol.errors import ErrorCode
@@ -17,6 +18,19 @@ def test_nodes_of_the_quorum_are_named_from_version_2_on(version: int) -> None:
     node = describe_quorum.Node(node_id=3, listeners=[])
     response = fit(describe_quorum.DescribeQuorumResponse(nodes=[node]), version)
     assert len(_carried(response, version).nodes) == (version == 2)
+
+
+@pytest.mark.parametrize("version", [0, 1, 2])
+@pytest.mark.parametrize("kind", ["current_voters", "observers"])
+def test_directories_of_the_quorum_are_named_from_version_2_on(kind: str, version: int) -> None:
+    directory = Uuid(b"d" * 16)
+    replica = describe_quorum.ReplicaState(replica_id=1, replica_directory_id=directory)
+    partition = describe_quorum.DescribeQuorumResponsePartitionData(**{kind: [replica]})
+    topic = describe_quorum.DescribeQuorumResponseTopicData(partitions=[partition])
+    response = fit(describe_quorum.DescribeQuorumResponse(topics=[topic]), version)
+    (carried,) = getattr(_carried(response, version).topics[0].partitions[0], kind)
+    assert carried.replica_id == 1
+    assert carried.replica_directory_id == (directory if version == 2 else ZERO_UUID)
 
 
 @pytest.mark.parametrize("version", [0, 1, 2])

@@ -3,7 +3,7 @@
 import pytest
 
 from barnabas.metadata.envelope import seal, seal_response, unseal, unseal_response
-from barnabas.protocol.errors import DecodeError
+from barnabas.protocol.errors import DecodeError, ErrorCode
 from barnabas.protocol.messages.create_topics import (
     CreatableTopic,
     CreatableTopicResult,
@@ -14,6 +14,11 @@ from barnabas.protocol.messages.delete_topics import (
     DeletableTopicResult,
     DeleteTopicsRequest,
     DeleteTopicsResponse,
+)
+from barnabas.protocol.messages.describe_quorum import (
+    DescribeQuorumRequest,
+    DescribeQuorumResponse,
+    Node,
 )
 from barnabas.protocol.messages.envelope import EnvelopeRequest
 
@@ -63,3 +68,13 @@ def test_a_request_keeps_the_version_that_the_client_chose() -> None:
     assert (header.request_api_version, request) == (4, asked)
     answer = DeleteTopicsResponse(responses=[DeletableTopicResult(name="orders")])
     assert unseal_response(asked, 4, seal_response(api, header, answer)) == answer
+
+
+def test_an_answer_that_the_version_cannot_carry_is_an_error_in_the_envelope() -> None:
+    """The broker would ask again and again if the controller closed the connection."""
+    asked = DescribeQuorumRequest()
+    api, header, _, _ = unseal(seal(asked, 1, "User:x", "10.0.0.7", "c"))
+    answer = unseal_response(
+        asked, 1, seal_response(api, header, DescribeQuorumResponse(nodes=[Node(node_id=3)]))
+    )
+    assert (answer.error_code, answer.nodes) == (ErrorCode.UNKNOWN_SERVER_ERROR, [])

@@ -6,12 +6,14 @@ Decisions know no versions. A broker's listener, the controller's own and envelo
 from collections.abc import Callable
 from typing import Any
 
+from barnabas.base.ids import ZERO_UUID
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.delete_topics import DeleteTopicsResponse
 from barnabas.protocol.messages.describe_quorum import DescribeQuorumResponse
 from barnabas.protocol.messages.update_features import UpdateFeaturesResponse
 
-NODES_FROM = 2
+DIRECTORIES_FROM = 2
+"""DescribeQuorum names nodes' endpoints and replicas' directories since KIP-853."""
 TOPIC_DELETION_DISABLED_FROM = 3
 RESULTS_UNTIL = 1
 """From version 2 on all updates succeed or fail together, and the whole has one error."""
@@ -26,8 +28,13 @@ def fit(response: Any, version: int) -> Any:
 
 
 def _describe_quorum(response: DescribeQuorumResponse, version: int) -> None:
-    if version < NODES_FROM:
-        response.nodes = []
+    if version >= DIRECTORIES_FROM:
+        return
+    response.nodes = []
+    for topic in response.topics:
+        for partition in topic.partitions:
+            for replica in (*partition.current_voters, *partition.observers):
+                replica.replica_directory_id = ZERO_UUID
 
 
 def _update_features(response: UpdateFeaturesResponse, version: int) -> None:
