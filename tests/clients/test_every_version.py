@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from barnabas.broker.handlers import HANDLERS, RAW_HANDLERS
+from barnabas.broker.handlers import ROUTES
 from barnabas.protocol.apis import APIS, ApiKey
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages import (
@@ -629,7 +629,7 @@ EXPECTED_ERRORS: dict[ApiKey, set[ErrorCode]] = {
 }
 CASES = [
     (key, version)
-    for key in sorted((*HANDLERS, *RAW_HANDLERS))
+    for key in [route.api.key for route in ROUTES]
     for version in range(APIS[key].min_version, APIS[key].max_stable_version + 1)
 ]
 

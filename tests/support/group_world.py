@@ -59,6 +59,7 @@ from barnabas.protocol.messages.txn_offset_commit import (
 )
 from barnabas.protocol.records.batch import iterate_headers, patch
 from barnabas.protocol.records.records import decode_records
+from barnabas.security.principal import ANONYMOUS
 from sim.manual_clock import ManualClock
 
 R = TypeVar("R")
@@ -254,7 +255,7 @@ class GroupWorld:
 
     def client(self, name: str, version: int) -> ClientInfo:
         """A client by name."""
-        return ClientInfo(name, "10.0.0.1", "User:ANONYMOUS", version)
+        return ClientInfo(name, "10.0.0.1", ANONYMOUS, version)
 
     def join(
         self,

@@ -14,13 +14,14 @@ from typing import Any
 from barnabas.base.config.node import NodeConfig
 from barnabas.base.disk import FileRange
 from barnabas.base.ids import Uuid
-from barnabas.broker.apis.cluster.api_versions import handle_api_versions
+from barnabas.broker.apis.cluster.api_versions import handle_api_versions, refuse_version
 from barnabas.broker.apis.topics.list_offsets import handle_list_offsets
 from barnabas.broker.apis.topics.offset_for_leader_epoch import handle_offset_for_leader_epoch
 from barnabas.broker.dispatch import Dispatcher
 from barnabas.broker.fetch.handler import handle_fetch
 from barnabas.broker.fetch.sessions import FetchSessionCache
 from barnabas.broker.produce.handler import handle_produce
+from barnabas.broker.route import raw_route, route
 from barnabas.log.config import LogConfig
 from barnabas.log.manager import LogManager
 from barnabas.metadata.bootstrap import feature_records
@@ -34,7 +35,7 @@ from barnabas.metadata.loader import ImageLoader, Published, RecordBatch
 from barnabas.metadata.records import MetadataRecord
 from barnabas.metadata.registration import broker_registration, recovery_report
 from barnabas.net.server import Server, ServerLimits
-from barnabas.protocol.apis import ApiKey
+from barnabas.protocol import apis
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
 from barnabas.protocol.messages.create_topics import (
@@ -157,12 +158,13 @@ class Broker:
         )
         dispatcher = Dispatcher(
             services,
-            {
-                ApiKey.API_VERSIONS: handle_api_versions,
-                ApiKey.LIST_OFFSETS: handle_list_offsets,
-                ApiKey.OFFSET_FOR_LEADER_EPOCH: handle_offset_for_leader_epoch,
-            },
-            {ApiKey.FETCH: handle_fetch, ApiKey.PRODUCE: handle_produce},
+            (
+                raw_route(apis.PRODUCE, handle_produce),
+                raw_route(apis.FETCH, handle_fetch),
+                route(apis.LIST_OFFSETS, handle_list_offsets),
+                route(apis.API_VERSIONS, handle_api_versions, refuse_version),
+                route(apis.OFFSET_FOR_LEADER_EPOCH, handle_offset_for_leader_epoch),
+            ),
         )
         server = Server(self._network, self.clock, dispatcher, ServerLimits())
         server.listen("PLAINTEXT", self.name, PORT)

@@ -26,10 +26,10 @@ from barnabas.base.disk import Disk
 from barnabas.base.local_disk import LocalDisk
 from barnabas.base.network import Network
 from barnabas.broker.apis.topics.auto_create import create_topics
-from barnabas.broker.controller.handlers import CONTROLLER_HANDLERS, ControllerServices
+from barnabas.broker.controller.handlers import CONTROLLER_ROUTES, ControllerServices
 from barnabas.broker.dispatch import Dispatcher
 from barnabas.broker.fetch.sessions import FetchSessionCache
-from barnabas.broker.handlers import HANDLERS, RAW_HANDLERS
+from barnabas.broker.handlers import ROUTES
 from barnabas.broker.recently_fenced import RecentlyFencedBrokers
 from barnabas.broker.services import BrokerServices
 from barnabas.coordinator.group.service import GroupCoordinator
@@ -84,9 +84,9 @@ class Node:
         self._tasks: set[asyncio.Future[None]] = set()
         self._is_joined = False
         self._has_started = False
-        self._dispatcher: Dispatcher | None = None
+        self._dispatcher: Dispatcher[BrokerServices] | None = None
         self._server: Server | None = None
-        self._controller_dispatcher: Dispatcher | None = None
+        self._controller_dispatcher: Dispatcher[ControllerServices] | None = None
         self._controller_server: Server | None = None
         self.compactor: Compactor | None = None
         """None where `log.cleaner.enable` is false, and until the node serves."""
@@ -238,7 +238,7 @@ class Node:
             ),
             fetch_max_bytes=config.int("fetch.max.bytes"),
         )
-        self._dispatcher = Dispatcher(services, HANDLERS, RAW_HANDLERS)
+        self._dispatcher = Dispatcher(services, ROUTES)
         self._server = Server(
             self._network, self._clock, self._dispatcher, server_limits(self.config)
         )
@@ -252,7 +252,7 @@ class Node:
             cluster_id=self.metadata.cluster_id,
             metadata=self.metadata,
         )
-        self._controller_dispatcher = Dispatcher(services, CONTROLLER_HANDLERS, {})
+        self._controller_dispatcher = Dispatcher(services, CONTROLLER_ROUTES)
         self._controller_server = Server(
             self._network,
             self._clock,

@@ -1,14 +1,13 @@
 """What the broker remembers of one connection."""
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Protocol
 
-from barnabas.broker.produce.fast_path import ProduceShapes
-from barnabas.net.connection import Connection
-
-if TYPE_CHECKING:
-    from barnabas.broker.apis.groups.offset_commit_again import CommitShape
+from barnabas.base.network import Part
+from barnabas.net.connection import Connection, Reply
+from barnabas.security.principal import ANONYMOUS, Principal
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,15 +18,26 @@ class ClientSoftware:
     version: str
 
 
+class RepeatedRequests(Protocol):
+    """A short cut for requests that repeat an earlier one of their connection.
+
+    A handler that knows one registers it as `ClientState.repeated`; it is asked before a frame's
+    header is read.
+    """
+
+    def answer(self, connection: Connection, frame: bytearray, /) -> Sequence[Part] | Reply | None:
+        """Answer a whole frame that repeats an earlier one; None: it does not."""
+
+
 class ClientState:
     """Lives as long as the connection."""
 
-    __slots__ = ("commit_shape", "shapes", "software", "transactional_produce")
+    __slots__ = ("principal", "repeated", "software", "transactional_produce")
 
     def __init__(self) -> None:
-        self.shapes = ProduceShapes()
-        self.commit_shape: CommitShape | None = None
-        """The last OffsetCommit, if it may be repeated."""
+        self.principal: Principal = ANONYMOUS
+        """Who sends the requests. Authentication sets it, here and nowhere else."""
+        self.repeated: RepeatedRequests | None = None
         self.software: ClientSoftware | None = None
         self.transactional_produce: asyncio.Future[None] | None = None
         """The last produce request that waits for a transaction's coordinator."""

@@ -1,6 +1,7 @@
 """What a handler knows of the request beside its body."""
 
 from barnabas.net.connection import Connection
+from barnabas.security.principal import Principal
 
 
 class RequestContext:
@@ -24,6 +25,7 @@ class RequestContext:
         correlation_id: int,
         client_id: str | None,
         connection: Connection,
+        principal: Principal,
     ) -> None:
         self.api_key = api_key
         self.api_version = api_version
@@ -32,4 +34,4 @@ class RequestContext:
         self.connection = connection
         self.client_host = connection.peer_host
         self.listener_name = connection.listener_name
-        self.principal = "User:ANONYMOUS"
+        self.principal = principal

@@ -1,10 +1,11 @@
-"""Which module serves which API. What is listed here is what ApiVersions advertises."""
+"""The broker's table of routes: which handler serves which API, in the order of their keys.
 
-from typing import TYPE_CHECKING
+What is listed here is what ApiVersions advertises.
+"""
 
 from barnabas.broker.apis.cluster.add_raft_voter import handle_add_raft_voter
 from barnabas.broker.apis.cluster.alter_replica_log_dirs import handle_alter_replica_log_dirs
-from barnabas.broker.apis.cluster.api_versions import handle_api_versions
+from barnabas.broker.apis.cluster.api_versions import handle_api_versions, refuse_version
 from barnabas.broker.apis.cluster.describe_cluster import handle_describe_cluster
 from barnabas.broker.apis.cluster.describe_log_dirs import handle_describe_log_dirs
 from barnabas.broker.apis.cluster.describe_quorum import handle_describe_quorum
@@ -63,6 +64,8 @@ from barnabas.broker.apis.transactions.txn_offset_commit import handle_txn_offse
 from barnabas.broker.apis.transactions.write_txn_markers import handle_write_txn_markers
 from barnabas.broker.fetch.handler import handle_fetch
 from barnabas.broker.produce.handler import handle_produce
+from barnabas.broker.route import Route, raw_route, route
+from barnabas.broker.services import BrokerServices
 from barnabas.broker.share.acknowledge import handle_share_acknowledge
 from barnabas.broker.share.delete_share_group_state import handle_delete_share_group_state
 from barnabas.broker.share.fetch import handle_share_fetch
@@ -72,77 +75,69 @@ from barnabas.broker.share.read_share_group_state_summary import (
     handle_read_share_group_state_summary,
 )
 from barnabas.broker.share.write_share_group_state import handle_write_share_group_state
-from barnabas.protocol.apis import ApiKey
+from barnabas.protocol import apis
 
-if TYPE_CHECKING:
-    from barnabas.broker.dispatch import Handler, RawHandler
-
-RAW_HANDLERS: "dict[ApiKey, RawHandler]" = {
-    ApiKey.PRODUCE: handle_produce,
-    ApiKey.FETCH: handle_fetch,
-    ApiKey.OFFSET_COMMIT: handle_offset_commit,
-    ApiKey.SHARE_FETCH: handle_share_fetch,
-}
-"""Handlers that read the frame themselves."""
-
-HANDLERS: "dict[ApiKey, Handler]" = {
-    ApiKey.ADD_OFFSETS_TO_TXN: handle_add_offsets_to_txn,
-    ApiKey.ADD_PARTITIONS_TO_TXN: handle_add_partitions_to_txn,
-    ApiKey.ADD_RAFT_VOTER: handle_add_raft_voter,
-    ApiKey.ALTER_CONFIGS: handle_alter_configs,
-    ApiKey.ALTER_PARTITION_REASSIGNMENTS: handle_alter_partition_reassignments,
-    ApiKey.ALTER_SHARE_GROUP_OFFSETS: handle_alter_share_group_offsets,
-    ApiKey.API_VERSIONS: handle_api_versions,
-    ApiKey.CONSUMER_GROUP_DESCRIBE: handle_consumer_group_describe,
-    ApiKey.CONSUMER_GROUP_HEARTBEAT: handle_consumer_group_heartbeat,
-    ApiKey.CREATE_PARTITIONS: handle_create_partitions,
-    ApiKey.CREATE_TOPICS: handle_create_topics,
-    ApiKey.DELETE_GROUPS: handle_delete_groups,
-    ApiKey.DELETE_RECORDS: handle_delete_records,
-    ApiKey.DELETE_SHARE_GROUP_OFFSETS: handle_delete_share_group_offsets,
-    ApiKey.DELETE_SHARE_GROUP_STATE: handle_delete_share_group_state,
-    ApiKey.DELETE_TOPICS: handle_delete_topics,
-    ApiKey.DESCRIBE_CLUSTER: handle_describe_cluster,
-    ApiKey.DESCRIBE_CONFIGS: handle_describe_configs,
-    ApiKey.DESCRIBE_GROUPS: handle_describe_groups,
-    ApiKey.DESCRIBE_LOG_DIRS: handle_describe_log_dirs,
-    ApiKey.ALTER_REPLICA_LOG_DIRS: handle_alter_replica_log_dirs,
-    ApiKey.DESCRIBE_PRODUCERS: handle_describe_producers,
-    ApiKey.DESCRIBE_QUORUM: handle_describe_quorum,
-    ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: handle_describe_share_group_offsets,
-    ApiKey.DESCRIBE_TOPIC_PARTITIONS: handle_describe_topic_partitions,
-    ApiKey.DESCRIBE_TRANSACTIONS: handle_describe_transactions,
-    ApiKey.ELECT_LEADERS: handle_elect_leaders,
-    ApiKey.END_TXN: handle_end_txn,
-    ApiKey.FIND_COORDINATOR: handle_find_coordinator,
-    ApiKey.HEARTBEAT: handle_heartbeat,
-    ApiKey.INCREMENTAL_ALTER_CONFIGS: handle_incremental_alter_configs,
-    ApiKey.INITIALIZE_SHARE_GROUP_STATE: handle_initialize_share_group_state,
-    ApiKey.INIT_PRODUCER_ID: handle_init_producer_id,
-    ApiKey.JOIN_GROUP: handle_join_group,
-    ApiKey.LEAVE_GROUP: handle_leave_group,
-    ApiKey.LIST_CONFIG_RESOURCES: handle_list_config_resources,
-    ApiKey.LIST_GROUPS: handle_list_groups,
-    ApiKey.LIST_OFFSETS: handle_list_offsets,
-    ApiKey.LIST_PARTITION_REASSIGNMENTS: handle_list_partition_reassignments,
-    ApiKey.LIST_TRANSACTIONS: handle_list_transactions,
-    ApiKey.METADATA: handle_metadata,
-    ApiKey.OFFSET_DELETE: handle_offset_delete,
-    ApiKey.OFFSET_FETCH: handle_offset_fetch,
-    ApiKey.OFFSET_FOR_LEADER_EPOCH: handle_offset_for_leader_epoch,
-    ApiKey.READ_SHARE_GROUP_STATE: handle_read_share_group_state,
-    ApiKey.READ_SHARE_GROUP_STATE_SUMMARY: handle_read_share_group_state_summary,
-    ApiKey.REMOVE_RAFT_VOTER: handle_remove_raft_voter,
-    ApiKey.SHARE_ACKNOWLEDGE: handle_share_acknowledge,
-    ApiKey.SHARE_GROUP_DESCRIBE: handle_share_group_describe,
-    ApiKey.SHARE_GROUP_HEARTBEAT: handle_share_group_heartbeat,
-    ApiKey.STREAMS_GROUP_DESCRIBE: handle_streams_group_describe,
-    ApiKey.STREAMS_GROUP_HEARTBEAT: handle_streams_group_heartbeat,
-    ApiKey.SYNC_GROUP: handle_sync_group,
-    ApiKey.TXN_OFFSET_COMMIT: handle_txn_offset_commit,
-    ApiKey.UNREGISTER_BROKER: handle_unregister_broker,
-    ApiKey.UPDATE_FEATURES: handle_update_features,
-    ApiKey.WRITE_SHARE_GROUP_STATE: handle_write_share_group_state,
-    ApiKey.WRITE_TXN_MARKERS: handle_write_txn_markers,
-}
-"""Handlers that get a decoded message and return one, at once or later."""
+ROUTES: tuple[Route[BrokerServices], ...] = (
+    raw_route(apis.PRODUCE, handle_produce),
+    raw_route(apis.FETCH, handle_fetch),
+    route(apis.LIST_OFFSETS, handle_list_offsets),
+    route(apis.METADATA, handle_metadata),
+    raw_route(apis.OFFSET_COMMIT, handle_offset_commit),
+    route(apis.OFFSET_FETCH, handle_offset_fetch),
+    route(apis.FIND_COORDINATOR, handle_find_coordinator),
+    route(apis.JOIN_GROUP, handle_join_group),
+    route(apis.HEARTBEAT, handle_heartbeat),
+    route(apis.LEAVE_GROUP, handle_leave_group),
+    route(apis.SYNC_GROUP, handle_sync_group),
+    route(apis.DESCRIBE_GROUPS, handle_describe_groups),
+    route(apis.LIST_GROUPS, handle_list_groups),
+    route(apis.API_VERSIONS, handle_api_versions, refuse_version),
+    route(apis.CREATE_TOPICS, handle_create_topics),
+    route(apis.DELETE_TOPICS, handle_delete_topics),
+    route(apis.DELETE_RECORDS, handle_delete_records),
+    route(apis.INIT_PRODUCER_ID, handle_init_producer_id),
+    route(apis.OFFSET_FOR_LEADER_EPOCH, handle_offset_for_leader_epoch),
+    route(apis.ADD_PARTITIONS_TO_TXN, handle_add_partitions_to_txn),
+    route(apis.ADD_OFFSETS_TO_TXN, handle_add_offsets_to_txn),
+    route(apis.END_TXN, handle_end_txn),
+    route(apis.WRITE_TXN_MARKERS, handle_write_txn_markers),
+    route(apis.TXN_OFFSET_COMMIT, handle_txn_offset_commit),
+    route(apis.DESCRIBE_CONFIGS, handle_describe_configs),
+    route(apis.ALTER_CONFIGS, handle_alter_configs),
+    route(apis.ALTER_REPLICA_LOG_DIRS, handle_alter_replica_log_dirs),
+    route(apis.DESCRIBE_LOG_DIRS, handle_describe_log_dirs),
+    route(apis.CREATE_PARTITIONS, handle_create_partitions),
+    route(apis.DELETE_GROUPS, handle_delete_groups),
+    route(apis.ELECT_LEADERS, handle_elect_leaders),
+    route(apis.INCREMENTAL_ALTER_CONFIGS, handle_incremental_alter_configs),
+    route(apis.ALTER_PARTITION_REASSIGNMENTS, handle_alter_partition_reassignments),
+    route(apis.LIST_PARTITION_REASSIGNMENTS, handle_list_partition_reassignments),
+    route(apis.OFFSET_DELETE, handle_offset_delete),
+    route(apis.DESCRIBE_QUORUM, handle_describe_quorum),
+    route(apis.UPDATE_FEATURES, handle_update_features),
+    route(apis.DESCRIBE_CLUSTER, handle_describe_cluster),
+    route(apis.DESCRIBE_PRODUCERS, handle_describe_producers),
+    route(apis.UNREGISTER_BROKER, handle_unregister_broker),
+    route(apis.DESCRIBE_TRANSACTIONS, handle_describe_transactions),
+    route(apis.LIST_TRANSACTIONS, handle_list_transactions),
+    route(apis.CONSUMER_GROUP_HEARTBEAT, handle_consumer_group_heartbeat),
+    route(apis.CONSUMER_GROUP_DESCRIBE, handle_consumer_group_describe),
+    route(apis.LIST_CONFIG_RESOURCES, handle_list_config_resources),
+    route(apis.DESCRIBE_TOPIC_PARTITIONS, handle_describe_topic_partitions),
+    route(apis.SHARE_GROUP_HEARTBEAT, handle_share_group_heartbeat),
+    route(apis.SHARE_GROUP_DESCRIBE, handle_share_group_describe),
+    raw_route(apis.SHARE_FETCH, handle_share_fetch),
+    route(apis.SHARE_ACKNOWLEDGE, handle_share_acknowledge),
+    route(apis.ADD_RAFT_VOTER, handle_add_raft_voter),
+    route(apis.REMOVE_RAFT_VOTER, handle_remove_raft_voter),
+    route(apis.INITIALIZE_SHARE_GROUP_STATE, handle_initialize_share_group_state),
+    route(apis.READ_SHARE_GROUP_STATE, handle_read_share_group_state),
+    route(apis.WRITE_SHARE_GROUP_STATE, handle_write_share_group_state),
+    route(apis.DELETE_SHARE_GROUP_STATE, handle_delete_share_group_state),
+    route(apis.READ_SHARE_GROUP_STATE_SUMMARY, handle_read_share_group_state_summary),
+    route(apis.STREAMS_GROUP_HEARTBEAT, handle_streams_group_heartbeat),
+    route(apis.STREAMS_GROUP_DESCRIBE, handle_streams_group_describe),
+    route(apis.DESCRIBE_SHARE_GROUP_OFFSETS, handle_describe_share_group_offsets),
+    route(apis.ALTER_SHARE_GROUP_OFFSETS, handle_alter_share_group_offsets),
+    route(apis.DELETE_SHARE_GROUP_OFFSETS, handle_delete_share_group_offsets),
+)

@@ -5,9 +5,20 @@ from struct import Struct
 
 from barnabas.base.disk import Buffer
 from barnabas.base.network import Part
+from barnabas.broker.context import RequestContext
+from barnabas.protocol.answers import encode_answer
+from barnabas.protocol.apis import APIS
+from barnabas.protocol.schema import Message
 
 _HEADER = Struct(">ii")
 _HEADER_FLEXIBLE = Struct(">iiB")
+
+
+def respond(context: RequestContext, response: Message) -> list[Part]:
+    """The frame of the answer to a request."""
+    version = context.api_version
+    flexible = APIS[context.api_key].response_header_version(version) > 0
+    return frame_response(context.correlation_id, flexible, encode_answer(response, version))
 
 
 def frame_response(correlation_id: int, flexible_header: bool, parts: Sequence[Part]) -> list[Part]:

@@ -8,7 +8,9 @@ from typing import Any, cast
 
 from barnabas.broker.context import RequestContext
 from barnabas.broker.dispatch import Dispatcher
+from barnabas.broker.route import route
 from barnabas.net.connection import Connection, Reply
+from barnabas.protocol import apis
 from barnabas.protocol.apis import ApiKey
 from barnabas.protocol.frames import encode_request
 from barnabas.protocol.messages.describe_cluster import DescribeClusterRequest
@@ -28,7 +30,7 @@ async def test_a_request_that_has_not_begun_leaves_nothing_behind() -> None:
         return handle(answer())
 
     services = SimpleNamespace(served_apis=set())
-    dispatcher = Dispatcher(services, {ApiKey.DESCRIBE_CLUSTER: handler}, {})
+    dispatcher = Dispatcher(services, [route(apis.DESCRIBE_CLUSTER, handler)])
     frame = encode_request(ApiKey.DESCRIBE_CLUSTER, 0, 1, "test", DescribeClusterRequest())
     connection = SimpleNamespace(state=None, peer_host="client", listener_name="PLAINTEXT")
     reply = dispatcher(cast("Connection", connection), bytearray(frame))

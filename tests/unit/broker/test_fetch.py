@@ -16,6 +16,7 @@ from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.fetch import FetchRequest
 from barnabas.replication.partition import Partition
 from barnabas.replication.replica_context import ReplicaContext
+from barnabas.security.principal import ANONYMOUS
 from support.logs import LOG_DIR, TOPIC_ID, TOPIC_PARTITION, LogBench
 
 NODE_ID = 1
@@ -50,7 +51,7 @@ def make_fetch(bench: LogBench, request: FetchRequest, fetch_max_bytes: int = 1 
         replicas=replicas, fetch_max_bytes=fetch_max_bytes, clock=bench.clock
     )
     connection = cast("Any", FakeConnection())
-    context = RequestContext(ApiKey.FETCH, 12, 1, None, connection)
+    context = RequestContext(ApiKey.FETCH, 12, 1, None, connection, ANONYMOUS)
     session = FetchSession(NO_SESSION, False, 0)
     session.update([FetchTarget("topic", 0, 0, 1 << 20)], [])
     fetch = Fetch(cast("Any", services), context, request, session, True)

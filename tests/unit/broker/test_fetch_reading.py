@@ -16,6 +16,7 @@ from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.fetch import FetchRequest, ReplicaState
 from barnabas.replication.partition import Partition
 from barnabas.replication.replica_context import ReplicaContext
+from barnabas.security.principal import ANONYMOUS
 from support.logs import TOPIC_ID, TOPIC_PARTITION, LogBench, make_batch
 
 BROKER_EPOCH = 10
@@ -83,7 +84,7 @@ class Bench:
             rack_id=rack,
         )
         connection: Any = SimpleNamespace(peer_host="client", listener_name="PLAINTEXT")
-        context = RequestContext(ApiKey.FETCH, version, 1, None, connection)
+        context = RequestContext(ApiKey.FETCH, version, 1, None, connection, ANONYMOUS)
         session = FetchSession(NO_SESSION, False, 0, is_follower=replica >= 0)
         target = FetchTarget("topic", 0, offset, 1 << 20, epoch, last_epoch, log_start)
         session.update([target], [])
@@ -96,7 +97,7 @@ class Bench:
             replica_state=ReplicaState(replica_id=replica, replica_epoch=BROKER_EPOCH)
         )
         connection: Any = SimpleNamespace(peer_host="client", listener_name="PLAINTEXT")
-        context = RequestContext(ApiKey.FETCH, 17, 1, None, connection)
+        context = RequestContext(ApiKey.FETCH, 17, 1, None, connection, ANONYMOUS)
         reader = Reader.of(self.services, context, request, session)
         for target in list(session.ready):
             reader.read(target, 1 << 20, min_one_batch=True, is_first_look=True)

@@ -11,8 +11,9 @@ from barnabas.base.ids import Uuid
 from barnabas.broker.apis.groups.offset_commit import handle_offset_commit
 from barnabas.broker.client_state import ClientState
 from barnabas.broker.dispatch import Dispatcher
+from barnabas.broker.route import raw_route
 from barnabas.net.connection import Reply
-from barnabas.protocol.apis import ApiKey
+from barnabas.protocol import apis
 from barnabas.protocol.codec import encode
 from barnabas.protocol.errors import DecodeError
 from barnabas.protocol.frames import encode_request
@@ -41,7 +42,9 @@ class Broker:
             served_apis=set(),
         )
         services: Any = self.services
-        self.dispatcher = Dispatcher(services, {}, {ApiKey.OFFSET_COMMIT: handle_offset_commit})
+        self.dispatcher = Dispatcher(
+            services, [raw_route(apis.OFFSET_COMMIT, handle_offset_commit)]
+        )
         self.connection: Any = SimpleNamespace(
             state=None, peer_host="localhost", listener_name="PLAINTEXT", frames=[]
         )
@@ -62,7 +65,7 @@ class Broker:
     @property
     def knows_a_shape(self) -> bool:
         state = self.connection.state
-        return isinstance(state, ClientState) and state.commit_shape is not None
+        return isinstance(state, ClientState) and state.repeated is not None
 
     async def answer(self, frame: bytes) -> bytes:
         if not self.remembers:
@@ -172,8 +175,8 @@ def test_what_differs_takes_the_general_way(other: bytes, is_taken: bool) -> Non
     async def run() -> None:
         broker = Broker(remembers=True)
         await broker.answer(canonical((0, 1), (1, 2)))
-        shape = broker.connection.state.commit_shape
-        assert (shape.take(broker.services, bytearray(other)) is not None) is is_taken
+        shape = broker.connection.state.repeated
+        assert (shape.take(bytearray(other)) is not None) is is_taken
 
     asyncio.run(run())
 

@@ -13,6 +13,7 @@ from barnabas.net.connection import Reply
 from barnabas.protocol.apis import ApiKey
 from barnabas.replication.partition import Partition
 from barnabas.replication.replica_context import ReplicaContext
+from barnabas.security.principal import ANONYMOUS
 from support.logs import NOW_MS, TOPIC_ID, TOPIC_PARTITION, LogBench, make_batch
 
 
@@ -23,7 +24,9 @@ async def test_where_each_append_is_flushed_the_answer_waits_for_it(acks: int) -
     partition.become_leader(PartitionImage((1,), (1,), 1, leader_epoch=0, partition_epoch=0))
     services = cast("Any", SimpleNamespace(clock=bench.clock))
     connection = cast("Any", SimpleNamespace(peer_host="client", listener_name="PLAINTEXT"))
-    outcome = Outcome(services, RequestContext(ApiKey.PRODUCE, 12, 1, None, connection), acks)
+    outcome = Outcome(
+        services, RequestContext(ApiKey.PRODUCE, 12, 1, None, connection, ANONYMOUS), acks
+    )
     outcome.begin("topic")
     outcome.append(partition, 0, memoryview(make_batch("a")), NOW_MS)
     reply = outcome.finish(5000)

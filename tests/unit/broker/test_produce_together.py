@@ -9,7 +9,7 @@ import pytest
 
 from barnabas.base.network import Part
 from barnabas.broker.dispatch import Dispatcher
-from barnabas.broker.handlers import HANDLERS, RAW_HANDLERS
+from barnabas.broker.handlers import ROUTES
 from barnabas.log.config import LogConfig
 from barnabas.metadata.image import MetadataImage, PartitionImage
 from barnabas.net.connection import Connection
@@ -70,7 +70,7 @@ class Bench:
         services = SimpleNamespace(
             clock=self.log.clock, replicas=replicas, served_apis=set(), image=MetadataImage()
         )
-        dispatcher = Dispatcher(services, HANDLERS, RAW_HANDLERS)
+        dispatcher = Dispatcher(services, ROUTES)
         self.transport = FakeTransport()
         self.connection = Connection(
             self.transport, dispatcher, "PLAINTEXT", 1 << 20, lambda connection: None

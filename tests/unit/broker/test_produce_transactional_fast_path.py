@@ -12,8 +12,7 @@ import pytest
 from barnabas.base.network import Part
 from barnabas.broker.client_state import client_state
 from barnabas.broker.dispatch import Dispatcher
-from barnabas.broker.handlers import HANDLERS, RAW_HANDLERS
-from barnabas.broker.produce.fast_path import ProduceShapes
+from barnabas.broker.handlers import ROUTES
 from barnabas.coordinator.transaction.verifier import NOT_NEEDED, Begin, Verdict, Verifications
 from barnabas.log.validator import AppendOrigin
 from barnabas.metadata.image import MetadataImage, PartitionImage
@@ -69,7 +68,7 @@ class Bench:
         )
         self.connection = Connection(
             transport,
-            Dispatcher(services, HANDLERS, RAW_HANDLERS),
+            Dispatcher(services, ROUTES),
             "PLAINTEXT",
             1 << 20,
             lambda connection: None,
@@ -95,7 +94,7 @@ class Bench:
         """What is answered to requests that land by one receive."""
         self.sent.clear()
         if not self._remembers:
-            client_state(self.connection).shapes = ProduceShapes()
+            client_state(self.connection).repeated = None
         data = b"".join(frames)
         self.connection.get_buffer()[: len(data)] = data
         self.connection.received(len(data))

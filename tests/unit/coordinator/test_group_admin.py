@@ -7,11 +7,12 @@ from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.delete_groups import DeleteGroupsRequest
 from barnabas.protocol.messages.describe_groups import DescribeGroupsRequest
 from barnabas.protocol.messages.list_groups import ListGroupsRequest
+from barnabas.security.principal import ANONYMOUS
 from support.group_world import GroupWorld, subscription
 
 
 def client(version: int) -> ClientInfo:
-    return ClientInfo("admin", "10.0.0.1", "User:ANONYMOUS", version)
+    return ClientInfo("admin", "10.0.0.1", ANONYMOUS, version)
 
 
 def three_groups() -> GroupWorld:

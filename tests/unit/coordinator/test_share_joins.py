@@ -17,11 +17,12 @@ from barnabas.protocol.messages.share_group_heartbeat import (
     ShareGroupHeartbeatRequest,
     ShareGroupHeartbeatResponse,
 )
+from barnabas.security.principal import ANONYMOUS
 from support.consumer_world import topic_id
 from support.group_world import Call
 from support.share_group_world import ShareGroupWorld
 
-CLIENT = ClientInfo("c", "10.0.0.1", "User:ANONYMOUS", 1)
+CLIENT = ClientInfo("c", "10.0.0.1", ANONYMOUS, 1)
 INTERVAL_MS = 1_000
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from barnabas.app.testing import Kafka
-from barnabas.broker.handlers import HANDLERS, RAW_HANDLERS
+from barnabas.broker.handlers import ROUTES
 from barnabas.protocol.apis import APIS, ApiKey
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from support.raw_client import RawClient
@@ -20,7 +20,7 @@ DOC = (ROOT / "docs" / "COMPATIBILITY.md").read_text()
 KAFKA = Path(__file__).with_name("kafka-4.3.1-broker-apis.txt").read_text()
 HEAD = re.compile(r"(\w+) \(key (\d+)\), versions? ([\d-]+): KIP-(\d+(?:, \d+)*)")
 HANDLER_MODULES: dict[int, Any] = {
-    int(key): sys.modules[handler.__module__] for key, handler in (HANDLERS | RAW_HANDLERS).items()
+    int(route.api.key): sys.modules[route.handler.__module__] for route in ROUTES
 }
 ADVERTISED_AND_REFUSED = {ApiKey.PRODUCE: 3}
 """Lowest versions that are served where others are shown to librdkafka (KAFKA-18659)."""

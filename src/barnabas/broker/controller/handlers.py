@@ -10,16 +10,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from barnabas.base.clock import Clock
-from barnabas.broker.apis.cluster.api_versions import handle_api_versions
+from barnabas.broker.apis.cluster.api_versions import handle_api_versions, refuse_version
 from barnabas.broker.context import RequestContext
 from barnabas.broker.controller import configs as controller_configs
 from barnabas.broker.controller.cluster import handle_describe_cluster_at_controller
 from barnabas.broker.controller.versions import fit
-from barnabas.broker.dispatch import Handler
+from barnabas.broker.route import Route, route
 from barnabas.metadata.controller.refusals import refuse
 from barnabas.metadata.envelope import seal_response, unseal
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.node import MetadataNode
+from barnabas.protocol import apis
 from barnabas.protocol.apis import ApiKey
 from barnabas.protocol.errors import DecodeError, ErrorCode
 from barnabas.protocol.messages.broker_heartbeat import (
@@ -63,7 +64,9 @@ def _while_the_log_serves(services: ControllerServices) -> Iterator[None]:
         raise
 
 
-async def quorum(services: ControllerServices, context: RequestContext, request: Message) -> Any:
+async def handle_quorum(
+    services: ControllerServices, context: RequestContext, request: Message
+) -> Any:
     """The quorum's own requests; the connection is closed once the replica has stopped."""
     try:
         with _while_the_log_serves(services):
@@ -72,7 +75,9 @@ async def quorum(services: ControllerServices, context: RequestContext, request:
         raise ConnectionAbortedError("the node ends") from error
 
 
-async def decide(services: ControllerServices, context: RequestContext, request: Message) -> Any:
+async def handle_decision(
+    services: ControllerServices, context: RequestContext, request: Message
+) -> Any:
     """What the active controller decides; NOT_CONTROLLER from any other."""
     timeout_ms = getattr(request, "timeout_ms", 0)
     try:
@@ -87,22 +92,22 @@ async def decide(services: ControllerServices, context: RequestContext, request:
     return fit(response, context.api_version)
 
 
-async def alter_configs(
+async def handle_alter_configs_at_controller(
     services: ControllerServices, context: RequestContext, request: controller_configs.Request
 ) -> Any:
     """Configurations, asked for here and not of the broker that they belong to."""
     passed_on, refused = controller_configs.without_refused(services.image, request)
-    response = await decide(services, context, passed_on)
+    response = await handle_decision(services, context, passed_on)
     response.responses += refused.values()
     return response
 
 
-async def heartbeat(
+async def handle_broker_heartbeat(
     services: ControllerServices, context: RequestContext, request: BrokerHeartbeatRequest
 ) -> BrokerHeartbeatResponse:
     """A broker's heartbeat; the end of its connection is a sign too."""
     controller = services.metadata.controller
-    response: BrokerHeartbeatResponse = await decide(services, context, request)
+    response: BrokerHeartbeatResponse = await handle_decision(services, context, request)
     if response.error_code == ErrorCode.NONE and controller is not None:
         context.connection.on_close = lambda: controller.connection_lost(
             request.broker_id, request.broker_epoch
@@ -110,7 +115,7 @@ async def heartbeat(
     return response
 
 
-async def envelope(
+async def handle_envelope(
     services: ControllerServices, context: RequestContext, request: EnvelopeRequest
 ) -> EnvelopeResponse:
     """A client's request that a broker passed on."""
@@ -133,14 +138,6 @@ async def envelope(
     return seal_response(api, header, fit(response, header.request_api_version))
 
 
-QUORUM = (
-    ApiKey.VOTE,
-    ApiKey.BEGIN_QUORUM_EPOCH,
-    ApiKey.END_QUORUM_EPOCH,
-    ApiKey.FETCH,
-    ApiKey.FETCH_SNAPSHOT,
-    ApiKey.UPDATE_RAFT_VOTER,
-)
 FORWARDED = frozenset(
     {
         ApiKey.ADD_RAFT_VOTER,
@@ -159,20 +156,34 @@ FORWARDED = frozenset(
     }
 )
 """What clients ask brokers and brokers pass on in envelopes; it may be asked here directly too."""
-BROKERS_OWN = (
-    ApiKey.ALLOCATE_PRODUCER_IDS,
-    ApiKey.ALTER_PARTITION,
-    ApiKey.ASSIGN_REPLICAS_TO_DIRS,
-    ApiKey.BROKER_REGISTRATION,
-    ApiKey.CONTROLLER_REGISTRATION,
-)
 
-CONTROLLER_HANDLERS: dict[ApiKey, Handler] = {
-    ApiKey.API_VERSIONS: handle_api_versions,
-    ApiKey.BROKER_HEARTBEAT: heartbeat,
-    ApiKey.DESCRIBE_CLUSTER: handle_describe_cluster_at_controller,
-    ApiKey.ENVELOPE: envelope,
-    **dict.fromkeys(QUORUM, quorum),
-    **dict.fromkeys((*sorted(FORWARDED), *BROKERS_OWN), decide),
-    **dict.fromkeys((ApiKey.ALTER_CONFIGS, ApiKey.INCREMENTAL_ALTER_CONFIGS), alter_configs),
-}
+CONTROLLER_ROUTES: tuple[Route[ControllerServices], ...] = (
+    route(apis.FETCH, handle_quorum),
+    route(apis.API_VERSIONS, handle_api_versions, refuse_version),
+    route(apis.CREATE_TOPICS, handle_decision),
+    route(apis.DELETE_TOPICS, handle_decision),
+    route(apis.ALTER_CONFIGS, handle_alter_configs_at_controller),
+    route(apis.CREATE_PARTITIONS, handle_decision),
+    route(apis.ELECT_LEADERS, handle_decision),
+    route(apis.INCREMENTAL_ALTER_CONFIGS, handle_alter_configs_at_controller),
+    route(apis.ALTER_PARTITION_REASSIGNMENTS, handle_decision),
+    route(apis.LIST_PARTITION_REASSIGNMENTS, handle_decision),
+    route(apis.VOTE, handle_quorum),
+    route(apis.BEGIN_QUORUM_EPOCH, handle_quorum),
+    route(apis.END_QUORUM_EPOCH, handle_quorum),
+    route(apis.DESCRIBE_QUORUM, handle_decision),
+    route(apis.ALTER_PARTITION, handle_decision),
+    route(apis.UPDATE_FEATURES, handle_decision),
+    route(apis.ENVELOPE, handle_envelope),
+    route(apis.FETCH_SNAPSHOT, handle_quorum),
+    route(apis.DESCRIBE_CLUSTER, handle_describe_cluster_at_controller),
+    route(apis.BROKER_REGISTRATION, handle_decision),
+    route(apis.BROKER_HEARTBEAT, handle_broker_heartbeat),
+    route(apis.UNREGISTER_BROKER, handle_decision),
+    route(apis.ALLOCATE_PRODUCER_IDS, handle_decision),
+    route(apis.CONTROLLER_REGISTRATION, handle_decision),
+    route(apis.ASSIGN_REPLICAS_TO_DIRS, handle_decision),
+    route(apis.ADD_RAFT_VOTER, handle_decision),
+    route(apis.REMOVE_RAFT_VOTER, handle_decision),
+    route(apis.UPDATE_RAFT_VOTER, handle_quorum),
+)

@@ -18,7 +18,7 @@ async def ask_controller(
     deadline_ms = timeout_ms if timeout_ms is not None and timeout_ms > 0 else None
     response = await services.metadata.handle(
         request,
-        principal=context.principal,
+        principal=str(context.principal),
         client_address=context.client_host,
         api_version=context.api_version,
         deadline_ms=deadline_ms,

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Sequence
+from typing import Final
 
 from barnabas.base.ids import Uuid
 from barnabas.base.network import Part
@@ -26,6 +27,8 @@ INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__sha
 ADMIN_CLIENT_ID = "__admin_client"
 ATTRIBUTES_AT = 22
 """Where the byte of a batch's attributes is that has all that are defined."""
+UNDER_WAY: Final = AppendTerms()
+"""Of a batch whose transaction has begun in its partition."""
 
 telemetry = logging.getLogger(__name__)
 

@@ -17,7 +17,8 @@ from barnabas.base.network import Part
 from barnabas.broker.client_state import client_state
 from barnabas.broker.context import RequestContext
 from barnabas.broker.produce.codec import TOPIC_ID_FROM, ParsedProduce
-from barnabas.broker.produce.outcome import Outcome, find_partition, is_transactional
+from barnabas.broker.produce.outcome import UNDER_WAY, Outcome, find_partition, is_transactional
+from barnabas.broker.produce.repeated import learn
 from barnabas.broker.services import BrokerServices
 from barnabas.coordinator.transaction.verifier import NOT_NEEDED, Verdict, Verifications
 from barnabas.log.producers.verification import NOT_ASKED, AppendTerms
@@ -33,7 +34,6 @@ from barnabas.replication.partition import Partition
 ABORTABLE_FROM_VERSION: Final = 11
 VERSION_2_FROM_VERSION: Final = 12
 TRUSTED: Final = AppendTerms(NOT_ASKED)
-UNDER_WAY: Final = AppendTerms()
 RETRIED_BY_OLD_CLIENTS: Final = frozenset(
     {
         ErrorCode.NETWORK_EXCEPTION,
@@ -206,8 +206,7 @@ class TransactionalProduce:
         if isinstance(found, Partition) and not outcome.has_errors:
             frame = self._view.obj
             assert isinstance(frame, bytearray)
-            shapes = client_state(self._context.connection).shapes
-            shapes.learn(frame, self._context.api_version, request, found)
+            learn(services, self._context, frame, request, found)
         return outcome.finish(request.timeout_ms)
 
     def _as_client_knows(self, error: ErrorCode) -> tuple[ErrorCode, str | None]:

@@ -2,6 +2,7 @@
 
 from struct import Struct
 
+from barnabas.broker.client_state import client_state
 from barnabas.broker.context import RequestContext
 from barnabas.broker.produce.answers import Answers, Messages, respond
 from barnabas.broker.produce.codec import PartitionAnswer
@@ -14,7 +15,7 @@ from barnabas.protocol.errors import ErrorCode
 from barnabas.replication.partition import Partition
 
 ACKS_ALL = -1
-VERSION_AND_CORRELATION = Struct(">hi")
+_VERSION_AND_CORRELATION = Struct(">hi")
 
 
 def verdict(acks: int, partition: Partition, error: ErrorCode) -> ErrorCode:
@@ -22,6 +23,13 @@ def verdict(acks: int, partition: Partition, error: ErrorCode) -> ErrorCode:
     if not error and acks == ACKS_ALL and partition.has_too_few_replicas:
         return ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
     return error
+
+
+def repeated_context(connection: Connection, frame: bytearray) -> RequestContext:
+    """The context of a request whose header was not read."""
+    version, correlation_id = _VERSION_AND_CORRELATION.unpack_from(frame, 2)
+    principal = client_state(connection).principal
+    return RequestContext(ApiKey.PRODUCE, version, correlation_id, None, connection, principal)
 
 
 class RepeatedWait:
@@ -49,7 +57,7 @@ class RepeatedWait:
         self._connection = connection
         self._shape = shape
         self._response = shape.respond(frame, result.first_offset, result.log_append_time_ms)
-        self._version_and_correlation = VERSION_AND_CORRELATION.unpack_from(frame, 2)
+        self._version_and_correlation = _VERSION_AND_CORRELATION.unpack_from(frame, 2)
         self._reply = Reply()
 
     def start(self, end_offset: int) -> Reply:
@@ -73,7 +81,10 @@ class RepeatedWait:
             self._reply.complete((self._response,))
             return
         version, correlation_id = self._version_and_correlation
-        context = RequestContext(ApiKey.PRODUCE, version, correlation_id, None, self._connection)
+        principal = client_state(self._connection).principal
+        context = RequestContext(
+            ApiKey.PRODUCE, version, correlation_id, None, self._connection, principal
+        )
         answers: Answers = [(shape.topic, [PartitionAnswer(shape.index, error, -1, -1, -1)])]
         self._reply.complete(respond(self._services, context, answers, {}))
 

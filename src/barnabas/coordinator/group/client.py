@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from barnabas.coordinator.group.step import Client
+from barnabas.security.principal import Principal
 
 
 @dataclass(frozen=True, slots=True)
@@ -11,7 +12,7 @@ class ClientInfo:
 
     client_id: str | None
     client_host: str
-    principal: str
+    principal: Principal
     api_version: int
 
     @property

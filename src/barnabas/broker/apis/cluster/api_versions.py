@@ -5,14 +5,16 @@ that is not served is answered in version 0 with UNSUPPORTED_VERSION and this AP
 """
 
 import re
+from typing import Protocol
 
 from barnabas.base.network import Part
 from barnabas.broker.client_state import ClientSoftware, client_state
 from barnabas.broker.context import RequestContext
 from barnabas.broker.responses import frame_response
-from barnabas.broker.services import BrokerServices
 from barnabas.metadata.features import SUPPORTED_FEATURES
-from barnabas.protocol.apis import APIS, Api, ApiKey
+from barnabas.metadata.image import MetadataImage
+from barnabas.metadata.node import MetadataNode
+from barnabas.protocol.apis import APIS, AnyApi, ApiKey
 from barnabas.protocol.codec import encode_parts
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.api_versions import (
@@ -28,13 +30,24 @@ PRODUCE_ADVERTISED_FROM = 0
 """librdkafka up to 2.8 gives up on brokers without Produce v0 (KAFKA-18659); 0-2 are refused."""
 
 
-def max_served_version(api: Api) -> int:
-    """The latest version that is stable in Apache Kafka 4.3."""
-    return api.max_version - 1 if api.latest_version_unstable else api.max_version
+class ApiVersionsServices(Protocol):
+    """What brokers' and controllers' services have in common."""
+
+    @property
+    def served_apis(self) -> set[ApiKey]:
+        """What their listener serves."""
+
+    @property
+    def metadata(self) -> MetadataNode:
+        """Knows the finalized features."""
+
+    @property
+    def image(self) -> MetadataImage:
+        """Says as of when."""
 
 
 def handle_api_versions(
-    services: BrokerServices, context: RequestContext, request: ApiVersionsRequest
+    services: ApiVersionsServices, context: RequestContext, request: ApiVersionsRequest
 ) -> ApiVersionsResponse:
     """Say what is served."""
     if context.api_version >= 3:
@@ -67,6 +80,6 @@ def refuse_version(correlation_id: int) -> list[Part]:
     return frame_response(correlation_id, False, encode_parts(response, 0))
 
 
-def _range(api: Api) -> ApiVersion:
+def _range(api: AnyApi) -> ApiVersion:
     lowest = PRODUCE_ADVERTISED_FROM if api.key == ApiKey.PRODUCE else api.min_version
-    return ApiVersion(api_key=api.key, min_version=lowest, max_version=max_served_version(api))
+    return ApiVersion(api_key=api.key, min_version=lowest, max_version=api.max_stable_version)

@@ -23,7 +23,8 @@ from barnabas.broker.services import BrokerServices
 from barnabas.coordinator.group.offset_responses import commit_error
 from barnabas.coordinator.group.repeated_commit import RepeatedCommit
 from barnabas.coordinator.promise import Promise
-from barnabas.net.connection import Reply
+from barnabas.net.connection import Connection, Reply
+from barnabas.protocol.apis import ApiKey
 from barnabas.protocol.codec import encode, encode_parts
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.offset_commit import (
@@ -47,21 +48,25 @@ _END: Final = 4
 
 
 class CommitShape:
-    """What all OffsetCommits of a connection have in common with its last one."""
+    """What all OffsetCommits of a connection have in common with its last one.
+
+    A `RepeatedRequests`, which `learn` registers.
+    """
 
     __slots__ = (
         "_answer",
         "_between",
-        "_context",
+        "_client",
         "_head",
         "_offsets_at",
         "_prefix",
+        "_repeated",
+        "_request",
+        "_services",
         "_size_bytes",
         "_topics",
         "_unpack",
-        "client",
-        "repeated",
-        "request",
+        "_version",
     )
 
     def __init__(
@@ -81,11 +86,12 @@ class CommitShape:
         self._prefix = bytes(frame[CORRELATION_END : self._offsets_at])
         self._unpack = layout.unpack_from
         self._between = self._unpack(frame, self._offsets_at)[2::3]
+        self._services = services
         self._topics = services.image.topics
-        self._context = context
-        self.request = request
-        self.client = client_of(context)
-        self.repeated = RepeatedCommit(services.groups, request, context.api_version)
+        self._request = request
+        self._version = context.api_version
+        self._client = client_of(context)
+        self._repeated = RepeatedCommit(services.groups, request, context.api_version)
         topic = request.topics[0]
         stored = OffsetCommitResponseTopic(
             name=topic.name,
@@ -98,7 +104,24 @@ class CommitShape:
         body = encode(OffsetCommitResponse(topics=[stored]), context.api_version)
         self._answer = (len(body) + 5).to_bytes(4, "big"), b"\0" + body
 
-    def take(self, services: BrokerServices, frame: bytearray) -> Sequence[Any] | None:
+    def answer(self, connection: Connection, frame: bytearray) -> Sequence[Part] | Reply | None:
+        """Answer a whole frame that repeats the last one; None: it does not."""
+        values = self.take(frame)
+        if values is None:
+            return None
+        correlation = frame[4:CORRELATION_END]
+        outcome = self._repeated.commit(values)
+        if outcome is not None:
+            if isinstance(outcome, Promise):
+                return self._later(connection, correlation, outcome, self._respond_all)
+            return self._respond_all(correlation, outcome)
+        self._fill_in(values)
+        response = self._services.groups.offset_commit(self._request, self._client)
+        if isinstance(response, Promise):
+            return self._later(connection, correlation, response, self._respond)
+        return self._respond(correlation, response)
+
+    def take(self, frame: bytearray) -> Sequence[Any] | None:
         """(Offset, leader epoch, what is between) of each partition, if `frame` repeats the last.
 
         All in one sequence.
@@ -107,51 +130,61 @@ class CommitShape:
             len(frame) != self._size_bytes
             or not frame.startswith(self._prefix, CORRELATION_END)
             or not frame.startswith(self._head)
-            or services.image.topics is not self._topics
+            or self._services.image.topics is not self._topics
         ):
             return None
         values = self._unpack(frame, self._offsets_at)
         return values if values[2::3] == self._between else None
 
-    def fill_in(self, values: Sequence[Any]) -> None:
+    def _fill_in(self, values: Sequence[Any]) -> None:
         """Put what `take` has found into the request."""
         at = 0
-        for partition in self.request.topics[0].partitions:
+        for partition in self._request.topics[0].partitions:
             partition.committed_offset = values[at]
             partition.committed_leader_epoch = values[at + 1]
             at += 3
 
-    def stored(self, correlation: bytearray) -> Sequence[Part]:
+    def _stored(self, correlation: bytearray) -> Sequence[Part]:
         """The answer to the request with this correlation id, all of which is stored."""
         size, body = self._answer
         return (b"".join((size, correlation, body)),)
 
-    def respond(self, correlation: bytearray, response: OffsetCommitResponse) -> Sequence[Part]:
+    def _respond(self, correlation: bytearray, response: OffsetCommitResponse) -> Sequence[Part]:
         """The answer to the request with this correlation id."""
         for topic in response.topics:
             for partition in topic.partitions:
                 if partition.error_code:
-                    number = int.from_bytes(correlation, "big", signed=True)
-                    body = encode_parts(response, self._context.api_version)
-                    return frame_response(number, True, body)
-        return self.stored(correlation)
+                    body = encode_parts(response, self._version)
+                    return frame_response(_number(correlation), True, body)
+        return self._stored(correlation)
 
-    def respond_all(self, correlation: bytearray, error: ErrorCode) -> Sequence[Part]:
+    def _respond_all(self, correlation: bytearray, error: ErrorCode) -> Sequence[Part]:
         """The answer where all partitions have met the same."""
         if not error:
-            return self.stored(correlation)
-        return self.respond(correlation, commit_error(self.request, error))
+            return self._stored(correlation)
+        return self._respond(correlation, commit_error(self._request, error))
 
-    def later(
+    def _later(
         self,
+        connection: Connection,
         correlation: bytearray,
         promise: Promise[R],
         respond: Callable[[bytearray, R], Sequence[Part]],
     ) -> Reply:
         """The answer when it is there."""
-        return answer_later(
-            promise, self._context, lambda _, outcome: respond(correlation, outcome)
+        context = RequestContext(
+            ApiKey.OFFSET_COMMIT,
+            self._version,
+            _number(correlation),
+            self._client.client_id,
+            connection,
+            self._client.principal,
         )
+        return answer_later(promise, context, lambda _, outcome: respond(correlation, outcome))
+
+
+def _number(correlation: bytearray) -> int:
+    return int.from_bytes(correlation, "big", signed=True)
 
 
 def learn(
@@ -175,24 +208,4 @@ def learn(
         and frame[position:] == encode(request, version)
     ):
         state = client_state(context.connection)
-        state.commit_shape = CommitShape(services, context, request, frame)
-
-
-def handle_again(
-    services: BrokerServices, shape: CommitShape, frame: bytearray
-) -> Sequence[Part] | Reply | None:
-    """Answer a whole frame that repeats an earlier OffsetCommit; None: it does not."""
-    values = shape.take(services, frame)
-    if values is None:
-        return None
-    correlation = frame[4:CORRELATION_END]
-    outcome = shape.repeated.commit(values)
-    if outcome is not None:
-        if isinstance(outcome, Promise):
-            return shape.later(correlation, outcome, shape.respond_all)
-        return shape.respond_all(correlation, outcome)
-    shape.fill_in(values)
-    response = services.groups.offset_commit(shape.request, shape.client)
-    if isinstance(response, Promise):
-        return shape.later(correlation, response, shape.respond)
-    return shape.respond(correlation, response)
+        state.repeated = CommitShape(services, context, request, frame)

@@ -73,7 +73,7 @@ def _create(services: BrokerServices, context: RequestContext, group_id: str, he
             creation.create(
                 services.metadata,
                 claimed,
-                principal=context.principal,
+                principal=str(context.principal),
                 failed_until_ms=now_ms + FAILURES_TOLD_HEARTBEATS * interval_ms,
             )
         )

@@ -16,6 +16,7 @@ from barnabas.protocol.messages.create_topics import (
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
+from barnabas.security.principal import ANONYMOUS
 
 CONSUMER_OFFSETS = "__consumer_offsets"
 TRANSACTION_STATE = "__transaction_state"
@@ -32,7 +33,7 @@ async def create_topics(services: BrokerServices, names: Iterable[str]) -> dict[
         topics=[_description(services, name) for name in names], timeout_ms=CREATION_TIMEOUT_MS
     )
     response = await services.metadata.handle(
-        request, principal="User:ANONYMOUS", deadline_ms=CREATION_TIMEOUT_MS
+        request, principal=str(ANONYMOUS), deadline_ms=CREATION_TIMEOUT_MS
     )
     assert isinstance(response, CreateTopicsResponse)
     outcome: dict[str, ErrorCode] = {}

@@ -1,0 +1,22 @@
+"""Principals: who sends the requests of a connection.
+
+Nothing authenticates yet, so everyone is `ANONYMOUS`, as on Kafka's PLAINTEXT listeners. What will
+(TLS certificates, SASL) sets another principal on the connection's state, and requests carry it
+from there.
+"""
+
+from typing import Final, NamedTuple
+
+
+class Principal(NamedTuple):
+    """A user, or another kind of client. As text it is `User:alice`, as Kafka writes it."""
+
+    kind: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}:{self.name}"
+
+
+USER: Final = "User"
+ANONYMOUS: Final = Principal(USER, "ANONYMOUS")
