@@ -231,7 +231,9 @@ async def test_aiokafka_commits_and_aborts(kafka: Kafka) -> None:
     assert read(kafka, topic) == ["kept", "too"]
 
 
-def test_the_tool_finds_describes_and_aborts(java: JavaHost, kafka: Kafka) -> None:
+def test_the_tool_finds_describes_and_aborts(
+    java: JavaHost, kafka: Kafka, node_ids: list[int]
+) -> None:
     topic = kafka.topic()
     name = kafka.name()
     producer = transactional(kafka, name)
@@ -267,4 +269,6 @@ def test_the_tool_finds_describes_and_aborts(java: JavaHost, kafka: Kafka) -> No
     )
     assert dict(zip(head, found, strict=False))["CurrentTransactionStartOffset"] == "None"
     assert len(tool("find-hanging", "--topic", topic)) == 1  # the head of an empty table
+    for node_id in node_ids:  # it asks each for all its replicas, leaders or not
+        assert len(tool("find-hanging", "--broker-id", str(node_id))) == 1
     producer.abort_transaction(PATIENCE_S)

@@ -1,12 +1,11 @@
 """DescribeProducers (key 61), version 0: KIP-664.
 
-The producers that a partition's log knows, as its leader has them: who has a transaction under
-way, and since which offset.
+The producers that a partition's log knows: who has a transaction under way, and since which
+offset. Any replica answers from its own log, as in Kafka.
 """
 
 from barnabas.broker.context import RequestContext
 from barnabas.broker.services import BrokerServices
-from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.describe_producers import (
     DescribeProducersRequest,
     DescribeProducersResponse,
@@ -20,7 +19,7 @@ from barnabas.replication.partition import Partition
 def handle_describe_producers(
     services: BrokerServices, context: RequestContext, request: DescribeProducersRequest
 ) -> DescribeProducersResponse:
-    """Describe the producers of partitions that this node leads."""
+    """Describe the producers of partitions that have a replica here."""
     return DescribeProducersResponse(
         topics=[
             TopicResponse(
@@ -39,11 +38,6 @@ def _describe(services: BrokerServices, topic: str, index: int) -> PartitionResp
     if not isinstance(found, Partition):
         return PartitionResponse(
             partition_index=index, error_code=found, error_message=found.message
-        )
-    if not found.is_leader:
-        error = ErrorCode.NOT_LEADER_OR_FOLLOWER
-        return PartitionResponse(
-            partition_index=index, error_code=error, error_message=error.message
         )
     return PartitionResponse(
         partition_index=index,
