@@ -11,6 +11,7 @@ from barnabas.log.config import LogConfig
 from barnabas.metadata.image import PartitionImage
 from barnabas.net.connection import Reply
 from barnabas.protocol.apis import ApiKey
+from barnabas.protocol.records.batch import Codec
 from barnabas.replication.partition import Partition
 from barnabas.replication.replica_context import ReplicaContext
 from barnabas.security.principal import ANONYMOUS
@@ -35,3 +36,18 @@ async def test_where_each_append_is_flushed_the_answer_waits_for_it(acks: int) -
     await partition.close()
     assert reply.is_done
     assert bench.log.flushed_offset == 1
+
+
+@pytest.mark.parametrize("version", range(3, 14))
+def test_zstd_is_for_clients_of_version_7_on(version: int) -> None:
+    bench = LogBench()
+    partition = Partition(TOPIC_PARTITION, TOPIC_ID, bench.log, ReplicaContext(1, bench.clock))
+    partition.become_leader(PartitionImage((1,), (1,), 1, leader_epoch=0, partition_epoch=0))
+    services = cast("Any", SimpleNamespace(clock=bench.clock))
+    connection = cast("Any", SimpleNamespace(peer_host="client", listener_name="PLAINTEXT"))
+    context = RequestContext(ApiKey.PRODUCE, version, 1, None, connection, ANONYMOUS)
+    outcome = Outcome(services, context, 1)
+    outcome.begin("topic")
+    outcome.append(partition, 0, memoryview(make_batch("a", codec=Codec.ZSTD)), NOW_MS)
+    assert outcome.has_errors is (version < 7)
+    assert bench.log.log_end_offset == (version >= 7)

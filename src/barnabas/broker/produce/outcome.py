@@ -20,13 +20,21 @@ from barnabas.log.partition_log import AppendResult
 from barnabas.log.producers.verification import AppendTerms
 from barnabas.net.connection import Reply
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.records.batch import TRANSACTIONAL_MASK
+from barnabas.protocol.records.batch import (
+    CODEC_MASK,
+    MAGIC,
+    MAGIC_POSITION,
+    TRANSACTIONAL_MASK,
+    Codec,
+)
 from barnabas.replication.partition import Partition
 
 INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 ADMIN_CLIENT_ID = "__admin_client"
 ATTRIBUTES_AT = 22
 """Where the byte of a batch's attributes is that has all that are defined."""
+ZSTD_FROM_VERSION: Final = 7
+"""Consumers of the clients that produce in older versions cannot read it (KIP-110)."""
 UNDER_WAY: Final = AppendTerms()
 """Of a batch whose transaction has begun in its partition."""
 
@@ -88,6 +96,9 @@ class Outcome:
         """
         if terms is None and is_transactional(records):
             self.refuse(index, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+            return
+        if self._context.api_version < ZSTD_FROM_VERSION and _is_zstd(records):
+            self.refuse(index, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
             return
         try:
             result = partition.append(records, now_ms, terms=terms)
@@ -174,6 +185,14 @@ def find_partition(
 def is_transactional(records: memoryview) -> bool:
     """Whether a batch is part of a transaction."""
     return len(records) > ATTRIBUTES_AT and records[ATTRIBUTES_AT] & TRANSACTIONAL_MASK != 0
+
+
+def _is_zstd(records: memoryview) -> bool:
+    return (
+        len(records) > ATTRIBUTES_AT
+        and records[MAGIC_POSITION] == MAGIC
+        and records[ATTRIBUTES_AT] & CODEC_MASK == Codec.ZSTD
+    )
 
 
 def _close_unanswered(context: RequestContext, answers: Answers) -> None:

@@ -171,8 +171,8 @@ def read_header(buffer: Buffer, position: int = 0, *, header_only: bool = False)
 
     The whole batch must lie in `buffer`, unless `header_only` says that just its first 61 bytes
     were read. The CRC is not looked at. Raises CorruptBatchError for a header or batch that is
-    cut off, a length below 49, and any magic but 2 (INVALID_RECORD: message sets of magic 0
-    and 1 ended with Kafka 4.0, KIP-724).
+    cut off, a length below 49, and any magic but 2 (INVALID_RECORD for 0 and 1, whose message
+    sets ended with Kafka 4.0, KIP-724; CORRUPT_MESSAGE for those that never were).
     """
     available = len(buffer) - position
     if available < HEADER_SIZE_BYTES:
@@ -282,4 +282,6 @@ def _short_header(buffer: Buffer, position: int, available: int) -> CorruptBatch
 
 
 def _wrong_magic(magic: int) -> CorruptBatchError:
-    return CorruptBatchError(f"magic {magic} is not 2", ErrorCode.INVALID_RECORD)
+    if 0 <= magic < MAGIC:
+        return CorruptBatchError(f"magic {magic} is not 2", ErrorCode.INVALID_RECORD)
+    return CorruptBatchError(f"Invalid magic found in record: {magic}")
