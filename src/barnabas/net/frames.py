@@ -9,6 +9,7 @@ gets it: it is writable and nobody else holds it, which is what lets offsets be 
 import threading
 from struct import Struct
 
+from barnabas.net.foreign import what_it_looks_like
 from barnabas.protocol.errors import DecodeError
 
 SCRATCH_SIZE_BYTES = 256 * 1024
@@ -95,8 +96,10 @@ class FrameReader:
         while end - position >= _LENGTH_SIZE_BYTES:
             (size,) = _read_length(scratch, position)
             if not 0 <= size <= self.frame_size_max_bytes:
+                guess = what_it_looks_like(scratch[position : position + _LENGTH_SIZE_BYTES])
                 raise DecodeError(
                     f"a frame of {size} bytes is outside 0..{self.frame_size_max_bytes}"
+                    + (f"; {guess}" if guess else "")
                 )
             start = position + _LENGTH_SIZE_BYTES
             position = start + size

@@ -65,6 +65,27 @@ def test_a_length_outside_the_limit_is_refused(size: int) -> None:
 
 
 @pytest.mark.parametrize(
+    ("head", "said"),
+    [
+        (bytes.fromhex("1603010206010002"), "a TLS handshake"),
+        (bytes.fromhex("16030302"), "a TLS handshake"),
+        (bytes.fromhex("15030300020228"), "a TLS alert"),
+        (b"GET / HTTP/1.1\r\n", "HTTP"),
+        (b"PRI * HTTP/2.0\r\n", "HTTP"),
+        (b"HTTP/1.1 400 Bad Request\r\n", "HTTP"),
+    ],
+)
+def test_another_protocol_is_named(head: bytes, said: str) -> None:
+    with pytest.raises(DecodeError, match=f"is outside 0..{LIMIT}; this looks like {said}"):
+        feed(FrameReader(LIMIT), head, [len(head)])
+
+
+def test_what_is_like_nothing_known_is_not_guessed_at() -> None:
+    with pytest.raises(DecodeError, match=rf"is outside 0..{LIMIT}$"):
+        feed(FrameReader(LIMIT), b"\x7fELF", [4])
+
+
+@pytest.mark.parametrize(
     ("sent_bytes", "held_max_bytes"),
     [
         (0, 200),
