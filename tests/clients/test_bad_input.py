@@ -30,6 +30,11 @@ from barnabas.protocol.messages.list_offsets import (
     ListOffsetsTopic,
 )
 from barnabas.protocol.messages.metadata import MetadataRequest
+from barnabas.protocol.messages.sasl_authenticate import (
+    SaslAuthenticateRequest,
+    SaslAuthenticateResponse,
+)
+from barnabas.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 from barnabas.protocol.records.batch import Codec
 from barnabas.protocol.records.records import Record, encode_batch
 from support.raw_client import RawClient
@@ -174,14 +179,12 @@ def corrupt_crc(batch: bytearray) -> bytes:
     return bytes(batch)
 
 
-def wrong_magic(batch: bytearray) -> bytes:
-    batch[16] = 1
-    return sealed(batch)
+def magic(number: int) -> Callable[[bytearray], bytes]:
+    def change(batch: bytearray) -> bytes:
+        batch[16] = number
+        return sealed(batch)
 
-
-def future_magic(batch: bytearray) -> bytes:
-    batch[16] = 3
-    return sealed(batch)
+    return change
 
 
 def patched(form: str, position: int, value: int) -> Callable[[bytearray], bytes]:
@@ -204,8 +207,10 @@ def offsets_that_repeat(batch: bytearray) -> bytes:
 
 BAD_BATCHES: dict[str, tuple[Callable[[bytearray], bytes | None], set[ErrorCode]]] = {
     "corrupt crc": (corrupt_crc, {ErrorCode.CORRUPT_MESSAGE}),
-    "magic 1": (wrong_magic, {ErrorCode.INVALID_RECORD, ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT}),
-    "magic 3": (future_magic, {ErrorCode.CORRUPT_MESSAGE, ErrorCode.INVALID_RECORD}),
+    "magic 0": (magic(0), {ErrorCode.INVALID_RECORD}),
+    "magic 1": (magic(1), {ErrorCode.INVALID_RECORD}),
+    "magic 3": (magic(3), {ErrorCode.CORRUPT_MESSAGE}),
+    "magic 127": (magic(127), {ErrorCode.CORRUPT_MESSAGE}),
     "cut short": (lambda b: bytes(b[:-3]), {ErrorCode.CORRUPT_MESSAGE, ErrorCode.INVALID_RECORD}),
     "header only": (lambda b: bytes(b[:61]), {ErrorCode.CORRUPT_MESSAGE, ErrorCode.INVALID_RECORD}),
     "less than a header": (
@@ -268,6 +273,28 @@ def test_a_bad_batch_is_refused_and_not_stored(
     assert answer.base_offset == -1
     assert end_offset(raw, topic) == 3
     assert raw.produce(topic, bytes(good_batch())).base_offset == 3
+
+
+@pytest.mark.parametrize("version", range(3, 13))
+def test_zstd_is_for_clients_of_version_7_on(raw: RawClient, topic: str, version: int) -> None:
+    record = Record(offset=0, timestamp=int(time.time() * 1000), value=b"v" * 50)
+    batch = bytes(encode_batch([record], codec=Codec.ZSTD))
+    answer = raw.produce(topic, batch, version=version)
+    is_taken = version >= 7
+    expected = ErrorCode.NONE if is_taken else ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
+    assert answer.error_code == expected
+    assert end_offset(raw, topic) == is_taken
+
+
+@pytest.mark.parametrize("version", [0, 1])
+def test_sasl_on_a_plaintext_listener_is_out_of_place(raw: RawClient, version: int) -> None:
+    shaken = raw.call(SaslHandshakeRequest(mechanism="PLAIN"), SaslHandshakeResponse, version)
+    assert (shaken.error_code, shaken.mechanisms) == (ErrorCode.ILLEGAL_SASL_STATE, [])
+    asked = SaslAuthenticateRequest(auth_bytes=b"x")
+    for step in (version, version + 1):
+        answer = raw.call(asked, SaslAuthenticateResponse, step)
+        assert answer.error_code == ErrorCode.ILLEGAL_SASL_STATE
+        assert answer.error_message is not None
 
 
 def test_timestamps_out_of_range_are_refused(raw: RawClient, topic: str) -> None:

@@ -63,6 +63,8 @@ from barnabas.protocol.messages import (
     produce,
     read_share_group_state,
     read_share_group_state_summary,
+    sasl_authenticate,
+    sasl_handshake,
     share_acknowledge,
     share_fetch,
     share_group_describe,
@@ -594,9 +596,13 @@ REQUESTS: dict[ApiKey, Callable[[Setting, int], Any]] = {
             ],
         )
     ),
+    ApiKey.SASL_HANDSHAKE: lambda s, v: sasl_handshake.SaslHandshakeRequest(mechanism="PLAIN"),
+    ApiKey.SASL_AUTHENTICATE: lambda s, v: sasl_authenticate.SaslAuthenticateRequest(),
 }
 
 EXPECTED_ERRORS: dict[ApiKey, set[ErrorCode]] = {
+    ApiKey.SASL_HANDSHAKE: {ErrorCode.ILLEGAL_SASL_STATE},
+    ApiKey.SASL_AUTHENTICATE: {ErrorCode.ILLEGAL_SASL_STATE},
     ApiKey.JOIN_GROUP: {ErrorCode.NONE, ErrorCode.MEMBER_ID_REQUIRED},
     ApiKey.SYNC_GROUP: {ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.GROUP_ID_NOT_FOUND},
     ApiKey.HEARTBEAT: {ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.GROUP_ID_NOT_FOUND},

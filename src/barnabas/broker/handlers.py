@@ -38,6 +38,8 @@ from barnabas.broker.apis.groups.share_group_heartbeat import handle_share_group
 from barnabas.broker.apis.groups.streams_group_describe import handle_streams_group_describe
 from barnabas.broker.apis.groups.streams_group_heartbeat import handle_streams_group_heartbeat
 from barnabas.broker.apis.groups.sync_group import handle_sync_group
+from barnabas.broker.apis.security.sasl_authenticate import handle_sasl_authenticate
+from barnabas.broker.apis.security.sasl_handshake import handle_sasl_handshake
 from barnabas.broker.apis.topics.alter_partition_reassignments import (
     handle_alter_partition_reassignments,
 )
@@ -91,6 +93,7 @@ ROUTES: tuple[Route[BrokerServices], ...] = (
     route(apis.SYNC_GROUP, handle_sync_group),
     route(apis.DESCRIBE_GROUPS, handle_describe_groups),
     route(apis.LIST_GROUPS, handle_list_groups),
+    route(apis.SASL_HANDSHAKE, handle_sasl_handshake),
     route(apis.API_VERSIONS, handle_api_versions, refuse_version),
     route(apis.CREATE_TOPICS, handle_create_topics),
     route(apis.DELETE_TOPICS, handle_delete_topics),
@@ -106,6 +109,7 @@ ROUTES: tuple[Route[BrokerServices], ...] = (
     route(apis.ALTER_CONFIGS, handle_alter_configs),
     route(apis.ALTER_REPLICA_LOG_DIRS, handle_alter_replica_log_dirs),
     route(apis.DESCRIBE_LOG_DIRS, handle_describe_log_dirs),
+    route(apis.SASL_AUTHENTICATE, handle_sasl_authenticate),
     route(apis.CREATE_PARTITIONS, handle_create_partitions),
     route(apis.DELETE_GROUPS, handle_delete_groups),
     route(apis.ELECT_LEADERS, handle_elect_leaders),

@@ -11,6 +11,8 @@ from typing import Any
 
 from barnabas.base.clock import Clock
 from barnabas.broker.apis.cluster.api_versions import handle_api_versions, refuse_version
+from barnabas.broker.apis.security.sasl_authenticate import handle_sasl_authenticate
+from barnabas.broker.apis.security.sasl_handshake import handle_sasl_handshake
 from barnabas.broker.context import RequestContext
 from barnabas.broker.controller import configs as controller_configs
 from barnabas.broker.controller.cluster import handle_describe_cluster_at_controller
@@ -159,10 +161,12 @@ FORWARDED = frozenset(
 
 CONTROLLER_ROUTES: tuple[Route[ControllerServices], ...] = (
     route(apis.FETCH, handle_quorum),
+    route(apis.SASL_HANDSHAKE, handle_sasl_handshake),
     route(apis.API_VERSIONS, handle_api_versions, refuse_version),
     route(apis.CREATE_TOPICS, handle_decision),
     route(apis.DELETE_TOPICS, handle_decision),
     route(apis.ALTER_CONFIGS, handle_alter_configs_at_controller),
+    route(apis.SASL_AUTHENTICATE, handle_sasl_authenticate),
     route(apis.CREATE_PARTITIONS, handle_decision),
     route(apis.ELECT_LEADERS, handle_decision),
     route(apis.INCREMENTAL_ALTER_CONFIGS, handle_alter_configs_at_controller),

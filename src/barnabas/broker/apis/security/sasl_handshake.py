@@ -1,0 +1,15 @@
+"""SaslHandshake (key 17), versions 0-1: KIP-43, 152.
+
+No listener speaks SASL yet. On any other it comes at the wrong time, as in Kafka.
+"""
+
+from barnabas.broker.context import RequestContext
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
+
+
+def handle_sasl_handshake(
+    services: object, context: RequestContext, request: SaslHandshakeRequest
+) -> SaslHandshakeResponse:
+    """Refuse to choose a mechanism."""
+    return SaslHandshakeResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE)
