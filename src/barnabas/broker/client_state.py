@@ -19,7 +19,7 @@ class ClientSoftware:
 
 
 class RepeatedRequests(Protocol):
-    """A short cut for requests that repeat an earlier one of their connection.
+    """A fast path for requests that repeat an earlier one of their connection.
 
     A handler that knows one registers it as `ClientState.repeated`; it is asked before a frame's
     header is read.

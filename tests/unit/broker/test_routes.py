@@ -60,7 +60,7 @@ def test_requests_carry_the_principal_of_their_connection() -> None:
     assert (str(ANONYMOUS), str(alice)) == ("User:ANONYMOUS", "User:alice")
 
 
-def test_a_short_cut_is_asked_before_the_header_is_read() -> None:
+def test_a_fast_path_is_asked_before_the_header_is_read() -> None:
     listener = Listener()
     client_state(listener.connection).repeated = SimpleNamespace(
         answer=lambda connection, frame: [b"known"] if frame == b"again" else None
