@@ -13,7 +13,7 @@ from barnabas.broker.produce.codec import (
 from barnabas.broker.responses import frame_response, frame_small_response
 from barnabas.broker.services import BrokerServices
 from barnabas.log.partition_log import AppendResult
-from barnabas.protocol.codec import encode_parts
+from barnabas.protocol.answers import encode_answer
 from barnabas.protocol.messages.produce import (
     BatchIndexAndErrorMessage,
     LeaderIdAndEpoch,
@@ -69,7 +69,7 @@ def respond(
             )
         ],
     )
-    return frame_response(context.correlation_id, flexible, encode_parts(response, version))
+    return frame_response(context.correlation_id, flexible, encode_answer(response, version))
 
 
 def _in_full(

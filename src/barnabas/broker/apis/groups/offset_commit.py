@@ -7,15 +7,15 @@ with its topic's id.
 from collections.abc import Sequence
 
 from barnabas.base.network import Part
-from barnabas.broker.apis.groups.offset_commit_again import FLEXIBLE_FROM, learn
+from barnabas.broker.apis.groups.offset_commit_again import learn
 from barnabas.broker.apis.groups.requests import client_of, find_topic
 from barnabas.broker.context import RequestContext
 from barnabas.broker.deferred_reply import answer_later
-from barnabas.broker.responses import frame_response
+from barnabas.broker.responses import respond
 from barnabas.broker.services import BrokerServices
 from barnabas.coordinator.promise import Promise, then
 from barnabas.net.connection import Reply
-from barnabas.protocol.codec import decode_at, encode_parts
+from barnabas.protocol.codec import decode_at
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -35,7 +35,7 @@ def handle_offset_commit(
     request, _ = decode_at(OffsetCommitRequest, context.api_version, frame, position)
     refused = _refuse_unknown(services, context, request)
     if not request.topics:
-        return _respond(context, OffsetCommitResponse(topics=refused))
+        return respond(context, OffsetCommitResponse(topics=refused))
     if not refused:
         learn(services, context, request, frame, position)
     response = then(
@@ -43,14 +43,8 @@ def handle_offset_commit(
         lambda response: _merge(response, refused),
     )
     if isinstance(response, Promise):
-        return answer_later(response, context, _respond)
-    return _respond(context, response)
-
-
-def _respond(context: RequestContext, response: OffsetCommitResponse) -> Sequence[Part]:
-    version = context.api_version
-    body = encode_parts(response, version)
-    return frame_response(context.correlation_id, version >= FLEXIBLE_FROM, body)
+        return answer_later(response, context, respond)
+    return respond(context, response)
 
 
 def _refuse_unknown(

@@ -24,8 +24,9 @@ from barnabas.coordinator.group.offset_responses import commit_error
 from barnabas.coordinator.group.repeated_commit import RepeatedCommit
 from barnabas.coordinator.promise import Promise
 from barnabas.net.connection import Connection, Reply
+from barnabas.protocol.answers import encode_answer
 from barnabas.protocol.apis import ApiKey
-from barnabas.protocol.codec import encode, encode_parts
+from barnabas.protocol.codec import encode
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -154,7 +155,7 @@ class CommitShape:
         for topic in response.topics:
             for partition in topic.partitions:
                 if partition.error_code:
-                    body = encode_parts(response, self._version)
+                    body = encode_answer(response, self._version)
                     return frame_response(_number(correlation), True, body)
         return self._stored(correlation)
 
