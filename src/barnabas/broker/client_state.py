@@ -36,11 +36,16 @@ class ClientState:
 
     def __init__(self) -> None:
         self.principal: Principal = ANONYMOUS
-        """Who sends the requests. Authentication sets it, here and nowhere else."""
+        """Who sends the requests."""
         self.repeated: RepeatedRequests | None = None
         self.software: ClientSoftware | None = None
         self.transactional_produce: asyncio.Future[None] | None = None
         """The last produce request that waits for a transaction's coordinator."""
+
+    def authenticated(self, principal: Principal) -> None:
+        """Note who the client is. What was learnt from another's requests is forgotten."""
+        self.principal = principal
+        self.repeated = None
 
 
 def client_state(connection: Connection) -> ClientState:

@@ -54,7 +54,8 @@ def test_requests_carry_the_principal_of_their_connection() -> None:
     listener = Listener()
     alice = Principal(USER, "alice")
     assert listener.dispatcher(listener.connection, FRAME)
-    client_state(listener.connection).principal = alice
+    client_state(listener.connection).repeated = SimpleNamespace(answer=None)
+    client_state(listener.connection).authenticated(alice)
     assert listener.dispatcher(listener.connection, FRAME)
     assert [context.principal for context in listener.contexts] == [ANONYMOUS, alice]
     assert (str(ANONYMOUS), str(alice)) == ("User:ANONYMOUS", "User:alice")
