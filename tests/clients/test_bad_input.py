@@ -244,7 +244,7 @@ BAD_BATCHES: dict[str, tuple[Callable[[bytearray], bytes | None], set[ErrorCode]
         {ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, ErrorCode.CORRUPT_MESSAGE},
     ),
     "not compressed as it says": (
-        patched(">h", 21, 4),
+        patched(">h", 21, int(Codec.LZ4)),
         {ErrorCode.CORRUPT_MESSAGE, ErrorCode.INVALID_RECORD},
     ),
     "first record of a length that is not there": (
