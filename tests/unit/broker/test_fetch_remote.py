@@ -36,6 +36,7 @@ from barnabas.protocol.records.batch import iterate_headers
 from barnabas.protocol.records.records import decode_records
 from barnabas.replication.partition import Partition
 from barnabas.replication.replica_context import ReplicaContext
+from barnabas.security.principal import ANONYMOUS
 from sim.manual_clock import ManualClock
 from support.logs import TOPIC_ID, LogBench
 from support.remote_log import fill_partly_remote
@@ -95,7 +96,7 @@ class Broker:
             **{"min_bytes": 1, "max_wait_ms": 100, **request},
         )
         frame = bytearray(encode(asked, VERSION))
-        context = RequestContext(ApiKey.FETCH, VERSION, 1, None, self._connection())
+        context = RequestContext(ApiKey.FETCH, VERSION, 1, None, self._connection(), ANONYMOUS)
         return handle_fetch(self.services, context, frame, 0)
 
     def _connection(self) -> Any:
@@ -239,7 +240,7 @@ def test_a_time_is_looked_up_later(
 
 
 def _list_offsets(broker: Broker, timestamp: int) -> Any:
-    context = RequestContext(ApiKey.LIST_OFFSETS, 9, 1, None, broker._connection())
+    context = RequestContext(ApiKey.LIST_OFFSETS, 9, 1, None, broker._connection(), ANONYMOUS)
     entries = [ListOffsetsPartition(partition_index=0, timestamp=timestamp)]
     request = ListOffsetsRequest(
         replica_id=-1, topics=[ListOffsetsTopic(name="topic", partitions=entries)]
