@@ -56,6 +56,7 @@ check: setup
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check --quiet
 	$(BIN)/mypy
+	$(BIN)/mypy --config-file tests/mypy.ini
 	$(BIN)/lint-imports
 
 # Most tests wait for processes: three at a time use two cores well. tests/conftest.py groups them.

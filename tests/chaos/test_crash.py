@@ -55,7 +55,7 @@ class Load:
     def _delivered(self, error: object, message: object) -> None:
         if error is None:
             place = (message.partition(), message.offset())  # type: ignore[attr-defined]
-            self.acknowledged[int(message.value())] = place  # type: ignore[attr-defined]
+            self.acknowledged[int(message.value() or b"")] = place  # type: ignore[attr-defined]
 
 
 def _silent() -> object:
@@ -126,8 +126,8 @@ def _read_all(bootstrap_servers: str) -> list[tuple[tuple[int, int], int]]:
                     assert message.error() is None, message.error()
                     assert message.offset() == read, "a gap in the offsets"
                     read += 1
-                    where = (message.partition(), message.offset())
-                    found.append((where, int(message.value())))
+                    where = (message.partition() or 0, message.offset() or 0)
+                    found.append((where, int(message.value() or b"")))
                 return read >= end
 
             wait_until(advance, "reading everything back")

@@ -105,7 +105,8 @@ def test_two_hundred_members_outlive_a_rolling_restart(
                 for node_id in cluster.nodes:
                     cluster.restart(node_id)
                 await_stable([first, second, third], partitions)
-            admin = AdminClient({"bootstrap.servers": servers, "logger": Silence()})
+            settings: dict[str, Any] = {"bootstrap.servers": servers, "logger": Silence()}
+            admin = AdminClient(settings)
             (described,) = admin.describe_consumer_groups([GROUP]).values()
             assert len(described.result(30).members) == 3 * MEMBERS_EACH
         cluster.wait_until_healthy()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -13,7 +14,8 @@ Log = dict[Place, Token]
 
 def sound() -> tuple[History, Log]:
     """Two writers, ten records each, all acknowledged and seen."""
-    history, log = History(), {}
+    history = History()
+    log: dict[Any, Any] = {}
     for number in range(10):
         for writer in ("a", "b"):
             token, place = Token(writer, 0, number), (0, len(log))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pathlib
 import threading
 from collections import Counter
+from typing import Any
 
 import pytest
 from confluent_kafka import (
@@ -121,7 +122,8 @@ _SILENT = _Silence()
 def test_a_chain_is_exact_while_nodes_are_killed(tmp_path: pathlib.Path) -> None:
     with ClusterProcesses(tmp_path, 3, {"transaction.state.log.num.partitions": "3"}) as cluster:
         servers = cluster.bootstrap_servers
-        admin = AdminClient({"bootstrap.servers": servers, "logger": _SILENT})
+        settings: dict[str, Any] = {"bootstrap.servers": servers, "logger": _SILENT}
+        admin = AdminClient(settings)
         topics = [NewTopic(name, PARTITIONS, 3) for name in ("source", "target")]
         for created in admin.create_topics(topics).values():
             created.result(CALL_TIMEOUT_S)
@@ -171,10 +173,12 @@ def read_target(servers: str) -> Counter[str]:
         if message is None:
             quiet_polls += 1
         elif message.error():
-            assert message.error().code() == KafkaError._PARTITION_EOF
+            error = message.error()
+            assert error is not None
+            assert error.code() == KafkaError._PARTITION_EOF
         else:
             quiet_polls = 0
-            counts[message.value().decode()] += 1
+            counts[(message.value() or b"").decode()] += 1
     consumer.close()
     return counts
 
@@ -183,7 +187,8 @@ def test_offsets_find_the_new_coordinator_of_their_group(tmp_path: pathlib.Path)
     """Though librdkafka hears of a new leader before it learns of that (its issue 5511)."""
     with ClusterProcesses(tmp_path, 3, {"transaction.state.log.num.partitions": "3"}) as cluster:
         servers = cluster.bootstrap_servers
-        admin = AdminClient({"bootstrap.servers": servers, "logger": _SILENT})
+        settings: dict[str, Any] = {"bootstrap.servers": servers, "logger": _SILENT}
+        admin = AdminClient(settings)
         admin.create_topics([NewTopic("source", PARTITIONS, 3)])["source"].result(CALL_TIMEOUT_S)
         cluster.wait_until_healthy()
         settings = {"bootstrap.servers": servers, "transactional.id": "chain", "logger": _SILENT}

@@ -231,7 +231,7 @@ def _compiled() -> Path:
     if not directory.exists():
         partial = directory.with_name(f"{digest[:16]}.{os.getpid()}.partial")
         subprocess.run(
-            [JAVAC, "-Xlint:all,-options", "-Werror", "-cp", f"{LIBS[-1]}/*", "-d", partial]
+            [JAVAC, "-Xlint:all,-options", "-Werror", "-cp", f"{LIBS[-1]}/*", "-d", str(partial)]
             + [str(source) for source in sources],
             check=True,
         )

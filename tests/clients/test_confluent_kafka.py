@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from client_matrix import ClientMatrix, Message
@@ -55,7 +55,7 @@ class ConfluentClient:
     )
 
     def __init__(self, bootstrap_servers: str) -> None:
-        self.base = {"bootstrap.servers": bootstrap_servers}
+        self.base: dict[str, Any] = {"bootstrap.servers": bootstrap_servers}
         self.admin = AdminClient(self.base)
 
     def close(self) -> None:
@@ -133,10 +133,10 @@ class ConfluentClient:
                     Message(
                         value=message.value(),
                         key=message.key(),
-                        headers=tuple(message.headers() or ()),
+                        headers=tuple(cast("Any", message.headers() or ())),
                         timestamp_ms=None if kind == TIMESTAMP_NOT_AVAILABLE else timestamp,
-                        partition=message.partition(),
-                        offset=message.offset(),
+                        partition=cast("int", message.partition()),
+                        offset=cast("int", message.offset()),
                     )
                 )
         return received

@@ -101,7 +101,7 @@ class Crowd:
                 message = consumer.poll(0.05)
                 if message is not None:
                     assert message.error() is None, message.error()
-                    self.values.append(message.value().decode())
+                    self.values.append((message.value() or b"").decode())
 
     def shares(self, *sizes: int) -> None:
         self.until(lambda: sorted(len(c.assignment()) for c in self.consumers) == list(sizes))

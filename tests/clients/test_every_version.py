@@ -187,6 +187,11 @@ def _topic_resource(module: Any, s: Setting, name: str) -> Any:
     return getattr(module, name)(resource_type=2, resource_name=s.topic)
 
 
+def _only(is_known: bool, **fields: Any) -> dict[str, Any]:
+    """Fields that a version knows, or none."""
+    return fields if is_known else {}
+
+
 REQUESTS: dict[ApiKey, Callable[[Setting, int], Any]] = {
     ApiKey.PRODUCE: lambda s, v: produce.ProduceRequest(
         acks=-1,
@@ -293,7 +298,7 @@ REQUESTS: dict[ApiKey, Callable[[Setting, int], Any]] = {
             rebalance_timeout_ms=60_000,
             subscribed_topic_names=[s.topic],
             topic_partitions=[],
-            **({"subscribed_topic_regex": "x.*"} if v >= 1 else {}),
+            **_only(v >= 1, subscribed_topic_regex="x.*"),
         )
     ),
     ApiKey.CONSUMER_GROUP_DESCRIBE: lambda s, v: (
@@ -480,8 +485,8 @@ REQUESTS: dict[ApiKey, Callable[[Setting, int], Any]] = {
     ),
     ApiKey.LIST_TRANSACTIONS: lambda s, v: list_transactions.ListTransactionsRequest(
         state_filters=["Ongoing"],
-        **({"duration_filter": 0} if v >= 1 else {}),
-        **({"transactional_id_pattern": "versions-.*"} if v >= 2 else {}),
+        **_only(v >= 1, duration_filter=0),
+        **_only(v >= 2, transactional_id_pattern="versions-.*"),
     ),
     ApiKey.UNREGISTER_BROKER: lambda s, v: UnregisterBrokerRequest(broker_id=4711),
     ApiKey.ADD_RAFT_VOTER: lambda s, v: AddRaftVoterRequest(

@@ -72,8 +72,8 @@ class Member:
             assert time.monotonic() < end_s, f"{len(self.seen)} of {self.sent}"
             message = self.consumer.poll(0.2)
             if message is not None and message.error() is None:
-                assert message.value().decode() not in self.seen
-                self.seen.add(message.value().decode())
+                assert (message.value() or b"").decode() not in self.seen
+                self.seen.add((message.value() or b"").decode())
         self.consumer.commit(asynchronous=False)
 
     def described(self) -> tuple[Any, ...]:

@@ -169,10 +169,14 @@ class Charging:
         """Read what has come out meanwhile; returns how much there is in all."""
         for message in self._reader.consume(500, 0.2):
             if message.error():
-                assert message.error().code() == KafkaError._PARTITION_EOF
+                error = message.error()
+                assert error is not None
+                assert error.code() == KafkaError._PARTITION_EOF
                 continue
-            count, total = message.value().decode().split(",")
-            self.seen.setdefault(message.key().decode(), []).append((int(count), int(total)))
+            count, total = (message.value() or b"").decode().split(",")
+            self.seen.setdefault((message.key() or b"").decode(), []).append(
+                (int(count), int(total))
+            )
         return sum(map(len, self.seen.values()))
 
     def has_come(self, sessions: int) -> bool:

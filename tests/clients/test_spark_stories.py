@@ -86,14 +86,14 @@ class Onlooker:
     def board(self) -> FigureBoard:
         board = FigureBoard()
         self.consumer.assign([TopicPartition(topic, 0, 0) for topic in OUTPUT_TOPICS])
-        ended = set()
+        ended: set[str | None] = set()
         while len(ended) < len(OUTPUT_TOPICS):
             message = self.consumer.poll(10)
             assert message is not None
             if message.error():
                 ended.add(message.topic())
             else:
-                board.apply(message.topic(), message.key(), message.value())
+                board.apply(message.topic() or "", message.key() or b"", message.value() or b"")
         return board
 
     def close(self) -> None:

@@ -392,7 +392,8 @@ def test_same_requests_same_answers(nodes: list[ClusterProcesses]) -> None:
         epochs = script.epochs
         different = [(k, b) for k, b in zip(*transcripts, strict=True) if k != b]
         assert different == []
-        for cluster, program in zip(nodes, (Barnabas(), ApacheKafka()), strict=True):
+        programs: tuple[Any, Any] = (Barnabas(), ApacheKafka())
+        for cluster, program in zip(nodes, programs, strict=True):
             node: ClusterNode = cluster.nodes[1]
             cluster.stop(1)
             node._program = program

@@ -41,6 +41,7 @@ def kafka(
     three_nodes: ClusterProcesses, settle: Callable[[], None], request: pytest.FixtureRequest
 ) -> Iterator[Kafka]:
     with SettledKafka(three_nodes.bootstrap_servers, request.node.name) as handle:
+        assert isinstance(handle, SettledKafka)
         handle.settle = settle
         yield handle
 

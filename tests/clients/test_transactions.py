@@ -54,10 +54,12 @@ def read(
         message = consumer.poll(PATIENCE_S)
         assert message is not None, "no end of a partition"
         if message.error():
-            assert message.error().code() == KafkaError._PARTITION_EOF
+            error = message.error()
+            assert error is not None
+            assert error.code() == KafkaError._PARTITION_EOF
             ended += 1
         else:
-            values.append(message.value().decode())
+            values.append((message.value() or b"").decode())
     consumer.close()
     return sorted(values)
 
@@ -139,7 +141,7 @@ def test_offsets_count_when_the_transaction_is_committed(kafka: Kafka) -> None:
         consumer = kafka.consumer(
             source, group_id=group, enable_auto_commit=False, isolation_level="read_committed"
         )
-        messages = []
+        messages: list[Any] = []
         while len(messages) < 10:
             message = consumer.poll(PATIENCE_S)
             assert message is not None

@@ -91,7 +91,8 @@ def type_values(
     if of.element is not None:
         return st.lists(type_values(of.element, version, peer), max_size=2)
     if of.struct is not None:
-        return struct_values(of.struct, version, None if peer is None else peer_struct(peer))
+        made: Any = of.struct
+        return struct_values(made, version, None if peer is None else peer_struct(peer))
     kind = "" if peer is None else peer.metadata.get("kafka_type", "")
     return PEER_LIMITS.get(kind, PLAIN[of.kind])
 

@@ -1,5 +1,7 @@
 """The frame of metadata records, and hostile bytes in it."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,13 +17,15 @@ from barnabas.protocol.messages.metadata_records import PartitionRecord, TopicRe
 
 
 def test_the_type_numbers_are_those_of_the_messages() -> None:
+    message: Any
     for number, message in RECORD_TYPES.items():
         assert message.SCHEMA.api_key == number
 
 
 @pytest.mark.parametrize("number", sorted(RECORD_TYPES))
 def test_every_type_survives_its_frame(number: int) -> None:
-    versions = RECORD_TYPES[number].SCHEMA.versions
+    message: Any = RECORD_TYPES[number]
+    versions = message.SCHEMA.versions
     for version in range(versions.first, versions.last + 1):
         record = MetadataRecord(RECORD_TYPES[number](), version)
         assert decode_record(encode_record(record)) == record

@@ -209,6 +209,7 @@ def test_the_batch_of_a_repeated_commit_is_that_of_its_records(
 ) -> None:
     places = [OffsetCommitRequestPartition(partition_index=index) for index in indexes]
     topics = [OffsetCommitRequestTopic(name=topic, topic_id=topic_id, partitions=places)]
+    now_ms: int
     runtime = SimpleNamespace(run_encoded=lambda _, step: step.encode(now_ms, 3))
     coordinator: Any = SimpleNamespace(partition_for=lambda _: 0, runtime=runtime)
     request = OffsetCommitRequest(group_id=group_id, topics=topics)

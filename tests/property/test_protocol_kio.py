@@ -67,6 +67,7 @@ def test_bytes_equal(cls: type, version: int, data: st.DataObject) -> None:
     peer = PEERS[cls.__name__, version]
     ours = data.draw(struct_values(cls, version, peer))
     encoded = encode(ours, version)
+    theirs: Any
     theirs, size = entity_reader(peer)(encoded, 0)
     assert size == len(encoded)
     assert_same(ours, theirs, version)

@@ -2,6 +2,7 @@
 
 import contextlib
 import tracemalloc
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -28,7 +29,7 @@ common = settings(
 @pytest.mark.parametrize(("cls", "version"), VERSIONS, ids=label)
 @settings(common, max_examples=5)
 @given(data=st.data())
-def test_there_and_back(cls: type[Message], version: int, data: st.DataObject) -> None:
+def test_there_and_back(cls: Any, version: int, data: st.DataObject) -> None:
     message = data.draw(struct_values(cls, version))
     if cls.SCHEMA.flexible.covers(version):
         message.unknown_tags = data.draw(st.sampled_from([None, [(1000, b""), (2000, b"later")]]))

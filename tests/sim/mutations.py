@@ -149,8 +149,9 @@ def _vote_for_shorter_logs(patch: Patch) -> None:
         def __getattr__(self, name: str) -> Any:
             return getattr(self._request, name)
 
-    patch.set(election, "_vote", lambda s, r, now, out: vote(s, Flattered(r), now, out))
-    patch.set(election, "would_vote", lambda s, r: would_vote(s, Flattered(r)))
+    flattered: Any = Flattered
+    patch.set(election, "_vote", lambda s, r, now, out: vote(s, flattered(r), now, out))
+    patch.set(election, "would_vote", lambda s, r: would_vote(s, flattered(r)))
 
 
 def _votes_are_forgotten(patch: Patch) -> None:

@@ -9,6 +9,7 @@ clients do, where `--workload` says it (`changes`, `transactions`, `exchange`, `
 
 import argparse
 import sys
+from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 
@@ -35,7 +36,7 @@ def main() -> int:
         print(outcome)
         print(f"trace {outcome.trace_hash}")
         return 0 if outcome.is_good else 1
-    seeds = count(first)
+    seeds: Iterator[int] = count(first)
     if options.seeds:
         low, _, high = options.seeds.partition("..")
         seeds = iter(range(int(low), int(high or low) + 1))

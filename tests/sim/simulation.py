@@ -83,7 +83,7 @@ def run_simulation(simulation: "Simulation", *, verbose: bool = False) -> Outcom
 @contextmanager
 def _tails_of(size_bytes: int) -> Iterator[None]:
     """Let nodes keep at most so much of their logs' ends in memory; no key says it."""
-    defaults = LogManager.__init__.__kwdefaults__
+    defaults: Any = LogManager.__init__.__kwdefaults__
     before = defaults["tail_bytes_max"]
     defaults["tail_bytes_max"] = size_bytes
     try:

@@ -25,7 +25,7 @@ def test_time_jumps_to_what_is_due_next_and_order_is_kept() -> None:
 def test_what_asyncio_offers_works() -> None:
     loop = SimLoop()
 
-    async def main() -> list[object]:
+    async def main() -> object:
         event, lock = asyncio.Event(), asyncio.Lock()
         loop.call_later(1, event.set)
         await event.wait()

@@ -15,6 +15,7 @@ import contextlib
 import faulthandler
 import random
 import sys
+from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
@@ -71,7 +72,8 @@ def run(bootstrap: str, protocol: str, group: str, name: str, source: str, targe
             faulthandler.dump_traceback_later(STUCK_S, exit=True)
             messages = consumer.consume(random.randint(1, RECORDS_MAX), 0.2)
             for message in messages:
-                if message.error() and not message.error().retriable():
+                error = message.error()
+                if error is not None and not error.retriable():
                     raise KafkaException(message.error())
             messages = [message for message in messages if not message.error()]
             if messages:
@@ -89,12 +91,12 @@ def _noted(*_: object) -> None:
 
 def move(consumer: Consumer, producer: Producer, messages: list[Message], target: str) -> None:
     """One transaction. Some are aborted for no reason, and done again."""
-    ends: dict[tuple[str, int], int] = {}
+    ends: dict[Any, Any] = {}
     producer.begin_transaction()
     for message in messages:
-        producer.produce(target, message.value(), partition=message.partition())
-        ends[message.topic(), message.partition()] = message.offset() + 1
-    places = [TopicPartition(*place, end) for place, end in ends.items()]
+        producer.produce(target, message.value(), partition=message.partition() or 0)
+        ends[message.topic(), message.partition()] = (message.offset() or 0) + 1
+    places = [TopicPartition(place[0], place[1], end) for place, end in ends.items()]
     try:
         if random.random() < 0.05:
             raise KafkaException(KafkaError(KafkaError._STATE, "changed its mind"))
@@ -124,7 +126,7 @@ def say_if_refused(error: KafkaException) -> None:
 
 def rewind(consumer: Consumer, messages: list[Message]) -> None:
     """Go back to where the transaction began, in the partitions that are still ours."""
-    firsts: dict[tuple[str, int], int] = {}
+    firsts: dict[Any, Any] = {}
     for message in messages:
         firsts.setdefault((message.topic(), message.partition()), message.offset())
     ours = {(place.topic, place.partition) for place in consumer.assignment()}

@@ -255,7 +255,7 @@ def read_all(bootstrap_servers: str, topic: str, partitions: int) -> dict[Place,
                     if error.code() == KafkaError._PARTITION_EOF:
                         open_partitions.discard(message.partition())
                     continue
-                place = (message.partition(), message.offset())
+                place = (message.partition() or 0, message.offset() or 0)
                 found[place] = Token.decode(message.value() or b"")
             return not open_partitions
 

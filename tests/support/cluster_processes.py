@@ -402,7 +402,7 @@ class ClusterProcesses:
         for node_id, sizes in known.items():
             first = next(iter(known.values()))
             if sizes != first:
-                differing = sorted(name for name, _ in set(sizes.items()) ^ set(first.items()))
+                differing = sorted(str(name) for name, _ in set(sizes.items()) ^ set(first.items()))
                 found.append(f"node {node_id} does not agree with others on {differing}")
         return found
 

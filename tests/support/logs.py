@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import Any
 
 from barnabas.base.disk import FileRange
 from barnabas.base.ids import TopicPartition, Uuid
@@ -161,6 +162,6 @@ def read_records(
     return records
 
 
-def read_values(log: PartitionLog, offset: int | None = None, **options: int) -> list[str]:
+def read_values(log: PartitionLog, offset: int | None = None, **options: Any) -> list[str]:
     """As `read_records`, the values alone."""
     return [(record.value or b"").decode() for record in read_records(log, offset, **options)]

@@ -10,6 +10,7 @@ import time
 import uuid
 from typing import Any
 
+from barnabas.base.ids import Uuid
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages import (
     add_offsets_to_txn,
@@ -228,7 +229,7 @@ class Wire:
                     name=topic or self.topic,
                     topic_id=self.raw.topic_id(self.topic)
                     if topic is None
-                    else bytes(15) + b"\x07",
+                    else Uuid(bytes(15) + b"\x07"),
                     partitions=[
                         offset_commit.OffsetCommitRequestPartition(
                             partition_index=partition,
@@ -330,7 +331,7 @@ class Wire:
                 "topic_partitions": [],
             } | fields
         request = consumer_group_heartbeat.ConsumerGroupHeartbeatRequest(
-            **{"group_id": self.group, "member_id": member_id, "member_epoch": epoch} | fields
+            group_id=self.group, member_id=member_id, member_epoch=epoch, **fields
         )
         return self.raw.call(request, consumer_group_heartbeat.ConsumerGroupHeartbeatResponse)
 

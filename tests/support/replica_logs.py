@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from barnabas.protocol.records.batch import check_crc, iterate_headers
 
@@ -18,7 +19,7 @@ def check_replicas_agree(data_directories: Iterable[Path], topic: str) -> int:
     for data in data_directories:
         for directory in sorted(data.glob(f"{topic}-*")):
             for base_offset, *content in _batches(directory):
-                mine = (*content, directory)
+                mine: Any = (*content, directory)
                 theirs = known.setdefault((directory.name, base_offset), mine)
                 assert theirs[:3] == mine[:3], (
                     f"{directory.name} differs at offset {base_offset}: "

@@ -27,7 +27,6 @@ from barnabas.log.loader import create_log
 from barnabas.log.log_directory import LogDirectory
 from barnabas.log.partition_log import PartitionLog
 from barnabas.metadata.image import MetadataImage, PartitionImage
-from barnabas.metadata.records import MetadataRecord
 from barnabas.metadata.replay import ImageDelta
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.metadata_records import PartitionChangeRecord, RemoveTopicRecord
@@ -194,7 +193,7 @@ class ShareHost:
         await settled()
         return found
 
-    def find(self, group: str = "g", index: int = 0) -> HostedSharePartition | None:
+    def find(self, group: str = "g", index: int = 0) -> Any:
         """The share partition, if there is one."""
         return self.shares.find(group, topic_id("t"), index)
 
@@ -231,7 +230,7 @@ class ShareHost:
 
     # -- the controller
 
-    def decide(self, *records: MetadataRecord) -> None:
+    def decide(self, *records: Any) -> None:
         """Have the image change, and everyone hear of it in a node's order."""
         delta = ImageDelta(self.image)
         for record in records:

@@ -121,7 +121,7 @@ class Bench:
 
 
 def frame_of(
-    correlation_id: int, batch: bytes, version: int, transactional_id: str | None
+    correlation_id: int, batch: bytes | bytearray, version: int, transactional_id: str | None
 ) -> bytes:
     data = TopicProduceData(
         name=TOPIC_PARTITION.topic, partition_data=[PartitionProduceData(index=0, records=batch)]

@@ -197,7 +197,7 @@ def test_a_lost_response_is_made_up_for(world: ConsumerWorld) -> None:
     known = world.consumer_group().members["1"]
     assert known.member_epoch == 3
     owned = [Partitions(topic_id=topic_id("t"), partitions=sorted(n for _, n in first.owned))]
-    fields = {"member_id": "1", "member_epoch": known.previous_member_epoch}
+    fields: dict[str, Any] = {"member_id": "1", "member_epoch": known.previous_member_epoch}
     assert world.beat(**fields).error_code == ErrorCode.FENCED_MEMBER_EPOCH
     assert world.beat(**fields, topic_partitions=owned).error_code == ErrorCode.NONE
 

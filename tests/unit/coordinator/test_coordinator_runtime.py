@@ -273,7 +273,7 @@ def test_transactions_are_replayed():
         for key, value in map(encode_record, world.log.records())
     ]
     for producer_id, is_commit in ((7, True), (8, False), (9, None)):
-        raw[0].key = raw[0].key[:-4] + producer_id.to_bytes(4, "big")
+        raw[0].key = (raw[0].key or b"")[:-4] + producer_id.to_bytes(4, "big")
         world.log.append(
             0,
             encode_batch(raw, producer_id=producer_id, producer_epoch=0, is_transactional=True),

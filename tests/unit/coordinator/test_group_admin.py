@@ -1,5 +1,7 @@
 """ListGroups, DescribeGroups, DeleteGroups."""
 
+from typing import Any
+
 import pytest
 
 from barnabas.coordinator.group.client import ClientInfo
@@ -131,7 +133,7 @@ def test_requests_for_several_groups_wait_for_all():
     world.log.holds_commits = True
     world.commit({("t", 0): 1}, group_id="one")
     listing = world.coordinator.list_groups(ListGroupsRequest())
-    done = []
+    done: list[Any] = []
     listing.then(done.append)
     assert not done
     for partition in range(4):

@@ -3,6 +3,7 @@
 import json
 import tarfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -76,7 +77,8 @@ def test_our_bytes_are_kafkas_bytes(segments):
     count = 0
     for segment in segments.values():
         for raw in raw_records(segment):
-            again = encode_record(decode_record(raw, RECORD_TYPES))
+            record: Any = decode_record(raw, RECORD_TYPES)
+            again = encode_record(record)
             assert again == (raw.key, raw.value)
             count += 1
     assert count > 0
@@ -189,9 +191,10 @@ def test_our_sequence_of_records_is_kafkas(segments):
 
 
 def _shape(records) -> list[tuple]:
-    shape = []
+    shape: list[Any] = []
     for record in records:
         value = record.value
+        entry: tuple[Any, ...]
         if isinstance(value, GroupMetadataValue):
             entry = (
                 record.value_version,

@@ -1,6 +1,7 @@
 """The states of a classic group against Kafka's own list of allowed predecessors."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -31,7 +32,7 @@ PREDECESSORS = {
 
 
 def test_the_table_allows_what_kafka_allows():
-    found = {state: set() for state in GroupState}
+    found: dict[GroupState, set[Any]] = {state: set() for state in GroupState}
     for (state, _), target in TRANSITIONS.items():
         found[target].add(state)
     assert found == PREDECESSORS

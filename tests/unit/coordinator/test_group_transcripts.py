@@ -16,6 +16,7 @@ A line that begins with `>` is a command; what follows until the next one is wha
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -43,7 +44,7 @@ class Transcript:
         self.member_ids: dict[str, str] = {}
         self.generations: dict[str, int] = {}
         self.instances: dict[str, str | None] = {}
-        self.options: dict[str, dict[str, object]] = {}
+        self.options: dict[str, dict[str, Any]] = {}
         self.waiting: list[tuple[str, str, Call]] = []
         self.happened: list[str] = []
         self.state = "none"
@@ -65,7 +66,7 @@ class Transcript:
 
     def do_join(self, name: str, *words: str, member_id: str = "") -> None:
         given = dict(word.split("=", 1) for word in words)
-        options: dict[str, object] = dict(self.options.get(name, {}))
+        options: dict[str, Any] = dict(self.options.get(name, {}))
         readers: dict[str, tuple[str, Callable[[str], object]]] = {
             "instance": ("instance_id", str),
             "protocols": ("protocols", lambda text: tuple(text.split(","))),

@@ -56,14 +56,14 @@ def read_all(bootstrap_servers: str, topic: str) -> list[dict[str, Any]]:
     partitions = range(TOPIC_PARTITIONS[topic])
     consumer.assign([TopicPartition(topic, p, 0) for p in partitions])
     values = []
-    ended = set()
+    ended: set[int | None] = set()
     while len(ended) < len(partitions):
         message = consumer.poll(10)
         assert message is not None
         if message.error():
             ended.add(message.partition())
         else:
-            values.append(json.loads(message.value()))
+            values.append(json.loads(message.value() or b""))
     consumer.close()
     return values
 

@@ -135,9 +135,9 @@ async def test_a_power_cut_before_the_end_costs_what_was_not_flushed(seed: int) 
     bench.disk.cut_power(random)
     bench.start()
     for topic_partition, values in flushed.items():
-        log = bench.logs.get(topic_partition)
-        assert log is not None
-        assert read_values(log)[: len(values)] == values
+        found = bench.logs.get(topic_partition)
+        assert found is not None
+        assert read_values(found)[: len(values)] == values
         assert log.topic_id == TOPIC_ID
 
 

@@ -136,7 +136,8 @@ def test_timestamps_are_found_to_the_record(kafka: Opened) -> None:
 def test_transactions(kafka: Opened, manifest: dict[str, Any]) -> None:
     log = kafka.log("txn")
     aborted = log.aborted_transactions(0, log.log_end_offset)
-    committed_values, aborted_values = [], []
+    committed_values: list[Any] = []
+    aborted_values: list[Any] = []
     for segment in log.segments:
         data = Path(segment.files.log_path).read_bytes()
         for _, header in iterate_headers(data):

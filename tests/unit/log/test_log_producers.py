@@ -60,7 +60,7 @@ class Step(NamedTuple):
     """A batch and what becomes of it: an error, or (first offset, is it a duplicate)."""
 
     sequence: int
-    count: int
+    count: int  # type: ignore[assignment]  # hides a method of tuples that nobody calls
     epoch: int
     outcome: ErrorCode | tuple[int, bool]
 

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -13,7 +14,7 @@ BATCH_BYTES = len(make_batch("0"))
 SEGMENT = f"{0:020d}"
 
 
-def filled(count: int = 6, per_segment: int = 100, **config: int) -> LogBench:
+def filled(count: int = 6, per_segment: int = 100, **config: Any) -> LogBench:
     bench = LogBench(
         config=LogConfig(
             segment_bytes=per_segment * BATCH_BYTES, index_interval_bytes=100, **config
@@ -238,7 +239,7 @@ def test_segment_that_a_truncation_left_behind_is_dropped() -> None:
     assert "starts at offset 6" in report.cut_reason
 
 
-INDEX_DAMAGES: dict[str, Callable[[LogBench, str], None]] = {
+INDEX_DAMAGES: dict[str, Callable[[LogBench, str], object]] = {
     "missing": lambda bench, path: bench.disk.remove(path),
     "empty": lambda bench, path: bench.disk.inode(path).data.clear(),
     "ragged": lambda bench, path: bench.disk.inode(path).data.pop(),

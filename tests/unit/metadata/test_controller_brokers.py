@@ -100,7 +100,7 @@ def test_a_broker_that_lags_behind_its_registration_stays_fenced() -> None:
     assert (response.is_caught_up, response.is_fenced) == (False, True)
 
 
-REFUSED_REGISTRATIONS = {
+REFUSED_REGISTRATIONS: dict[str, Any] = {
     "another cluster": ({"cluster_id": "other"}, ErrorCode.INCONSISTENT_CLUSTER_ID),
     "zookeeper": ({"is_migrating_zk_broker": True}, ErrorCode.BROKER_ID_NOT_REGISTERED),
     "no directory": ({"log_dirs": []}, ErrorCode.INVALID_REGISTRATION),

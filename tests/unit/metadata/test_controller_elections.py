@@ -27,7 +27,7 @@ PREFERRED, UNCLEAN = 0, 1
 UNCLEAN_KEY = "unclean.leader.election.enable"
 
 
-def cluster(**config: str) -> Harness:
+def cluster(**config: Any) -> Harness:
     """Brokers 0 to 2 and topic `t`: partition 0 on 0, 1; partition 1 on 1, 2."""
     controller = Harness(**config)
     controller.add_brokers(3)

@@ -5,6 +5,7 @@ import os
 import shutil
 from errno import EIO, ENOSPC
 from pathlib import Path
+from typing import Any
 
 import pytest
 from node_harness import CLUSTER_ID, NodeHarness
@@ -223,7 +224,7 @@ async def wait_for_snapshots(harness: NodeHarness, directory: Path, count: int) 
 
 async def test_snapshots_are_written_loaded_and_cleaned(tmp_path: Path) -> None:
     log_directory = tmp_path / METADATA_LOG
-    limits = {
+    limits: dict[str, Any] = {
         "metadata_log_max_record_bytes_between_snapshots": "3000",
         "metadata_max_retention_bytes": "1",
     }
@@ -274,7 +275,8 @@ async def test_a_directory_that_is_not_formatted(tmp_path: Path) -> None:
 async def test_a_directory_of_another_node(tmp_path: Path) -> None:
     async with NodeHarness(str(tmp_path)):
         pass
-    other = NodeHarness(str(tmp_path), **{"node.id": "2"})
+    other_id: dict[str, Any] = {"node.id": "2"}
+    other = NodeHarness(str(tmp_path), **other_id)
     with pytest.raises(MetaPropertiesError, match="Stored node id 1"):
         await other.node.start()
     other.disk.close()

@@ -6,6 +6,7 @@ import json
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
@@ -106,7 +107,9 @@ def read_committed(kafka: Kafka, topics: list[str]) -> list[Message]:
         message = consumer.poll(TIMEOUT_S)
         assert message is not None
         if message.error():
-            assert message.error().code() == KafkaError._PARTITION_EOF
+            error = message.error()
+            assert error is not None
+            assert error.code() == KafkaError._PARTITION_EOF
             ended += 1
         else:
             messages.append(message)
@@ -131,7 +134,7 @@ def test_offsets_and_number_are_committed_with_the_records(world: World) -> None
     consumer.close()
     assert [place.offset for place in found] == [35, 37]
     for place in found:
-        assert json.loads(place.metadata) == {"checkpoint": "id-of-checkpoint", "batch": 3}
+        assert json.loads(place.metadata or "") == {"checkpoint": "id-of-checkpoint", "batch": 3}
 
 
 def test_what_a_killed_writer_left_open_is_never_seen(world: World) -> None:
@@ -188,7 +191,7 @@ def test_a_client_that_is_stuck_is_left_behind(
     woken = threading.Event()
 
     class StuckProducer(exactly_once.Producer):  # type: ignore[misc,name-defined]  # of C
-        def send_offsets_to_transaction(self, *arguments: object) -> None:
+        def send_offsets_to_transaction(self, *arguments: Any) -> None:
             assert woken.wait(60)
             super().send_offsets_to_transaction(*arguments)
 

@@ -1,7 +1,7 @@
 """The quorum's requests and answers in Kafka's messages: there and back, and what is refused."""
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from machine_world import member
@@ -76,7 +76,7 @@ def test_there_and_back(asked: core.Request, reply: core.Reply) -> None:
     got = decode_reply(asked, answer)
     if isinstance(got, core.FetchReply | core.FetchSnapshotReply):
         data = "records" if isinstance(got, core.FetchReply) else "data"
-        got = replace(got, **{data: bytes(getattr(got, data))})
+        got = replace(got, **cast("Any", {data: bytes(getattr(got, data))}))
     assert got == reply
 
 

@@ -208,7 +208,7 @@ def test_keys_required_of_a_record_with_another_shape() -> None:
     assert _validate(data, keys_required=True) is ErrorCode.NONE
 
 
-def _validate(data: bytes, keys_required: bool = False) -> ErrorCode:
+def _validate(data: bytes | bytearray, keys_required: bool = False) -> ErrorCode:
     return validate_records(data, 0, read_header(data), keys_required=keys_required)
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -183,7 +184,7 @@ async def test_the_rate_is_kept(rate: int) -> None:
 
 async def test_own_values_go_before_those_of_all() -> None:
     world = Moving()
-    by_resource = {
+    by_resource: dict[Any, Any] = {
         (ConfigResourceType.BROKER, ""): {RATE: "5"},
         (ConfigResourceType.BROKER, "1"): {RATE: "7"},
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from barnabas.base.ids import Uuid
 from barnabas.protocol.messages.alter_partition import (
     AlterPartitionResponse,
     AlterPartitionResponsePartitionData,
@@ -14,7 +15,7 @@ from barnabas.replication.isr_proposals import IsrProposals
 from barnabas.replication.leadership import IsrProposal
 from sim.manual_clock import ManualClock
 
-TOPIC_ID = b"t" * 16
+TOPIC_ID = Uuid(b"t" * 16)
 
 
 class FakeLeadership:
