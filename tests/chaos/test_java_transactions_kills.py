@@ -13,9 +13,9 @@ from collections import Counter
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
-from clients.java_host import AVAILABLE, MISSING, JavaHost
 from support.chain_member import Silence
 from support.cluster_processes import EAGER, ClusterProcesses
+from support.java_host import AVAILABLE, MISSING, JavaHost
 from support.node_process import wait_until
 
 PRODUCERS = 3

@@ -6,11 +6,11 @@ one; without it `test_three_nodes.py` alone does, with a selection.
 
 from collections.abc import Iterator
 
-import java_host
 import pytest
 from client_cluster import LASTING, NODES, PROGRAM, Settle, SettledKafka
 
 from barnabas.app.testing import Kafka
+from support import java_host
 from support.apache_kafka import ApacheKafka
 from support.cluster_processes import Barnabas, ClusterProcesses
 

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient
-from java_host import JavaHost
 
 from barnabas.app.testing import Kafka
+from support.java_host import JavaHost
 
 TIMEOUT_S = 60
 

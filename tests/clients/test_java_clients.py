@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from java_host import JavaHost
 
 from barnabas.app.testing import Kafka
+from support.java_host import JavaHost
 from support.node_process import NodeProcess
 
 Step = Callable[..., dict[str, Any]]

@@ -11,9 +11,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from java_host import JavaHost, ToolResult
 
 from barnabas.app.testing import Kafka
+from support.java_host import JavaHost, ToolResult
 from support.node_process import wait_until
 
 Tool = Callable[..., ToolResult]

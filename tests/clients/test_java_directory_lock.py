@@ -5,11 +5,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import java_host
 import pytest
 
 from barnabas.base.disk import DirectoryInUseError
 from barnabas.base.local_disk import LocalDisk
+from support import java_host
 
 pytestmark = pytest.mark.skipif(not java_host.AVAILABLE, reason=java_host.MISSING)
 

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
-from java_host import JavaHost
 
 from support.cluster_load import Load
+from support.java_host import JavaHost
 from support.node_process import NodeProcess, wait_until
 
 pytestmark = pytest.mark.timeout(180)

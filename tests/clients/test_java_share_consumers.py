@@ -8,9 +8,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from java_host import JavaHost
-
 from barnabas.app.testing import Kafka
+from support.java_host import JavaHost
 
 TIMEOUT_S = 120
 

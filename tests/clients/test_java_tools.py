@@ -14,9 +14,9 @@ from random import Random
 from typing import Any
 
 import pytest
-from java_host import JavaHost, ToolResult, ToolRun
 
 from barnabas.app.testing import Kafka
+from support.java_host import JavaHost, ToolResult, ToolRun
 
 Tool = Callable[..., ToolResult]
 

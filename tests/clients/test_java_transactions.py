@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from client_cluster import SettledKafka
-from java_host import JavaHost
 
 from barnabas.app.testing import Kafka
 from support.cluster_processes import ClusterProcesses
+from support.java_host import JavaHost
 
 PRODUCERS = 3
 TIMEOUT_S = 240

@@ -18,9 +18,9 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
-from java_host import AVAILABLE, JAVA, JAVAC, LIBS, MISSING, SOURCES, JavaHost, ToolResult
 
 from support.cluster_processes import EAGER, ClusterProcesses
+from support.java_host import AVAILABLE, JAVA, JAVAC, LIBS, MISSING, SOURCES, JavaHost, ToolResult
 from support.node_process import NodeProcess, wait_until
 
 HAS_STREAMS = AVAILABLE and any(LIBS[-1].glob("kafka-streams-*.jar"))

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 from client_cluster import PROGRAM
-from java_host import JavaHost, ToolResult
 
 from barnabas.app.testing import Kafka
 from support.apache_kafka import AVAILABLE, ApacheKafka
 from support.cluster_processes import EAGER, Barnabas, ClusterNode, ClusterProcesses, Program
+from support.java_host import JavaHost, ToolResult
 from support.node_process import wait_until
 
 LEVEL = re.compile(r"Feature: kraft\.version\s.*FinalizedVersionLevel: (\d)")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from java_host import JavaHost, ToolResult
 
 from barnabas.app.testing import Kafka
+from support.java_host import JavaHost, ToolResult
 
 Tool = Callable[..., ToolResult]
 

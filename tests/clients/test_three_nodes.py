@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 from client_cluster import NODES, SettledKafka
 from client_matrix import CoreMatrix, numbered
-from java_host import JavaHost
 from test_aiokafka import AiokafkaClient
 from test_confluent_kafka import ConfluentClient
 from test_kafka_python import KafkaPythonClient
@@ -23,6 +22,7 @@ from test_spark_matrix import SparkClient
 
 from barnabas.app.testing import Kafka
 from support.cluster_processes import ClusterProcesses
+from support.java_host import JavaHost
 from support.spark import shared_session
 
 pytestmark = [

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
-from java_host import JavaHost
 
 from barnabas.app.testing import Kafka
 from barnabas.protocol.errors import ErrorCode

@@ -10,7 +10,7 @@ LIBS = sorted(ROOT.glob(".cache/kafka-4.3*/libs"))
 JAVA = shutil.which("java")
 AVAILABLE = bool(LIBS) and JAVA is not None
 HEAP = "512m"
-TELEMETRY = ROOT / "tests" / "clients" / "java" / "log4j2.properties"
+TELEMETRY = ROOT / "tests" / "support" / "java" / "log4j2.properties"
 
 
 class ApacheKafka:
