@@ -19,6 +19,7 @@ from barnabas.protocol.messages.init_producer_id import (
     InitProducerIdRequest,
     InitProducerIdResponse,
 )
+from support.java_host import JavaHost
 from support.patience import PATIENCE_S
 from support.raw_client import RawClient
 

@@ -21,6 +21,7 @@ from barnabas.log.appending import AppendOrigin
 from barnabas.log.config import LogConfig
 from barnabas.log.dump import dump_path, render
 from barnabas.log.reader import ReadResult
+from barnabas.log.remote_reads import DeferredRead
 from barnabas.protocol.errors import DecodeError, ErrorCode
 from barnabas.protocol.records.batch import check_crc, iterate_headers
 from barnabas.protocol.records.control import encode_end_txn
@@ -228,7 +229,8 @@ def sound_records(data: bytes) -> Iterator[tuple[int, int]]:
                 yield record.offset, int(record.value or b"")
 
 
-def joined(result: ReadResult) -> bytes:
+def joined(result: ReadResult | DeferredRead) -> bytes:
+    assert isinstance(result, ReadResult)
     return b"".join(
         part.read() if isinstance(part, FileRange) else bytes(part) for part in result.parts
     )

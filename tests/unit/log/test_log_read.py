@@ -5,6 +5,7 @@ import pytest
 from barnabas.base.disk import FileRange
 from barnabas.log.config import LogConfig
 from barnabas.log.reader import ReadResult
+from barnabas.log.remote_reads import DeferredRead
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.records.batch import Codec, read_header
 from support.logs import NOW_MS, LogBench, make_batch, read_values
@@ -24,7 +25,8 @@ def bench_of(*sizes: int, tail_bytes_max: int = 1 << 20, segment_bytes: int = 1 
     return bench
 
 
-def joined(result: ReadResult) -> bytes:
+def joined(result: ReadResult | DeferredRead) -> bytes:
+    assert isinstance(result, ReadResult)
     assert not result.error
     return b"".join(
         part.read() if isinstance(part, FileRange) else bytes(part) for part in result.parts
