@@ -9,7 +9,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from barnabas.coordinator.group.client import ClientInfo
 from barnabas.coordinator.group.streams.group import StreamsGroup
 from barnabas.coordinator.group.streams.heartbeat import Heard
 from barnabas.coordinator.group.streams.tasks import TaskId, by_subtopology
@@ -91,7 +90,7 @@ class StreamsWorld(ConsumerWorld):
         fields.setdefault("group_id", "g")
         request = StreamsGroupHeartbeatRequest(**fields)
         call: Call[Heard] = Call(
-            self.coordinator.streams.heartbeat(request, ClientInfo(client, "10.0.0.1", "", 0))
+            self.coordinator.streams.heartbeat(request, self.client(client, 0))
         )
         heard = call.response
         if self.creates_topics and heard.missing_topics:

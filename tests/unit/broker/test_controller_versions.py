@@ -25,7 +25,8 @@ def test_nodes_of_the_quorum_are_named_from_version_2_on(version: int) -> None:
 def test_directories_of_the_quorum_are_named_from_version_2_on(kind: str, version: int) -> None:
     directory = Uuid(b"d" * 16)
     replica = describe_quorum.ReplicaState(replica_id=1, replica_directory_id=directory)
-    partition = describe_quorum.DescribeQuorumResponsePartitionData(**{kind: [replica]})
+    replicas: dict[str, Any] = {kind: [replica]}
+    partition = describe_quorum.DescribeQuorumResponsePartitionData(**replicas)
     topic = describe_quorum.DescribeQuorumResponseTopicData(partitions=[partition])
     response = fit(describe_quorum.DescribeQuorumResponse(topics=[topic]), version)
     (carried,) = getattr(_carried(response, version).topics[0].partitions[0], kind)
