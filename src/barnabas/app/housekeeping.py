@@ -1,8 +1,5 @@
 """What a broker does from time to time with its logs and coordinators."""
 
-from collections.abc import Callable, Coroutine
-from typing import Any
-
 from barnabas.app.background import Background
 from barnabas.base.clock import Clock
 from barnabas.base.config.node import NodeConfig
@@ -35,9 +32,8 @@ def keep_coordinators(
     groups: GroupCoordinator,
     transactions: TransactionCoordinator,
     shares: ShareCoordinator,
-    start: Callable[[Coroutine[Any, Any, None]], None],
 ) -> None:
-    """What has outlived its time in internal topics. `start` runs work beside everything else."""
+    """What has outlived its time in internal topics."""
     every = background.every
     every(
         config.long("offsets.retention.check.interval.ms"),
@@ -47,7 +43,7 @@ def keep_coordinators(
     every(
         config.int("transaction.abort.timed.out.transaction.cleanup.interval.ms"),
         "aborting overdue transactions",
-        lambda: start(transactions.abort_overdue()),
+        lambda: background.start(transactions.abort_overdue()),
     )
     every(
         config.int("transaction.remove.expired.transaction.cleanup.interval.ms"),

@@ -1,5 +1,7 @@
 """What a node listens with: its limits, and the refusal where an address cannot be had."""
 
+from collections.abc import Iterable
+
 from barnabas.base.config.listeners import ListenerConfig
 from barnabas.base.config.node import NodeConfig
 from barnabas.metadata.image import MetadataImage
@@ -21,6 +23,16 @@ class CannotListenError(OSError):
 
     def __str__(self) -> str:
         return str(self.strerror)
+
+
+def bind_listeners(server: Server, listeners: Iterable[ListenerConfig]) -> None:
+    """Bind the listeners of one role, all or none. Raises CannotListenError."""
+    for listener in listeners:
+        try:
+            server.listen(listener.name, listener.host, listener.port)
+        except OSError as error:
+            server.close()
+            raise CannotListenError(listener, error) from error
 
 
 def server_limits(config: NodeConfig) -> ServerLimits:
@@ -61,14 +73,11 @@ def connection_limits(config: NodeConfig) -> ConnectionLimits:
     )
 
 
-def follow_connection_limits(metadata: MetadataNode, *servers: Server | None) -> None:
-    """Have the servers keep to what is set for this broker, now and whenever it changes."""
+def follow_connection_limits(metadata: MetadataNode, server: Server) -> None:
+    """Have the server keep to what is set for this broker, now and whenever it changes."""
 
     def apply(image: MetadataImage) -> None:
-        limits = connection_limits(metadata.effective.broker(image.configs))
-        for server in servers:
-            if server is not None:
-                server.set_limits(limits)
+        server.set_limits(connection_limits(metadata.effective.broker(image.configs)))
 
     def changed(delta: ImageDelta, image: MetadataImage) -> None:
         if delta.configs:

@@ -83,6 +83,11 @@ class Server:
     def connection_count(self) -> int:
         return len(self._connections)
 
+    @property
+    def ports(self) -> dict[str, int]:
+        """The bound port of each listener, by name."""
+        return {name: accepting.listener.port for name, accepting in self._listeners.items()}
+
     def listen(self, name: str, host: str, port: int) -> int:
         """Bind a listener without accepting yet; returns the bound port. Raises OSError."""
 

@@ -137,6 +137,16 @@ class NodeConfig:
         return parse_listeners("listeners", entries, self.protocol_map, distinct_ports=True)
 
     @cached_property
+    def broker_listeners(self) -> builtins.list[ListenerConfig]:
+        """Those of `listeners` for clients and other brokers."""
+        return [each for each in self.listeners if each.name not in self.controller_listener_names]
+
+    @cached_property
+    def controller_listeners(self) -> builtins.list[ListenerConfig]:
+        """Those of `listeners` for the quorum, brokers and administrators' tools."""
+        return [each for each in self.listeners if each.name in self.controller_listener_names]
+
+    @cached_property
     def advertised_listeners(self) -> builtins.list[ListenerConfig]:
         """What brokers tell clients: never a controller listener.
 
