@@ -14,6 +14,7 @@ from typing import Any
 from barnabas.base.config.node import NodeConfig
 from barnabas.base.disk import FileRange
 from barnabas.base.ids import Uuid
+from barnabas.base.network import ListenerOptions
 from barnabas.broker.apis.cluster.api_versions import handle_api_versions
 from barnabas.broker.apis.topics.list_offsets import handle_list_offsets
 from barnabas.broker.apis.topics.offset_for_leader_epoch import handle_offset_for_leader_epoch
@@ -165,7 +166,7 @@ class Broker:
             {ApiKey.FETCH: handle_fetch, ApiKey.PRODUCE: handle_produce},
         )
         server = Server(self._network, self.clock, dispatcher, ServerLimits())
-        server.listen("PLAINTEXT", self.name, PORT)
+        server.listen(self.name, PORT, ListenerOptions("PLAINTEXT"))
         replicas.load(world.image)
         replicas.start()
         server.start()

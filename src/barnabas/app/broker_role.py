@@ -183,7 +183,7 @@ class BrokerRole:
             logs=logs,
         )
         try:
-            bind_listeners(role.server, config.broker_listeners)
+            bind_listeners(role.server, config, config.broker_listeners)
         except BaseException:
             await role.abandon()
             raise

@@ -37,7 +37,7 @@ class ControllerRole:
         self.server = Server(
             network, clock, self._dispatcher, server_limits(config), requests_overlap=True
         )
-        bind_listeners(self.server, config.controller_listeners)
+        bind_listeners(self.server, config, config.controller_listeners)
 
     async def start(self) -> None:
         """Accept requests; the metadata has been started."""

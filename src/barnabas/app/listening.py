@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from barnabas.base.config.listeners import ListenerConfig
 from barnabas.base.config.node import NodeConfig
+from barnabas.base.network import ListenerOptions
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.node import MetadataNode
 from barnabas.metadata.replay import ImageDelta
@@ -25,25 +26,33 @@ class CannotListenError(OSError):
         return str(self.strerror)
 
 
-def bind_listeners(server: Server, listeners: Iterable[ListenerConfig]) -> None:
+def bind_listeners(server: Server, config: NodeConfig, listeners: Iterable[ListenerConfig]) -> None:
     """Bind the listeners of one role, all or none. Raises CannotListenError."""
     for listener in listeners:
         try:
-            server.listen(listener.name, listener.host, listener.port)
+            server.listen(listener.host, listener.port, listener_options(config, listener))
         except OSError as error:
             server.close()
             raise CannotListenError(listener, error) from error
 
 
-def server_limits(config: NodeConfig) -> ServerLimits:
-    """What a node's listeners accept."""
-    return ServerLimits(
+def listener_options(config: NodeConfig, listener: ListenerConfig) -> ListenerOptions:
+    """What holds for one listener."""
+    return ListenerOptions(
+        name=listener.name,
+        security_protocol=listener.security_protocol,
         frame_size_max_bytes=config.int("socket.request.max.bytes"),
+        socket=listening_options(config),
+    )
+
+
+def server_limits(config: NodeConfig) -> ServerLimits:
+    """What a node's listeners accept together."""
+    return ServerLimits(
         connections=connection_limits(config),
         idle_max_ms=config.long("connections.max.idle.ms"),
         rate_samples=config.int("quota.window.num"),
         rate_sample_ms=config.int("quota.window.size.seconds") * 1000,
-        socket_options=listening_options(config),
     )
 
 
