@@ -7,17 +7,19 @@ client. It leaves the other way around, and ends with the clean-shutdown marker.
 
 import socket
 from collections.abc import Sequence
+from functools import partial
 from random import Random
 
 from barnabas.app.background import Background
 from barnabas.app.coordinators import Coordinators
 from barnabas.app.housekeeping import keep_coordinators, keep_logs
-from barnabas.app.listening import bind_listeners, follow_connection_limits, server_limits
-from barnabas.app.log_directories import LogDirectories
+from barnabas.app.listening import LIMIT_KEYS, bind_listeners, follow_limits, server_limits
+from barnabas.app.log_directories import CORDONED_KEY, LogDirectories
 from barnabas.app.shares import make_shares
 from barnabas.app.transactions import make_transactions
 from barnabas.base.clock import Clock
 from barnabas.base.config.node import NodeConfig
+from barnabas.base.config.topic import TOPIC_DEFAULT_KEYS
 from barnabas.base.disk import Disk
 from barnabas.base.local_disk import LocalDisk
 from barnabas.base.network import Network
@@ -26,14 +28,14 @@ from barnabas.broker.dispatch import Dispatcher
 from barnabas.broker.fetch.sessions import FetchSessionCache
 from barnabas.broker.handlers import HANDLERS, RAW_HANDLERS
 from barnabas.broker.recently_fenced import RecentlyFencedBrokers
-from barnabas.broker.services import BrokerServices
+from barnabas.broker.services import VERIFICATION_KEY, BrokerServices
 from barnabas.coordinator.group.service import CONSUMER_OFFSETS, GroupCoordinator
 from barnabas.coordinator.internal_topic import InternalTopic
 from barnabas.coordinator.share.service import SHARE_GROUP_STATE
 from barnabas.log.compaction.compactor import Compactor, Worker
 from barnabas.log.compaction.inline_worker import InlineWorker
 from barnabas.log.compaction.process_worker import ProcessWorker
-from barnabas.log.compaction.settings import CompactionSettings
+from barnabas.log.compaction.settings import COMPACTION_KEYS, CompactionSettings
 from barnabas.log.config import LogConfig
 from barnabas.log.manager import LogManager
 from barnabas.metadata.broker_peers import BrokerPeers
@@ -43,6 +45,8 @@ from barnabas.metadata.node import MetadataNode
 from barnabas.metadata.replay import ImageDelta
 from barnabas.net.server import Server
 from barnabas.protocol.errors import ErrorCode
+from barnabas.replication.directory_moves import MOVE_RATE_KEY
+from barnabas.replication.fetcher_manager import FETCHER_KEYS
 from barnabas.replication.partition import Partition
 from barnabas.replication.replica_manager import ReplicaManager
 from barnabas.share.partitions import SharePartitions
@@ -146,7 +150,11 @@ class BrokerRole:
             ProcessWorker() if isinstance(disk, LocalDisk) else InlineWorker(disk, clock)
         )
         self._compactor = Compactor(
-            logs, clock, worker, self._compaction_settings, checkpoint=logs.save_cleaned
+            logs,
+            clock,
+            worker,
+            CompactionSettings.from_config(config),
+            checkpoint=logs.save_cleaned,
         )
         self._dispatcher = Dispatcher(self.services, HANDLERS, RAW_HANDLERS)
         self.server = Server(network, clock, self._dispatcher, server_limits(config))
@@ -193,7 +201,7 @@ class BrokerRole:
 
     async def start(self) -> None:
         """Join the cluster, then serve; the metadata has been started."""
-        follow_connection_limits(self._metadata, self.server)
+        self._metadata.on_config(LIMIT_KEYS, partial(follow_limits, self.server))
         await self._join()
         # Nobody waited for a directory before, and what failed until now has been told.
         self.logs.on_directory_offline = self._directories.failed
@@ -215,7 +223,7 @@ class BrokerRole:
         await metadata.register_broker(
             self.advertised_endpoints(), previous_broker_epoch=self._clean_broker_epoch()
         )
-        self._directories.cordon(metadata.image)
+        self._follow_config()
         self.replicas.load(metadata.image)
         self.replicas.start()
         self._groups.image_changed(metadata.image, has_new_topics=True)
@@ -227,6 +235,16 @@ class BrokerRole:
         await self._directories.say_failed()
         await metadata.unfence_broker()
         self._coordinators.load(metadata.image)
+
+    def _follow_config(self) -> None:
+        """What else follows the dynamic configuration, and by which keys."""
+        on_config = self._metadata.on_config
+        on_config((CORDONED_KEY,), self._directories.configure)
+        on_config(FETCHER_KEYS, self.replicas.fetchers.configure)
+        on_config((MOVE_RATE_KEY,), self.replicas.moves.configure)
+        on_config(TOPIC_DEFAULT_KEYS, self.replicas.configure_logs)
+        on_config((VERIFICATION_KEY,), self.services.configure)
+        on_config(COMPACTION_KEYS, self._compactor.configure)
 
     async def leave(self) -> None:
         """Give leaderships away, refuse new work and finish what is under way."""
@@ -297,10 +315,6 @@ class BrokerRole:
 
     def _topic_log_config(self, image: MetadataImage, topic: str) -> LogConfig:
         return LogConfig.from_topic_values(self._metadata.effective.topic(image.configs, topic))
-
-    def _compaction_settings(self) -> CompactionSettings:
-        config = self._metadata.effective.broker(self._metadata.image.configs)
-        return CompactionSettings.from_config(config)
 
     # -- what happens meanwhile
 

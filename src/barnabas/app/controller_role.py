@@ -3,9 +3,10 @@
 What it decides, and which node of the quorum decides at all, is in `metadata`.
 """
 
+from functools import partial
 from random import Random
 
-from barnabas.app.listening import bind_listeners, follow_connection_limits, server_limits
+from barnabas.app.listening import LIMIT_KEYS, bind_listeners, follow_limits, server_limits
 from barnabas.base.clock import Clock
 from barnabas.base.config.node import NodeConfig
 from barnabas.base.network import Network
@@ -41,7 +42,7 @@ class ControllerRole:
 
     async def start(self) -> None:
         """Accept requests; the metadata has been started."""
-        follow_connection_limits(self._metadata, self.server)
+        self._metadata.on_config(LIMIT_KEYS, partial(follow_limits, self.server))
         self.server.start()
 
     async def leave(self) -> None:

@@ -5,15 +5,15 @@ from collections.abc import Iterable
 from barnabas.base.config.listeners import ListenerConfig
 from barnabas.base.config.node import NodeConfig
 from barnabas.base.network import ListenerOptions
-from barnabas.metadata.image import MetadataImage
-from barnabas.metadata.node import MetadataNode
-from barnabas.metadata.replay import ImageDelta
 from barnabas.net.connection_quotas import ConnectionLimits, ListenerLimits
 from barnabas.net.dialing import listening_options
 from barnabas.net.server import Server, ServerLimits
 
 CONNECTIONS_KEY = "max.connections"
 CREATION_RATE_KEY = "max.connection.creation.rate"
+PER_IP_KEY = "max.connections.per.ip"
+PER_IP_OVERRIDES_KEY = "max.connections.per.ip.overrides"
+LIMIT_KEYS = (CONNECTIONS_KEY, CREATION_RATE_KEY, PER_IP_KEY, PER_IP_OVERRIDES_KEY)
 
 
 class CannotListenError(OSError):
@@ -62,13 +62,13 @@ def connection_limits(config: NodeConfig) -> ConnectionLimits:
     A listener that has no value of its own has the broker's, as its own limit too.
     """
     overrides = {}
-    for entry in config.string("max.connections.per.ip.overrides").split(","):
+    for entry in config.string(PER_IP_OVERRIDES_KEY).split(","):
         if entry.strip():
             host, _, count = entry.rpartition(":")
             overrides[host.strip()] = int(count)
     return ConnectionLimits(
         connections_max=config.int(CONNECTIONS_KEY),
-        connections_per_ip_max=config.int("max.connections.per.ip"),
+        connections_per_ip_max=config.int(PER_IP_KEY),
         connections_per_ip_overrides=overrides,
         creation_rate_max=config.int(CREATION_RATE_KEY),
         listeners={
@@ -82,15 +82,6 @@ def connection_limits(config: NodeConfig) -> ConnectionLimits:
     )
 
 
-def follow_connection_limits(metadata: MetadataNode, server: Server) -> None:
-    """Have the server keep to what is set for this broker, now and whenever it changes."""
-
-    def apply(image: MetadataImage) -> None:
-        server.set_limits(connection_limits(metadata.effective.broker(image.configs)))
-
-    def changed(delta: ImageDelta, image: MetadataImage) -> None:
-        if delta.configs:
-            apply(image)
-
-    apply(metadata.image)
-    metadata.add_listener(changed)
+def follow_limits(server: Server, config: NodeConfig) -> None:
+    """Have a server keep to what holds now."""
+    server.set_limits(connection_limits(config))

@@ -168,6 +168,11 @@ class BrokerLifecycle:
         await self._wait_for(lambda image: image.offset >= epoch)
         return epoch
 
+    @property
+    def has_joined(self) -> bool:
+        """Whether the broker takes part, or has asked to: heartbeats say what is cordoned."""
+        return self._wants_to_serve
+
     async def unfence(self) -> None:
         """Ask to take part, and return once this node's image says that it does."""
         self._wants_to_serve = True

@@ -7,7 +7,7 @@ is: `handle` decides them here while this node leads the quorum, and passes them
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from barnabas.base.clock import Clock
@@ -23,6 +23,7 @@ from barnabas.metadata.broker_lifecycle import BrokerLifecycle, RegistrationErro
 from barnabas.metadata.controller.refusals import refuse
 from barnabas.metadata.controller_channel import ANONYMOUS, QUORUM_REQUESTS, ControllerChannel
 from barnabas.metadata.directories import NodeDirectories, load_directories
+from barnabas.metadata.dynamic_config import ConfigCallback, DynamicConfig
 from barnabas.metadata.effective_config import EffectiveConfig
 from barnabas.metadata.features import KRAFT_VERSION, check_finalized
 from barnabas.metadata.ids import RandomSource, random_uuid
@@ -43,6 +44,7 @@ from barnabas.metadata.registration import (
     directory_assignment,
     recovery_report,
 )
+from barnabas.metadata.replay import ImageDelta
 from barnabas.metadata.snapshotter import Snapshotter
 from barnabas.metadata.storage_format import metadata_directory
 from barnabas.protocol.apis import APIS
@@ -97,7 +99,9 @@ class MetadataNode:
             self.cluster_id, config.node_id, is_controller, known_controllers(config)
         )
         self._publisher = ImagePublisher(self.cluster_id, self._note_appended)
-        self._publisher.add_listener(lambda *_: self._published())
+        self._publisher.add_listener(self._changed)
+        self._listeners: list[ImageListener] = []
+        self._dynamic_config = DynamicConfig(self.effective)
         self._peers = ControllerPeers(config, network, clock, random, self._check_response)
         self.raft = RaftNode(
             disk=disk,
@@ -213,7 +217,14 @@ class MetadataNode:
 
     def add_listener(self, listener: ImageListener) -> None:
         """Have `listener(delta, image)` called with each committed change from now on."""
-        self._publisher.add_listener(listener)
+        self._listeners.append(listener)
+
+    def on_config(self, keys: Collection[str], callback: ConfigCallback) -> None:
+        """Call `callback(config)` now, and whenever the value of one of the broker `keys` changes.
+
+        All listeners have been called with the change by then. See `DynamicConfig.on_config`.
+        """
+        self._dynamic_config.on_config(keys, callback)
 
     async def wait_for(self, condition: Callable[[MetadataImage], bool]) -> None:
         """Return once the committed image fulfils `condition`."""
@@ -222,7 +233,13 @@ class MetadataNode:
             self._conditions.append((condition, waiter))
             await waiter
 
-    def _published(self) -> None:
+    def _changed(self, delta: ImageDelta, image: MetadataImage) -> None:
+        self._wake_waiters()
+        for listener in self._listeners:
+            listener(delta, image)
+        self._dynamic_config.image_changed(delta, image)
+
+    def _wake_waiters(self) -> None:
         if not self._conditions:
             return
         left = []

@@ -13,12 +13,11 @@ from random import Random
 from typing import Any
 
 from barnabas.base.clock import Clock
-from barnabas.base.config.errors import ConfigError
 from barnabas.base.config.node import NodeConfig
 from barnabas.base.network import Network
 from barnabas.log.errors import LogDirFailure
 from barnabas.metadata.broker_peers import endpoint_between_brokers
-from barnabas.metadata.image import BrokerImage, ConfigResourceType, ConfigsImage
+from barnabas.metadata.image import BrokerImage
 from barnabas.net.client import Peer
 from barnabas.net.dialer import Dialer
 from barnabas.protocol.messages.fetch import FetchRequest, ReplicaState
@@ -27,7 +26,7 @@ from barnabas.replication.fetcher import Fetcher
 from barnabas.replication.fetcher_settings import FetcherSettings
 from barnabas.replication.fetcher_spread import fetcher_of
 from barnabas.replication.partition import Partition
-from barnabas.replication.throttle import UNLIMITED, ReplicationQuota
+from barnabas.replication.throttle import ReplicationQuota
 
 RECEIVE_BUFFER_KEY = "replica.socket.receive.buffer.bytes"
 LEADER_RATE = "leader.replication.throttled.rate"
@@ -35,6 +34,7 @@ FOLLOWER_RATE = "follower.replication.throttled.rate"
 LEADER_REPLICAS = "leader.replication.throttled.replicas"
 FOLLOWER_REPLICAS = "follower.replication.throttled.replicas"
 FETCHERS = "num.replica.fetchers"
+FETCHER_KEYS = (LEADER_RATE, FOLLOWER_RATE, FETCHERS)
 
 FetcherKey = tuple[int, int]
 """The leader's id, and the fetcher's among those that follow it."""
@@ -56,7 +56,6 @@ class FetcherManager:
     ) -> None:
         self.brokers: Mapping[int, BrokerImage] = {}
         self._node_id = node_id
-        self._config = config
         self._listener_name = config.inter_broker_listener_name
         self._settings = FetcherSettings.from_config(config)
         self._clock = clock
@@ -255,29 +254,13 @@ class FetcherManager:
 
     # -- configuration
 
-    def configure(self, configs: ConfigsImage) -> None:
-        """Follow the dynamic configuration of this broker."""
-        values = {
-            **configs.for_resource(ConfigResourceType.BROKER, ""),
-            **configs.for_resource(ConfigResourceType.BROKER, str(self._node_id)),
-        }
-        for quota, key in ((self.leader_quota, LEADER_RATE), (self.follower_quota, FOLLOWER_RATE)):
-            text = values.get(key)
-            try:
-                quota.rate_max = UNLIMITED if text is None else int(text)
-            except ValueError as error:
-                telemetry.error("%s cannot be used: %s", key, error)
-        count = self._configured_count(values.get(FETCHERS))
+    def configure(self, config: NodeConfig) -> None:
+        """Follow `FETCHER_KEYS`."""
+        self.leader_quota.rate_max = config.long(LEADER_RATE)
+        self.follower_quota.rate_max = config.long(FOLLOWER_RATE)
+        count = config.int(FETCHERS)
         if count != self._count:
             self._resize(count)
-
-    def _configured_count(self, dynamic: str | None) -> int:
-        if dynamic is not None:
-            try:
-                return self._config.with_dynamic({FETCHERS: dynamic}).int(FETCHERS)
-            except ConfigError as error:
-                telemetry.error("a dynamic broker configuration cannot be used: %s", error)
-        return self._config.int(FETCHERS)
 
     def throttle(self, topic: str, values: Mapping[str, str]) -> None:
         """Follow a topic's configuration."""

@@ -143,8 +143,6 @@ class ReplicaManager:
         What has a log is there when this returns; `opened` waits for the rest.
         """
         self._image_is(image)
-        self.fetchers.configure(image.configs)
-        self.moves.configure(image.configs, self.node_id)
         for topic in image.topics.by_name.values():
             for index, placed in topic.partitions.items():
                 self._place(topic, index, placed, image, is_new=False)
@@ -195,11 +193,6 @@ class ReplicaManager:
         for kind, name in delta.configs:
             if kind == ConfigResourceType.TOPIC:
                 self._configure(name, image)
-            elif kind == ConfigResourceType.BROKER and name in ("", str(self.node_id)):
-                self.fetchers.configure(image.configs)
-                self.moves.configure(image.configs, self.node_id)
-                for topic_name in self._by_name:
-                    self._configure(topic_name, image)
         if delta.brokers:
             self.fetchers.brokers_changed(delta.brokers)
             self._look_again()
@@ -208,6 +201,11 @@ class ReplicaManager:
         self._image = image
         self.context.brokers = image.brokers
         self.fetchers.brokers = image.brokers
+
+    def configure_logs(self, _config: NodeConfig) -> None:
+        """A default of topics has changed: each topic's configuration is made anew."""
+        for topic in self._by_name:
+            self._configure(topic, self._image)
 
     def _configure(self, topic: str, image: MetadataImage) -> None:
         """Give a topic's logs the configuration that holds now."""

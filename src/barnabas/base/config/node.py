@@ -5,7 +5,7 @@ Source: KafkaConfig of Kafka 4.3.
 
 import builtins
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, cast
@@ -213,6 +213,15 @@ class NodeConfig:
         """The value of `name` for one listener: its own, or the common one."""
         own = f"listener.name.{listener_name.lower()}.{name}"
         return self._values[own] if own in self._values else self._values[name]
+
+    def values_of(self, names: Collection[str]) -> dict[str, Any]:
+        """The typed values of some keys, by name, with those that single listeners have."""
+        found = {name: self._values[name] for name in names}
+        for name, value in self._values.items():
+            match = LISTENER_KEY.fullmatch(name)
+            if match and match[2] in names:
+                found[name] = value
+        return found
 
     def _read(self) -> None:
         given = _with_synonyms(self.originals)

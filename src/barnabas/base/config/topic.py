@@ -53,6 +53,9 @@ BROKER_SYNONYMS: dict[str, tuple[tuple[str, int], ...]] = {
 """Broker keys that give a topic key its default, the first that is set winning, each with the
 factor from its unit to the topic key's."""
 
+TOPIC_DEFAULT_KEYS = frozenset(key for keys in BROKER_SYNONYMS.values() for key, _ in keys)
+"""Every broker key that is some topic key's default."""
+
 
 def topic_default(node_config: NodeConfig, name: str) -> Any:
     """The typed value that a topic without overrides has for `name`."""
