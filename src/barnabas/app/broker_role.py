@@ -14,13 +14,16 @@ from barnabas.app.background import Background
 from barnabas.app.coordinators import Coordinators
 from barnabas.app.housekeeping import keep_coordinators, keep_logs
 from barnabas.app.listening import LIMIT_KEYS, bind_listeners, follow_limits, server_limits
-from barnabas.app.log_directories import CORDONED_KEY, LogDirectories
+from barnabas.app.log_directories import LogDirectories
 from barnabas.app.shares import make_shares
 from barnabas.app.transactions import make_transactions
 from barnabas.base.clock import Clock
+from barnabas.base.config.definitions import MOVE_RATE_KEY
 from barnabas.base.config.node import NodeConfig
 from barnabas.base.config.topic import TOPIC_DEFAULT_KEYS
+from barnabas.base.config.validation import CORDONED_KEY
 from barnabas.base.disk import Disk
+from barnabas.base.internal_topics import CONSUMER_OFFSETS, SHARE_GROUP_STATE
 from barnabas.base.local_disk import LocalDisk
 from barnabas.base.network import Network
 from barnabas.broker.apis.topics.auto_create import create_topics
@@ -29,9 +32,8 @@ from barnabas.broker.fetch.sessions import FetchSessionCache
 from barnabas.broker.handlers import HANDLERS, RAW_HANDLERS
 from barnabas.broker.recently_fenced import RecentlyFencedBrokers
 from barnabas.broker.services import VERIFICATION_KEY, BrokerServices
-from barnabas.coordinator.group.service import CONSUMER_OFFSETS, GroupCoordinator
+from barnabas.coordinator.group.service import GroupCoordinator
 from barnabas.coordinator.internal_topic import InternalTopic
-from barnabas.coordinator.share.service import SHARE_GROUP_STATE
 from barnabas.log.compaction.compactor import Compactor, Worker
 from barnabas.log.compaction.inline_worker import InlineWorker
 from barnabas.log.compaction.process_worker import ProcessWorker
@@ -45,7 +47,6 @@ from barnabas.metadata.node import MetadataNode
 from barnabas.metadata.replay import ImageDelta
 from barnabas.net.server import Server
 from barnabas.protocol.errors import ErrorCode
-from barnabas.replication.directory_moves import MOVE_RATE_KEY
 from barnabas.replication.fetcher_manager import FETCHER_KEYS
 from barnabas.replication.partition import Partition
 from barnabas.replication.replica_manager import ReplicaManager

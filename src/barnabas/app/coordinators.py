@@ -7,9 +7,10 @@ of it when another leads.
 
 from collections.abc import Iterable, Mapping
 
-from barnabas.coordinator.group.service import CONSUMER_OFFSETS, GroupCoordinator
-from barnabas.coordinator.share.service import SHARE_GROUP_STATE, ShareCoordinator
-from barnabas.coordinator.transaction.service import TRANSACTION_STATE, TransactionCoordinator
+from barnabas.base.internal_topics import CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE
+from barnabas.coordinator.group.service import GroupCoordinator
+from barnabas.coordinator.share.service import ShareCoordinator
+from barnabas.coordinator.transaction.service import TransactionCoordinator
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.replay import ImageDelta
 from barnabas.replication.partition import Partition

@@ -4,15 +4,17 @@ from collections.abc import Iterable
 
 from barnabas.base.config.listeners import ListenerConfig
 from barnabas.base.config.node import NodeConfig
+from barnabas.base.config.validation import PER_IP_KEY, PER_IP_OVERRIDES_KEY, parse_overrides
 from barnabas.base.network import ListenerOptions
-from barnabas.net.connection_quotas import ConnectionLimits, ListenerLimits
+from barnabas.net.connection_quotas import (
+    CONNECTIONS_KEY,
+    CREATION_RATE_KEY,
+    ConnectionLimits,
+    ListenerLimits,
+)
 from barnabas.net.dialing import listening_options
 from barnabas.net.server import Server, ServerLimits
 
-CONNECTIONS_KEY = "max.connections"
-CREATION_RATE_KEY = "max.connection.creation.rate"
-PER_IP_KEY = "max.connections.per.ip"
-PER_IP_OVERRIDES_KEY = "max.connections.per.ip.overrides"
 LIMIT_KEYS = (CONNECTIONS_KEY, CREATION_RATE_KEY, PER_IP_KEY, PER_IP_OVERRIDES_KEY)
 
 
@@ -61,15 +63,10 @@ def connection_limits(config: NodeConfig) -> ConnectionLimits:
 
     A listener that has no value of its own has the broker's, as its own limit too.
     """
-    overrides = {}
-    for entry in config.string(PER_IP_OVERRIDES_KEY).split(","):
-        if entry.strip():
-            host, _, count = entry.rpartition(":")
-            overrides[host.strip()] = int(count)
     return ConnectionLimits(
         connections_max=config.int(CONNECTIONS_KEY),
         connections_per_ip_max=config.int(PER_IP_KEY),
-        connections_per_ip_overrides=overrides,
+        connections_per_ip_overrides=parse_overrides(config.string(PER_IP_OVERRIDES_KEY)),
         creation_rate_max=config.int(CREATION_RATE_KEY),
         listeners={
             listener.name: ListenerLimits(

@@ -18,8 +18,6 @@ from barnabas.metadata.replay import ImageDelta
 from barnabas.protocol.errors import ErrorCode
 from barnabas.replication.replica_manager import ReplicaManager
 
-CORDONED_KEY = "cordoned.log.dirs"
-
 telemetry = logging.getLogger(__name__)
 
 

@@ -7,16 +7,16 @@ from barnabas.base.config.listeners import SECURITY_PROTOCOLS
 from barnabas.base.config.node import NodeConfig
 from barnabas.base.disk import Disk
 from barnabas.base.ids import METADATA_TOPIC_ID, TopicPartition, Uuid
+from barnabas.base.internal_topics import CLUSTER_METADATA
 from barnabas.log.config import LogConfig
 from barnabas.log.loader import create_log, open_log
 from barnabas.log.log_directory import LogDirectory
 from barnabas.log.partition_log import PartitionLog
 from barnabas.metadata.image import Endpoint
-from barnabas.metadata.topic_names import CLUSTER_METADATA_TOPIC
 from barnabas.raft.snapshot_files import list_snapshots
 from barnabas.raft.voters import ReplicaKey, Voter, VoterEndpoint, VoterSet, parse_static_voters
 
-METADATA_DIRECTORY: Final = f"{CLUSTER_METADATA_TOPIC}-0"
+METADATA_DIRECTORY: Final = f"{CLUSTER_METADATA}-0"
 METADATA_BATCH_SIZE_BYTES_MAX: Final = 8 << 20
 """As Kafka's raft client bounds its batches."""
 PROTOCOL_NUMBERS: Final = {name: number for number, name in enumerate(SECURITY_PROTOCOLS)}
@@ -89,7 +89,7 @@ def open_metadata_log(disk: Disk, clock: Clock, config: NodeConfig, directory: s
     log is cut at the first that is damaged. Raises LogDirFailure.
     """
     log_directory = LogDirectory(directory, disk, clock)
-    topic_partition = TopicPartition(CLUSTER_METADATA_TOPIC, 0)
+    topic_partition = TopicPartition(CLUSTER_METADATA, 0)
     log_config = LogConfig(
         segment_bytes=config.int("metadata.log.segment.bytes"),
         segment_ms=config.long("metadata.log.segment.ms"),

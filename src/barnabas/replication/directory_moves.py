@@ -22,6 +22,7 @@ from collections.abc import Awaitable, Callable
 from enum import Enum, auto
 
 from barnabas.base.clock import Clock
+from barnabas.base.config.definitions import MOVE_RATE_KEY
 from barnabas.base.config.node import NodeConfig
 from barnabas.base.ids import Uuid
 from barnabas.base.pause import pause
@@ -32,8 +33,6 @@ from barnabas.log.partition_log import PartitionLog
 from barnabas.protocol.errors import ErrorCode
 from barnabas.replication.partition import Partition
 from barnabas.replication.throttle import ReplicationQuota
-
-MOVE_RATE_KEY = "replica.alter.log.dirs.io.max.bytes.per.second"
 
 READ_MAX_BYTES = 1 << 20
 """Copied in one step of the event loop: some milliseconds."""

@@ -13,6 +13,7 @@ from random import Random
 from typing import Any
 
 from barnabas.base.clock import Clock
+from barnabas.base.config.definitions import FOLLOWER_RATE_KEY, LEADER_RATE_KEY
 from barnabas.base.config.node import NodeConfig
 from barnabas.base.network import Network
 from barnabas.log.errors import LogDirFailure
@@ -29,12 +30,10 @@ from barnabas.replication.partition import Partition
 from barnabas.replication.throttle import ReplicationQuota
 
 RECEIVE_BUFFER_KEY = "replica.socket.receive.buffer.bytes"
-LEADER_RATE = "leader.replication.throttled.rate"
-FOLLOWER_RATE = "follower.replication.throttled.rate"
 LEADER_REPLICAS = "leader.replication.throttled.replicas"
 FOLLOWER_REPLICAS = "follower.replication.throttled.replicas"
 FETCHERS = "num.replica.fetchers"
-FETCHER_KEYS = (LEADER_RATE, FOLLOWER_RATE, FETCHERS)
+FETCHER_KEYS = (LEADER_RATE_KEY, FOLLOWER_RATE_KEY, FETCHERS)
 
 FetcherKey = tuple[int, int]
 """The leader's id, and the fetcher's among those that follow it."""
@@ -256,8 +255,8 @@ class FetcherManager:
 
     def configure(self, config: NodeConfig) -> None:
         """Follow `FETCHER_KEYS`."""
-        self.leader_quota.rate_max = config.long(LEADER_RATE)
-        self.follower_quota.rate_max = config.long(FOLLOWER_RATE)
+        self.leader_quota.rate_max = config.long(LEADER_RATE_KEY)
+        self.follower_quota.rate_max = config.long(FOLLOWER_RATE_KEY)
         count = config.int(FETCHERS)
         if count != self._count:
             self._resize(count)

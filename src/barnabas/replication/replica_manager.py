@@ -15,11 +15,11 @@ from typing import Any
 from barnabas.base.clock import Clock, Timer
 from barnabas.base.config.node import NodeConfig
 from barnabas.base.ids import ZERO_UUID, TopicPartition, Uuid
+from barnabas.base.internal_topics import CLUSTER_METADATA
 from barnabas.base.network import Network
 from barnabas.log.config import LogConfig
 from barnabas.log.errors import LogDirFailure
 from barnabas.log.manager import LogManager
-from barnabas.log.names import METADATA_TOPIC
 from barnabas.log.partition_log import PartitionLog
 from barnabas.metadata.image import (
     ConfigResourceType,
@@ -148,7 +148,7 @@ class ReplicaManager:
                 self._place(topic, index, placed, image, is_new=False)
             self._throttle(topic.name, image)
         for log in list(self.logs):
-            if log.topic_partition.topic == METADATA_TOPIC:
+            if log.topic_partition.topic == CLUSTER_METADATA:
                 continue
             known = self._by_name.get(log.topic_partition.topic, {})
             if log.topic_partition.partition not in known:

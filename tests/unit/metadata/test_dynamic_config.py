@@ -108,3 +108,11 @@ def test_a_callback_that_fails_is_named_and_keeps_no_other_from_being_called(
 def test_a_key_that_does_not_exist_is_a_mistake_of_whoever_asks() -> None:
     with pytest.raises(KeyError):
         World().watch("num.replica.fetcher")
+
+
+def test_a_rate_in_the_file_has_no_effect_as_in_kafka() -> None:
+    world = World({RATE: "10", FETCHERS: "3"})
+    world.watch(RATE)
+    assert world.told == [(RATE, UNLIMITED)]
+    assert world.set(FETCHERS, "4") == []
+    assert world.set(RATE, "10") == [(RATE, 10)]

@@ -6,12 +6,13 @@ from collections.abc import Callable
 import pytest
 
 from barnabas.app.standalone import standalone_properties
+from barnabas.base.config.definitions import MOVE_RATE_KEY
 from barnabas.base.config.node import NodeConfig
 from barnabas.base.ids import TopicPartition, Uuid
 from barnabas.log.config import LogConfig
 from barnabas.log.manager import LogManager
 from barnabas.protocol.errors import ErrorCode
-from barnabas.replication.directory_moves import MOVE_RATE_KEY, REST_MS, RETRY_MS, ReplicaMoves
+from barnabas.replication.directory_moves import REST_MS, RETRY_MS, ReplicaMoves
 from barnabas.replication.partition import Partition
 from barnabas.replication.replica_context import ReplicaContext
 from barnabas.replication.throttle import ReplicationQuota
@@ -172,8 +173,10 @@ async def test_one_after_the_other() -> None:
 async def test_the_rate_is_kept(rate: int) -> None:
     world = Moving()
     partition = world.partition(0, *("x" * 2_000 for _ in range(rate * 30 // 2_000)))
-    properties = standalone_properties("/data", overrides={MOVE_RATE_KEY: str(rate)})
-    world.moves.configure(NodeConfig.from_properties(properties))
+    properties = standalone_properties("/data")
+    world.moves.configure(
+        NodeConfig.from_properties(properties).with_dynamic({MOVE_RATE_KEY: str(rate)})
+    )
     world.moves.request(partition, TWO)
     took_ms = await world.run(lambda: partition.log.log_dir == TWO, 90_000)
     # The first window may be used up at once.

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Any, cast
 
 from barnabas.base.config import removed, validation
-from barnabas.base.config.definitions import BROKER_KEYS, ConfigKey, Status
+from barnabas.base.config.definitions import BROKER_KEYS, DYNAMIC_ONLY, ConfigKey, Status
 from barnabas.base.config.errors import ConfigError
 from barnabas.base.config.listeners import (
     ANY_ADDRESS,
@@ -35,26 +35,29 @@ class NodeConfig:
     unknown or has no effect yet. Getters raise KeyError for a key that Kafka does not have.
     """
 
-    def __init__(self, values: Mapping[str, str]) -> None:
+    def __init__(self, values: Mapping[str, str], dynamic: Collection[str] = ()) -> None:
         """Use `from_properties`."""
         self.originals: dict[str, str] = dict(values)
+        self._without_effect = DYNAMIC_ONLY.difference(dynamic)
         self.warnings: builtins.list[str] = []
         self._values: dict[str, Any] = {}
         self._read()
 
     @classmethod
-    def from_properties(cls, values: Mapping[str, str]) -> "NodeConfig":
-        """Type, check and complete `values`.
+    def from_properties(
+        cls, values: Mapping[str, str], dynamic: Collection[str] = ()
+    ) -> "NodeConfig":
+        """Type, check and complete `values`; those of `dynamic` keys were set at run time.
 
         Raises ConfigError at the first key that cannot be used.
         """
-        config = cls(values)
+        config = cls(values, dynamic)
         validation.validate(config)
         return config
 
     def with_dynamic(self, values: Mapping[str, str]) -> "NodeConfig":
         """This configuration with dynamic values on top. Raises ConfigError."""
-        return NodeConfig.from_properties({**self.originals, **values})
+        return NodeConfig.from_properties({**self.originals, **values}, values.keys())
 
     def get(self, name: str) -> Any:
         """The typed value of `name`; None where it is null."""
@@ -199,7 +202,7 @@ class NodeConfig:
     @cached_property
     def cordoned_log_dirs(self) -> builtins.list[str]:
         """Those of `log_dirs` that get no new replicas, in their order (KIP-1066)."""
-        cordoned = self.list("cordoned.log.dirs")
+        cordoned = self.list(validation.CORDONED_KEY)
         if ALL_DIRECTORIES in cordoned:
             return self.log_dirs
         return [path for path in self.log_dirs if path in cordoned]
@@ -228,7 +231,8 @@ class NodeConfig:
         for name, text in self.originals.items():
             self._note(name, text)
         for key in BROKER_KEYS.values():
-            self._values[key.name] = _value(key, given.get(key.name))
+            value = _value(key, given.get(key.name))
+            self._values[key.name] = key.default if key.name in self._without_effect else value
         for name, text in given.items():
             match = LISTENER_KEY.fullmatch(name)
             if match and match[2] in BROKER_KEYS:

@@ -28,6 +28,9 @@ TIMEOUTS = (
 CODEC_IDS = range(5)
 _TIMES = ("heartbeat.interval.ms", "session.timeout.ms", "assignment.interval.ms")
 _STANDBY_REPLICAS = "num.standby.replicas"
+CORDONED_KEY = "cordoned.log.dirs"
+PER_IP_KEY = "max.connections.per.ip"
+PER_IP_OVERRIDES_KEY = "max.connections.per.ip.overrides"
 _LIMITED_GROUP_KEYS = {
     "consumer": _TIMES,
     "share": (
@@ -87,7 +90,7 @@ def _check_log(config: "NodeConfig") -> None:
 
 def _check_cordoned(config: "NodeConfig") -> None:
     """Only what is one of this node's directories can be cordoned (KIP-1066)."""
-    key = "cordoned.log.dirs"
+    key = CORDONED_KEY
     cordoned = config.list(key)
     if "*" in cordoned:
         if len(cordoned) > 1:
@@ -247,11 +250,9 @@ def _check_connections(config: "NodeConfig") -> None:
     for key in TIMEOUTS:
         if config.long(key) < 1:
             raise ConfigError(key, "must be above 0, or no other node could be reached")
-    overrides = parse_overrides(config.string("max.connections.per.ip.overrides"))
-    if config.int("max.connections.per.ip") == 0 and not overrides:
-        raise ConfigError(
-            "max.connections.per.ip", "may be 0 only with max.connections.per.ip.overrides"
-        )
+    overrides = parse_overrides(config.string(PER_IP_OVERRIDES_KEY))
+    if config.int(PER_IP_KEY) == 0 and not overrides:
+        raise ConfigError(PER_IP_KEY, f"may be 0 only with {PER_IP_OVERRIDES_KEY}")
     idle_ms = config.long("connections.max.idle.ms")
     if 0 <= idle_ms <= config.int("connection.failed.authentication.delay.ms"):
         raise ConfigError(
@@ -261,7 +262,7 @@ def _check_connections(config: "NodeConfig") -> None:
 
 def parse_overrides(text: str) -> dict[str, int]:
     """max.connections.per.ip.overrides as counts by host. Raises ConfigError."""
-    key = "max.connections.per.ip.overrides"
+    key = PER_IP_OVERRIDES_KEY
     overrides: dict[str, int] = {}
     for pair in filter(None, (part.strip() for part in text.split(","))):
         host, colon, count = pair.rpartition(":")

@@ -4,6 +4,7 @@ import logging
 from collections.abc import Sequence
 
 from barnabas.base.ids import Uuid
+from barnabas.base.internal_topics import INTERNAL_TOPICS
 from barnabas.base.network import Part
 from barnabas.broker.context import RequestContext
 from barnabas.broker.produce.answers import Answers, Messages, respond
@@ -22,7 +23,6 @@ from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.records.batch import TRANSACTIONAL_MASK
 from barnabas.replication.partition import Partition
 
-INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 ADMIN_CLIENT_ID = "__admin_client"
 ATTRIBUTES_AT = 22
 """Where the byte of a batch's attributes is that has all that are defined."""

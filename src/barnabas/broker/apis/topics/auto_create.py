@@ -8,6 +8,7 @@ import asyncio
 import logging
 from collections.abc import Iterable
 
+from barnabas.base.internal_topics import CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE
 from barnabas.broker.services import BrokerServices
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.create_topics import (
@@ -17,9 +18,6 @@ from barnabas.protocol.messages.create_topics import (
     CreateTopicsResponse,
 )
 
-CONSUMER_OFFSETS = "__consumer_offsets"
-TRANSACTION_STATE = "__transaction_state"
-SHARE_GROUP_STATE = "__share_group_state"
 CREATION_TIMEOUT_MS = 30_000
 VISIBILITY_TIMEOUT_MS = 1_000
 
