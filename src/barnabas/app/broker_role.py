@@ -121,7 +121,7 @@ class BrokerRole:
             self._shares.coordinator,
         )
         self._recently_fenced = RecentlyFencedBrokers(
-            clock, config.int("broker.session.timeout.ms")
+            clock, config.get_int("broker.session.timeout.ms")
         )
         self.services = BrokerServices(
             config=config,
@@ -142,10 +142,10 @@ class BrokerRole:
             share_partitions=self._share_partitions,
             recently_fenced=self._recently_fenced,
             fetch_sessions=FetchSessionCache(
-                config.int("max.incremental.fetch.session.cache.slots"),
+                config.get_int("max.incremental.fetch.session.cache.slots"),
                 lambda: random.getrandbits(31),
             ),
-            fetch_max_bytes=config.int("fetch.max.bytes"),
+            fetch_max_bytes=config.get_int("fetch.max.bytes"),
         )
         worker: Worker = (
             ProcessWorker() if isinstance(disk, LocalDisk) else InlineWorker(disk, clock)
@@ -179,7 +179,7 @@ class BrokerRole:
             # What was set for single topics is not known yet; `ReplicaManager.load` brings it.
             LogConfig.from_topic_values(metadata.effective.topic(metadata.image.configs, "")),
             random=random,
-            producer_id_expiration_ms=config.int("producer.id.expiration.ms"),
+            producer_id_expiration_ms=config.get_int("producer.id.expiration.ms"),
         )
         logs.load()
         role = cls(
@@ -215,7 +215,7 @@ class BrokerRole:
             self._transactions.coordinator,
             self._shares.coordinator,
         )
-        if self._config.bool("log.cleaner.enable"):
+        if self._config.get_bool("log.cleaner.enable"):
             self._compactor.start()
 
     async def _join(self) -> None:

@@ -13,12 +13,12 @@ def keep_logs(background: Background, config: NodeConfig, clock: Clock, logs: Lo
     """Retention, checkpoints, deletion and flushes."""
     every = background.every
     every(
-        config.long("log.retention.check.interval.ms"),
+        config.get_int("log.retention.check.interval.ms"),
         "retention",
         lambda: logs.retention_step(clock.now_ms()),
     )
     every(
-        config.int("log.flush.offset.checkpoint.interval.ms"),
+        config.get_int("log.flush.offset.checkpoint.interval.ms"),
         "checkpoint",
         logs.checkpoint_step,
     )
@@ -36,17 +36,17 @@ def keep_coordinators(
     """What has outlived its time in internal topics."""
     every = background.every
     every(
-        config.long("offsets.retention.check.interval.ms"),
+        config.get_int("offsets.retention.check.interval.ms"),
         "offset expiry",
         groups.expire_offsets,
     )
     every(
-        config.int("transaction.abort.timed.out.transaction.cleanup.interval.ms"),
+        config.get_int("transaction.abort.timed.out.transaction.cleanup.interval.ms"),
         "aborting overdue transactions",
         lambda: background.start(transactions.abort_overdue()),
     )
     every(
-        config.int("transaction.remove.expired.transaction.cleanup.interval.ms"),
+        config.get_int("transaction.remove.expired.transaction.cleanup.interval.ms"),
         "transactional id expiry",
         transactions.expire_ids,
     )

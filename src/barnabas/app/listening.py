@@ -43,7 +43,7 @@ def listener_options(config: NodeConfig, listener: ListenerConfig) -> ListenerOp
     return ListenerOptions(
         name=listener.name,
         security_protocol=listener.security_protocol,
-        frame_size_max_bytes=config.int("socket.request.max.bytes"),
+        frame_size_max_bytes=config.get_int("socket.request.max.bytes"),
         socket=listening_options(config),
     )
 
@@ -52,9 +52,9 @@ def server_limits(config: NodeConfig) -> ServerLimits:
     """What a node's listeners accept together."""
     return ServerLimits(
         connections=connection_limits(config),
-        idle_max_ms=config.long("connections.max.idle.ms"),
-        rate_samples=config.int("quota.window.num"),
-        rate_sample_ms=config.int("quota.window.size.seconds") * 1000,
+        idle_max_ms=config.get_int("connections.max.idle.ms"),
+        rate_samples=config.get_int("quota.window.num"),
+        rate_sample_ms=config.get_int("quota.window.size.seconds") * 1000,
     )
 
 
@@ -64,10 +64,10 @@ def connection_limits(config: NodeConfig) -> ConnectionLimits:
     A listener that has no value of its own has the broker's, as its own limit too.
     """
     return ConnectionLimits(
-        connections_max=config.int(CONNECTIONS_KEY),
-        connections_per_ip_max=config.int(PER_IP_KEY),
-        connections_per_ip_overrides=parse_overrides(config.string(PER_IP_OVERRIDES_KEY)),
-        creation_rate_max=config.int(CREATION_RATE_KEY),
+        connections_max=config.get_int(CONNECTIONS_KEY),
+        connections_per_ip_max=config.get_int(PER_IP_KEY),
+        connections_per_ip_overrides=parse_overrides(config.get_str(PER_IP_OVERRIDES_KEY)),
+        creation_rate_max=config.get_int(CREATION_RATE_KEY),
         listeners={
             listener.name: ListenerLimits(
                 connections_max=config.listener_value(listener.name, CONNECTIONS_KEY),

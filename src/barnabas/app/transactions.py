@@ -38,7 +38,7 @@ def make_transactions(
     allocate_producer_id: AllocateProducerId,
 ) -> Transactions:
     """The parts of one node."""
-    timeout_ms = config.int("request.timeout.ms")
+    timeout_ms = config.get_int("request.timeout.ms")
     marker_writer = MarkerWriter(clock, replicas, groups, timeout_ms=timeout_ms)
     coordinator = TransactionCoordinator(
         TransactionConfig.from_node(config),

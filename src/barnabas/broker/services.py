@@ -81,7 +81,7 @@ class BrokerServices:
 
     def configure(self, config: NodeConfig) -> None:
         """Follow `VERIFICATION_KEY`."""
-        self.verifies_transactions = config.bool(VERIFICATION_KEY)
+        self.verifies_transactions = config.get_bool(VERIFICATION_KEY)
 
     async def allocate_producer_id(self) -> int | ErrorCode:
         """A producer id that was never given before, or why there is none now."""

@@ -52,7 +52,7 @@ def local_voter(config: NodeConfig, directory_id: Uuid) -> Voter:
 
 def static_voters(config: NodeConfig) -> VoterSet | None:
     """The voters of `controller.quorum.voters`, or None where it is not set."""
-    entries = config.list("controller.quorum.voters")
+    entries = config.get_list("controller.quorum.voters")
     if not entries:
         return None
     return parse_static_voters(entries, config.controller_listener_names[0])
@@ -61,7 +61,7 @@ def static_voters(config: NodeConfig) -> VoterSet | None:
 def bootstrap_servers(config: NodeConfig) -> list[tuple[str, int]]:
     """Where a node that knows no leader may ask: `controller.quorum.bootstrap.servers`."""
     servers = []
-    for entry in config.list("controller.quorum.bootstrap.servers"):
+    for entry in config.get_list("controller.quorum.bootstrap.servers"):
         host, _, port = entry.strip().rpartition(":")
         servers.append((host.strip("[]"), int(port)))
     return servers
@@ -91,8 +91,8 @@ def open_metadata_log(disk: Disk, clock: Clock, config: NodeConfig, directory: s
     log_directory = LogDirectory(directory, disk, clock)
     topic_partition = TopicPartition(CLUSTER_METADATA, 0)
     log_config = LogConfig(
-        segment_bytes=config.int("metadata.log.segment.bytes"),
-        segment_ms=config.long("metadata.log.segment.ms"),
+        segment_bytes=config.get_int("metadata.log.segment.bytes"),
+        segment_ms=config.get_int("metadata.log.segment.ms"),
         retention_bytes=-1,
         retention_ms=-1,
         max_message_bytes=METADATA_BATCH_SIZE_BYTES_MAX,

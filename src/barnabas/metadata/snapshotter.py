@@ -66,11 +66,11 @@ class Snapshotter:
         self._raft = raft
         self._publisher = publisher
         self._clock = clock
-        self._retention_bytes = config.long("metadata.max.retention.bytes")
-        self._retention_ms = config.long("metadata.max.retention.ms")
+        self._retention_bytes = config.get_int("metadata.max.retention.bytes")
+        self._retention_ms = config.get_int("metadata.max.retention.ms")
         self._schedule = SnapshotSchedule(
-            bytes_max=config.long("metadata.log.max.record.bytes.between.snapshots"),
-            interval_ms=config.long("metadata.log.max.snapshot.interval.ms"),
+            bytes_max=config.get_int("metadata.log.max.record.bytes.between.snapshots"),
+            interval_ms=config.get_int("metadata.log.max.snapshot.interval.ms"),
             now_ms=clock.monotonic_ms(),
         )
         self._is_started = False

@@ -95,7 +95,7 @@ class ReplicaMoves:
 
     def configure(self, config: NodeConfig) -> None:
         """Follow `MOVE_RATE_KEY`."""
-        self.rate.rate_max = config.long(MOVE_RATE_KEY)
+        self.rate.rate_max = config.get_int(MOVE_RATE_KEY)
         self._ring()
 
     # -- what is to move

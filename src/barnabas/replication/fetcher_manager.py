@@ -68,7 +68,7 @@ class FetcherManager:
             reconnect_backoff_ms=0,
         )
         self._broker_epoch = broker_epoch
-        self._count = config.int(FETCHERS)
+        self._count = config.get_int(FETCHERS)
         """Fetchers for each leader, at most."""
         self._fetchers: dict[FetcherKey, Fetcher] = {}
         self._leaders: dict[Partition, int] = {}
@@ -78,8 +78,8 @@ class FetcherManager:
         self._work: dict[asyncio.Task[None], None] = {}
         """What a change of the number has left to do."""
         self._is_started = False
-        samples = config.int("replication.quota.window.num")
-        sample_ms = config.int("replication.quota.window.size.seconds") * 1000
+        samples = config.get_int("replication.quota.window.num")
+        sample_ms = config.get_int("replication.quota.window.size.seconds") * 1000
         self.leader_quota = ReplicationQuota(clock, samples, sample_ms)
         self.follower_quota = ReplicationQuota(clock, samples, sample_ms)
 
@@ -255,9 +255,9 @@ class FetcherManager:
 
     def configure(self, config: NodeConfig) -> None:
         """Follow `FETCHER_KEYS`."""
-        self.leader_quota.rate_max = config.long(LEADER_RATE_KEY)
-        self.follower_quota.rate_max = config.long(FOLLOWER_RATE_KEY)
-        count = config.int(FETCHERS)
+        self.leader_quota.rate_max = config.get_int(LEADER_RATE_KEY)
+        self.follower_quota.rate_max = config.get_int(FOLLOWER_RATE_KEY)
+        count = config.get_int(FETCHERS)
         if count != self._count:
             self._resize(count)
 

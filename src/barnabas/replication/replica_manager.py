@@ -83,20 +83,22 @@ class ReplicaManager:
             clock,
             ReplicationQuota(
                 clock,
-                config.int("alter.log.dirs.replication.quota.window.num"),
-                config.int("alter.log.dirs.replication.quota.window.size.seconds") * 1000,
+                config.get_int("alter.log.dirs.replication.quota.window.num"),
+                config.get_int("alter.log.dirs.replication.quota.window.size.seconds") * 1000,
             ),
         )
         self.context = ReplicaContext(
             node_id=node_id,
             clock=clock,
-            lag_max_ms=config.long("replica.lag.time.max.ms"),
+            lag_max_ms=config.get_int("replica.lag.time.max.ms"),
             broker_epoch=broker_epoch,
             on_advanced=self.waking.on_advanced,
             on_appended=self.waking.on_appended,
             propose_isr=self._isr_proposals.propose,
         )
-        self._checkpoint_interval_ms = config.long("replica.high.watermark.checkpoint.interval.ms")
+        self._checkpoint_interval_ms = config.get_int(
+            "replica.high.watermark.checkpoint.interval.ms"
+        )
 
     # -- looking up
 

@@ -97,7 +97,9 @@ def validate_topic_overrides(
     if effective("min.compaction.lag.ms") > effective("max.compaction.lag.ms"):
         raise ConfigError("min.compaction.lag.ms", "must not exceed max.compaction.lag.ms")
     if values.get("remote.storage.enable"):
-        enabled = node_config is not None and node_config.bool("remote.log.storage.system.enable")
+        enabled = node_config is not None and node_config.get_bool(
+            "remote.log.storage.system.enable"
+        )
         _check_remote(effective, enabled=enabled)
 
 

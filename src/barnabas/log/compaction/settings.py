@@ -28,9 +28,9 @@ class CompactionSettings:
     def from_config(cls, config: NodeConfig) -> "CompactionSettings":
         """As a node's configuration says now."""
         return cls(
-            map_bytes_max=min(config.long(MAP_BYTES_KEY), MAP_BYTES_MAX),
-            map_load_factor=config.double(LOAD_FACTOR_KEY),
-            io_buffer_bytes=config.int(IO_BUFFER_KEY),
-            bytes_per_second_max=config.double(RATE_KEY),
-            backoff_ms=config.long(BACKOFF_KEY),
+            map_bytes_max=min(config.get_int(MAP_BYTES_KEY), MAP_BYTES_MAX),
+            map_load_factor=config.get_float(LOAD_FACTOR_KEY),
+            io_buffer_bytes=config.get_int(IO_BUFFER_KEY),
+            bytes_per_second_max=config.get_float(RATE_KEY),
+            backoff_ms=config.get_int(BACKOFF_KEY),
         )

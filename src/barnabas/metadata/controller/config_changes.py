@@ -149,7 +149,7 @@ def elr_safety_records(state: ControllerState) -> list[MetadataRecord]:
     default = Resource(ConfigResourceType.BROKER, "")
     records = []
     if MIN_ISR not in state.image.configs.for_resource(*default):
-        records.append(_config_record(default, MIN_ISR, str(state.config.int(MIN_ISR))))
+        records.append(_config_record(default, MIN_ISR, str(state.config.get_int(MIN_ISR))))
     for name in state.image.configs.names(ConfigResourceType.BROKER):
         resource = Resource(ConfigResourceType.BROKER, name)
         if name and MIN_ISR in state.image.configs.for_resource(*resource):

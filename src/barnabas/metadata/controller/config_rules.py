@@ -148,8 +148,8 @@ def _check_group(state: ControllerState, name: str, values: Mapping[str, str]) -
         for bound, exceeds in (("min", int.__lt__), ("max", int.__gt__)):
             # `streams.num.standby.replicas` is limited by `group.streams.max.standby.replicas`.
             limit_key = f"group.{kind}.{bound}.{rest.removeprefix('num.')}"
-            if limit_key in BROKER_KEYS and exceeds(value, broker.int(limit_key)):
-                raise ConfigError(key, f"{value} is beyond {limit_key}={broker.int(limit_key)}")
+            if limit_key in BROKER_KEYS and exceeds(value, broker.get_int(limit_key)):
+                raise ConfigError(key, f"{value} is beyond {limit_key}={broker.get_int(limit_key)}")
     for kind in ("consumer", "share", "streams"):
         session, heartbeat = (
             typed.get(f"{kind}.{what}", broker.get(f"group.{kind}.{what}"))

@@ -171,9 +171,9 @@ def _placed(state: ControllerState, topic: CreatableTopic) -> list[PartitionImag
             "Number of partitions was set to an invalid non-positive value.",
         )
     if factor == -1:
-        factor = state.config.int("default.replication.factor")
+        factor = state.config.get_int("default.replication.factor")
     if count == -1:
-        count = state.config.int("num.partitions")
+        count = state.config.get_int("num.partitions")
     if count > RECORDS_PER_REQUEST_MAX:
         return _too_many_records()
     return placed_partitions(count, factor, state)

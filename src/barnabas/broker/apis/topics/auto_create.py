@@ -67,15 +67,15 @@ def _description(services: BrokerServices, name: str) -> CreatableTopic:
     config = services.config
     return CreatableTopic(
         name=name,
-        num_partitions=config.int("offsets.topic.num.partitions"),
+        num_partitions=config.get_int("offsets.topic.num.partitions"),
         # With fewer live brokers it waits until there are enough, as in Kafka: a topic of fewer
         # replicas would stay that way.
-        replication_factor=config.int("offsets.topic.replication.factor"),
+        replication_factor=config.get_int("offsets.topic.replication.factor"),
         configs=[
             CreatableTopicConfig(name="cleanup.policy", value="compact"),
             CreatableTopicConfig(name="compression.type", value="producer"),
             CreatableTopicConfig(
-                name="segment.bytes", value=str(config.int("offsets.topic.segment.bytes"))
+                name="segment.bytes", value=str(config.get_int("offsets.topic.segment.bytes"))
             ),
         ],
     )
@@ -85,16 +85,18 @@ def _transaction_state(services: BrokerServices) -> CreatableTopic:
     config = services.config
     return CreatableTopic(
         name=TRANSACTION_STATE,
-        num_partitions=config.int("transaction.state.log.num.partitions"),
-        replication_factor=config.int("transaction.state.log.replication.factor"),
+        num_partitions=config.get_int("transaction.state.log.num.partitions"),
+        replication_factor=config.get_int("transaction.state.log.replication.factor"),
         configs=[
             CreatableTopicConfig(name="cleanup.policy", value="compact"),
             CreatableTopicConfig(name="compression.type", value="uncompressed"),
             CreatableTopicConfig(
-                name="min.insync.replicas", value=str(config.int("transaction.state.log.min.isr"))
+                name="min.insync.replicas",
+                value=str(config.get_int("transaction.state.log.min.isr")),
             ),
             CreatableTopicConfig(
-                name="segment.bytes", value=str(config.int("transaction.state.log.segment.bytes"))
+                name="segment.bytes",
+                value=str(config.get_int("transaction.state.log.segment.bytes")),
             ),
             CreatableTopicConfig(name="unclean.leader.election.enable", value="false"),
         ],
@@ -105,19 +107,19 @@ def _share_group_state(services: BrokerServices) -> CreatableTopic:
     config = services.config
     return CreatableTopic(
         name=SHARE_GROUP_STATE,
-        num_partitions=config.int("share.coordinator.state.topic.num.partitions"),
-        replication_factor=config.int("share.coordinator.state.topic.replication.factor"),
+        num_partitions=config.get_int("share.coordinator.state.topic.num.partitions"),
+        replication_factor=config.get_int("share.coordinator.state.topic.replication.factor"),
         configs=[
             # Its coordinator deletes what newer snapshots have made redundant; nothing else may.
             CreatableTopicConfig(name="cleanup.policy", value="delete"),
             CreatableTopicConfig(name="compression.type", value="producer"),
             CreatableTopicConfig(
                 name="segment.bytes",
-                value=str(config.int("share.coordinator.state.topic.segment.bytes")),
+                value=str(config.get_int("share.coordinator.state.topic.segment.bytes")),
             ),
             CreatableTopicConfig(
                 name="min.insync.replicas",
-                value=str(config.int("share.coordinator.state.topic.min.isr")),
+                value=str(config.get_int("share.coordinator.state.topic.min.isr")),
             ),
             CreatableTopicConfig(name="retention.ms", value="-1"),
         ],

@@ -36,7 +36,7 @@ def handle_describe_topic_partitions(
         1,
         min(
             request.response_partition_limit,
-            services.config.int("max.request.partition.size.limit"),
+            services.config.get_int("max.request.partition.size.limit"),
         ),
     )
     topics = services.image.topics.by_name

@@ -93,7 +93,7 @@ def _invalid_request(asked: MetadataRequestTopic) -> MetadataResponseTopic:
 
 
 def _may_create(services: BrokerServices, name: str) -> bool:
-    return name in INTERNAL_TOPICS or services.config.bool("auto.create.topics.enable")
+    return name in INTERNAL_TOPICS or services.config.get_bool("auto.create.topics.enable")
 
 
 def _look_up_id(
