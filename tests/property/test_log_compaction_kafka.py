@@ -177,7 +177,7 @@ class World:
             [self.log],
             self.clock,
             InlineWorker(self.disk, self.clock),
-            lambda: settings,
+            settings,
             checkpoint=no_checkpoint,
         )
 

@@ -122,10 +122,12 @@ class CompactionMachine(RuleBasedStateMachine):
     def compact(self, keys_max: int, buffer_bytes: int, rounds: int) -> None:
         bench = self.bench
         bench.limit_keys(keys_max)
-        bench.settings = CompactionSettings(
-            map_bytes_max=bench.settings.map_bytes_max,
-            map_load_factor=1.0,
-            io_buffer_bytes=buffer_bytes,
+        bench.follow(
+            CompactionSettings(
+                map_bytes_max=bench.settings.map_bytes_max,
+                map_load_factor=1.0,
+                io_buffer_bytes=buffer_bytes,
+            )
         )
         bench.seal()
         for _ in range(rounds):

@@ -62,7 +62,7 @@ class World:
 
     async def live(self) -> None:
         """Start, serve requests, and die in the middle of it."""
-        node = MetadataNode(
+        node = MetadataNode.open(
             config=CONFIG,
             disk=self.disk,
             clock=self.clock,
@@ -136,7 +136,7 @@ async def test_nothing_answered_is_lost(seed: int) -> None:
 async def test_a_failed_write_is_never_answered(operation: str) -> None:
     world = World(1)
     failures: list[Exception] = []
-    node = MetadataNode(
+    node = MetadataNode.open(
         config=CONFIG,
         disk=world.disk,
         clock=world.clock,

@@ -64,7 +64,7 @@ def _missing(machines: list[Machine], partitions: list[TopicPartition]) -> Itera
             continue
         ends = {}
         for node_id in alive:
-            found = brokers[node_id].replicas.find(*topic_partition)
+            found = brokers[node_id].broker.replicas.find(*topic_partition)
             if isinstance(found, int):
                 yield f"{topic_partition} on node {node_id}: {found!r}"
             else:

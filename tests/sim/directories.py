@@ -64,11 +64,11 @@ class DirectoriesSimulation(Simulation):
             node: Any = machine.node
             if node is None or not machine.is_serving or "broker" not in machine.roles:
                 continue
-            if len(node.replicas.moves) or len(node.logs.futures):
+            if len(node.broker.replicas.moves) or len(node.broker.logs.futures):
                 yield f"{machine} still moves replicas"
-            for partition in node.replicas:
+            for partition in node.broker.replicas:
                 state = node.metadata.image.topics.partition(*partition.topic_partition)
-                directory_id = node.logs.directory_ids[partition.log.log_dir]
+                directory_id = node.broker.logs.directory_ids[partition.log.log_dir]
                 if state is not None and state.directory_of(machine.node_id) != directory_id:
                     yield (
                         f"{partition.topic_partition} is in {partition.log.log_dir} of {machine}, "

@@ -117,7 +117,7 @@ def _chase(nemesis: Nemesis, machine: Machine) -> Mend | None:
     first = nemesis.random.choice(leaders)
     assert first.node is not None
     name = nemesis.random.choice(
-        [each.topic_partition for each in first.node.replicas if each.is_leader]
+        [each.topic_partition for each in first.node.broker.replicas if each.is_leader]
     )
     left = nemesis.random.randint(2, 6)
     is_over = False

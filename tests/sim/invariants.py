@@ -70,13 +70,11 @@ class Watch:
             node = machine.node
             if node is None or machine.is_paused or machine.disk.fault is not None:
                 continue
-            metadata = getattr(node, "metadata", None)
-            raft = getattr(metadata, "_raft", None)
-            if raft is not None and hasattr(raft, "_state"):
-                self._look_at_quorum(machine, raft)
+            if hasattr(node.metadata.raft, "_state"):
+                self._look_at_quorum(machine, node.metadata.raft)
             if machine.is_serving:
                 self._look_at_image(machine, node)
-                for partition in getattr(node, "replicas", ()):
+                for partition in machine.replicas or ():
                     self._look_at_partition(machine, partition)
 
     # The quorum

@@ -8,6 +8,7 @@ from barnabas.app.node import Node
 from barnabas.base.config.node import NodeConfig
 from barnabas.base.ids import TopicPartition
 from barnabas.replication.partition import Partition
+from barnabas.replication.replica_manager import ReplicaManager
 from sim.clock import SimClock
 from sim.disk import SimDisk
 from sim.loop import Process, SimLoop
@@ -76,19 +77,25 @@ class Machine:
     @property
     def leads_quorum(self) -> bool:
         """Whether the node believes that it leads the metadata quorum."""
-        metadata = getattr(self.node, "metadata", None)
-        raft = getattr(metadata, "_raft", None)
+        raft = None if self.node is None else self.node.metadata.raft
         return raft is not None and hasattr(raft, "_state") and raft.is_leader
 
     @property
     def leads_partitions(self) -> bool:
         """Whether the node believes that it leads some partition."""
-        replicas = getattr(self.node, "replicas", None)
+        replicas = self.replicas
         return replicas is not None and any(partition.is_leader for partition in replicas)
+
+    @property
+    def replicas(self) -> ReplicaManager | None:
+        """The partitions of the broker that runs, if one does."""
+        if self.node is None or "broker" not in self.roles:
+            return None
+        return self.node.broker.replicas
 
     def leads(self, topic_partition: TopicPartition) -> bool:
         """Whether the node believes that it leads this partition."""
-        replicas = getattr(self.node, "replicas", None)
+        replicas = self.replicas
         found = None if replicas is None else replicas.find(*topic_partition)
         return isinstance(found, Partition) and found.is_leader
 
@@ -109,7 +116,12 @@ class Machine:
     async def _live(self, process: Process, network: SimNetwork) -> None:
         """The process: it ends when the node failed."""
         random = Random(f"{self._seed}/{self.name}/{self._incarnation}")
-        node = Node(self.config, self.disk, self.clock, network, random)
+        try:
+            node = await Node.open(self.config, self.disk, self.clock, network, random)
+        except Exception as error:  # noqa: BLE001  # a supervisor would see it end, and so do we
+            self._complain("failed-start", f"{process}: {error!r}")
+            self._ended(process)
+            return
         self.node = node
         starting = asyncio.ensure_future(node.start())
         failing = asyncio.ensure_future(node.failed.wait())

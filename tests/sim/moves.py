@@ -44,7 +44,7 @@ def move_replica(nemesis: "Nemesis", machine: Machine) -> "Mend | None":
 
 def limit_moves(machine: Machine, rate: int) -> None:
     """Limit what a node that serves copies in a second, as an administrator may at any time."""
-    replicas = getattr(machine.node, "replicas", None)
+    replicas = machine.replicas
     if replicas is not None:
         replicas.moves.rate.rate_max = rate
 
@@ -64,7 +64,7 @@ def _ask(machine: Machine, topic: str, index: int, path: str) -> bool:
     )
     machine.loop.call_soon(
         handle_alter_replica_log_dirs,
-        node._services,
+        node.broker.services,
         None,
         request,
         context=machine.process.context,

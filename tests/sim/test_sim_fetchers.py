@@ -80,7 +80,7 @@ class ResizingSimulation(Simulation):
     def _sample(self) -> None:
         super()._sample()
         for machine in self.machines:
-            replicas = getattr(machine.node, "replicas", None)
+            replicas = machine.replicas
             if not machine.is_serving or replicas is None:
                 continue
             fetched = [

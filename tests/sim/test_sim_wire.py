@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from barnabas.base.disk import FileRange
-from barnabas.base.network import Part, Transport
+from barnabas.base.network import ListenerOptions, Part, Transport
 from barnabas.net.connection import Connection
 from barnabas.net.server import Server, ServerLimits
 from sim.clock import SimClock
@@ -228,7 +228,7 @@ async def test_a_server_closes_its_connections_in_the_order_in_which_they_came(
 
     world.wire.link("b", "a").jitter_ms = 0.0
     server = Server(world.b, SimClock(world.loop), answer, ServerLimits())
-    server.listen("PLAINTEXT", "b", 2)
+    server.listen("b", 2, ListenerOptions("PLAINTEXT"))
     server.start()
     for number in range(CONNECTIONS):
         await world.a.connect("b", 2, numbered(number))

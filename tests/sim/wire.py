@@ -19,8 +19,10 @@ from dataclasses import dataclass, field
 from random import Random
 
 from barnabas.base.network import (
+    PLAIN_LISTENER,
     SYSTEM_OPTIONS,
     Listener,
+    ListenerOptions,
     Part,
     SocketOptions,
     StreamHandler,
@@ -137,7 +139,7 @@ class SimNetwork:
         host: str,
         port: int,
         factory: Callable[[Transport], StreamHandler],
-        options: SocketOptions = SYSTEM_OPTIONS,
+        options: ListenerOptions = PLAIN_LISTENER,
     ) -> Listener:
         if port == 0:
             port = self.host.free_port()

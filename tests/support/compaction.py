@@ -84,7 +84,7 @@ class CompactionBench(LogBench):
             [self.log],
             self.clock,
             InlineWorker(self.disk, self.clock),
-            lambda: self.settings,
+            self.settings,
             checkpoint=self.note_checkpoint,
         )
 
@@ -160,7 +160,11 @@ class CompactionBench(LogBench):
 
     def limit_keys(self, keys_max: int) -> None:
         """Give the compactor a map for so many keys."""
-        self.settings = CompactionSettings(map_bytes_max=map_bytes(keys_max), map_load_factor=1.0)
+        self.follow(CompactionSettings(map_bytes_max=map_bytes(keys_max), map_load_factor=1.0))
+
+    def follow(self, settings: CompactionSettings) -> None:
+        """Give the compactor other settings, and those after it."""
+        self.settings = self.compactor.settings = settings
 
     def append_again(self, *pairs: Pair, producer: tuple[int, int, int]) -> AppendResult:
         """Append a batch of an idempotent producer, whatever comes of it."""

@@ -11,9 +11,12 @@ from random import Random
 from types import SimpleNamespace
 from typing import Any
 
+from barnabas.base.config.definitions import MOVE_RATE_KEY
 from barnabas.base.config.node import NodeConfig
+from barnabas.base.config.topic import TOPIC_DEFAULT_KEYS
 from barnabas.base.disk import FileRange
 from barnabas.base.ids import Uuid
+from barnabas.base.network import ListenerOptions
 from barnabas.broker.apis.cluster.api_versions import handle_api_versions, refuse_version
 from barnabas.broker.apis.topics.list_offsets import handle_list_offsets
 from barnabas.broker.apis.topics.offset_for_leader_epoch import handle_offset_for_leader_epoch
@@ -28,6 +31,7 @@ from barnabas.metadata.bootstrap import feature_records
 from barnabas.metadata.controller.activation import activation_records
 from barnabas.metadata.controller.decision import ControllerState
 from barnabas.metadata.controller.handlers import DECIDE
+from barnabas.metadata.dynamic_config import DynamicConfig
 from barnabas.metadata.effective_config import EffectiveConfig
 from barnabas.metadata.features import FEATURES, METADATA_VERSION, MetadataVersion
 from barnabas.metadata.image import Endpoint, MetadataImage, PartitionImage
@@ -46,6 +50,7 @@ from barnabas.protocol.messages.create_topics import (
 )
 from barnabas.protocol.records.batch import iterate_headers
 from barnabas.protocol.records.records import decode_records
+from barnabas.replication.fetcher_manager import FETCHER_KEYS
 from barnabas.replication.partition import Partition
 from barnabas.replication.replica_manager import ReplicaManager
 from sim.clock import SimClock
@@ -89,6 +94,7 @@ class Broker:
         self.epoch = -1
         self.process: Process | None = None
         self.replicas: ReplicaManager
+        self.dynamic_config: DynamicConfig
         self.logs: LogManager
         self.services: Any = None
         self.is_serving = False
@@ -167,7 +173,13 @@ class Broker:
             ),
         )
         server = Server(self._network, self.clock, dispatcher, ServerLimits())
-        server.listen("PLAINTEXT", self.name, PORT)
+        server.listen(self.name, PORT, ListenerOptions("PLAINTEXT"))
+        self.dynamic_config = DynamicConfig(EffectiveConfig(self.config))
+        everything: Any = SimpleNamespace(configs=world.image.configs)
+        self.dynamic_config.image_changed(everything, world.image)
+        self.dynamic_config.on_config(FETCHER_KEYS, replicas.fetchers.configure)
+        self.dynamic_config.on_config((MOVE_RATE_KEY,), replicas.moves.configure)
+        self.dynamic_config.on_config(TOPIC_DEFAULT_KEYS, replicas.configure_logs)
         replicas.load(world.image)
         replicas.start()
         server.start()
@@ -203,6 +215,7 @@ class Broker:
         for delta, image in unheard:
             self.services.image = image
             self.replicas.apply(delta, image)
+            self.dynamic_config.image_changed(delta, image)
 
     def kill(self, *, power_cut: bool = False) -> None:
         """SIGKILL, or the loss of power; the controller is not told."""

@@ -1,8 +1,5 @@
 """What a broker does from time to time with its logs and coordinators."""
 
-from collections.abc import Callable, Coroutine
-from typing import Any
-
 from barnabas.app.background import Background
 from barnabas.base.clock import Clock
 from barnabas.base.config.node import NodeConfig
@@ -16,12 +13,12 @@ def keep_logs(background: Background, config: NodeConfig, clock: Clock, logs: Lo
     """Retention, checkpoints, deletion and flushes."""
     every = background.every
     every(
-        config.long("log.retention.check.interval.ms"),
+        config.get_int("log.retention.check.interval.ms"),
         "retention",
         lambda: logs.retention_step(clock.now_ms()),
     )
     every(
-        config.int("log.flush.offset.checkpoint.interval.ms"),
+        config.get_int("log.flush.offset.checkpoint.interval.ms"),
         "checkpoint",
         logs.checkpoint_step,
     )
@@ -35,22 +32,21 @@ def keep_coordinators(
     groups: GroupCoordinator,
     transactions: TransactionCoordinator,
     shares: ShareCoordinator,
-    start: Callable[[Coroutine[Any, Any, None]], None],
 ) -> None:
-    """What has outlived its time in internal topics. `start` runs work beside everything else."""
+    """What has outlived its time in internal topics."""
     every = background.every
     every(
-        config.long("offsets.retention.check.interval.ms"),
+        config.get_int("offsets.retention.check.interval.ms"),
         "offset expiry",
         groups.expire_offsets,
     )
     every(
-        config.int("transaction.abort.timed.out.transaction.cleanup.interval.ms"),
+        config.get_int("transaction.abort.timed.out.transaction.cleanup.interval.ms"),
         "aborting overdue transactions",
-        lambda: start(transactions.abort_overdue()),
+        lambda: background.start(transactions.abort_overdue()),
     )
     every(
-        config.int("transaction.remove.expired.transaction.cleanup.interval.ms"),
+        config.get_int("transaction.remove.expired.transaction.cleanup.interval.ms"),
         "transactional id expiry",
         transactions.expire_ids,
     )

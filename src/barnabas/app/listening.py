@@ -1,16 +1,21 @@
 """What a node listens with: its limits, and the refusal where an address cannot be had."""
 
+from collections.abc import Iterable
+
 from barnabas.base.config.listeners import ListenerConfig
 from barnabas.base.config.node import NodeConfig
-from barnabas.metadata.image import MetadataImage
-from barnabas.metadata.node import MetadataNode
-from barnabas.metadata.replay import ImageDelta
-from barnabas.net.connection_quotas import ConnectionLimits, ListenerLimits
+from barnabas.base.config.validation import PER_IP_KEY, PER_IP_OVERRIDES_KEY, parse_overrides
+from barnabas.base.network import ListenerOptions
+from barnabas.net.connection_quotas import (
+    CONNECTIONS_KEY,
+    CREATION_RATE_KEY,
+    ConnectionLimits,
+    ListenerLimits,
+)
 from barnabas.net.dialing import listening_options
 from barnabas.net.server import Server, ServerLimits
 
-CONNECTIONS_KEY = "max.connections"
-CREATION_RATE_KEY = "max.connection.creation.rate"
+LIMIT_KEYS = (CONNECTIONS_KEY, CREATION_RATE_KEY, PER_IP_KEY, PER_IP_OVERRIDES_KEY)
 
 
 class CannotListenError(OSError):
@@ -23,15 +28,33 @@ class CannotListenError(OSError):
         return str(self.strerror)
 
 
+def bind_listeners(server: Server, config: NodeConfig, listeners: Iterable[ListenerConfig]) -> None:
+    """Bind the listeners of one role, all or none. Raises CannotListenError."""
+    for listener in listeners:
+        try:
+            server.listen(listener.host, listener.port, listener_options(config, listener))
+        except OSError as error:
+            server.close()
+            raise CannotListenError(listener, error) from error
+
+
+def listener_options(config: NodeConfig, listener: ListenerConfig) -> ListenerOptions:
+    """What holds for one listener."""
+    return ListenerOptions(
+        name=listener.name,
+        security_protocol=listener.security_protocol,
+        frame_size_max_bytes=config.get_int("socket.request.max.bytes"),
+        socket=listening_options(config),
+    )
+
+
 def server_limits(config: NodeConfig) -> ServerLimits:
-    """What a node's listeners accept."""
+    """What a node's listeners accept together."""
     return ServerLimits(
-        frame_size_max_bytes=config.int("socket.request.max.bytes"),
         connections=connection_limits(config),
-        idle_max_ms=config.long("connections.max.idle.ms"),
-        rate_samples=config.int("quota.window.num"),
-        rate_sample_ms=config.int("quota.window.size.seconds") * 1000,
-        socket_options=listening_options(config),
+        idle_max_ms=config.get_int("connections.max.idle.ms"),
+        rate_samples=config.get_int("quota.window.num"),
+        rate_sample_ms=config.get_int("quota.window.size.seconds") * 1000,
     )
 
 
@@ -40,16 +63,11 @@ def connection_limits(config: NodeConfig) -> ConnectionLimits:
 
     A listener that has no value of its own has the broker's, as its own limit too.
     """
-    overrides = {}
-    for entry in config.string("max.connections.per.ip.overrides").split(","):
-        if entry.strip():
-            host, _, count = entry.rpartition(":")
-            overrides[host.strip()] = int(count)
     return ConnectionLimits(
-        connections_max=config.int(CONNECTIONS_KEY),
-        connections_per_ip_max=config.int("max.connections.per.ip"),
-        connections_per_ip_overrides=overrides,
-        creation_rate_max=config.int(CREATION_RATE_KEY),
+        connections_max=config.get_int(CONNECTIONS_KEY),
+        connections_per_ip_max=config.get_int(PER_IP_KEY),
+        connections_per_ip_overrides=parse_overrides(config.get_str(PER_IP_OVERRIDES_KEY)),
+        creation_rate_max=config.get_int(CREATION_RATE_KEY),
         listeners={
             listener.name: ListenerLimits(
                 connections_max=config.listener_value(listener.name, CONNECTIONS_KEY),
@@ -61,18 +79,6 @@ def connection_limits(config: NodeConfig) -> ConnectionLimits:
     )
 
 
-def follow_connection_limits(metadata: MetadataNode, *servers: Server | None) -> None:
-    """Have the servers keep to what is set for this broker, now and whenever it changes."""
-
-    def apply(image: MetadataImage) -> None:
-        limits = connection_limits(metadata.effective.broker(image.configs))
-        for server in servers:
-            if server is not None:
-                server.set_limits(limits)
-
-    def changed(delta: ImageDelta, image: MetadataImage) -> None:
-        if delta.configs:
-            apply(image)
-
-    apply(metadata.image)
-    metadata.add_listener(changed)
+def follow_limits(server: Server, config: NodeConfig) -> None:
+    """Have a server keep to what holds now."""
+    server.set_limits(connection_limits(config))

@@ -194,7 +194,7 @@ def format_nodes(
         (found.cluster_id for found in known if found is not None and found.cluster_id), None
     )
     is_new = cluster_id is None
-    is_static = bool(configs[0].list("controller.quorum.voters"))
+    is_static = bool(configs[0].get_list("controller.quorum.voters"))
     cluster_id = cluster_id or random_cluster_id(random)
     voters = ",".join(
         f"{node.node_id}@{node.address(CONTROLLER_LISTENER)}:{uuid_to_text(random_uuid(random))}"

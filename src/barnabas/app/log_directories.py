@@ -9,9 +9,10 @@ import logging
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+from barnabas.base.config.node import NodeConfig
 from barnabas.base.ids import Uuid
 from barnabas.log.manager import LogManager
-from barnabas.metadata.image import ConfigResourceType, MetadataImage
+from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.node import MetadataNode
 from barnabas.metadata.replay import ImageDelta
 from barnabas.protocol.errors import ErrorCode
@@ -45,9 +46,6 @@ class LogDirectories:
         """Follow one change of the image; the replicas have followed it."""
         if delta.topics and len(self._logs.log_dirs) > 1:
             self._start(self.say(image))
-        own = ("", str(self._node_id))
-        if any(kind == ConfigResourceType.BROKER and name in own for kind, name in delta.configs):
-            self._configured(image)
 
     def opened(self) -> None:
         """Partitions came to be after the image that places them was applied."""
@@ -97,21 +95,16 @@ class LogDirectories:
 
     # -- what is cordoned
 
-    def cordon(self, image: MetadataImage) -> bool:
-        """Follow `cordoned.log.dirs` as it holds in `image`; whether it changed.
-
-        The next heartbeat tells the controller.
-        """
-        cordoned = self._metadata.effective.broker(image.configs).cordoned_log_dirs
+    def configure(self, config: NodeConfig) -> None:
+        """Follow `cordoned.log.dirs`: the controller is told at once, or as the broker joins."""
+        cordoned = config.cordoned_log_dirs
         if cordoned == self._logs.cordoned_dirs:
-            return False
+            return
         names = ", ".join(cordoned) or "none"
         telemetry.info("log directories that get no new replicas: %s", names)
         self._logs.cordoned_dirs = cordoned
         ids = self._logs.directory_ids
-        self._metadata.lifecycle.cordoned_log_dirs = [ids[path] for path in cordoned if path in ids]
-        return True
-
-    def _configured(self, image: MetadataImage) -> None:
-        if self.cordon(image):
-            self._start(self._metadata.lifecycle.beat())
+        lifecycle = self._metadata.lifecycle
+        lifecycle.cordoned_log_dirs = [ids[path] for path in cordoned if path in ids]
+        if lifecycle.has_joined:
+            self._start(lifecycle.beat())

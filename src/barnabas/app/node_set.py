@@ -169,8 +169,8 @@ class NodeSet:
             raise RuntimeError(f"node {node_id} runs already")
         config = NodeConfig.from_properties(dict(self._known[node_id].properties))
         disk = LocalDisk()
-        node = Node(config, disk, SystemClock())
         try:
+            node = await Node.open(config, disk, SystemClock())
             await node.start()
         except BaseException:
             disk.close()

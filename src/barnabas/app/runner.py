@@ -43,8 +43,8 @@ def run_node(config: NodeConfig, on_ready: Callable[[Node], None] | None = None)
 async def _serve(config: NodeConfig, on_ready: Callable[[Node], None] | None) -> int:
     stopping = asyncio.Event()
     _watch_signals(stopping)
-    node = Node(config)
-    starting = asyncio.create_task(_start(node))
+    node = await _open(config)
+    starting = asyncio.create_task(node.start())
     stop = asyncio.create_task(stopping.wait())
     fail = asyncio.create_task(node.failed.wait())
     # A node of a cluster waits for its quorum, for as long as it takes.
@@ -79,9 +79,9 @@ async def _serve(config: NodeConfig, on_ready: Callable[[Node], None] | None) ->
     return EXIT_FAILED if node.failed.is_set() else 0
 
 
-async def _start(node: Node) -> None:
+async def _open(config: NodeConfig) -> Node:
     try:
-        await node.start()
+        return await Node.open(config)
     except CannotListenError as error:
         raise StartError(str(error)) from error
 
@@ -109,11 +109,9 @@ async def _say_unreachable(node: Node) -> None:
 
 def bound_listeners(node: Node) -> list[ListenerConfig]:
     """The listeners for clients, with the ports they are bound to."""
-    controllers = node.config.controller_listener_names
     return [
         replace(listener, port=node.bound_port(listener.name))
-        for listener in node.config.listeners
-        if listener.name not in controllers
+        for listener in node.config.broker_listeners
     ]
 
 

@@ -8,12 +8,13 @@ from typing import Any
 from barnabas.base.clock import Clock
 from barnabas.base.config.node import NodeConfig
 from barnabas.base.ids import Uuid
+from barnabas.base.internal_topics import SHARE_GROUP_STATE
 from barnabas.coordinator.group.service import GroupCoordinator
 from barnabas.coordinator.internal_topic import InternalTopic
 from barnabas.coordinator.share.config import ShareCoordinatorConfig
 from barnabas.coordinator.share.end_offsets import EndOffsets
 from barnabas.coordinator.share.persister_client import CoordinatorPersister
-from barnabas.coordinator.share.service import SHARE_GROUP_STATE, ShareCoordinator
+from barnabas.coordinator.share.service import ShareCoordinator
 from barnabas.coordinator.share.share_group_service import ShareGroupService
 from barnabas.metadata.broker_peers import BrokerPeers
 from barnabas.metadata.image import MetadataImage

@@ -5,16 +5,13 @@ from dataclasses import dataclass
 
 from barnabas.base.clock import Clock
 from barnabas.base.config.node import NodeConfig
+from barnabas.base.internal_topics import TRANSACTION_STATE
 from barnabas.coordinator.group.service import GroupCoordinator
 from barnabas.coordinator.internal_topic import InternalTopic
 from barnabas.coordinator.transaction.config import TransactionConfig
 from barnabas.coordinator.transaction.marker_writer import MarkerWriter
 from barnabas.coordinator.transaction.markers import MarkerSender
-from barnabas.coordinator.transaction.service import (
-    TRANSACTION_STATE,
-    AllocateProducerId,
-    TransactionCoordinator,
-)
+from barnabas.coordinator.transaction.service import AllocateProducerId, TransactionCoordinator
 from barnabas.coordinator.transaction.verifier import TransactionVerifier
 from barnabas.metadata.broker_peers import BrokerPeers
 from barnabas.metadata.features import TRANSACTION_VERSION
@@ -41,7 +38,7 @@ def make_transactions(
     allocate_producer_id: AllocateProducerId,
 ) -> Transactions:
     """The parts of one node."""
-    timeout_ms = config.int("request.timeout.ms")
+    timeout_ms = config.get_int("request.timeout.ms")
     marker_writer = MarkerWriter(clock, replicas, groups, timeout_ms=timeout_ms)
     coordinator = TransactionCoordinator(
         TransactionConfig.from_node(config),

@@ -75,6 +75,24 @@ class SocketOptions:
 SYSTEM_OPTIONS = SocketOptions()
 
 
+@dataclass(frozen=True, slots=True)
+class ListenerOptions:
+    """What holds for one listener and the connections that come by it.
+
+    A transport that encrypts finds here what it must know of its listener.
+    """
+
+    name: str = ""
+    security_protocol: str = "PLAINTEXT"
+    frame_size_max_bytes: int = 100 << 20
+    """`socket.request.max.bytes`."""
+    socket: SocketOptions = SYSTEM_OPTIONS
+    """Connections that are accepted have the same buffers as the listening socket."""
+
+
+PLAIN_LISTENER = ListenerOptions()
+
+
 class Listener(Protocol):
     """A bound address that accepts connections."""
 
@@ -99,12 +117,9 @@ class Network(Protocol):
         host: str,
         port: int,
         factory: Callable[[Transport], StreamHandler],
-        options: SocketOptions = SYSTEM_OPTIONS,
+        options: ListenerOptions = PLAIN_LISTENER,
     ) -> Listener:
-        """Bind `host:port` (port 0: any free one) without accepting yet. Raises OSError.
-
-        Connections that are accepted have the same buffers as the listening socket.
-        """
+        """Bind `host:port` (port 0: any free one) without accepting yet. Raises OSError."""
 
     def connect(
         self,

@@ -28,6 +28,8 @@ from barnabas.protocol.errors import ErrorCode
 from barnabas.replication.replica_manager import ReplicaManager
 from barnabas.share.partitions import SharePartitions
 
+VERIFICATION_KEY = "transaction.partition.verification.enable"
+
 telemetry = logging.getLogger(__name__)
 
 
@@ -54,6 +56,8 @@ class BrokerServices:
     recently_fenced: RecentlyFencedBrokers
     fetch_sessions: FetchSessionCache
     fetch_max_bytes: int
+    verifies_transactions: bool = True
+    """Whether a transaction must be known to its coordinator before it is written (KIP-890)."""
     served_apis: set[ApiKey] = field(default_factory=set)
     streams_topics: StreamsTopics = field(default_factory=StreamsTopics)
     _tasks: set["asyncio.Future[None]"] = field(default_factory=set)
@@ -75,11 +79,9 @@ class BrokerServices:
         """The cluster's metadata as this node has it."""
         return self.metadata.image
 
-    @property
-    def verifies_transactions(self) -> bool:
-        """Whether a transaction must be known to its coordinator before it is written (KIP-890)."""
-        config = self.metadata.effective.broker(self.image.configs)
-        return config.bool("transaction.partition.verification.enable")
+    def configure(self, config: NodeConfig) -> None:
+        """Follow `VERIFICATION_KEY`."""
+        self.verifies_transactions = config.get_bool(VERIFICATION_KEY)
 
     async def allocate_producer_id(self) -> int | ErrorCode:
         """A producer id that was never given before, or why there is none now."""

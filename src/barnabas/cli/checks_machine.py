@@ -46,7 +46,7 @@ def check_node(config: NodeConfig) -> Iterator[Finding]:
     for listener in config.listeners:
         if listener.name not in config.controller_listener_names:
             yield _port(listener.host, listener.port, str(listener))
-    if config.long("log.flush.interval.messages") != 1:
+    if config.get_int("log.flush.interval.messages") != 1:
         yield note(
             "durability",
             "records are acknowledged before they are on the medium (Kafka's default)",

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from barnabas.base.ids import ZERO_UUID, Uuid, uuid_from_text, uuid_to_text
+from barnabas.base.internal_topics import CLUSTER_METADATA
 from barnabas.cli.admin import Admin
 from barnabas.cli.admin_calls import read_features, remove_voter
 from barnabas.cli.errors import CliError, ExitCode, from_code
@@ -16,7 +17,6 @@ from barnabas.protocol.messages.describe_quorum import (
     ReplicaState,
 )
 
-METADATA_TOPIC = "__cluster_metadata"
 ALIVE_MAX_MS = 3_000
 """A replica that last fetched longer ago, seen from the leader, counts as gone."""
 
@@ -90,7 +90,7 @@ def read_quorum(admin: Admin) -> Quorum:
     request = DescribeQuorumRequest(
         topics=[
             DescribeQuorumRequestTopicData(
-                topic_name=METADATA_TOPIC,
+                topic_name=CLUSTER_METADATA,
                 partitions=[DescribeQuorumRequestPartitionData(partition_index=0)],
             )
         ]

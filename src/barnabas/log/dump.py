@@ -12,6 +12,7 @@ from typing import Any
 
 from barnabas.base.disk import Disk
 from barnabas.base.ids import TopicPartition, uuid_to_text
+from barnabas.base.internal_topics import CLUSTER_METADATA
 from barnabas.log.batch_walk import stream_batches
 from barnabas.log.checkpoints import read_epochs, read_offsets, read_topic_id
 from barnabas.log.dump_decode import Decoder, decode_control_record, decoder_for
@@ -107,7 +108,7 @@ def _dump_batches(disk: Disk, path: str, *, records: bool, decode: bool) -> Entr
 
 def _decoder_of(path: str) -> Decoder | None:
     if path.endswith(KRAFT_SNAPSHOT_SUFFIX):
-        return decoder_for("__cluster_metadata")
+        return decoder_for(CLUSTER_METADATA)
     topic_partition = topic_partition_of(path)
     return None if topic_partition is None else decoder_for(topic_partition.topic)
 

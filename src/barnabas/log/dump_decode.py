@@ -6,6 +6,12 @@ from types import ModuleType
 from typing import Any
 
 from barnabas.base.ids import Uuid, uuid_to_text
+from barnabas.base.internal_topics import (
+    CLUSTER_METADATA,
+    CONSUMER_OFFSETS,
+    SHARE_GROUP_STATE,
+    TRANSACTION_STATE,
+)
 from barnabas.protocol.codec import decode
 from barnabas.protocol.errors import DecodeError
 from barnabas.protocol.messages import (
@@ -25,15 +31,15 @@ Decoder = Callable[[Record], dict[str, Any]]
 KEY_VERSION = 0
 
 _COORDINATOR_MODULES: Mapping[str, tuple[ModuleType, ...]] = {
-    "__consumer_offsets": (group_records, share_group_records, streams_group_records),
-    "__transaction_state": (transaction_records,),
-    "__share_group_state": (share_records,),
+    CONSUMER_OFFSETS: (group_records, share_group_records, streams_group_records),
+    TRANSACTION_STATE: (transaction_records,),
+    SHARE_GROUP_STATE: (share_records,),
 }
 
 
 def decoder_for(topic: str) -> Decoder | None:
     """What reads the records of `topic`; None for a topic of users."""
-    if topic == "__cluster_metadata":
+    if topic == CLUSTER_METADATA:
         return decode_metadata
     if topic in _COORDINATOR_MODULES:
         return lambda record: decode_coordinator(topic, record)

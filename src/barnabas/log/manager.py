@@ -16,6 +16,7 @@ from barnabas.base.clock import Clock
 from barnabas.base.config.properties import parse_properties
 from barnabas.base.disk import Disk
 from barnabas.base.ids import TopicPartition, Uuid, uuid_from_text
+from barnabas.base.internal_topics import CLUSTER_METADATA
 from barnabas.log.checkpoints import (
     NO_BROKER_EPOCH,
     take_clean_shutdown,
@@ -35,7 +36,6 @@ from barnabas.log.names import (
     FUTURE_DIR_SUFFIX,
     HIGH_WATERMARK_FILE,
     META_PROPERTIES_FILE,
-    METADATA_TOPIC,
     STRAY_DIR_SUFFIX,
     parse_directory_name,
 )
@@ -168,7 +168,7 @@ class LogManager:
             telemetry.warning("%s was not shut down cleanly: recovering its logs", path)
         for name in names:
             topic_partition = parse_directory_name(name)
-            if topic_partition is None or topic_partition.topic == METADATA_TOPIC:
+            if topic_partition is None or topic_partition.topic == CLUSTER_METADATA:
                 continue
             if name.endswith(DELETE_DIR_SUFFIX):
                 directory.delete_later(f"{path}/{name}", 0)
@@ -457,4 +457,4 @@ class LogManager:
 def _is_log(directory_name: str) -> bool:
     """Whether a directory is a log that is loaded here; the metadata's log is not."""
     topic_partition = parse_directory_name(directory_name)
-    return topic_partition is not None and topic_partition.topic != METADATA_TOPIC
+    return topic_partition is not None and topic_partition.topic != CLUSTER_METADATA

@@ -27,7 +27,6 @@ LOG_START_OFFSET_FILE = "log-start-offset-checkpoint"
 HIGH_WATERMARK_FILE = "replication-offset-checkpoint"
 CLEANER_OFFSET_FILE = "cleaner-offset-checkpoint"
 META_PROPERTIES_FILE = "meta.properties"
-METADATA_TOPIC = "__cluster_metadata"
 
 OFFSET_DIGITS = 20
 NAME_LENGTH_MAX = 255

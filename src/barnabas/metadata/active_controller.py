@@ -80,7 +80,7 @@ class ActiveController:
         self._incarnation_id = incarnation_id
         self._on_appended = on_appended
         self._on_failure = on_failure
-        self._sessions = BrokerSessions(config.int("broker.session.timeout.ms"))
+        self._sessions = BrokerSessions(config.get_int("broker.session.timeout.ms"))
         self._timers: dict[str, Timer] = {}
         self._tasks: dict[asyncio.Task[None], None] = {}
         self.is_active = False

@@ -111,9 +111,9 @@ class BrokerLifecycle:
         self._log_dirs = log_dirs
         self._image = image
         self._wait_for = wait_for
-        self._interval_ms = config.int("broker.heartbeat.interval.ms")
+        self._interval_ms = config.get_int("broker.heartbeat.interval.ms")
         self._on_failure = on_failure
-        self._failure_timeout_ms = config.long("log.dir.failure.timeout.ms")
+        self._failure_timeout_ms = config.get_int("log.dir.failure.timeout.ms")
         self._offline: dict[Uuid, bool] = {}
         """Whether a controller has heard of each directory's failure."""
         self._failure_timers: list[Timer] = []
@@ -138,12 +138,12 @@ class BrokerLifecycle:
             cluster_id=self._cluster_id,
             incarnation_id=self._incarnation_id,
             listeners=listeners,
-            rack=self._config.string_or_none("broker.rack"),
+            rack=self._config.get_str_or_none("broker.rack"),
             log_dirs=self._log_dirs,
             previous_broker_epoch=previous_broker_epoch,
         )
         started_ms = self._clock.monotonic_ms()
-        limit_ms = self._config.int("initial.broker.registration.timeout.ms")
+        limit_ms = self._config.get_int("initial.broker.registration.timeout.ms")
         said: ErrorCode | None = None
         while True:
             response = await self._controller.handle(request, deadline_ms=ATTEMPT_TIMEOUT_MS)
@@ -167,6 +167,11 @@ class BrokerLifecycle:
         self.epoch = epoch
         await self._wait_for(lambda image: image.offset >= epoch)
         return epoch
+
+    @property
+    def has_joined(self) -> bool:
+        """Whether the broker takes part, or has asked to: heartbeats say what is cordoned."""
+        return self._wants_to_serve
 
     async def unfence(self) -> None:
         """Ask to take part, and return once this node's image says that it does."""
@@ -256,7 +261,7 @@ class BrokerLifecycle:
         self._stop_beating()
         if self.epoch < 0 or self._has_left:
             return
-        if not self._config.bool("controlled.shutdown.enable"):
+        if not self._config.get_bool("controlled.shutdown.enable"):
             telemetry.info("stopping with what is led here (controlled.shutdown.enable=false)")
             return
         heard_ms = started_ms = self._clock.monotonic_ms()

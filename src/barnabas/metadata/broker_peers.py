@@ -40,7 +40,7 @@ class BrokerPeers:
     ) -> None:
         self.node_id = config.node_id
         self._listener_name = config.inter_broker_listener_name
-        self._request_timeout_ms = config.int("request.timeout.ms")
+        self._request_timeout_ms = config.get_int("request.timeout.ms")
         self._dialer = Dialer(config, network, clock, random)
         self._image = image
 

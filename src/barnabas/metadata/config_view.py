@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from barnabas.base.config.definitions import (
     BROKER_KEYS,
     CLIENT_METRICS_KEYS,
+    DYNAMIC_ONLY,
     GROUP_KEYS,
     TOPIC_KEYS,
     ConfigKey,
@@ -54,14 +55,6 @@ TYPE_NUMBERS = {
 }
 UNKNOWN_TYPE = 0
 
-DYNAMIC_ONLY = frozenset(
-    {
-        "follower.replication.throttled.rate",
-        "leader.replication.throttled.rate",
-        "replica.alter.log.dirs.io.max.bytes.per.second",
-    }
-)
-"""No keys of a file; shown where they are set."""
 _SYNONYM_GROUPS = (
     ("log.roll.ms", "log.roll.hours"),
     ("log.roll.jitter.ms", "log.roll.jitter.hours"),

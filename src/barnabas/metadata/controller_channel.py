@@ -89,7 +89,7 @@ class ControllerChannel:
     ) -> None:
         self._node_id = config.node_id
         self._client_id = f"node-{config.node_id}"
-        self._request_timeout_max_ms = config.int(REQUEST_TIMEOUT_KEY)
+        self._request_timeout_max_ms = config.get_int(REQUEST_TIMEOUT_KEY)
         self._clock = clock
         self._backoff = ExponentialBackoff(RETRY_MS, LOSS_PAUSE_MAX_MS, random)
         self._raft = raft

@@ -7,16 +7,16 @@ from barnabas.base.config.listeners import SECURITY_PROTOCOLS
 from barnabas.base.config.node import NodeConfig
 from barnabas.base.disk import Disk
 from barnabas.base.ids import METADATA_TOPIC_ID, TopicPartition, Uuid
+from barnabas.base.internal_topics import CLUSTER_METADATA
 from barnabas.log.config import LogConfig
 from barnabas.log.loader import create_log, open_log
 from barnabas.log.log_directory import LogDirectory
 from barnabas.log.partition_log import PartitionLog
 from barnabas.metadata.image import Endpoint
-from barnabas.metadata.topic_names import CLUSTER_METADATA_TOPIC
 from barnabas.raft.snapshot_files import list_snapshots
 from barnabas.raft.voters import ReplicaKey, Voter, VoterEndpoint, VoterSet, parse_static_voters
 
-METADATA_DIRECTORY: Final = f"{CLUSTER_METADATA_TOPIC}-0"
+METADATA_DIRECTORY: Final = f"{CLUSTER_METADATA}-0"
 METADATA_BATCH_SIZE_BYTES_MAX: Final = 8 << 20
 """As Kafka's raft client bounds its batches."""
 PROTOCOL_NUMBERS: Final = {name: number for number, name in enumerate(SECURITY_PROTOCOLS)}
@@ -52,7 +52,7 @@ def local_voter(config: NodeConfig, directory_id: Uuid) -> Voter:
 
 def static_voters(config: NodeConfig) -> VoterSet | None:
     """The voters of `controller.quorum.voters`, or None where it is not set."""
-    entries = config.list("controller.quorum.voters")
+    entries = config.get_list("controller.quorum.voters")
     if not entries:
         return None
     return parse_static_voters(entries, config.controller_listener_names[0])
@@ -61,7 +61,7 @@ def static_voters(config: NodeConfig) -> VoterSet | None:
 def bootstrap_servers(config: NodeConfig) -> list[tuple[str, int]]:
     """Where a node that knows no leader may ask: `controller.quorum.bootstrap.servers`."""
     servers = []
-    for entry in config.list("controller.quorum.bootstrap.servers"):
+    for entry in config.get_list("controller.quorum.bootstrap.servers"):
         host, _, port = entry.strip().rpartition(":")
         servers.append((host.strip("[]"), int(port)))
     return servers
@@ -89,10 +89,10 @@ def open_metadata_log(disk: Disk, clock: Clock, config: NodeConfig, directory: s
     log is cut at the first that is damaged. Raises LogDirFailure.
     """
     log_directory = LogDirectory(directory, disk, clock)
-    topic_partition = TopicPartition(CLUSTER_METADATA_TOPIC, 0)
+    topic_partition = TopicPartition(CLUSTER_METADATA, 0)
     log_config = LogConfig(
-        segment_bytes=config.int("metadata.log.segment.bytes"),
-        segment_ms=config.long("metadata.log.segment.ms"),
+        segment_bytes=config.get_int("metadata.log.segment.bytes"),
+        segment_ms=config.get_int("metadata.log.segment.ms"),
         retention_bytes=-1,
         retention_ms=-1,
         max_message_bytes=METADATA_BATCH_SIZE_BYTES_MAX,

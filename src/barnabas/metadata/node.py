@@ -7,7 +7,7 @@ is: `handle` decides them here while this node leads the quorum, and passes them
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from barnabas.base.clock import Clock
@@ -16,12 +16,14 @@ from barnabas.base.disk import Disk
 from barnabas.base.ids import Uuid
 from barnabas.base.network import Network
 from barnabas.log.errors import LogDirFailure
+from barnabas.log.partition_log import PartitionLog
 from barnabas.metadata.active_controller import ActiveController
 from barnabas.metadata.bootstrap import read_bootstrap
 from barnabas.metadata.broker_lifecycle import BrokerLifecycle, RegistrationError
 from barnabas.metadata.controller.refusals import refuse
 from barnabas.metadata.controller_channel import ANONYMOUS, QUORUM_REQUESTS, ControllerChannel
 from barnabas.metadata.directories import NodeDirectories, load_directories
+from barnabas.metadata.dynamic_config import ConfigCallback, DynamicConfig
 from barnabas.metadata.effective_config import EffectiveConfig
 from barnabas.metadata.features import KRAFT_VERSION, check_finalized
 from barnabas.metadata.ids import RandomSource, random_uuid
@@ -42,6 +44,7 @@ from barnabas.metadata.registration import (
     directory_assignment,
     recovery_report,
 )
+from barnabas.metadata.replay import ImageDelta
 from barnabas.metadata.snapshotter import Snapshotter
 from barnabas.metadata.storage_format import metadata_directory
 from barnabas.protocol.apis import APIS
@@ -65,7 +68,10 @@ telemetry = logging.getLogger(__name__)
 
 
 class MetadataNode:
-    """One per node. `start` before anything else; `stop` at last."""
+    """One per node. `open` makes it; `start` before anything else; `stop` at last, started or not.
+
+    Nothing is known of the cluster but its id before `start`.
+    """
 
     def __init__(
         self,
@@ -75,32 +81,109 @@ class MetadataNode:
         clock: Clock,
         random: RandomSource,
         network: Network,
+        directories: NodeDirectories,
+        log: PartitionLog,
         on_failure: Callable[[Exception], None],
     ) -> None:
-        """`on_failure` is called if the metadata log fails, or no controller hears that another
-        log directory has: the node must then end.
-        """
+        """Use `open`. `log` is the metadata log, in one of `directories`."""
         self._config = config
+        self._clock = clock
+        self.directories = directories
+        """The node's log directories and their ids."""
         self.effective = EffectiveConfig(config)
         """This node's configuration with what the image sets over it."""
-        self._disk = disk
-        self._clock = clock
-        self._random = random
-        self._network = network
-        self._on_failure = on_failure
         self.incarnation_id = random_uuid(random)
-        self._publisher = ImagePublisher("")
-        self._raft: RaftNode | None = None
-        self._controller: ActiveController | None = None
-        self._channel: ControllerChannel | None = None
-        self._lifecycle: BrokerLifecycle | None = None
-        self._directories: NodeDirectories | None = None
-        self._snapshotter: Snapshotter | None = None
+        directory = metadata_directory(config)
+        is_controller = "controller" in config.process_roles
+        self._membership = Membership(
+            self.cluster_id, config.node_id, is_controller, known_controllers(config)
+        )
+        self._publisher = ImagePublisher(self.cluster_id, self._note_appended)
+        self._publisher.add_listener(self._changed)
+        self._listeners: list[ImageListener] = []
+        self._dynamic_config = DynamicConfig(self.effective)
+        self._peers = ControllerPeers(config, network, clock, random, self._check_response)
+        self.raft = RaftNode(
+            disk=disk,
+            clock=clock,
+            random=random,
+            log=log,
+            directory=log.directory,
+            cluster_id=self.cluster_id,
+            local=local_voter(config, directories.ids[directory]),
+            is_controller=is_controller,
+            static_voters=static_voters(config),
+            bootstrap=bootstrap_servers(config),
+            settings=RaftSettings.from_config(config),
+            transport=self._peers,
+            listener=self,
+            on_failure=on_failure,
+        )
+        """The replica of the metadata log."""
+        self._snapshotter = Snapshotter(self.raft, self._publisher, clock, config)
+        self.controller: ActiveController | None = None
+        """This node's controller, active or not; None on a node without that role."""
+        if is_controller:
+            self.controller = ActiveController(
+                config=config,
+                effective=self.effective,
+                raft=self.raft,
+                publisher=self._publisher,
+                bootstrap=lambda: read_bootstrap(disk, directory),
+                clock=clock,
+                random=random,
+                network=network,
+                incarnation_id=self.incarnation_id,
+                on_appended=self._note_appended,
+                on_failure=on_failure,
+            )
+        self._channel = ControllerChannel(config, clock, random, self.raft, self._peers)
+        self.lifecycle = BrokerLifecycle(
+            config=config,
+            clock=clock,
+            controller=self,
+            cluster_id=self.cluster_id,
+            incarnation_id=self.incarnation_id,
+            log_dirs=self._log_dirs(),
+            image=lambda: self.image,
+            wait_for=self.wait_for,
+            on_failure=on_failure,
+        )
+        """This broker as the controller sees it: never registered on a node without that role."""
         self._producer_ids: range = range(0)
         self._producer_id_lock = asyncio.Lock()
         self._conditions: list[tuple[Callable[[MetadataImage], bool], asyncio.Future[None]]] = []
-        self._registering: asyncio.Task[None] | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
         self._is_stopped = False
+
+    @classmethod
+    def open(
+        cls,
+        *,
+        config: NodeConfig,
+        disk: Disk,
+        clock: Clock,
+        random: RandomSource,
+        network: Network,
+        on_failure: Callable[[Exception], None],
+    ) -> "MetadataNode":
+        """Read whose directories these are, and open the metadata log.
+
+        `on_failure` is called if the metadata log fails, or no controller hears that another
+        log directory has: the node must then end. Raises MetaPropertiesError or MetadataLogError
+        where the directories cannot be used, saying why, and OSError.
+        """
+        directories = load_directories(disk, config, random)
+        return cls(
+            config=config,
+            disk=disk,
+            clock=clock,
+            random=random,
+            network=network,
+            directories=directories,
+            log=open_metadata_log(disk, clock, config, metadata_directory(config)),
+            on_failure=on_failure,
+        )
 
     # -- what this node knows
 
@@ -110,32 +193,9 @@ class MetadataNode:
         return self._publisher.image
 
     @property
-    def directories(self) -> NodeDirectories:
-        """The node's log directories and their ids."""
-        assert self._directories is not None, "the metadata was not opened"
-        return self._directories
-
-    @property
     def cluster_id(self) -> str:
         """The cluster this node's directories belong to."""
         return self.directories.cluster_id
-
-    @property
-    def raft(self) -> RaftNode:
-        """The replica of the metadata log."""
-        assert self._raft is not None, "the metadata was not started"
-        return self._raft
-
-    @property
-    def controller(self) -> ActiveController | None:
-        """This node's controller, active or not; None on a node without that role."""
-        return self._controller
-
-    @property
-    def lifecycle(self) -> BrokerLifecycle:
-        """This broker as the controller sees it."""
-        assert self._lifecycle is not None, "the metadata was not started"
-        return self._lifecycle
 
     @property
     def controller_id(self) -> int:
@@ -145,7 +205,7 @@ class MetadataNode:
     @property
     def broker_epoch(self) -> int:
         """The epoch of this broker's registration, or -1."""
-        return -1 if self._lifecycle is None else self._lifecycle.epoch
+        return self.lifecycle.epoch
 
     @property
     def finalized_features(self) -> dict[str, int]:
@@ -157,7 +217,14 @@ class MetadataNode:
 
     def add_listener(self, listener: ImageListener) -> None:
         """Have `listener(delta, image)` called with each committed change from now on."""
-        self._publisher.add_listener(listener)
+        self._listeners.append(listener)
+
+    def on_config(self, keys: Collection[str], callback: ConfigCallback) -> None:
+        """Call `callback(config)` now, and whenever the value of one of the broker `keys` changes.
+
+        All listeners have been called with the change by then. See `DynamicConfig.on_config`.
+        """
+        self._dynamic_config.on_config(keys, callback)
 
     async def wait_for(self, condition: Callable[[MetadataImage], bool]) -> None:
         """Return once the committed image fulfils `condition`."""
@@ -166,7 +233,13 @@ class MetadataNode:
             self._conditions.append((condition, waiter))
             await waiter
 
-    def _published(self) -> None:
+    def _changed(self, delta: ImageDelta, image: MetadataImage) -> None:
+        self._wake_waiters()
+        for listener in self._listeners:
+            listener(delta, image)
+        self._dynamic_config.image_changed(delta, image)
+
+    def _wake_waiters(self) -> None:
         if not self._conditions:
             return
         left = []
@@ -181,13 +254,6 @@ class MetadataNode:
 
     # -- life
 
-    def open(self) -> None:
-        """Read whose directories these are; `start` does it where it was not done before.
-
-        Raises MetaPropertiesError where they cannot be used, saying why, and OSError.
-        """
-        self._directories = load_directories(self._disk, self._config, self._random)
-
     async def start(self) -> None:
         """Load the metadata log and take part in its quorum.
 
@@ -195,82 +261,22 @@ class MetadataNode:
         BootstrapError, UnsupportedFeatureError or DecodeError where the log cannot be used,
         saying why, and OSError.
         """
-        if self._directories is None:
-            self.open()
-        directory = metadata_directory(self._config)
-        is_controller = "controller" in self._config.process_roles
-        self._publisher = ImagePublisher(self.cluster_id)
-        self._publisher.add_listener(lambda *_: self._published())
-        self._membership = Membership(
-            self.cluster_id, self._config.node_id, is_controller, known_controllers(self._config)
-        )
-        log = open_metadata_log(self._disk, self._clock, self._config, directory)
-        self._peers = ControllerPeers(
-            self._config, self._network, self._clock, self._random, self._check_response
-        )
-        raft = self._raft = RaftNode(
-            disk=self._disk,
-            clock=self._clock,
-            random=self._random,
-            log=log,
-            directory=log.directory,
-            cluster_id=self.cluster_id,
-            local=local_voter(self._config, self.directories.ids[directory]),
-            is_controller=is_controller,
-            static_voters=static_voters(self._config),
-            bootstrap=bootstrap_servers(self._config),
-            settings=RaftSettings.from_config(self._config),
-            transport=self._peers,
-            listener=self,
-            on_failure=self._on_failure,
-        )
-        if is_controller:
-            self._controller = ActiveController(
-                config=self._config,
-                effective=self.effective,
-                raft=raft,
-                publisher=self._publisher,
-                bootstrap=lambda: read_bootstrap(self._disk, directory),
-                clock=self._clock,
-                random=self._random,
-                network=self._network,
-                incarnation_id=self.incarnation_id,
-                on_appended=self._note_appended,
-                on_failure=self._on_failure,
-            )
-        self._channel = ControllerChannel(
-            self._config, self._clock, self._random, raft, self._peers
-        )
-        if "broker" in self._config.process_roles:
-            self._lifecycle = BrokerLifecycle(
-                config=self._config,
-                clock=self._clock,
-                controller=self,
-                cluster_id=self.cluster_id,
-                incarnation_id=self.incarnation_id,
-                log_dirs=self._log_dirs(),
-                image=lambda: self.image,
-                wait_for=self.wait_for,
-                on_failure=self._on_failure,
-            )
+        raft, controller = self.raft, self.controller
         await raft.start()
-        if raft.is_leader and self._controller is not None and not self._controller.is_active:
+        if raft.is_leader and controller is not None and not controller.is_active:
             self.leader_changed(raft.leader_id, raft.epoch)
         check_finalized(self.image.features)
-        self._snapshotter = Snapshotter(
-            raft, self._publisher, self._clock, self._config, self._publisher.loaded_bytes
-        )
-        self._publisher.on_applied = self._note_appended
-        if self._controller is not None:
-            if self._controller.is_active:
+        self._snapshotter.start(self._publisher.loaded_bytes)
+        if controller is not None:
+            if controller.is_active:
                 await raft.wait_committed(raft.log_end_offset - 1)
-            self._registering = asyncio.ensure_future(self._register_controller())
-            if self._controller.is_active:
-                await self._registering
+            registering = asyncio.ensure_future(self._register_controller())
+            self._tasks.add(registering)
+            if controller.is_active:
+                await registering
 
     def _note_appended(self, size_bytes: int) -> None:
-        if self._snapshotter is not None:
-            self._snapshotter.appended(size_bytes)
+        self._snapshotter.appended(size_bytes)
 
     def _check_response(self, host: str, port: int, response: object) -> None:
         error = self._membership.contradiction(host, port, response)
@@ -289,14 +295,13 @@ class MetadataNode:
         self._publisher.committed(high_watermark)
 
     def leader_changed(self, leader_id: int, epoch: int) -> None:
-        controller = self._controller
+        controller = self.controller
         if controller is not None:
             if leader_id == self._config.node_id:
                 controller.activate()
             else:
                 controller.deactivate()
-        if self._channel is not None:
-            self._channel.leader_changed()
+        self._channel.leader_changed()
 
     async def _register_controller(self) -> None:
         """Say who this controller is and what it can run (KIP-919)."""
@@ -343,8 +348,8 @@ class MetadataNode:
         After it no partition is led here. Harmless when the broker was never registered, and when
         the metadata log has failed: then nobody can be told.
         """
-        if self._lifecycle is not None and self.raft.failure is None:
-            await self._lifecycle.shut_down()
+        if self.raft.failure is None:
+            await self.lifecycle.shut_down()
 
     async def directories_failed(self, directory_ids: list[Uuid]) -> None:
         """Tell the controller that log directories of this broker went offline."""
@@ -385,23 +390,20 @@ class MetadataNode:
     async def stop(self) -> None:
         """Finish what is under way, leave the quorum and close the metadata log."""
         self._is_stopped = True
-        if self._channel is not None:
-            self._channel.leader_changed()  # who still looks for a controller looks no more
-        if self._registering is not None:
-            self._registering.cancel()
-            await asyncio.wait([self._registering])
-        if self._lifecycle is not None:
-            await self._lifecycle.close()
-        if self._controller is not None:
-            await self._controller.close()
-        if self._snapshotter is not None:
-            await self._snapshotter.stop()
-        if self._raft is not None:
-            try:
-                await self._raft.stop()
-            except LogDirFailure as failure:
-                telemetry.error("the metadata log was not closed cleanly: %s", failure)
-            self._peers.close()
+        self._channel.leader_changed()  # who still looks for a controller looks no more
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+        await self.lifecycle.close()
+        if self.controller is not None:
+            await self.controller.close()
+        await self._snapshotter.stop()
+        try:
+            await self.raft.stop()
+        except LogDirFailure as failure:
+            telemetry.error("the metadata log was not closed cleanly: %s", failure)
+        self._peers.close()
 
     # -- requests
 
@@ -424,11 +426,10 @@ class MetadataNode:
         """
         limit_ms = FORWARD_TIMEOUT_MS if deadline_ms is None else deadline_ms
         end_ms = self._clock.monotonic_ms() + limit_ms
-        assert self._channel is not None, "the metadata was not started"
         call = self._channel.call(request, api_version, principal, client_address)
         while not self._is_stopped:
             left_ms = max(end_ms - self._clock.monotonic_ms(), 1)
-            if self._controller is not None and self._controller.is_active:
+            if self.controller is not None and self.controller.is_active:
                 try:
                     return await self.decide_here(request, deadline_ms=left_ms)
                 except NotLeaderError:
@@ -452,6 +453,6 @@ class MetadataNode:
         if type(request) in QUORUM_REQUESTS:
             api = _API_OF[type(request)]
             return await self.raft.handle(request, api.max_stable_version)
-        if self._controller is None:
+        if self.controller is None:
             raise NotLeaderError
-        return await self._controller.handle(request, deadline_ms)
+        return await self.controller.handle(request, deadline_ms)

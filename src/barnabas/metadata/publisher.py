@@ -25,19 +25,19 @@ class ImagePublisher:
         "_listeners",
         "_loader",
         "_loader_at_start",
+        "_on_applied",
         "_waiting",
         "image",
         "loaded_bytes",
-        "on_applied",
     )
 
-    def __init__(self, cluster_id: str) -> None:
+    def __init__(self, cluster_id: str, on_applied: Callable[[int], None]) -> None:
+        """`on_applied` is told the size of what was applied from the log, in bytes."""
         self.image = MetadataImage(cluster_id=cluster_id)
         """The committed image."""
         self.loaded_bytes = 0
         """Size of the records applied from the log since the snapshot it was loaded from."""
-        self.on_applied: Callable[[int], None] | None = None
-        """Told the size of what was applied from the log, in bytes."""
+        self._on_applied = on_applied
         self._loader = ImageLoader(self.image)
         self._loader_at_start: ImageLoader | None = None
         self._waiting: deque[Published] = deque()
@@ -108,8 +108,7 @@ class ImagePublisher:
                 for batch in batches
             )
         )
-        if self.on_applied is not None:
-            self.on_applied(size_bytes)
+        self._on_applied(size_bytes)
 
     def committed(self, high_watermark: int) -> None:
         """Publish what was appended before `high_watermark`."""

@@ -29,12 +29,10 @@ class SnapshotSchedule:
 
     __slots__ = ("_bytes", "_bytes_max", "_interval_ms", "_last_ms")
 
-    def __init__(
-        self, *, bytes_max: int, interval_ms: int, now_ms: int, loaded_bytes: int = 0
-    ) -> None:
+    def __init__(self, *, bytes_max: int, interval_ms: int, now_ms: int) -> None:
         self._bytes_max = bytes_max
         self._interval_ms = interval_ms
-        self._bytes = loaded_bytes
+        self._bytes = 0
         self._last_ms = now_ms
 
     def committed(self, size_bytes: int) -> None:
@@ -56,7 +54,7 @@ class SnapshotSchedule:
 
 
 class Snapshotter:
-    """Writes snapshots of the committed image, one at a time."""
+    """Writes snapshots of the committed image, one at a time, once it is started."""
 
     def __init__(
         self,
@@ -64,23 +62,30 @@ class Snapshotter:
         publisher: ImagePublisher,
         clock: Clock,
         config: NodeConfig,
-        loaded_bytes: int,
     ) -> None:
         self._raft = raft
         self._publisher = publisher
         self._clock = clock
-        self._retention_bytes = config.long("metadata.max.retention.bytes")
-        self._retention_ms = config.long("metadata.max.retention.ms")
+        self._retention_bytes = config.get_int("metadata.max.retention.bytes")
+        self._retention_ms = config.get_int("metadata.max.retention.ms")
         self._schedule = SnapshotSchedule(
-            bytes_max=config.long("metadata.log.max.record.bytes.between.snapshots"),
-            interval_ms=config.long("metadata.log.max.snapshot.interval.ms"),
+            bytes_max=config.get_int("metadata.log.max.record.bytes.between.snapshots"),
+            interval_ms=config.get_int("metadata.log.max.snapshot.interval.ms"),
             now_ms=clock.monotonic_ms(),
-            loaded_bytes=loaded_bytes,
         )
+        self._is_started = False
         self._task: asyncio.Task[None] | None = None
+
+    def start(self, loaded_bytes: int) -> None:
+        """The log is loaded, with so many bytes since its last snapshot: count from here on."""
+        self._schedule.started(self._clock.monotonic_ms())
+        self._schedule.committed(loaded_bytes)
+        self._is_started = True
 
     def appended(self, size_bytes: int) -> None:
         """Count appended records, and begin a snapshot if one is due."""
+        if not self._is_started:
+            return
         self._schedule.committed(size_bytes)
         if self._task is None and self._schedule.is_due(self._clock.monotonic_ms()):
             self._schedule.started(self._clock.monotonic_ms())

@@ -130,7 +130,7 @@ def _initial_voters(
     is_controller = "controller" in config.process_roles
     if not config.process_roles:
         raise FormatError("process.roles is not set: only nodes of a KRaft cluster are formatted.")
-    static = config.list("controller.quorum.voters")
+    static = config.get_list("controller.quorum.voters")
     if any(chosen) and static:
         raise FormatError(
             "controller.quorum.voters is set, so the quorum is static; take it out of the "

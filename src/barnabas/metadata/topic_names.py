@@ -3,8 +3,6 @@
 import re
 
 TOPIC_NAME_LENGTH_MAX = 249
-CLUSTER_METADATA_TOPIC = "__cluster_metadata"
-INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]+")
 

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from barnabas.base.network import Part, Transport
+from barnabas.base.network import ListenerOptions, Part, Transport
 from barnabas.net.frames import FrameReader
 from barnabas.protocol.errors import DecodeError
 
@@ -93,6 +93,7 @@ class Connection:
         "get_buffer",
         "is_closed",
         "last_active_tick",
+        "listener",
         "listener_name",
         "on_close",
         "peer_host",
@@ -103,8 +104,7 @@ class Connection:
         self,
         transport: Transport,
         service: Service,
-        listener_name: str,
-        frame_size_max_bytes: int,
+        listener: ListenerOptions,
         on_closed: "Callable[[Connection], None]",
         *,
         may_overlap: bool = False,
@@ -112,7 +112,7 @@ class Connection:
         """`may_overlap`: any request may start while those before it still wait."""
         self._transport = transport
         self._service = service
-        self._reader = FrameReader(frame_size_max_bytes)
+        self._reader = FrameReader(listener.frame_size_max_bytes)
         self.get_buffer = self._reader.buffer
         self._replies: deque[Reply] = deque()
         self.frames: deque[bytearray] = deque()
@@ -125,7 +125,9 @@ class Connection:
         self._on_closed = on_closed
         self.on_close: Callable[[], None] | None = None
         """What the service wants to be told when the connection has gone."""
-        self.listener_name = listener_name
+        self.listener = listener
+        """The listener that it came by."""
+        self.listener_name = listener.name
         self.peer_host = transport.peer_host
         self.is_closed = False
         self.last_active_tick = 0

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from barnabas.base.rate import Rate
 
 UNLIMITED = 2**31 - 1
+CONNECTIONS_KEY = "max.connections"
+CREATION_RATE_KEY = "max.connection.creation.rate"
 
 
 @dataclass(frozen=True, slots=True)

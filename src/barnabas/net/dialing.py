@@ -55,7 +55,7 @@ def dialing_of(
     to the controller are in Kafka. `reconnect_backoff_ms` does not grow with failures.
     """
     backoff = ExponentialBackoff(
-        config.long(SETUP_TIMEOUT_KEY), config.long(SETUP_TIMEOUT_MAX_KEY), random
+        config.get_int(SETUP_TIMEOUT_KEY), config.get_int(SETUP_TIMEOUT_MAX_KEY), random
     )
     receive_buffer = (
         None if receive_buffer_key is None else buffer_bytes(config, receive_buffer_key)
@@ -69,11 +69,11 @@ def listening_options(config: NodeConfig) -> SocketOptions:
     return SocketOptions(
         receive_buffer_bytes=buffer_bytes(config, RECEIVE_BUFFER_KEY),
         send_buffer_bytes=buffer_bytes(config, SEND_BUFFER_KEY),
-        backlog=config.int(BACKLOG_KEY) if BACKLOG_KEY in config.originals else None,
+        backlog=config.get_int(BACKLOG_KEY) if BACKLOG_KEY in config.originals else None,
     )
 
 
 def buffer_bytes(config: NodeConfig, key: str) -> int | None:
     """The size of a buffer that was set; None leaves it to the system."""
-    size = config.int(key)
+    size = config.get_int(key)
     return None if key not in config.originals or size == SYSTEMS_CHOICE else size

@@ -5,10 +5,9 @@ from dataclasses import dataclass, field
 
 from barnabas.base.clock import Clock, Timer
 from barnabas.base.network import (
-    SYSTEM_OPTIONS,
     Listener,
+    ListenerOptions,
     Network,
-    SocketOptions,
     StreamHandler,
     Transport,
 )
@@ -25,16 +24,14 @@ telemetry = logging.getLogger(__name__)
 class ServerLimits:
     """What a server accepts, in Kafka's terms.
 
-    `socket.request.max.bytes`, `connections.max.idle.ms`, `quota.window…` and, in `connections`,
-    what may change while it serves.
+    `connections.max.idle.ms`, `quota.window…` and, in `connections`, what may change while it
+    serves. What each listener has of its own is in its `ListenerOptions`.
     """
 
-    frame_size_max_bytes: int = 100 << 20
     connections: ConnectionLimits = field(default_factory=ConnectionLimits)
     idle_max_ms: int = 600_000
     rate_samples: int = 11
     rate_sample_ms: int = 1000
-    socket_options: SocketOptions = SYSTEM_OPTIONS
 
 
 class _Accepting:
@@ -83,16 +80,20 @@ class Server:
     def connection_count(self) -> int:
         return len(self._connections)
 
-    def listen(self, name: str, host: str, port: int) -> int:
+    @property
+    def ports(self) -> dict[str, int]:
+        """The bound port of each listener, by name."""
+        return {name: accepting.listener.port for name, accepting in self._listeners.items()}
+
+    def listen(self, host: str, port: int, options: ListenerOptions) -> int:
         """Bind a listener without accepting yet; returns the bound port. Raises OSError."""
 
         def connected(transport: Transport) -> StreamHandler:
-            return self._connected(transport, name)
+            return self._connected(transport, options)
 
-        options = self._limits.socket_options
         listener = self._network.listen(host or "0.0.0.0", port, connected, options)
-        self._listeners[name] = _Accepting(listener)
-        self._quotas.add_listener(name)
+        self._listeners[options.name] = _Accepting(listener)
+        self._quotas.add_listener(options.name)
         return listener.port
 
     def start(self) -> None:
@@ -145,21 +146,20 @@ class Server:
         for connection in list(self._connections):
             connection.close()
 
-    def _connected(self, transport: Transport, listener_name: str) -> Connection:
+    def _connected(self, transport: Transport, listener: ListenerOptions) -> Connection:
         connection = Connection(
             transport,
             self._service,
-            listener_name,
-            self._limits.frame_size_max_bytes,
+            listener,
             self._closed,
             may_overlap=self._requests_overlap,
         )
         connection.last_active_tick = self._tick
         self._connections[connection] = None
         host = connection.peer_host
-        throttle_ms = self._quotas.opened(listener_name, host, self._clock.monotonic_ms())
+        throttle_ms = self._quotas.opened(listener.name, host, self._clock.monotonic_ms())
         if throttle_ms:
-            self._throttle(listener_name, throttle_ms)
+            self._throttle(listener.name, throttle_ms)
         ip_limit = self._quotas.ip_limit_exceeded(host)
         if ip_limit is not None:
             telemetry.warning("closing a connection of %s: it has %d already", host, ip_limit)

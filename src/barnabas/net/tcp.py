@@ -15,8 +15,10 @@ from collections.abc import Callable, Sequence
 
 from barnabas.base.disk import Buffer, FileRange
 from barnabas.base.network import (
+    PLAIN_LISTENER,
     SYSTEM_OPTIONS,
     Listener,
+    ListenerOptions,
     Part,
     SocketOptions,
     StreamHandler,
@@ -332,18 +334,19 @@ class TcpNetwork:
         host: str,
         port: int,
         factory: Callable[[Transport], StreamHandler],
-        options: SocketOptions = SYSTEM_OPTIONS,
+        options: ListenerOptions = PLAIN_LISTENER,
     ) -> Listener:
+        backlog = options.socket.backlog
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         sock = socket.socket(family, socket.SOCK_STREAM)
         try:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             # Before `listen`: the window's scale is agreed on while a connection is set up.
-            _set_buffers(sock, options)
+            _set_buffers(sock, options.socket)
             sock.bind((host, port))
-            sock.listen(BACKLOG if options.backlog is None else options.backlog)
+            sock.listen(BACKLOG if backlog is None else backlog)
             sock.setblocking(False)
-            _tell_of_caps(sock, options)
+            _tell_of_caps(sock, options.socket)
         except OSError:
             sock.close()
             raise

@@ -1,5 +1,6 @@
 """DescribeQuorum (API 55, versions 0-2; KIP-595, 836, 853): the quorum as its leader sees it."""
 
+from barnabas.base.internal_topics import CLUSTER_METADATA
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.describe_quorum import (
     DescribeQuorumRequest,
@@ -14,7 +15,6 @@ from barnabas.protocol.messages.describe_quorum import (
 )
 from barnabas.raft.core.state import Leader, Progress, RaftState
 from barnabas.raft.voters import ReplicaKey, Voter
-from barnabas.raft.wire_requests import TOPIC
 
 
 def describe_quorum(
@@ -69,7 +69,7 @@ def _partition(
     now_ms: int,
     skew_ms: int,
 ) -> DescribeQuorumResponsePartitionData:
-    if topic_name != TOPIC or partition.partition_index != 0:
+    if topic_name != CLUSTER_METADATA or partition.partition_index != 0:
         code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         return DescribeQuorumResponsePartitionData(
             partition_index=partition.partition_index,

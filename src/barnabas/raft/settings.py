@@ -27,12 +27,12 @@ class RaftSettings:
     def from_config(cls, config: NodeConfig) -> "RaftSettings":
         """The settings of a node."""
         return cls(
-            election_timeout_ms=config.int("controller.quorum.election.timeout.ms"),
-            election_backoff_max_ms=config.int("controller.quorum.election.backoff.max.ms"),
-            fetch_timeout_ms=config.int("controller.quorum.fetch.timeout.ms"),
-            request_timeout_ms=config.int("controller.quorum.request.timeout.ms"),
-            retry_backoff_ms=config.int("controller.quorum.retry.backoff.ms"),
-            fetch_max_bytes=config.int("controller.quorum.fetch.max.bytes"),
-            fetch_snapshot_max_bytes=config.int("controller.quorum.fetch.snapshot.max.bytes"),
-            auto_join=config.bool("controller.quorum.auto.join.enable"),
+            election_timeout_ms=config.get_int("controller.quorum.election.timeout.ms"),
+            election_backoff_max_ms=config.get_int("controller.quorum.election.backoff.max.ms"),
+            fetch_timeout_ms=config.get_int("controller.quorum.fetch.timeout.ms"),
+            request_timeout_ms=config.get_int("controller.quorum.request.timeout.ms"),
+            retry_backoff_ms=config.get_int("controller.quorum.retry.backoff.ms"),
+            fetch_max_bytes=config.get_int("controller.quorum.fetch.max.bytes"),
+            fetch_snapshot_max_bytes=config.get_int("controller.quorum.fetch.snapshot.max.bytes"),
+            auto_join=config.get_bool("controller.quorum.auto.join.enable"),
         )

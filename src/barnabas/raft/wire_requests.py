@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from barnabas.base.ids import METADATA_TOPIC_ID
+from barnabas.base.internal_topics import CLUSTER_METADATA
 from barnabas.protocol.errors import DecodeError, ErrorCode
 from barnabas.protocol.messages import (
     add_raft_voter,
@@ -27,7 +28,6 @@ from barnabas.raft.core.messages import LogPosition, Standing
 from barnabas.raft.snapshot_files import SnapshotId
 from barnabas.raft.voters import VoterEndpoint
 
-TOPIC: Final = "__cluster_metadata"
 KRAFT_VERSION_FEATURE: Final = "kraft.version"
 
 
@@ -44,7 +44,7 @@ def encode_request(request: core.Request, cluster_id: str, timeout_ms: int) -> M
                 voter_id=voter.id,
                 topics=[
                     vote.VoteRequestTopicData(
-                        topic_name=TOPIC,
+                        topic_name=CLUSTER_METADATA,
                         partitions=[
                             vote.VoteRequestPartitionData(
                                 replica_epoch=epoch,
@@ -66,7 +66,7 @@ def encode_request(request: core.Request, cluster_id: str, timeout_ms: int) -> M
                 voter_id=voter.id,
                 topics=[
                     begin_quorum_epoch.BeginQuorumEpochRequestTopicData(
-                        topic_name=TOPIC,
+                        topic_name=CLUSTER_METADATA,
                         partitions=[
                             begin_quorum_epoch.BeginQuorumEpochRequestPartitionData(
                                 voter_directory_id=voter.directory_id,
@@ -88,7 +88,7 @@ def encode_request(request: core.Request, cluster_id: str, timeout_ms: int) -> M
                 cluster_id=cluster_id,
                 topics=[
                     end_quorum_epoch.EndQuorumEpochRequestTopicData(
-                        topic_name=TOPIC,
+                        topic_name=CLUSTER_METADATA,
                         partitions=[
                             end_quorum_epoch.EndQuorumEpochRequestPartitionData(
                                 leader_id=leader_id,
@@ -116,7 +116,7 @@ def encode_request(request: core.Request, cluster_id: str, timeout_ms: int) -> M
                 max_bytes=max_bytes,
                 topics=[
                     fetch_snapshot.FetchSnapshotRequestTopicSnapshot(
-                        name=TOPIC,
+                        name=CLUSTER_METADATA,
                         partitions=[
                             fetch_snapshot.FetchSnapshotRequestPartitionSnapshot(
                                 current_leader_epoch=epoch,
@@ -142,7 +142,7 @@ def _encode_fetch(request: core.Fetch, cluster_id: str) -> Message:
         max_bytes=request.max_bytes,
         topics=[
             fetch.FetchTopic(
-                topic=TOPIC,
+                topic=CLUSTER_METADATA,
                 topic_id=METADATA_TOPIC_ID,
                 partitions=[
                     fetch.FetchPartition(

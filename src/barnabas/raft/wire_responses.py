@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from barnabas.base.ids import METADATA_TOPIC_ID, ZERO_UUID
+from barnabas.base.internal_topics import CLUSTER_METADATA
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages import (
     add_raft_voter,
@@ -26,7 +27,6 @@ from barnabas.raft.core.messages import LogPosition, Standing
 from barnabas.raft.quorum_state import NO_NODE
 from barnabas.raft.snapshot_files import SnapshotId
 from barnabas.raft.voters import ReplicaKey, Voter, VoterEndpoint
-from barnabas.raft.wire_requests import TOPIC
 
 FETCH_ENDPOINTS_VERSION_MIN: Final = 16
 
@@ -122,7 +122,7 @@ def _requested(request: Any) -> Any:
     topic, partition = topics[0], topics[0].partitions[0]
     name = topic.topic_name if hasattr(topic, "topic_name") else topic.name
     index = getattr(partition, "partition_index", None)
-    if name != TOPIC or (partition.partition if index is None else index) != 0:
+    if name != CLUSTER_METADATA or (partition.partition if index is None else index) != 0:
         raise RefusedRequestError(_error(request, ErrorCode.INVALID_REQUEST))
     return partition
 
@@ -133,7 +133,7 @@ def _decode_fetch_request(request: fetch.FetchRequest) -> core.Fetch:
         len(topics) != 1
         or len(topics[0].partitions) != 1
         or topics[0].partitions[0].partition != 0
-        or (topics[0].topic_id != METADATA_TOPIC_ID and topics[0].topic != TOPIC)
+        or (topics[0].topic_id != METADATA_TOPIC_ID and topics[0].topic != CLUSTER_METADATA)
     ):
         raise RefusedRequestError(_error(request, ErrorCode.INVALID_REQUEST))
     partition = topics[0].partitions[0]
@@ -195,7 +195,7 @@ def encode_reply(reply: core.Reply, version: int) -> Message:
             return vote.VoteResponse(
                 topics=[
                     vote.VoteResponseTopicData(
-                        topic_name=TOPIC,
+                        topic_name=CLUSTER_METADATA,
                         partitions=[
                             vote.VoteResponsePartitionData(
                                 error_code=error,
@@ -212,7 +212,7 @@ def encode_reply(reply: core.Reply, version: int) -> Message:
             return begin_quorum_epoch.BeginQuorumEpochResponse(
                 topics=[
                     begin_quorum_epoch.BeginQuorumEpochResponseTopicData(
-                        topic_name=TOPIC,
+                        topic_name=CLUSTER_METADATA,
                         partitions=[
                             begin_quorum_epoch.BeginQuorumEpochResponsePartitionData(
                                 error_code=error,
@@ -230,7 +230,7 @@ def encode_reply(reply: core.Reply, version: int) -> Message:
             return end_quorum_epoch.EndQuorumEpochResponse(
                 topics=[
                     end_quorum_epoch.EndQuorumEpochResponseTopicData(
-                        topic_name=TOPIC,
+                        topic_name=CLUSTER_METADATA,
                         partitions=[
                             end_quorum_epoch.EndQuorumEpochResponsePartitionData(
                                 error_code=error,
@@ -290,7 +290,7 @@ def _encode_fetch_reply(reply: core.FetchReply, version: int) -> Message:
     return fetch.FetchResponse(
         responses=[
             fetch.FetchableTopicResponse(
-                topic=TOPIC, topic_id=METADATA_TOPIC_ID, partitions=[partition]
+                topic=CLUSTER_METADATA, topic_id=METADATA_TOPIC_ID, partitions=[partition]
             )
         ],
         node_endpoints=_node_endpoints(
@@ -304,7 +304,7 @@ def _encode_fetch_snapshot_reply(reply: core.FetchSnapshotReply, version: int) -
     return fetch_snapshot.FetchSnapshotResponse(
         topics=[
             fetch_snapshot.FetchSnapshotResponseTopicSnapshot(
-                name=TOPIC,
+                name=CLUSTER_METADATA,
                 partitions=[
                     fetch_snapshot.FetchSnapshotResponsePartitionSnapshot(
                         error_code=reply.error,

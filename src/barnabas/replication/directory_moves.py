@@ -22,18 +22,17 @@ from collections.abc import Awaitable, Callable
 from enum import Enum, auto
 
 from barnabas.base.clock import Clock
+from barnabas.base.config.definitions import MOVE_RATE_KEY
+from barnabas.base.config.node import NodeConfig
 from barnabas.base.ids import Uuid
 from barnabas.base.pause import pause
 from barnabas.log.copying import CopyError, copy_some, is_caught_up
 from barnabas.log.errors import LogDirFailure
 from barnabas.log.manager import LogManager
 from barnabas.log.partition_log import PartitionLog
-from barnabas.metadata.image import ConfigResourceType, ConfigsImage
 from barnabas.protocol.errors import ErrorCode
 from barnabas.replication.partition import Partition
-from barnabas.replication.throttle import UNLIMITED, ReplicationQuota
-
-RATE = "replica.alter.log.dirs.io.max.bytes.per.second"
+from barnabas.replication.throttle import ReplicationQuota
 
 READ_MAX_BYTES = 1 << 20
 """Copied in one step of the event loop: some milliseconds."""
@@ -94,17 +93,9 @@ class ReplicaMoves:
     def __len__(self) -> int:
         return len(self._moves)
 
-    def configure(self, configs: ConfigsImage, node_id: int) -> None:
-        """Follow the dynamic configuration of this broker."""
-        values = {
-            **configs.for_resource(ConfigResourceType.BROKER, ""),
-            **configs.for_resource(ConfigResourceType.BROKER, str(node_id)),
-        }
-        text = values.get(RATE)
-        try:
-            self.rate.rate_max = UNLIMITED if text is None else int(text)
-        except ValueError as error:
-            telemetry.error("%s cannot be used: %s", RATE, error)
+    def configure(self, config: NodeConfig) -> None:
+        """Follow `MOVE_RATE_KEY`."""
+        self.rate.rate_max = config.get_int(MOVE_RATE_KEY)
         self._ring()
 
     # -- what is to move

@@ -13,12 +13,12 @@ from random import Random
 from typing import Any
 
 from barnabas.base.clock import Clock
-from barnabas.base.config.errors import ConfigError
+from barnabas.base.config.definitions import FOLLOWER_RATE_KEY, LEADER_RATE_KEY
 from barnabas.base.config.node import NodeConfig
 from barnabas.base.network import Network
 from barnabas.log.errors import LogDirFailure
 from barnabas.metadata.broker_peers import endpoint_between_brokers
-from barnabas.metadata.image import BrokerImage, ConfigResourceType, ConfigsImage
+from barnabas.metadata.image import BrokerImage
 from barnabas.net.client import Peer
 from barnabas.net.dialer import Dialer
 from barnabas.protocol.messages.fetch import FetchRequest, ReplicaState
@@ -27,14 +27,13 @@ from barnabas.replication.fetcher import Fetcher
 from barnabas.replication.fetcher_settings import FetcherSettings
 from barnabas.replication.fetcher_spread import fetcher_of
 from barnabas.replication.partition import Partition
-from barnabas.replication.throttle import UNLIMITED, ReplicationQuota
+from barnabas.replication.throttle import ReplicationQuota
 
 RECEIVE_BUFFER_KEY = "replica.socket.receive.buffer.bytes"
-LEADER_RATE = "leader.replication.throttled.rate"
-FOLLOWER_RATE = "follower.replication.throttled.rate"
 LEADER_REPLICAS = "leader.replication.throttled.replicas"
 FOLLOWER_REPLICAS = "follower.replication.throttled.replicas"
 FETCHERS = "num.replica.fetchers"
+FETCHER_KEYS = (LEADER_RATE_KEY, FOLLOWER_RATE_KEY, FETCHERS)
 
 FetcherKey = tuple[int, int]
 """The leader's id, and the fetcher's among those that follow it."""
@@ -56,7 +55,6 @@ class FetcherManager:
     ) -> None:
         self.brokers: Mapping[int, BrokerImage] = {}
         self._node_id = node_id
-        self._config = config
         self._listener_name = config.inter_broker_listener_name
         self._settings = FetcherSettings.from_config(config)
         self._clock = clock
@@ -70,7 +68,7 @@ class FetcherManager:
             reconnect_backoff_ms=0,
         )
         self._broker_epoch = broker_epoch
-        self._count = config.int(FETCHERS)
+        self._count = config.get_int(FETCHERS)
         """Fetchers for each leader, at most."""
         self._fetchers: dict[FetcherKey, Fetcher] = {}
         self._leaders: dict[Partition, int] = {}
@@ -80,8 +78,8 @@ class FetcherManager:
         self._work: dict[asyncio.Task[None], None] = {}
         """What a change of the number has left to do."""
         self._is_started = False
-        samples = config.int("replication.quota.window.num")
-        sample_ms = config.int("replication.quota.window.size.seconds") * 1000
+        samples = config.get_int("replication.quota.window.num")
+        sample_ms = config.get_int("replication.quota.window.size.seconds") * 1000
         self.leader_quota = ReplicationQuota(clock, samples, sample_ms)
         self.follower_quota = ReplicationQuota(clock, samples, sample_ms)
 
@@ -255,29 +253,13 @@ class FetcherManager:
 
     # -- configuration
 
-    def configure(self, configs: ConfigsImage) -> None:
-        """Follow the dynamic configuration of this broker."""
-        values = {
-            **configs.for_resource(ConfigResourceType.BROKER, ""),
-            **configs.for_resource(ConfigResourceType.BROKER, str(self._node_id)),
-        }
-        for quota, key in ((self.leader_quota, LEADER_RATE), (self.follower_quota, FOLLOWER_RATE)):
-            text = values.get(key)
-            try:
-                quota.rate_max = UNLIMITED if text is None else int(text)
-            except ValueError as error:
-                telemetry.error("%s cannot be used: %s", key, error)
-        count = self._configured_count(values.get(FETCHERS))
+    def configure(self, config: NodeConfig) -> None:
+        """Follow `FETCHER_KEYS`."""
+        self.leader_quota.rate_max = config.get_int(LEADER_RATE_KEY)
+        self.follower_quota.rate_max = config.get_int(FOLLOWER_RATE_KEY)
+        count = config.get_int(FETCHERS)
         if count != self._count:
             self._resize(count)
-
-    def _configured_count(self, dynamic: str | None) -> int:
-        if dynamic is not None:
-            try:
-                return self._config.with_dynamic({FETCHERS: dynamic}).int(FETCHERS)
-            except ConfigError as error:
-                telemetry.error("a dynamic broker configuration cannot be used: %s", error)
-        return self._config.int(FETCHERS)
 
     def throttle(self, topic: str, values: Mapping[str, str]) -> None:
         """Follow a topic's configuration."""

@@ -20,10 +20,10 @@ class FetcherSettings:
     def from_config(cls, config: NodeConfig) -> "FetcherSettings":
         """Read them."""
         return cls(
-            max_wait_ms=config.int("replica.fetch.wait.max.ms"),
-            min_bytes=config.int("replica.fetch.min.bytes"),
-            partition_max_bytes=config.int("replica.fetch.max.bytes"),
-            response_max_bytes=config.int("replica.fetch.response.max.bytes"),
-            backoff_max_ms=config.int("replica.fetch.backoff.ms"),
-            timeout_ms=config.int("replica.socket.timeout.ms"),
+            max_wait_ms=config.get_int("replica.fetch.wait.max.ms"),
+            min_bytes=config.get_int("replica.fetch.min.bytes"),
+            partition_max_bytes=config.get_int("replica.fetch.max.bytes"),
+            response_max_bytes=config.get_int("replica.fetch.response.max.bytes"),
+            backoff_max_ms=config.get_int("replica.fetch.backoff.ms"),
+            timeout_ms=config.get_int("replica.socket.timeout.ms"),
         )

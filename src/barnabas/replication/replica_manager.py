@@ -15,11 +15,11 @@ from typing import Any
 from barnabas.base.clock import Clock, Timer
 from barnabas.base.config.node import NodeConfig
 from barnabas.base.ids import ZERO_UUID, TopicPartition, Uuid
+from barnabas.base.internal_topics import CLUSTER_METADATA
 from barnabas.base.network import Network
 from barnabas.log.config import LogConfig
 from barnabas.log.errors import LogDirFailure
 from barnabas.log.manager import LogManager
-from barnabas.log.names import METADATA_TOPIC
 from barnabas.log.partition_log import PartitionLog
 from barnabas.metadata.image import (
     ConfigResourceType,
@@ -83,20 +83,22 @@ class ReplicaManager:
             clock,
             ReplicationQuota(
                 clock,
-                config.int("alter.log.dirs.replication.quota.window.num"),
-                config.int("alter.log.dirs.replication.quota.window.size.seconds") * 1000,
+                config.get_int("alter.log.dirs.replication.quota.window.num"),
+                config.get_int("alter.log.dirs.replication.quota.window.size.seconds") * 1000,
             ),
         )
         self.context = ReplicaContext(
             node_id=node_id,
             clock=clock,
-            lag_max_ms=config.long("replica.lag.time.max.ms"),
+            lag_max_ms=config.get_int("replica.lag.time.max.ms"),
             broker_epoch=broker_epoch,
             on_advanced=self.waking.on_advanced,
             on_appended=self.waking.on_appended,
             propose_isr=self._isr_proposals.propose,
         )
-        self._checkpoint_interval_ms = config.long("replica.high.watermark.checkpoint.interval.ms")
+        self._checkpoint_interval_ms = config.get_int(
+            "replica.high.watermark.checkpoint.interval.ms"
+        )
 
     # -- looking up
 
@@ -143,14 +145,12 @@ class ReplicaManager:
         What has a log is there when this returns; `opened` waits for the rest.
         """
         self._image_is(image)
-        self.fetchers.configure(image.configs)
-        self.moves.configure(image.configs, self.node_id)
         for topic in image.topics.by_name.values():
             for index, placed in topic.partitions.items():
                 self._place(topic, index, placed, image, is_new=False)
             self._throttle(topic.name, image)
         for log in list(self.logs):
-            if log.topic_partition.topic == METADATA_TOPIC:
+            if log.topic_partition.topic == CLUSTER_METADATA:
                 continue
             known = self._by_name.get(log.topic_partition.topic, {})
             if log.topic_partition.partition not in known:
@@ -195,11 +195,6 @@ class ReplicaManager:
         for kind, name in delta.configs:
             if kind == ConfigResourceType.TOPIC:
                 self._configure(name, image)
-            elif kind == ConfigResourceType.BROKER and name in ("", str(self.node_id)):
-                self.fetchers.configure(image.configs)
-                self.moves.configure(image.configs, self.node_id)
-                for topic_name in self._by_name:
-                    self._configure(topic_name, image)
         if delta.brokers:
             self.fetchers.brokers_changed(delta.brokers)
             self._look_again()
@@ -208,6 +203,11 @@ class ReplicaManager:
         self._image = image
         self.context.brokers = image.brokers
         self.fetchers.brokers = image.brokers
+
+    def configure_logs(self, _config: NodeConfig) -> None:
+        """A default of topics has changed: each topic's configuration is made anew."""
+        for topic in self._by_name:
+            self._configure(topic, self._image)
 
     def _configure(self, topic: str, image: MetadataImage) -> None:
         """Give a topic's logs the configuration that holds now."""

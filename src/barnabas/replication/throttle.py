@@ -6,7 +6,7 @@ the limit. Only replicas that are not in sync are held back. Source: Replication
 """
 
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from barnabas.base.clock import Clock
 from barnabas.base.ids import TopicPartition
@@ -81,9 +81,3 @@ class ReplicationQuota:
         # As Kafka's Rate: at least all samples but one count as elapsed.
         elapsed_ms = max(now_ms - samples[0][0], (self._samples_max - 1) * self._sample_ms)
         return sum(size for _, size in samples) * 1000 / elapsed_ms > self.rate_max
-
-
-def rate_of(values: Mapping[str, object], key: str) -> int:
-    """A throttled rate in a broker's configuration; UNLIMITED where there is none."""
-    rate = values.get(key)
-    return rate if isinstance(rate, int) else UNLIMITED

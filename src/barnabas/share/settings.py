@@ -64,10 +64,10 @@ class ShareSettings:
 
     def __init__(self, config: NodeConfig, image: Callable[[], MetadataImage]) -> None:
         self._image = image
-        self._node = {name: tuple(map(config.int, keys)) for name, keys in _LIMITED.items()}
+        self._node = {name: tuple(map(config.get_int, keys)) for name, keys in _LIMITED.items()}
         self._configs: ConfigsImage | None = None
         self._by_group: dict[str, ShareGroupSettings] = {}
-        self.sessions_max = config.int("group.share.max.share.sessions")
+        self.sessions_max = config.get_int("group.share.max.share.sessions")
 
     def of(self, group_id: str) -> ShareGroupSettings:
         """What holds for the group now."""

@@ -83,7 +83,7 @@ def create_another(raw: RawClient) -> int:
 
 async def told(node: Node, *paths: str) -> None:
     """Return once the controller knows that these directories of the node are cordoned."""
-    ids = tuple(node.logs.directory_ids[path] for path in paths)
+    ids = tuple(node.broker.logs.directory_ids[path] for path in paths)
     node_id = node.config.node_id
     await node.metadata.wait_for(lambda image: image.brokers[node_id].cordoned_log_dirs == ids)
 
@@ -98,7 +98,9 @@ async def test_a_cordoned_directory_gets_no_new_replicas() -> None:
         await cordon(node, DELETE, None)
         await told(node)
         assert await asking(node, create_another) == ErrorCode.NONE
-        assert [log.log_dir for log in node.logs if log.topic_partition.topic == "u"] == [TWO]
+        assert [log.log_dir for log in node.broker.logs if log.topic_partition.topic == "u"] == [
+            TWO
+        ]
 
 
 async def test_a_broker_with_all_directories_cordoned_gets_no_new_replicas() -> None:
@@ -141,7 +143,7 @@ async def test_a_directory_that_failed_before_the_start_was_done_is_reported() -
     disk = FakeDisk()
     async with running(disk) as node:
         await asking(node, create)
-        ids = {path: node.logs.directory_ids[path] for path in (ONE, TWO)}
+        ids = {path: node.broker.logs.directory_ids[path] for path in (ONE, TWO)}
 
     def fault(operation: str, path: str) -> None:
         if path.startswith(f"{TWO}/t-"):

@@ -34,7 +34,7 @@ async def test_a_full_disk_is_one_line(caplog: pytest.LogCaptureFixture) -> None
     disk, clock = FakeDisk(), SystemClock()
     config = NodeConfig.from_properties(standalone_properties("/data"))
     format_standalone(disk, config, random=Random(1), clock=clock)
-    node = Node(config, disk, clock)
+    node = await Node.open(config, disk, clock)
     await node.start()
     disk.fail("append pwrite fsync write_atomic", code=errno.ENOSPC)
     caplog.set_level(logging.WARNING)

@@ -44,9 +44,9 @@ def test_replicas_are_as_many_as_nodes_allow(
 ) -> None:
     for node in nodes_of(tmp_path, count):
         config = NodeConfig.from_properties(dict(node.properties))
-        assert config.int("default.replication.factor") == int(replicas)
-        assert config.int("offsets.topic.replication.factor") == int(replicas)
-        assert config.int("min.insync.replicas") == int(in_sync)
+        assert config.get_int("default.replication.factor") == int(replicas)
+        assert config.get_int("offsets.topic.replication.factor") == int(replicas)
+        assert config.get_int("min.insync.replicas") == int(in_sync)
         assert list(config.warnings) == []
 
 
@@ -67,7 +67,7 @@ def test_a_node_that_joins_is_a_broker_like_the_others(tmp_path: Path) -> None:
     assert (joined.node_id, joined.rack, joined.client_address) == (4, "c", "127.0.0.1:9099")
     config = NodeConfig.from_properties(dict(joined.properties))
     assert config.process_roles == {"broker"}
-    assert config.int("num.partitions") == 7
+    assert config.get_int("num.partitions") == 7
     assert joined.address("CONTROLLER") is None
 
 

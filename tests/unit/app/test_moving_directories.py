@@ -103,7 +103,7 @@ async def until(condition: Callable[[], bool]) -> None:
 
 
 def directory_of(node: Node, index: int, topic: str = "t") -> str:
-    log = node.logs.get(TopicPartition(topic, index))
+    log = node.broker.logs.get(TopicPartition(topic, index))
     assert log is not None
     return log.log_dir
 
@@ -118,12 +118,13 @@ def known_directory(node: Node, index: int) -> str | None:
     assert image is not None
     directory_id = image.directory_of(node.config.node_id)
     return next(
-        (path for path, each in node.logs.directory_ids.items() if each == directory_id), None
+        (path for path, each in node.broker.logs.directory_ids.items() if each == directory_id),
+        None,
     )
 
 
 def values(node: Node, index: int) -> list[str]:
-    log = node.logs.get(TopicPartition("t", index))
+    log = node.broker.logs.get(TopicPartition("t", index))
     assert log is not None
     return read_values(log)
 
@@ -173,9 +174,9 @@ async def test_how_far_a_move_is_can_be_seen_and_it_can_be_called_off() -> None:
         source = directory_of(node, 1)
         target = other_than(source)
         assert await asking(node, lambda raw: move(raw, target, 1)) == {("t", 1): ErrorCode.NONE}
-        log = node.logs.get(TopicPartition("t", 1))
+        log = node.broker.logs.get(TopicPartition("t", 1))
         assert log is not None
-        await until(lambda: [each.log_end_offset for each in node.logs.futures] == [1])
+        await until(lambda: [each.log_end_offset for each in node.broker.logs.futures] == [1])
         for _ in range(2):  # once more changes nothing
             [(key, found)] = (await asking(node, futures)).items()
             assert key == (target, 1)
@@ -205,10 +206,10 @@ async def test_a_move_goes_on_after_a_restart() -> None:
         source = directory_of(node, 2)
         target = other_than(source)
         await asking(node, lambda raw: move(raw, target, 2))
-        await until(lambda: [each.log_end_offset for each in node.logs.futures] == [1])
+        await until(lambda: [each.log_end_offset for each in node.broker.logs.futures] == [1])
     async with running(disk) as node:
         assert directory_of(node, 2) == source
-        [future] = node.logs.futures
+        [future] = node.broker.logs.futures
         assert future.log_end_offset >= 1
         await throttle(node, None)
         await until(lambda: directory_of(node, 2) == target)
@@ -232,7 +233,7 @@ async def test_what_cannot_move(topic: str, index: int, path: str, code: ErrorCo
         await asking(node, create)
         answer = await asking(node, lambda raw: move(raw, path, index, topic=topic))
         assert answer == {(topic, index): code}
-        assert len(node.logs.futures) == 0
+        assert len(node.broker.logs.futures) == 0
 
 
 async def test_a_replica_that_comes_later_goes_where_it_was_to_go() -> None:
@@ -242,7 +243,7 @@ async def test_a_replica_that_comes_later_goes_where_it_was_to_go() -> None:
             assert set(answer.values()) == {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
         await asking(node, create)
         assert [directory_of(node, index) for index in range(3)] == [TWO] * 3
-        assert node.logs.preferred_dirs == {}
+        assert node.broker.logs.preferred_dirs == {}
 
 
 @pytest.mark.parametrize("fails", ["source", "target"])
@@ -256,13 +257,13 @@ async def test_a_directory_that_fails_ends_the_moves_from_and_to_it(fails: str) 
         source = directory_of(node, 0)
         target = other_than(source)
         await asking(node, lambda raw: move(raw, target, 0))
-        await until(lambda: [each.log_end_offset for each in node.logs.futures] == [1])
+        await until(lambda: [each.log_end_offset for each in node.broker.logs.futures] == [1])
         failing = source if fails == "source" else target
         disk.fail("append", below=failing, code=errno.EIO)
         await asking(node, produce_to_all)
-        assert node.logs.offline_dirs == {failing}
-        assert len(node.logs.futures) == 0
-        assert len(node.replicas.moves) == 0
+        assert node.broker.logs.offline_dirs == {failing}
+        assert len(node.broker.logs.futures) == 0
+        assert len(node.broker.replicas.moves) == 0
         answer = await asking(node, lambda raw: move(raw, failing, 0))
         assert set(answer.values()) == {ErrorCode.KAFKA_STORAGE_ERROR}
         answer = await asking(node, lambda raw: move(raw, other_than(failing), 0))
@@ -287,15 +288,15 @@ async def test_what_is_deleted_does_not_move_on() -> None:
         for index in range(4):
             target = other_than(directory_of(node, index))
             await asking(node, lambda raw, i=index, p=target: move(raw, p, i))
-        assert len(node.logs.futures) == 4
+        assert len(node.broker.logs.futures) == 4
 
         def delete(raw: RawClient) -> None:
             request = DeleteTopicsRequest(topics=[DeleteTopicState(name="t")], timeout_ms=5000)
             raw.call(request, DeleteTopicsResponse)
 
         await asking(node, delete)
-        assert len(node.logs.futures) == 0
-        assert len(node.replicas.moves) == 0
+        assert len(node.broker.logs.futures) == 0
+        assert len(node.broker.replicas.moves) == 0
         for path in (ONE, TWO):
             left = [name for name in disk.list(path) if name.startswith("t-")]
             assert all(name.endswith("-delete") for name in left)

@@ -38,7 +38,7 @@ def standalone_config(overrides: Mapping[str, str] | None = None) -> NodeConfig:
 async def running(config: NodeConfig) -> AsyncIterator[Node]:
     disk, clock = FakeDisk(), SystemClock()
     format_standalone(disk, config, random=random.Random(1), clock=clock)
-    node = Node(config, disk, clock)
+    node = await Node.open(config, disk, clock)
     await node.start()
     try:
         yield node
@@ -62,9 +62,7 @@ async def alter(node: Node, name: str, operation: int, **values: str) -> None:
 async def test_limits_of_connections_follow_the_dynamic_configuration() -> None:
     config = standalone_config({"max.connections": "90"})
     async with running(config) as node:
-        assert node._server is not None
-        assert node._controller_server is not None
-        servers = node._server, node._controller_server
+        servers = node.broker.server, node.controller.server
         for server in servers:
             limits = server._quotas.limits
             assert (limits.connections_max, limits.creation_rate_max) == (90, 2**31 - 1)
@@ -80,7 +78,7 @@ async def test_limits_of_connections_follow_the_dynamic_configuration() -> None:
             assert limits.listeners["PLAINTEXT"] == ListenerLimits(90, 3)
             assert limits.listeners["CONTROLLER"] == ListenerLimits(90, 7)
         await alter(node, "", DELETE, max_connection_creation_rate="")
-        assert node._server._quotas.limits.creation_rate_max == 2**31 - 1
+        assert node.broker.server._quotas.limits.creation_rate_max == 2**31 - 1
 
 
 async def test_limits_that_were_set_hold_after_a_start() -> None:
@@ -88,12 +86,11 @@ async def test_limits_that_were_set_hold_after_a_start() -> None:
     disk, clock = FakeDisk(), SystemClock()
     format_standalone(disk, config, random=random.Random(1), clock=clock)
     for is_first in (True, False):
-        node = Node(config, disk, clock)
+        node = await Node.open(config, disk, clock)
         await node.start()
         if is_first:
             await alter(node, "", SET, max_connections="44")
-        assert node._server is not None
-        assert node._server._quotas.limits.connections_max == 44
+        assert node.broker.server._quotas.limits.connections_max == 44
         await node.stop()
 
 

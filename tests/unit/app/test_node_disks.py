@@ -62,7 +62,7 @@ async def running(
     )
     clock = SystemClock()
     format_standalone(disk, config, random=random.Random(1), clock=clock)
-    node = Node(config, disk, clock)
+    node = await Node.open(config, disk, clock)
     await node.start()
     try:
         yield node
@@ -137,7 +137,7 @@ async def test_partitions_are_spread_over_the_directories_and_the_cluster_knows(
         await asking(node, create)
         placed = await asking(node, placement)
         assert {len(partitions) for partitions in placed.values()} == {2}
-        ids = {path: node.logs.directory_ids[path] for path in placed}
+        ids = {path: node.broker.logs.directory_ids[path] for path in placed}
         for path, partitions in placed.items():
             for partition in partitions:
                 known = node.metadata.image.topics.partition("t", partition)
@@ -173,7 +173,7 @@ async def test_a_read_that_fails_takes_its_directory_offline() -> None:
         await asking(node, create)
         placed = await asking(node, placement)
         await asking(node, produce_to_all)
-        for log in node.logs:
+        for log in node.broker.logs:
             log.tail.clear()
         disk.fail("pread", below="/data/one")
         for partition in placed["/data/one"]:
@@ -192,7 +192,7 @@ async def test_all_that_was_stored_is_there_after_a_restart() -> None:
         placed = await asking(node, placement)
     async with running(disk) as node:
         assert await asking(node, placement) == placed
-        for log in node.logs:
+        for log in node.broker.logs:
             assert log.log_end_offset == 1
 
 
@@ -201,12 +201,12 @@ async def test_a_log_that_lost_its_topic_id_keeps_its_records() -> None:
     async with running(disk) as node:
         await asking(node, create)
         await asking(node, produce_to_all)
-        paths = [log.directory for log in node.logs]
+        paths = [log.directory for log in node.broker.logs]
     for path in paths:
         disk.remove(f"{path}/partition.metadata")
     async with running(disk) as node:
         topic_id = node.metadata.image.topics.by_name["t"].id
-        assert [(log.log_end_offset, log.topic_id) for log in node.logs] == [
+        assert [(log.log_end_offset, log.topic_id) for log in node.broker.logs] == [
             (1, topic_id)
         ] * PARTITIONS
 
@@ -215,11 +215,11 @@ async def test_no_two_nodes_use_one_directory(tmp_path: Path) -> None:
     config = NodeConfig.from_properties(standalone_properties(str(tmp_path)))
     first_disk, second_disk = LocalDisk(), LocalDisk()
     format_standalone(first_disk, config, random=random.Random(1), clock=SystemClock())
-    first = Node(config, first_disk)
+    first = await Node.open(config, first_disk)
     await first.start()
     with pytest.raises(DirectoryInUseError, match="in use by another node"):
-        await Node(config, second_disk).start()
+        await Node.open(config, second_disk)
     await first.stop()
-    second = Node(config, second_disk)
+    second = await Node.open(config, second_disk)
     await second.start()
     await second.stop()

@@ -62,7 +62,7 @@ class Bench:
                 find=lambda topic, index: self.partition,
                 fetchers=SimpleNamespace(leader_quota=quota),
             ),
-            config=SimpleNamespace(string_or_none=lambda key: RACK_AWARE_SELECTOR),
+            config=SimpleNamespace(get_str_or_none=lambda key: RACK_AWARE_SELECTOR),
             image=MetadataImage(brokers=self.context.brokers),
         )
 

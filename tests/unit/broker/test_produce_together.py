@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from barnabas.base.network import Part
+from barnabas.base.network import ListenerOptions, Part
 from barnabas.broker.dispatch import Dispatcher
 from barnabas.broker.handlers import ROUTES
 from barnabas.log.config import LogConfig
@@ -73,7 +73,7 @@ class Bench:
         dispatcher = Dispatcher(services, ROUTES)
         self.transport = FakeTransport()
         self.connection = Connection(
-            self.transport, dispatcher, "PLAINTEXT", 1 << 20, lambda connection: None
+            self.transport, dispatcher, ListenerOptions("PLAINTEXT"), lambda connection: None
         )
         self._correlation_id = 0
 

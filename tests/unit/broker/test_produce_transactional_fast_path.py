@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from barnabas.base.network import Part
+from barnabas.base.network import ListenerOptions, Part
 from barnabas.broker.client_state import client_state
 from barnabas.broker.dispatch import Dispatcher
 from barnabas.broker.handlers import ROUTES
@@ -69,8 +69,7 @@ class Bench:
         self.connection = Connection(
             transport,
             Dispatcher(services, ROUTES),
-            "PLAINTEXT",
-            1 << 20,
+            ListenerOptions("PLAINTEXT"),
             lambda connection: None,
         )
         self._remembers = remembers

@@ -34,13 +34,13 @@ def with_values(values: dict[str, str]) -> NodeConfig:
 
 def test_typed_values() -> None:
     config = with_values({"log.dirs": "/a, /b", "broker.rack": " r1 ", "num.partitions": "7"})
-    assert config.int("num.partitions") == 7
-    assert config.long("log.retention.bytes") == -1
-    assert config.bool("auto.create.topics.enable") is True
-    assert config.double("log.cleaner.min.cleanable.ratio") == 0.5
-    assert config.string("broker.rack") == "r1"
-    assert config.string_or_none("metadata.log.dir") is None
-    assert config.list("log.dirs") == config.log_dirs == ["/a", "/b"]
+    assert config.get_int("num.partitions") == 7
+    assert config.get_int("log.retention.bytes") == -1
+    assert config.get_bool("auto.create.topics.enable") is True
+    assert config.get_float("log.cleaner.min.cleanable.ratio") == 0.5
+    assert config.get_str("broker.rack") == "r1"
+    assert config.get_str_or_none("metadata.log.dir") is None
+    assert config.get_list("log.dirs") == config.log_dirs == ["/a", "/b"]
     assert config.metadata_log_dir == "/a"
     assert config.node_id == 1
     assert config.process_roles == {"broker", "controller"}

@@ -154,7 +154,7 @@ async def test_what_is_being_initialised_is_not_asked_for_again(setting: Setting
     first = [(topic_id("t"), number) for number in range(2)]
     setting.beat("m")
     await settled()
-    retry_ms = setting.world.config.int("group.share.initialize.retry.interval.ms")
+    retry_ms = setting.world.config.get_int("group.share.initialize.retry.interval.ms")
     setting.world.clock.advance(retry_ms)
     other = setting.beat("other", topics=("t", "u"))
     await settled()

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from barnabas.base.ids import Uuid
+from barnabas.base.internal_topics import SHARE_GROUP_STATE
 from barnabas.coordinator.promise import Promise
 from barnabas.coordinator.share.operations import (
     DELETE,
@@ -20,7 +21,6 @@ from barnabas.coordinator.share.operations import (
     serve,
 )
 from barnabas.coordinator.share.persister_client import ATTEMPTS_MAX, CoordinatorPersister
-from barnabas.coordinator.share.service import SHARE_GROUP_STATE
 from barnabas.coordinator.share.state import ShareState, ShareStateError, ShareSummary, StateBatch
 from barnabas.metadata.image import (
     BrokerImage,

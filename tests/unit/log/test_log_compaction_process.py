@@ -77,7 +77,7 @@ class OnDisk:
             self.logs,
             SystemClock(),
             self.worker,
-            CompactionSettings,
+            CompactionSettings(),
             checkpoint=self.logs.save_cleaned,
         )
 

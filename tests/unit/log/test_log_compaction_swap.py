@@ -129,7 +129,7 @@ def test_gaps_are_no_damage_to_who_does_not_know_the_topic_yet() -> None:
                 logs,
                 clock,
                 InlineWorker(disk, clock),
-                CompactionSettings,
+                CompactionSettings(),
                 checkpoint=logs.save_cleaned,
             )
 

@@ -331,7 +331,7 @@ def test_a_failing_disk_takes_its_directory_offline(operations: str) -> None:
 
 async def after_one_round(settings: CompactionSettings) -> CompactionBench:
     bench = three_segments()
-    bench.settings = settings
+    bench.follow(settings)
     bench.compactor.start()
     assert bench.compactor._task is not None
     await bench.compactor._task
@@ -363,7 +363,7 @@ async def test_a_pause_that_is_made_shorter_ends_sooner() -> None:
     for _ in range(5):
         bench.clock.advance(1000)
     assert compactor._task is None
-    bench.settings = CompactionSettings(backoff_ms=100)
+    bench.follow(CompactionSettings(backoff_ms=100))
     bench.clock.advance(1000)
     assert compactor._task is not None
     await compactor.stop()
@@ -371,7 +371,7 @@ async def test_a_pause_that_is_made_shorter_ends_sooner() -> None:
 
 async def test_a_round_may_be_stopped_in_the_middle() -> None:
     bench = three_segments()
-    bench.settings = CompactionSettings(bytes_per_second_max=1.0, io_buffer_bytes=0)
+    bench.follow(CompactionSettings(bytes_per_second_max=1.0, io_buffer_bytes=0))
     bench.compactor.start()
     for _ in range(10):
         await asyncio.sleep(0)
@@ -383,7 +383,7 @@ async def test_a_round_may_be_stopped_in_the_middle() -> None:
 def test_the_rate_is_kept() -> None:
     bench = three_segments()
     size = bench.log.segments[0].size_bytes + bench.log.segments[1].size_bytes
-    bench.settings = CompactionSettings(bytes_per_second_max=size / 4)
+    bench.follow(CompactionSettings(bytes_per_second_max=size / 4))
     started_ms = bench.clock.time_ms
 
     async def advance() -> None:

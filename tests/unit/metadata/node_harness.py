@@ -71,10 +71,11 @@ class NodeHarness:
         self.standalone = standalone
         self.disk = GatedDisk()
         self.failures: list[Exception] = []
-        self.node = self._make()
+        self.node: MetadataNode
 
-    def _make(self) -> MetadataNode:
-        return MetadataNode(
+    async def start(self) -> None:
+        """Open the node in what is formatted, and start it."""
+        self.node = MetadataNode.open(
             config=self.config,
             disk=self.disk,
             clock=SystemClock(),
@@ -82,6 +83,7 @@ class NodeHarness:
             network=TcpNetwork(),
             on_failure=self.failures.append,
         )
+        await self.node.start()
 
     def format(self) -> list[str]:
         options = FormatOptions(CLUSTER_ID, standalone=self.standalone, ignore_formatted=True)
@@ -91,13 +93,13 @@ class NodeHarness:
 
     async def __aenter__(self) -> "NodeHarness":
         self.format()
-        await self.node.start()
+        await self.start()
         return self
 
     @asynccontextmanager
     async def started(self) -> AsyncIterator[None]:
         """As the harness itself, with what is formatted left as it is."""
-        await self.node.start()
+        await self.start()
         try:
             yield
         finally:

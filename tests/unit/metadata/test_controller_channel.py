@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from barnabas.app.standalone import standalone_properties
+from barnabas.app.standalone import format_standalone, standalone_properties
 from barnabas.base.config.node import NodeConfig
 from barnabas.metadata.controller_channel import (
     LOSSES_MAX,
@@ -58,9 +58,11 @@ class World:
             self.controller,  # type: ignore[arg-type]  # all of the quorum that it looks at
             self.controller,  # type: ignore[arg-type]  # all of the connections that it uses
         )
-        self.node = MetadataNode(
+        disk = FakeDisk()
+        format_standalone(disk, config, random=Random(1), clock=self.clock)
+        self.node = MetadataNode.open(
             config=config,
-            disk=FakeDisk(),
+            disk=disk,
             clock=self.clock,
             random=Random(1),
             network=FakeNetwork(),  # type: ignore[arg-type]  # never used

@@ -72,7 +72,7 @@ def test_a_controller_may_have_led() -> None:
     assert Membership("mine", 2, True, CONTROLLERS).contradiction("a", 1, led_by(2)) is None
 
 
-def broker(cluster: Cluster, directory: Path, node_id: int, cluster_id: str) -> Node:
+async def broker(cluster: Cluster, directory: Path, node_id: int, cluster_id: str) -> Node:
     """A formatted broker that asks the controllers of `cluster`."""
     properties = {
         "process.roles": "broker",
@@ -89,7 +89,7 @@ def broker(cluster: Cluster, directory: Path, node_id: int, cluster_id: str) -> 
     disk, clock = LocalDisk(), SystemClock()
     options = FormatOptions(cluster_id=cluster_id)
     format_directories(disk, config, options, random=RANDOM, now_ms=clock.now_ms())
-    return Node(config, disk, clock)
+    return await Node.open(config, disk, clock)
 
 
 async def failure_of(node: Node) -> Exception | None:
@@ -104,13 +104,13 @@ async def failure_of(node: Node) -> Exception | None:
 
 async def test_a_broker_of_another_cluster_does_not_wait_for_ever(tmp_path: Path) -> None:
     async with Cluster() as cluster:
-        node = broker(cluster, tmp_path, 2, random_cluster_id(RANDOM))
+        node = await broker(cluster, tmp_path, 2, random_cluster_id(RANDOM))
         assert isinstance(await failure_of(node), ForeignClusterError)
 
 
 async def test_a_broker_with_the_controllers_id_does_not_wait_for_ever(tmp_path: Path) -> None:
     async with Cluster() as cluster:
-        node = broker(cluster, tmp_path, 1, cluster_id_of(cluster))
+        node = await broker(cluster, tmp_path, 1, cluster_id_of(cluster))
         assert isinstance(await failure_of(node), DuplicateNodeIdError)
 
 

@@ -143,7 +143,7 @@ async def test_a_node_takes_over(data: Path) -> None:
     disk = LocalDisk()
     properties = read_meta_properties(disk, str(data))
     assert properties is not None
-    node = MetadataNode(
+    node = MetadataNode.open(
         config=NodeConfig.from_properties(
             {
                 "process.roles": "broker,controller",

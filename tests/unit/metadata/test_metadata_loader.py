@@ -283,7 +283,8 @@ def test_dynamic_values_that_exclude_each_other_are_passed_over(
 
 
 def test_snapshots_are_due_by_size_or_by_time() -> None:
-    schedule = SnapshotSchedule(bytes_max=100, interval_ms=1000, now_ms=0, loaded_bytes=40)
+    schedule = SnapshotSchedule(bytes_max=100, interval_ms=1000, now_ms=0)
+    schedule.committed(40)
     assert not schedule.is_due(999)
     schedule.committed(59)
     assert not schedule.is_due(999)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from node_harness import CLUSTER_ID, NodeHarness
 
-from barnabas.base.ids import ZERO_UUID
+from barnabas.base.ids import ZERO_UUID, Uuid
 from barnabas.log.errors import LogDirFailure
 from barnabas.metadata.bootstrap import feature_records, write_bootstrap
 from barnabas.metadata.controller.activation import BootstrapError
@@ -268,7 +268,7 @@ async def test_a_damaged_snapshot_costs_nothing_while_the_log_is_whole(tmp_path:
 async def test_a_directory_that_is_not_formatted(tmp_path: Path) -> None:
     harness = NodeHarness(str(tmp_path))
     with pytest.raises(MetaPropertiesError, match="storage format"):
-        await harness.node.start()
+        await harness.start()
     harness.disk.close()
 
 
@@ -278,7 +278,7 @@ async def test_a_directory_of_another_node(tmp_path: Path) -> None:
     other_id: dict[str, Any] = {"node.id": "2"}
     other = NodeHarness(str(tmp_path), **other_id)
     with pytest.raises(MetaPropertiesError, match="Stored node id 1"):
-        await other.node.start()
+        await other.start()
     other.disk.close()
 
 
@@ -286,7 +286,7 @@ async def test_a_directory_of_another_disk(tmp_path: Path) -> None:
     """The voter's metadata directory was replaced: it must not vote with an empty log."""
     harness = NodeHarness(str(tmp_path))
     harness.format()
-    stranger = MetaProperties(CLUSTER_ID, 1, harness.node.incarnation_id)
+    stranger = MetaProperties(CLUSTER_ID, 1, Uuid(bytes(range(16))))
     write_meta_properties(harness.disk, str(tmp_path), stranger)
     async with harness.started():
         assert not harness.node.raft.is_voter
@@ -380,7 +380,7 @@ async def test_a_cluster_of_a_later_release_is_refused(tmp_path: Path) -> None:
     levels = feature_records({"metadata.version": 30, "group.version": 9})
     write_bootstrap(harness.disk, str(tmp_path), levels, now_ms=1)
     with pytest.raises(BootstrapError, match=r"group\.version is 9"):
-        await harness.node.start()
+        await harness.start()
     harness.disk.close()
 
 
@@ -391,5 +391,5 @@ async def test_a_log_of_a_later_release_is_refused(tmp_path: Path) -> None:
         await harness.node.raft.wait_committed(appended.last_offset)
     harness = NodeHarness(str(tmp_path))
     with pytest.raises(UnsupportedFeatureError, match=r"group\.version is 9"):
-        await harness.node.start()
+        await harness.start()
     harness.disk.close()

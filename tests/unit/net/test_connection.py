@@ -5,7 +5,7 @@ from struct import pack
 
 import pytest
 
-from barnabas.base.network import Part
+from barnabas.base.network import ListenerOptions, Part
 from barnabas.net.connection import UNSENT_MAX_BYTES, Connection, Reply
 from barnabas.protocol.errors import DecodeError
 
@@ -56,7 +56,7 @@ class Bench:
         self.transport = FakeTransport()
         self.closed: list[Connection] = []
         self.connection = Connection(
-            self.transport, self.serve, "PLAINTEXT", 1 << 20, self.closed.append
+            self.transport, self.serve, ListenerOptions("PLAINTEXT"), self.closed.append
         )
         self.transport.connection = self.connection
 

@@ -14,7 +14,7 @@ from barnabas.base.backoff import ExponentialBackoff
 from barnabas.base.clock import SystemClock
 from barnabas.base.config.errors import ConfigError
 from barnabas.base.config.node import NodeConfig
-from barnabas.base.network import SocketOptions, StreamHandler, Transport
+from barnabas.base.network import ListenerOptions, SocketOptions, StreamHandler, Transport
 from barnabas.net.client import Peer
 from barnabas.net.dialing import Dialing, buffer_bytes, dialing_of, listening_options
 from barnabas.net.tcp import BUFFER_BYTES_COUNTED, TcpListener, TcpNetwork, TcpTransport
@@ -173,7 +173,7 @@ async def both_ends(
         return Silent(transport)
 
     network = TcpNetwork()
-    listener = network.listen("127.0.0.1", 0, accept, listening)
+    listener = network.listen("127.0.0.1", 0, accept, ListenerOptions(socket=listening))
     listener.start()
     near = await network.connect("127.0.0.1", listener.port, Silent, connecting)
     far = await asyncio.wait_for(accepted, 10)
@@ -211,7 +211,7 @@ async def test_a_buffer_that_the_system_does_not_grant_is_told_of(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     options = SocketOptions(receive_buffer_bytes=2**31 - 1, send_buffer_bytes=10_000)
-    listener = TcpNetwork().listen("127.0.0.1", 0, Silent, options)
+    listener = TcpNetwork().listen("127.0.0.1", 0, Silent, ListenerOptions(socket=options))
     assert "of 2147483647 bytes of buffer the system grants" in caplog.text
     assert "net.core.rmem_max" in caplog.text
     assert "wmem_max" not in caplog.text
@@ -221,7 +221,7 @@ async def test_a_buffer_that_the_system_does_not_grant_is_told_of(
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells the backlog")
 async def test_the_backlog_is_as_asked() -> None:
     for options, expected in ((SocketOptions(backlog=7), 7), (SocketOptions(), 1024)):
-        listener = TcpNetwork().listen("127.0.0.1", 0, Silent, options)
+        listener = TcpNetwork().listen("127.0.0.1", 0, Silent, ListenerOptions(socket=options))
         assert isinstance(listener, TcpListener)
         info = listener._sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 104)
         (backlog,) = struct.unpack_from("=I", info, TCP_INFO_BACKLOG)

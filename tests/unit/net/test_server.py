@@ -14,7 +14,7 @@ from barnabas.app.cluster import Cluster
 from barnabas.base.clock import Clock, SystemClock
 from barnabas.base.disk import FileRange
 from barnabas.base.local_disk import LocalDisk
-from barnabas.base.network import Part
+from barnabas.base.network import ListenerOptions, Part
 from barnabas.net.connection import Connection, Reply
 from barnabas.net.connection_quotas import ConnectionLimits, ListenerLimits
 from barnabas.net.frames import FrameReader
@@ -37,7 +37,7 @@ async def serving(
     limits: ServerLimits, service: object = echo, clock: Clock | None = None
 ) -> tuple[Server, int]:
     server = Server(TcpNetwork(), clock or SystemClock(), service, limits)  # type: ignore[arg-type]
-    port = server.listen("PLAINTEXT", "127.0.0.1", 0)
+    port = server.listen("127.0.0.1", 0, ListenerOptions("PLAINTEXT"))
     server.start()
     return server, port
 
@@ -225,7 +225,9 @@ async def test_listeners_have_rates_and_numbers_of_their_own() -> None:
         }
     )
     server = Server(TcpNetwork(), ManualClock(), echo, ServerLimits(connections=limits))
-    ports = [server.listen(name, "127.0.0.1", 0) for name in ("SLOW", "SMALL", "FREE")]
+    ports = [
+        server.listen("127.0.0.1", 0, ListenerOptions(name)) for name in ("SLOW", "SMALL", "FREE")
+    ]
     server.start()
     async with AsyncExitStack() as stack:
         for port, expected in zip(ports, (11, 13, 33), strict=True):
@@ -239,8 +241,8 @@ async def test_brokers_find_a_place_where_clients_have_taken_all(
 ) -> None:
     limits = ConnectionLimits(connections_max=3, protected_listener="BROKERS")
     server = Server(TcpNetwork(), ManualClock(), echo, ServerLimits(connections=limits))
-    client_port = server.listen("CLIENTS", "127.0.0.1", 0)
-    broker_port = server.listen("BROKERS", "127.0.0.1", 0)
+    client_port = server.listen("127.0.0.1", 0, ListenerOptions("CLIENTS"))
+    broker_port = server.listen("127.0.0.1", 0, ListenerOptions("BROKERS"))
     server.start()
     async with AsyncExitStack() as stack:
         idle = await stack.enter_async_context(connected(client_port))
@@ -358,3 +360,20 @@ async def _ask_and_leave(port: int, request: bytes) -> None:
         assert (await ask(reader, writer, request))[:4] == request[4:8]
         writer.write(pack(">i", 1 << 20) + bytes(300_000))
         await writer.drain()
+
+
+async def test_each_listener_has_options_of_its_own() -> None:
+    """A connection knows them, and takes frames as large as its listener lets it."""
+    server = Server(TcpNetwork(), SystemClock(), echo, ServerLimits())
+    small = ListenerOptions("SMALL", frame_size_max_bytes=8)
+    large = ListenerOptions("LARGE", security_protocol="SSL", frame_size_max_bytes=1000)
+    ports = [server.listen("127.0.0.1", 0, options) for options in (small, large)]
+    assert server.ports == dict(zip(("SMALL", "LARGE"), ports, strict=True))
+    server.start()
+    async with connected(ports[0]) as near_small, connected(ports[1]) as near_large:
+        assert await ask(*near_large, b"x" * 100) == b"x" * 100
+        assert await ask(*near_small, b"x" * 8) == b"x" * 8
+        assert {connection.listener for connection in server._connections} == {small, large}
+        near_small[1].write(pack(">i", 9))
+        assert await asyncio.wait_for(near_small[0].read(), TIMEOUT_S) == b""
+    server.close()

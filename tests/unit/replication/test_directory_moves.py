@@ -2,16 +2,17 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
+from barnabas.app.standalone import standalone_properties
+from barnabas.base.config.definitions import MOVE_RATE_KEY
+from barnabas.base.config.node import NodeConfig
 from barnabas.base.ids import TopicPartition, Uuid
 from barnabas.log.config import LogConfig
 from barnabas.log.manager import LogManager
-from barnabas.metadata.image import ConfigResourceType, ConfigsImage
 from barnabas.protocol.errors import ErrorCode
-from barnabas.replication.directory_moves import RATE, REST_MS, RETRY_MS, ReplicaMoves
+from barnabas.replication.directory_moves import REST_MS, RETRY_MS, ReplicaMoves
 from barnabas.replication.partition import Partition
 from barnabas.replication.replica_context import ReplicaContext
 from barnabas.replication.throttle import ReplicationQuota
@@ -172,26 +173,15 @@ async def test_one_after_the_other() -> None:
 async def test_the_rate_is_kept(rate: int) -> None:
     world = Moving()
     partition = world.partition(0, *("x" * 2_000 for _ in range(rate * 30 // 2_000)))
-    values = {RATE: str(rate)}
-    configs = ConfigsImage({(ConfigResourceType.BROKER, ""): values})
-    world.moves.configure(configs, 1)
+    properties = standalone_properties("/data")
+    world.moves.configure(
+        NodeConfig.from_properties(properties).with_dynamic({MOVE_RATE_KEY: str(rate)})
+    )
     world.moves.request(partition, TWO)
     took_ms = await world.run(lambda: partition.log.log_dir == TWO, 90_000)
     # The first window may be used up at once.
     assert 15_000 < took_ms < 33_000
     await world.moves.close()
-
-
-async def test_own_values_go_before_those_of_all() -> None:
-    world = Moving()
-    by_resource: dict[Any, Any] = {
-        (ConfigResourceType.BROKER, ""): {RATE: "5"},
-        (ConfigResourceType.BROKER, "1"): {RATE: "7"},
-    }
-    world.moves.configure(ConfigsImage(by_resource), 1)
-    assert world.moves.rate.rate_max == 7
-    world.moves.configure(ConfigsImage(by_resource), 2)
-    assert world.moves.rate.rate_max == 5
 
 
 async def test_a_log_that_cannot_be_read_stays(caplog: pytest.LogCaptureFixture) -> None:

@@ -32,6 +32,11 @@ BROKER_TABLES = (
     "oauth",
     "tls",
 )
+LEADER_RATE_KEY = "leader.replication.throttled.rate"
+FOLLOWER_RATE_KEY = "follower.replication.throttled.rate"
+MOVE_RATE_KEY = "replica.alter.log.dirs.io.max.bytes.per.second"
+DYNAMIC_ONLY = frozenset({FOLLOWER_RATE_KEY, LEADER_RATE_KEY, MOVE_RATE_KEY})
+"""No keys of a file, where they have no effect."""
 NO_DEFAULT = "(required)"
 NULL_DEFAULT = "(none)"
 EMPTY_DEFAULT = "(empty)"

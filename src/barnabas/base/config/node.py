@@ -3,15 +3,14 @@
 Source: KafkaConfig of Kafka 4.3.
 """
 
-import builtins
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, cast
 
 from barnabas.base.config import removed, validation
-from barnabas.base.config.definitions import BROKER_KEYS, ConfigKey, Status
+from barnabas.base.config.definitions import BROKER_KEYS, DYNAMIC_ONLY, ConfigKey, Status
 from barnabas.base.config.errors import ConfigError
 from barnabas.base.config.listeners import (
     ANY_ADDRESS,
@@ -35,58 +34,57 @@ class NodeConfig:
     unknown or has no effect yet. Getters raise KeyError for a key that Kafka does not have.
     """
 
-    def __init__(self, values: Mapping[str, str]) -> None:
+    def __init__(self, values: Mapping[str, str], dynamic: Collection[str] = ()) -> None:
         """Use `from_properties`."""
         self.originals: dict[str, str] = dict(values)
-        self.warnings: builtins.list[str] = []
+        self._without_effect = DYNAMIC_ONLY.difference(dynamic)
+        self.warnings: list[str] = []
         self._values: dict[str, Any] = {}
         self._read()
 
     @classmethod
-    def from_properties(cls, values: Mapping[str, str]) -> "NodeConfig":
-        """Type, check and complete `values`.
+    def from_properties(
+        cls, values: Mapping[str, str], dynamic: Collection[str] = ()
+    ) -> "NodeConfig":
+        """Type, check and complete `values`; those of `dynamic` keys were set at run time.
 
         Raises ConfigError at the first key that cannot be used.
         """
-        config = cls(values)
+        config = cls(values, dynamic)
         validation.validate(config)
         return config
 
     def with_dynamic(self, values: Mapping[str, str]) -> "NodeConfig":
         """This configuration with dynamic values on top. Raises ConfigError."""
-        return NodeConfig.from_properties({**self.originals, **values})
+        return NodeConfig.from_properties({**self.originals, **values}, values.keys())
 
     def get(self, name: str) -> Any:
         """The typed value of `name`; None where it is null."""
         return self._values[name]
 
-    def int(self, name: str) -> builtins.int:
-        """The value of an INT or SHORT key that is not null."""
-        return cast(builtins.int, self._values[name])
+    def get_int(self, name: str) -> int:
+        """The value of an INT, SHORT or LONG key that is not null."""
+        return cast(int, self._values[name])
 
-    def long(self, name: str) -> builtins.int:
-        """The value of a LONG key that is not null."""
-        return cast(builtins.int, self._values[name])
-
-    def double(self, name: str) -> float:
+    def get_float(self, name: str) -> float:
         """The value of a DOUBLE key."""
         return cast(float, self._values[name])
 
-    def bool(self, name: str) -> builtins.bool:
+    def get_bool(self, name: str) -> bool:
         """The value of a BOOLEAN key."""
-        return cast(builtins.bool, self._values[name])
+        return cast(bool, self._values[name])
 
-    def string(self, name: str) -> str:
+    def get_str(self, name: str) -> str:
         """The value of a STRING key that is not null."""
         return cast(str, self._values[name])
 
-    def string_or_none(self, name: str) -> str | None:
+    def get_str_or_none(self, name: str) -> str | None:
         """The value of a STRING, CLASS or PASSWORD key, or None."""
         return cast(str | None, self._values[name])
 
-    def list(self, name: str) -> builtins.list[str]:
+    def get_list(self, name: str) -> list[str]:
         """The value of a LIST key; empty where it is null."""
-        return cast(builtins.list[str], self._values[name] or [])
+        return cast(list[str], self._values[name] or [])
 
     def shown(self, name: str) -> str | None:
         """The text of a set key, with secrets hidden; None where it is not set."""
@@ -99,19 +97,19 @@ class NodeConfig:
         return f"NodeConfig({shown})"
 
     @cached_property
-    def node_id(self) -> builtins.int:
+    def node_id(self) -> int:
         """node.id, or broker.id where only that is set."""
-        return self.int("node.id")
+        return self.get_int("node.id")
 
     @cached_property
     def process_roles(self) -> frozenset[str]:
         """`broker`, `controller` or both."""
-        return frozenset(self.list("process.roles"))
+        return frozenset(self.get_list("process.roles"))
 
     @cached_property
-    def controller_listener_names(self) -> builtins.list[str]:
+    def controller_listener_names(self) -> list[str]:
         """Upper-case names of the controller's listeners, in their order."""
-        return [name.upper() for name in self.list("controller.listener.names")]
+        return [name.upper() for name in self.get_list("controller.listener.names")]
 
     @cached_property
     def protocol_map(self) -> dict[str, str]:
@@ -120,10 +118,10 @@ class NodeConfig:
         Controller listeners are PLAINTEXT by default as long as the map is not set and no
         listener asks for TLS or SASL.
         """
-        protocols = parse_protocol_map(PROTOCOL_MAP, self.string(PROTOCOL_MAP))
+        protocols = parse_protocol_map(PROTOCOL_MAP, self.get_str(PROTOCOL_MAP))
         if PROTOCOL_MAP in self.originals:
             return protocols
-        names = [listener_name_of(entry) for entry in self.list("listeners")]
+        names = [listener_name_of(entry) for entry in self.get_list("listeners")]
         secure = {"SSL", "SASL_SSL", "SASL_PLAINTEXT"}
         if secure.isdisjoint(names) and secure.isdisjoint(self.controller_listener_names):
             for name in self.controller_listener_names:
@@ -131,13 +129,23 @@ class NodeConfig:
         return protocols
 
     @cached_property
-    def listeners(self) -> builtins.list[ListenerConfig]:
+    def listeners(self) -> list[ListenerConfig]:
         """What to bind, controller listeners among them."""
-        entries = self.list("listeners")
+        entries = self.get_list("listeners")
         return parse_listeners("listeners", entries, self.protocol_map, distinct_ports=True)
 
     @cached_property
-    def advertised_listeners(self) -> builtins.list[ListenerConfig]:
+    def broker_listeners(self) -> list[ListenerConfig]:
+        """Those of `listeners` for clients and other brokers."""
+        return [each for each in self.listeners if each.name not in self.controller_listener_names]
+
+    @cached_property
+    def controller_listeners(self) -> list[ListenerConfig]:
+        """Those of `listeners` for the quorum, brokers and administrators' tools."""
+        return [each for each in self.listeners if each.name in self.controller_listener_names]
+
+    @cached_property
+    def advertised_listeners(self) -> list[ListenerConfig]:
         """What brokers tell clients: never a controller listener.
 
         An empty host stands for this machine's name, which the node fills in.
@@ -149,7 +157,7 @@ class NodeConfig:
         ]
 
     @cached_property
-    def all_advertised_listeners(self) -> builtins.list[ListenerConfig]:
+    def all_advertised_listeners(self) -> list[ListenerConfig]:
         """advertised.listeners, or listeners where it is not set."""
         entries = self.get("advertised.listeners")
         if entries is None:
@@ -158,7 +166,7 @@ class NodeConfig:
         return parse_listeners(key, entries, self.protocol_map, distinct_ports=False)
 
     @cached_property
-    def advertised_controller_listeners(self) -> builtins.list[ListenerConfig]:
+    def advertised_controller_listeners(self) -> list[ListenerConfig]:
         """Controller listeners by their advertised address, or their bound one.
 
         An empty host stands for this machine's name.
@@ -176,20 +184,20 @@ class NodeConfig:
     @cached_property
     def inter_broker_listener_name(self) -> str:
         """The listener over which brokers reach each other."""
-        name = self.string_or_none("inter.broker.listener.name")
+        name = self.get_str_or_none("inter.broker.listener.name")
         if name is None:
-            return self.string("security.inter.broker.protocol")
+            return self.get_str("security.inter.broker.protocol")
         return name.upper()
 
     @cached_property
-    def log_dirs(self) -> builtins.list[str]:
+    def log_dirs(self) -> list[str]:
         """Data directories, as written."""
-        return self.list("log.dirs") or self.list("log.dir")
+        return self.get_list("log.dirs") or self.get_list("log.dir")
 
     @cached_property
-    def cordoned_log_dirs(self) -> builtins.list[str]:
+    def cordoned_log_dirs(self) -> list[str]:
         """Those of `log_dirs` that get no new replicas, in their order (KIP-1066)."""
-        cordoned = self.list("cordoned.log.dirs")
+        cordoned = self.get_list(validation.CORDONED_KEY)
         if ALL_DIRECTORIES in cordoned:
             return self.log_dirs
         return [path for path in self.log_dirs if path in cordoned]
@@ -197,19 +205,29 @@ class NodeConfig:
     @cached_property
     def metadata_log_dir(self) -> str:
         """Directory that holds the metadata log."""
-        return self.string_or_none("metadata.log.dir") or self.log_dirs[0]
+        return self.get_str_or_none("metadata.log.dir") or self.log_dirs[0]
 
     def listener_value(self, listener_name: str, name: str) -> Any:
         """The value of `name` for one listener: its own, or the common one."""
         own = f"listener.name.{listener_name.lower()}.{name}"
         return self._values[own] if own in self._values else self._values[name]
 
+    def values_of(self, names: Collection[str]) -> dict[str, Any]:
+        """The typed values of some keys, by name, with those that single listeners have."""
+        found = {name: self._values[name] for name in names}
+        for name, value in self._values.items():
+            match = LISTENER_KEY.fullmatch(name)
+            if match and match[2] in names:
+                found[name] = value
+        return found
+
     def _read(self) -> None:
         given = _with_synonyms(self.originals)
         for name, text in self.originals.items():
             self._note(name, text)
         for key in BROKER_KEYS.values():
-            self._values[key.name] = _value(key, given.get(key.name))
+            value = _value(key, given.get(key.name))
+            self._values[key.name] = key.default if key.name in self._without_effect else value
         for name, text in given.items():
             match = LISTENER_KEY.fullmatch(name)
             if match and match[2] in BROKER_KEYS:

@@ -53,6 +53,9 @@ BROKER_SYNONYMS: dict[str, tuple[tuple[str, int], ...]] = {
 """Broker keys that give a topic key its default, the first that is set winning, each with the
 factor from its unit to the topic key's."""
 
+TOPIC_DEFAULT_KEYS = frozenset(key for keys in BROKER_SYNONYMS.values() for key, _ in keys)
+"""Every broker key that is some topic key's default."""
+
 
 def topic_default(node_config: NodeConfig, name: str) -> Any:
     """The typed value that a topic without overrides has for `name`."""
@@ -94,7 +97,9 @@ def validate_topic_overrides(
     if effective("min.compaction.lag.ms") > effective("max.compaction.lag.ms"):
         raise ConfigError("min.compaction.lag.ms", "must not exceed max.compaction.lag.ms")
     if values.get("remote.storage.enable"):
-        enabled = node_config is not None and node_config.bool("remote.log.storage.system.enable")
+        enabled = node_config is not None and node_config.get_bool(
+            "remote.log.storage.system.enable"
+        )
         _check_remote(effective, enabled=enabled)
 
 

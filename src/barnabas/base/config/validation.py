@@ -28,6 +28,9 @@ TIMEOUTS = (
 CODEC_IDS = range(5)
 _TIMES = ("heartbeat.interval.ms", "session.timeout.ms", "assignment.interval.ms")
 _STANDBY_REPLICAS = "num.standby.replicas"
+CORDONED_KEY = "cordoned.log.dirs"
+PER_IP_KEY = "max.connections.per.ip"
+PER_IP_OVERRIDES_KEY = "max.connections.per.ip.overrides"
 _LIMITED_GROUP_KEYS = {
     "consumer": _TIMES,
     "share": (
@@ -57,7 +60,7 @@ def validate(config: "NodeConfig") -> None:
 
 
 def _check_node(config: "NodeConfig") -> None:
-    if config.int("broker.id") != config.int("node.id"):
+    if config.get_int("broker.id") != config.get_int("node.id"):
         raise ConfigError("broker.id", "must equal node.id where both are set")
     roles = config.originals["process.roles"].split(",")
     if len(roles) != len(config.process_roles):
@@ -79,16 +82,16 @@ def _check_log(config: "NodeConfig") -> None:
             if config.get(key) == 0:
                 raise ConfigError(key, "must be at least 1, or -1 for no limit")
             break
-    buffer_bytes = config.long("log.cleaner.dedupe.buffer.size")
-    threads = max(config.int("log.cleaner.threads"), 1)
+    buffer_bytes = config.get_int("log.cleaner.dedupe.buffer.size")
+    threads = max(config.get_int("log.cleaner.threads"), 1)
     if buffer_bytes // threads <= DEDUPE_BUFFER_PER_THREAD_MIN_BYTES:
         raise ConfigError("log.cleaner.dedupe.buffer.size", "needs more than 1 MiB per thread")
 
 
 def _check_cordoned(config: "NodeConfig") -> None:
     """Only what is one of this node's directories can be cordoned (KIP-1066)."""
-    key = "cordoned.log.dirs"
-    cordoned = config.list(key)
+    key = CORDONED_KEY
+    cordoned = config.get_list(key)
     if "*" in cordoned:
         if len(cordoned) > 1:
             raise ConfigError(key, "must not hold other values beside *")
@@ -103,20 +106,20 @@ def _check_groups(config: "NodeConfig") -> None:
         "offsets.topic.compression.codec",
         "share.coordinator.state.topic.compression.codec",
     ):
-        if config.int(key) not in CODEC_IDS:
+        if config.get_int(key) not in CODEC_IDS:
             raise ConfigError(key, "is no codec id: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd")
-    if "classic" not in config.list("group.coordinator.rebalance.protocols"):
+    if "classic" not in config.get_list("group.coordinator.rebalance.protocols"):
         raise ConfigError("group.coordinator.rebalance.protocols", "must hold classic")
     for kind, limited in _LIMITED_GROUP_KEYS.items():
         for name in limited:
             _check_limits(config, kind, name)
         heartbeat_key = f"group.{kind}.heartbeat.interval.ms"
         session_key = f"group.{kind}.session.timeout.ms"
-        if config.int(heartbeat_key) >= config.int(session_key):
+        if config.get_int(heartbeat_key) >= config.get_int(session_key):
             raise ConfigError(heartbeat_key, f"must be below {session_key}")
-    if len(config.list("group.share.assignors")) != 1:
+    if len(config.get_list("group.share.assignors")) != 1:
         raise ConfigError("group.share.assignors", "must name exactly one assignor")
-    if config.int("group.share.max.share.sessions") < config.int("group.share.max.size"):
+    if config.get_int("group.share.max.share.sessions") < config.get_int("group.share.max.size"):
         raise ConfigError(
             "group.share.max.share.sessions", "must not be below group.share.max.size"
         )
@@ -127,21 +130,21 @@ def _check_limits(config: "NodeConfig", kind: str, name: str) -> None:
     key = f"group.{kind}.{name}"
     low_key = f"group.{kind}.min.{name}"
     high_key = f"group.{kind}.max.{name.removeprefix('num.')}"
-    if name != _STANDBY_REPLICAS and config.int(key) < config.int(low_key):
+    if name != _STANDBY_REPLICAS and config.get_int(key) < config.get_int(low_key):
         raise ConfigError(key, f"must not be below {low_key}")
-    if config.int(key) > config.int(high_key):
+    if config.get_int(key) > config.get_int(high_key):
         raise ConfigError(key, f"must not be above {high_key}")
 
 
 def _check_replication(config: "NodeConfig") -> None:
-    wait_ms = config.int("replica.fetch.wait.max.ms")
-    if wait_ms > config.int("replica.socket.timeout.ms"):
+    wait_ms = config.get_int("replica.fetch.wait.max.ms")
+    if wait_ms > config.get_int("replica.socket.timeout.ms"):
         raise ConfigError(
             "replica.socket.timeout.ms", "must not be below replica.fetch.wait.max.ms"
         )
-    if wait_ms > config.long("replica.lag.time.max.ms"):
+    if wait_ms > config.get_int("replica.lag.time.max.ms"):
         raise ConfigError("replica.lag.time.max.ms", "must not be below replica.fetch.wait.max.ms")
-    if config.string_or_none("replica.selector.class") not in (None, "", RACK_AWARE_SELECTOR):
+    if config.get_str_or_none("replica.selector.class") not in (None, "", RACK_AWARE_SELECTOR):
         raise ConfigError(
             "replica.selector.class",
             f"{RACK_AWARE_SELECTOR} is known; other Java classes cannot be loaded here",
@@ -150,7 +153,7 @@ def _check_replication(config: "NodeConfig") -> None:
 
 def _check_quorum(config: "NodeConfig") -> None:
     voters = _voter_ids(config)
-    if not voters and not config.list("controller.quorum.bootstrap.servers"):
+    if not voters and not config.get_list("controller.quorum.bootstrap.servers"):
         raise ConfigError(
             "controller.quorum.bootstrap.servers",
             "this or controller.quorum.voters must name the controllers",
@@ -166,7 +169,7 @@ def _check_quorum(config: "NodeConfig") -> None:
 
 
 def _voter_ids(config: "NodeConfig") -> set[int]:
-    return {int(entry.partition("@")[0]) for entry in config.list("controller.quorum.voters")}
+    return {int(entry.partition("@")[0]) for entry in config.get_list("controller.quorum.voters")}
 
 
 def _check_roles(config: "NodeConfig") -> None:
@@ -238,22 +241,20 @@ def _check_protocols(config: "NodeConfig") -> None:
 
 
 def _check_connections(config: "NodeConfig") -> None:
-    queued_bytes = config.long("queued.max.request.bytes")
-    if 0 < queued_bytes < config.int("socket.request.max.bytes"):
+    queued_bytes = config.get_int("queued.max.request.bytes")
+    if 0 < queued_bytes < config.get_int("socket.request.max.bytes"):
         raise ConfigError("queued.max.request.bytes", "must not be below socket.request.max.bytes")
     for key in SOCKET_BUFFERS:
-        if config.int(key) < 1 and config.int(key) != -1:
+        if config.get_int(key) < 1 and config.get_int(key) != -1:
             raise ConfigError(key, "must be above 0, or -1 for the system's choice")
     for key in TIMEOUTS:
-        if config.long(key) < 1:
+        if config.get_int(key) < 1:
             raise ConfigError(key, "must be above 0, or no other node could be reached")
-    overrides = parse_overrides(config.string("max.connections.per.ip.overrides"))
-    if config.int("max.connections.per.ip") == 0 and not overrides:
-        raise ConfigError(
-            "max.connections.per.ip", "may be 0 only with max.connections.per.ip.overrides"
-        )
-    idle_ms = config.long("connections.max.idle.ms")
-    if 0 <= idle_ms <= config.int("connection.failed.authentication.delay.ms"):
+    overrides = parse_overrides(config.get_str(PER_IP_OVERRIDES_KEY))
+    if config.get_int(PER_IP_KEY) == 0 and not overrides:
+        raise ConfigError(PER_IP_KEY, f"may be 0 only with {PER_IP_OVERRIDES_KEY}")
+    idle_ms = config.get_int("connections.max.idle.ms")
+    if 0 <= idle_ms <= config.get_int("connection.failed.authentication.delay.ms"):
         raise ConfigError(
             "connections.max.idle.ms", "must exceed connection.failed.authentication.delay.ms"
         )
@@ -261,7 +262,7 @@ def _check_connections(config: "NodeConfig") -> None:
 
 def parse_overrides(text: str) -> dict[str, int]:
     """max.connections.per.ip.overrides as counts by host. Raises ConfigError."""
-    key = "max.connections.per.ip.overrides"
+    key = PER_IP_OVERRIDES_KEY
     overrides: dict[str, int] = {}
     for pair in filter(None, (part.strip() for part in text.split(","))):
         host, colon, count = pair.rpartition(":")

@@ -17,7 +17,7 @@ NO_REPLICA = -1
 
 def is_rack_aware(config: NodeConfig) -> bool:
     """Whether consumers are sent to replicas of their rack."""
-    return config.string_or_none("replica.selector.class") == RACK_AWARE_SELECTOR
+    return config.get_str_or_none("replica.selector.class") == RACK_AWARE_SELECTOR
 
 
 def preferred_replica(

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from barnabas.base.ids import Uuid
+from barnabas.base.internal_topics import INTERNAL_TOPICS
 from barnabas.base.network import Part
 from barnabas.broker.context import RequestContext
 from barnabas.broker.produce.answers import Answers, Messages, respond
@@ -29,7 +30,6 @@ from barnabas.protocol.records.batch import (
 )
 from barnabas.replication.partition import Partition
 
-INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 ADMIN_CLIENT_ID = "__admin_client"
 ATTRIBUTES_AT = 22
 """Where the byte of a batch's attributes is that has all that are defined."""

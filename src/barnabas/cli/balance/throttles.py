@@ -6,6 +6,7 @@ it is for: all that exist as leaders, those that are being made as followers.
 
 from collections.abc import Iterable, Sequence
 
+from barnabas.base.config.definitions import FOLLOWER_RATE_KEY, LEADER_RATE_KEY
 from barnabas.cli.admin import Admin
 from barnabas.cli.balance.model import Move
 from barnabas.cli.errors import CliError, ExitCode, from_code
@@ -20,7 +21,7 @@ from barnabas.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
 )
 
-RATES = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
+RATES = (LEADER_RATE_KEY, FOLLOWER_RATE_KEY)
 LEADER_REPLICAS = "leader.replication.throttled.replicas"
 FOLLOWER_REPLICAS = "follower.replication.throttled.replicas"
 TOPIC, BROKER = 2, 4

@@ -99,87 +99,87 @@ class GroupConfig:
     @classmethod
     def from_node(cls, config: NodeConfig) -> "GroupConfig":
         """Read `group.*` and `offsets.*`."""
-        for name in config.list("group.share.assignors"):
+        for name in config.get_list("group.share.assignors"):
             if name not in SHARE_ASSIGNORS:
                 telemetry.error("group.share.assignors: %s is not an assignor here", name)
         return cls(
-            offsets_partitions=config.int("offsets.topic.num.partitions"),
-            min_session_timeout_ms=config.int("group.min.session.timeout.ms"),
-            max_session_timeout_ms=config.int("group.max.session.timeout.ms"),
-            initial_rebalance_delay_ms=config.int("group.initial.rebalance.delay.ms"),
-            size_max=config.int("group.max.size"),
-            offset_metadata_size_max=config.int("offset.metadata.max.bytes"),
-            offsets_retention_ms=config.int("offsets.retention.minutes") * 60_000,
-            write_timeout_ms=config.int("offsets.commit.timeout.ms"),
+            offsets_partitions=config.get_int("offsets.topic.num.partitions"),
+            min_session_timeout_ms=config.get_int("group.min.session.timeout.ms"),
+            max_session_timeout_ms=config.get_int("group.max.session.timeout.ms"),
+            initial_rebalance_delay_ms=config.get_int("group.initial.rebalance.delay.ms"),
+            size_max=config.get_int("group.max.size"),
+            offset_metadata_size_max=config.get_int("offset.metadata.max.bytes"),
+            offsets_retention_ms=config.get_int("offsets.retention.minutes") * 60_000,
+            write_timeout_ms=config.get_int("offsets.commit.timeout.ms"),
             consumer=ModernGroupConfig(
-                session_timeout_ms=config.int("group.consumer.session.timeout.ms"),
+                session_timeout_ms=config.get_int("group.consumer.session.timeout.ms"),
                 session_timeout_limits_ms=(
-                    config.int("group.consumer.min.session.timeout.ms"),
-                    config.int("group.consumer.max.session.timeout.ms"),
+                    config.get_int("group.consumer.min.session.timeout.ms"),
+                    config.get_int("group.consumer.max.session.timeout.ms"),
                 ),
-                heartbeat_interval_ms=config.int("group.consumer.heartbeat.interval.ms"),
+                heartbeat_interval_ms=config.get_int("group.consumer.heartbeat.interval.ms"),
                 heartbeat_interval_limits_ms=(
-                    config.int("group.consumer.min.heartbeat.interval.ms"),
-                    config.int("group.consumer.max.heartbeat.interval.ms"),
+                    config.get_int("group.consumer.min.heartbeat.interval.ms"),
+                    config.get_int("group.consumer.max.heartbeat.interval.ms"),
                 ),
-                assignment_interval_ms=config.int("group.consumer.assignment.interval.ms"),
+                assignment_interval_ms=config.get_int("group.consumer.assignment.interval.ms"),
                 assignment_interval_limits_ms=(
-                    config.int("group.consumer.min.assignment.interval.ms"),
-                    config.int("group.consumer.max.assignment.interval.ms"),
+                    config.get_int("group.consumer.min.assignment.interval.ms"),
+                    config.get_int("group.consumer.max.assignment.interval.ms"),
                 ),
-                size_max=config.int("group.consumer.max.size"),
+                size_max=config.get_int("group.consumer.max.size"),
             ),
-            consumer_regex_refresh_interval_ms=config.int(
+            consumer_regex_refresh_interval_ms=config.get_int(
                 "group.consumer.regex.refresh.interval.ms"
             ),
-            consumer_assignors=_assignors(config.list("group.consumer.assignors")),
+            consumer_assignors=_assignors(config.get_list("group.consumer.assignors")),
             migration_policy=MigrationPolicy(
-                config.string("group.consumer.migration.policy").lower()
+                config.get_str("group.consumer.migration.policy").lower()
             ),
             share=ModernGroupConfig(
-                session_timeout_ms=config.int("group.share.session.timeout.ms"),
+                session_timeout_ms=config.get_int("group.share.session.timeout.ms"),
                 session_timeout_limits_ms=(
-                    config.int("group.share.min.session.timeout.ms"),
-                    config.int("group.share.max.session.timeout.ms"),
+                    config.get_int("group.share.min.session.timeout.ms"),
+                    config.get_int("group.share.max.session.timeout.ms"),
                 ),
-                heartbeat_interval_ms=config.int("group.share.heartbeat.interval.ms"),
+                heartbeat_interval_ms=config.get_int("group.share.heartbeat.interval.ms"),
                 heartbeat_interval_limits_ms=(
-                    config.int("group.share.min.heartbeat.interval.ms"),
-                    config.int("group.share.max.heartbeat.interval.ms"),
+                    config.get_int("group.share.min.heartbeat.interval.ms"),
+                    config.get_int("group.share.max.heartbeat.interval.ms"),
                 ),
-                assignment_interval_ms=config.int("group.share.assignment.interval.ms"),
+                assignment_interval_ms=config.get_int("group.share.assignment.interval.ms"),
                 assignment_interval_limits_ms=(
-                    config.int("group.share.min.assignment.interval.ms"),
-                    config.int("group.share.max.assignment.interval.ms"),
+                    config.get_int("group.share.min.assignment.interval.ms"),
+                    config.get_int("group.share.max.assignment.interval.ms"),
                 ),
-                size_max=config.int("group.share.max.size"),
+                size_max=config.get_int("group.share.max.size"),
             ),
-            share_initialize_retry_interval_ms=config.int(
+            share_initialize_retry_interval_ms=config.get_int(
                 "group.share.initialize.retry.interval.ms"
             ),
             streams=ModernGroupConfig(
-                session_timeout_ms=config.int("group.streams.session.timeout.ms"),
+                session_timeout_ms=config.get_int("group.streams.session.timeout.ms"),
                 session_timeout_limits_ms=(
-                    config.int("group.streams.min.session.timeout.ms"),
-                    config.int("group.streams.max.session.timeout.ms"),
+                    config.get_int("group.streams.min.session.timeout.ms"),
+                    config.get_int("group.streams.max.session.timeout.ms"),
                 ),
-                heartbeat_interval_ms=config.int("group.streams.heartbeat.interval.ms"),
+                heartbeat_interval_ms=config.get_int("group.streams.heartbeat.interval.ms"),
                 heartbeat_interval_limits_ms=(
-                    config.int("group.streams.min.heartbeat.interval.ms"),
-                    config.int("group.streams.max.heartbeat.interval.ms"),
+                    config.get_int("group.streams.min.heartbeat.interval.ms"),
+                    config.get_int("group.streams.max.heartbeat.interval.ms"),
                 ),
-                assignment_interval_ms=config.int("group.streams.assignment.interval.ms"),
+                assignment_interval_ms=config.get_int("group.streams.assignment.interval.ms"),
                 assignment_interval_limits_ms=(
-                    config.int("group.streams.min.assignment.interval.ms"),
-                    config.int("group.streams.max.assignment.interval.ms"),
+                    config.get_int("group.streams.min.assignment.interval.ms"),
+                    config.get_int("group.streams.max.assignment.interval.ms"),
                 ),
-                size_max=config.int("group.streams.max.size"),
+                size_max=config.get_int("group.streams.max.size"),
             ),
-            streams_initial_rebalance_delay_ms=config.int(
+            streams_initial_rebalance_delay_ms=config.get_int(
                 "group.streams.initial.rebalance.delay.ms"
             ),
-            streams_standby_replicas=config.int("group.streams.num.standby.replicas"),
-            streams_standby_replicas_max=config.int("group.streams.max.standby.replicas"),
+            streams_standby_replicas=config.get_int("group.streams.num.standby.replicas"),
+            streams_standby_replicas_max=config.get_int("group.streams.max.standby.replicas"),
         )
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from barnabas.base.clock import Clock
 from barnabas.base.config.node import NodeConfig
+from barnabas.base.internal_topics import CONSUMER_OFFSETS
 from barnabas.coordinator.decision import Transactional
 from barnabas.coordinator.group.classic.service import ClassicGroupService
 from barnabas.coordinator.group.client import ClientInfo
@@ -50,8 +51,6 @@ from barnabas.protocol.messages.txn_offset_commit import (
 )
 from barnabas.protocol.messages.write_txn_markers import WritableTxnMarker
 from barnabas.protocol.records.control import EndTxn
-
-CONSUMER_OFFSETS = "__consumer_offsets"
 
 
 class GroupCoordinator:

@@ -19,13 +19,13 @@ class ShareCoordinatorConfig:
     def from_node(cls, config: NodeConfig) -> "ShareCoordinatorConfig":
         """Read `share.coordinator.*`."""
         return cls(
-            state_partitions=config.int("share.coordinator.state.topic.num.partitions"),
-            write_timeout_ms=config.int("share.coordinator.write.timeout.ms"),
-            updates_per_snapshot=config.int(
+            state_partitions=config.get_int("share.coordinator.state.topic.num.partitions"),
+            write_timeout_ms=config.get_int("share.coordinator.write.timeout.ms"),
+            updates_per_snapshot=config.get_int(
                 "share.coordinator.snapshot.update.records.per.snapshot"
             ),
-            cold_snapshot_interval_ms=config.int(
+            cold_snapshot_interval_ms=config.get_int(
                 "share.coordinator.cold.partition.snapshot.interval.ms"
             ),
-            prune_interval_ms=config.int("share.coordinator.state.topic.prune.interval.ms"),
+            prune_interval_ms=config.get_int("share.coordinator.state.topic.prune.interval.ms"),
         )

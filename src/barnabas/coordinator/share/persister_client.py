@@ -20,6 +20,7 @@ from typing import Any, Final
 from barnabas.base.backoff import ExponentialBackoff
 from barnabas.base.clock import Clock
 from barnabas.base.ids import Uuid
+from barnabas.base.internal_topics import SHARE_GROUP_STATE
 from barnabas.coordinator.promise import Promise
 from barnabas.coordinator.share.batches import combine
 from barnabas.coordinator.share.operations import (
@@ -32,7 +33,7 @@ from barnabas.coordinator.share.operations import (
     outcomes_of,
     request_for,
 )
-from barnabas.coordinator.share.service import SHARE_GROUP_STATE, ShareCoordinator
+from barnabas.coordinator.share.service import ShareCoordinator
 from barnabas.coordinator.share.state import (
     UNINITIALIZED_OFFSET,
     Failure,

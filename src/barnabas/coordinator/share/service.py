@@ -29,8 +29,6 @@ from barnabas.coordinator.share.state import (
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.share_records import SHARE_RECORDS
 
-SHARE_GROUP_STATE = "__share_group_state"
-
 R = TypeVar("R")
 Outcome = Union[R, Failure, Promise[Union[R, Failure]]]  # noqa: UP007  # mypy takes no generic alias of the other form
 

@@ -21,10 +21,10 @@ class TransactionConfig:
     def from_node(cls, config: NodeConfig) -> "TransactionConfig":
         """Read `transaction.*` and what belongs to it."""
         return cls(
-            state_partitions=config.int("transaction.state.log.num.partitions"),
-            timeout_max_ms=config.int("transaction.max.timeout.ms"),
-            id_expiration_ms=config.int("transactional.id.expiration.ms"),
-            write_timeout_ms=config.int("request.timeout.ms"),
-            retry_backoff_ms=config.int("add.partitions.to.txn.retry.backoff.ms"),
-            retry_backoff_max_ms=config.int("add.partitions.to.txn.retry.backoff.max.ms"),
+            state_partitions=config.get_int("transaction.state.log.num.partitions"),
+            timeout_max_ms=config.get_int("transaction.max.timeout.ms"),
+            id_expiration_ms=config.get_int("transactional.id.expiration.ms"),
+            write_timeout_ms=config.get_int("request.timeout.ms"),
+            retry_backoff_ms=config.get_int("add.partitions.to.txn.retry.backoff.ms"),
+            retry_backoff_max_ms=config.get_int("add.partitions.to.txn.retry.backoff.max.ms"),
         )

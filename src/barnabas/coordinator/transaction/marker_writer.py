@@ -9,7 +9,8 @@ import logging
 from typing import Final
 
 from barnabas.base.clock import Clock
-from barnabas.coordinator.group.service import CONSUMER_OFFSETS, GroupCoordinator
+from barnabas.base.internal_topics import CONSUMER_OFFSETS
+from barnabas.coordinator.group.service import GroupCoordinator
 from barnabas.coordinator.promise import Promise, gather
 from barnabas.log.errors import LogDirFailure
 from barnabas.log.partition_log import AppendOrigin

@@ -36,7 +36,6 @@ from barnabas.protocol.messages.end_txn import EndTxnResponse
 from barnabas.protocol.messages.init_producer_id import InitProducerIdResponse
 from barnabas.protocol.messages.transaction_records import TRANSACTION_RECORDS
 
-TRANSACTION_STATE = "__transaction_state"
 RETRY_MS = 100
 
 R = TypeVar("R")

@@ -21,8 +21,9 @@ from typing import Final, NamedTuple
 
 from barnabas.base.clock import Clock
 from barnabas.base.ids import TopicPartition
+from barnabas.base.internal_topics import TRANSACTION_STATE
 from barnabas.coordinator.promise import Promise, then
-from barnabas.coordinator.transaction.service import TRANSACTION_STATE, TransactionCoordinator
+from barnabas.coordinator.transaction.service import TransactionCoordinator
 from barnabas.coordinator.transaction.transaction import TRANSACTION_VERSION_2
 from barnabas.log.producers.verification import Verification
 from barnabas.metadata.broker_peers import BrokerPeers

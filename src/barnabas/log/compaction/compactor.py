@@ -17,6 +17,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Protocol
 
 from barnabas.base.clock import Clock, Timer
+from barnabas.base.config.node import NodeConfig
 from barnabas.base.ids import TopicPartition
 from barnabas.log.compaction.job import CleanJob, GroupCleaned, LastRecord, MapBuilt, Source
 from barnabas.log.compaction.selection import LogToClean, group_segments, measure, sources_of
@@ -70,18 +71,19 @@ class Compactor:
         logs: Iterable[PartitionLog],
         clock: Clock,
         worker: Worker,
-        settings: Callable[[], CompactionSettings],
+        settings: CompactionSettings,
         *,
         checkpoint: Callable[[PartitionLog], Awaitable[None]],
     ) -> None:
         """`checkpoint` puts on the medium how far the logs of that one's directory are clean.
 
-        It raises OSError. `settings` is asked before each round.
+        It raises OSError.
         """
         self._logs = logs
         self._clock = clock
         self._worker = worker
-        self._settings = settings
+        self.settings = settings
+        """What the next round keeps to."""
         self._checkpoint = checkpoint
         self._timer: Timer | None = None
         self._task: asyncio.Task[None] | None = None
@@ -102,6 +104,10 @@ class Compactor:
         self.last_map_utilization = 0.0
         self.last_dirty_ratio_max = 0.0
         self.last_delay_ms_max = 0
+
+    def configure(self, config: NodeConfig) -> None:
+        """Follow `COMPACTION_KEYS`."""
+        self.settings = CompactionSettings.from_config(config)
 
     # Life
 
@@ -125,7 +131,7 @@ class Compactor:
         if self._is_stopped:
             return
         rested_ms = self._clock.monotonic_ms() - self._rested_since_ms
-        left_ms = self._settings().backoff_ms - rested_ms
+        left_ms = self.settings.backoff_ms - rested_ms
         if left_ms <= 0:
             self.start()
         else:
@@ -289,7 +295,7 @@ class Compactor:
             self.keyless_records += cleaned.keyless_records
 
     def _job(self, chosen: LogToClean, segments: list[Segment]) -> CleanJob:
-        log, settings = chosen.log, self._settings()
+        log, settings = chosen.log, self.settings
         config = log.config
         return CleanJob(
             directory=log.directory,

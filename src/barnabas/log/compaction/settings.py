@@ -5,6 +5,12 @@ from dataclasses import dataclass
 from barnabas.base.config.node import NodeConfig
 
 MAP_BYTES_MAX = 2**31 - 1
+MAP_BYTES_KEY = "log.cleaner.dedupe.buffer.size"
+LOAD_FACTOR_KEY = "log.cleaner.io.buffer.load.factor"
+IO_BUFFER_KEY = "log.cleaner.io.buffer.size"
+RATE_KEY = "log.cleaner.io.max.bytes.per.second"
+BACKOFF_KEY = "log.cleaner.backoff.ms"
+COMPACTION_KEYS = (MAP_BYTES_KEY, LOAD_FACTOR_KEY, IO_BUFFER_KEY, RATE_KEY, BACKOFF_KEY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,9 +28,9 @@ class CompactionSettings:
     def from_config(cls, config: NodeConfig) -> "CompactionSettings":
         """As a node's configuration says now."""
         return cls(
-            map_bytes_max=min(config.long("log.cleaner.dedupe.buffer.size"), MAP_BYTES_MAX),
-            map_load_factor=config.double("log.cleaner.io.buffer.load.factor"),
-            io_buffer_bytes=config.int("log.cleaner.io.buffer.size"),
-            bytes_per_second_max=config.double("log.cleaner.io.max.bytes.per.second"),
-            backoff_ms=config.long("log.cleaner.backoff.ms"),
+            map_bytes_max=min(config.get_int(MAP_BYTES_KEY), MAP_BYTES_MAX),
+            map_load_factor=config.get_float(LOAD_FACTOR_KEY),
+            io_buffer_bytes=config.get_int(IO_BUFFER_KEY),
+            bytes_per_second_max=config.get_float(RATE_KEY),
+            backoff_ms=config.get_int(BACKOFF_KEY),
         )

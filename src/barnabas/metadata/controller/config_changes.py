@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from enum import IntEnum
 from typing import NamedTuple
 
+from barnabas.base.config.validation import CORDONED_KEY
 from barnabas.base.config.values import ConfigType
 from barnabas.metadata.controller.config_rules import (
     check_config_values,
@@ -27,8 +28,6 @@ from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages import alter_configs as legacy
 from barnabas.protocol.messages import incremental_alter_configs as incremental
 from barnabas.protocol.messages.metadata_records import ClearElrRecord, ConfigRecord
-
-CORDONED = "cordoned.log.dirs"
 
 
 class Operation(IntEnum):
@@ -150,7 +149,7 @@ def elr_safety_records(state: ControllerState) -> list[MetadataRecord]:
     default = Resource(ConfigResourceType.BROKER, "")
     records = []
     if MIN_ISR not in state.image.configs.for_resource(*default):
-        records.append(_config_record(default, MIN_ISR, str(state.config.int(MIN_ISR))))
+        records.append(_config_record(default, MIN_ISR, str(state.config.get_int(MIN_ISR))))
     for name in state.image.configs.names(ConfigResourceType.BROKER):
         resource = Resource(ConfigResourceType.BROKER, name)
         if name and MIN_ISR in state.image.configs.for_resource(*resource):
@@ -224,14 +223,14 @@ def _check_cordoned(
     """What older controllers could not keep cannot be set (KIP-1066)."""
     if (
         key.type != ConfigResourceType.BROKER
-        or CORDONED not in changes
+        or CORDONED_KEY not in changes
         or state.image.metadata_version.has_cordoned_log_dirs
     ):
         return None
     return Failure(
         ErrorCode.INVALID_CONFIG,
-        f"The {CORDONED} configuration value cannot be set because it requires metadata.version "
-        ">= 4.3-IV0.",
+        f"The {CORDONED_KEY} configuration value cannot be set because it requires "
+        "metadata.version >= 4.3-IV0.",
     )
 
 

@@ -19,11 +19,12 @@ from barnabas.base.config.topic import validate_topic_overrides
 from barnabas.metadata.controller.decision import ControllerState, Failure
 from barnabas.metadata.image import ConfigResourceType
 from barnabas.metadata.topic_names import invalid_topic_name_reason
+from barnabas.net.connection_quotas import CONNECTIONS_KEY, CREATION_RATE_KEY
 from barnabas.protocol.errors import ErrorCode
 
 _LISTENER_KEY = re.compile(r"listener\.name\.[^.]+\.(.+)")
 _BROKER_ID_MAX = 2**31 - 1
-_NEVER_ZERO = frozenset({"max.connections", "max.connection.creation.rate"})
+_NEVER_ZERO = frozenset({CONNECTIONS_KEY, CREATION_RATE_KEY})
 """A file may say 0; who is to change it back could not connect. Source: ListenerConnectionQuota."""
 PUSH_INTERVAL_MIN_MS = 100
 PUSH_INTERVAL_MAX_MS = 3_600_000
@@ -147,8 +148,8 @@ def _check_group(state: ControllerState, name: str, values: Mapping[str, str]) -
         for bound, exceeds in (("min", int.__lt__), ("max", int.__gt__)):
             # `streams.num.standby.replicas` is limited by `group.streams.max.standby.replicas`.
             limit_key = f"group.{kind}.{bound}.{rest.removeprefix('num.')}"
-            if limit_key in BROKER_KEYS and exceeds(value, broker.int(limit_key)):
-                raise ConfigError(key, f"{value} is beyond {limit_key}={broker.int(limit_key)}")
+            if limit_key in BROKER_KEYS and exceeds(value, broker.get_int(limit_key)):
+                raise ConfigError(key, f"{value} is beyond {limit_key}={broker.get_int(limit_key)}")
     for kind in ("consumer", "share", "streams"):
         session, heartbeat = (
             typed.get(f"{kind}.{what}", broker.get(f"group.{kind}.{what}"))

@@ -5,6 +5,7 @@ Left out: create.topic.policy.class.name (Java classes), controller mutation quo
 
 from collections import Counter
 
+from barnabas.base.internal_topics import CLUSTER_METADATA
 from barnabas.metadata.config_view import topic_entries
 from barnabas.metadata.controller.assignment import (
     check_manual_assignment,
@@ -23,11 +24,7 @@ from barnabas.metadata.ids import random_uuid
 from barnabas.metadata.image import ConfigResourceType, PartitionImage
 from barnabas.metadata.records import MetadataRecord
 from barnabas.metadata.snapshot import partition_record
-from barnabas.metadata.topic_names import (
-    CLUSTER_METADATA_TOPIC,
-    invalid_topic_name_reason,
-    metric_form,
-)
+from barnabas.metadata.topic_names import invalid_topic_name_reason, metric_form
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.create_topics import (
     CreatableReplicaAssignment,
@@ -75,7 +72,7 @@ def _check_name(
 ) -> Failure | None:
     if times_named != 1:
         return Failure(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
-    if name == CLUSTER_METADATA_TOPIC:
+    if name == CLUSTER_METADATA:
         return Failure(
             ErrorCode.INVALID_REQUEST, f"Creation of internal topic {name} is prohibited."
         )
@@ -174,9 +171,9 @@ def _placed(state: ControllerState, topic: CreatableTopic) -> list[PartitionImag
             "Number of partitions was set to an invalid non-positive value.",
         )
     if factor == -1:
-        factor = state.config.int("default.replication.factor")
+        factor = state.config.get_int("default.replication.factor")
     if count == -1:
-        count = state.config.int("num.partitions")
+        count = state.config.get_int("num.partitions")
     if count > RECORDS_PER_REQUEST_MAX:
         return _too_many_records()
     return placed_partitions(count, factor, state)

@@ -21,7 +21,7 @@ def delete_topics(
 ) -> Decision[DeleteTopicsResponse]:
     """Decide each topic of the request; those that exist and are named once go."""
     wanted = [DeleteTopicState(name=name) for name in request.topic_names] + list(request.topics)
-    disabled = not state.config.bool("delete.topic.enable")
+    disabled = not state.config.get_bool("delete.topic.enable")
     times_named = Counter((topic.name, topic.topic_id) for topic in wanted)
     decision = Decision(DeleteTopicsResponse())
     removed: set[Uuid] = set()

@@ -137,7 +137,7 @@ def balance_leaders(state: ControllerState) -> Decision[bool] | None:
     None if nothing can be done; otherwise the response says whether there is more to do.
     """
     image = state.image
-    if not state.config.bool("auto.leader.rebalance.enable"):
+    if not state.config.get_bool("auto.leader.rebalance.enable"):
         return None
     not_preferred = locate(image, image.topics.index.not_preferred)
     return _round(state, not_preferred, ElectionType.PREFERRED)

@@ -26,7 +26,7 @@ class PeriodicDecision(NamedTuple):
 
     def period_ms(self, config: NodeConfig) -> int:
         """How long to wait between two decisions."""
-        return config.long(self.period_key) * self.unit_ms
+        return config.get_int(self.period_key) * self.unit_ms
 
 
 PERIODIC: Final = (

@@ -9,8 +9,9 @@ from collections.abc import Mapping
 
 from barnabas.base.config.definitions import Scope
 from barnabas.base.config.errors import ConfigError
+from barnabas.base.config.validation import CORDONED_KEY
 from barnabas.broker.services import BrokerServices
-from barnabas.metadata.controller.config_changes import CORDONED, changes_of
+from barnabas.metadata.controller.config_changes import changes_of
 from barnabas.metadata.controller.config_rules import config_key
 from barnabas.metadata.controller.decision import Failure
 from barnabas.metadata.image import ConfigResourceType, MetadataImage
@@ -51,13 +52,13 @@ def check_cordoned_by_controller(
     if isinstance(changes, Failure) or _entries(changes) <= _entries(current):
         return None
     return (
-        f"When updating {CORDONED} via controllers, the new value must be a subset of the current "
-        "configuration value."
+        f"When updating {CORDONED_KEY} via controllers, the new value must be a subset of the "
+        "current configuration value."
     )
 
 
 def _entries(values: Mapping[str, str | None]) -> set[str]:
-    text = values.get(CORDONED) or ""
+    text = values.get(CORDONED_KEY) or ""
     return {entry.strip() for entry in text.split(",") if entry.strip()}
 
 

@@ -67,8 +67,8 @@ def _check(services: BrokerServices, resource: Resource) -> str | None:
                 config = config.with_dynamic({name: text})
             except ConfigError:
                 continue  # it says that, too
-        size = config.int(name)
-        reason = _check_size(size, current.int(name))
+        size = config.get_int(name)
+        reason = _check_size(size, current.get_int(name))
         if reason is not None:
             return f"Dynamic thread count update validation failed for {name}={size}, {reason}"
     return None

@@ -4,12 +4,8 @@ Groups, transactional ids and share-partitions are found; their topic is created
 client asks. The key of a share-partition is `group:topicId:partition`.
 """
 
-from barnabas.broker.apis.topics.auto_create import (
-    CONSUMER_OFFSETS,
-    SHARE_GROUP_STATE,
-    TRANSACTION_STATE,
-    create_topics,
-)
+from barnabas.base.internal_topics import CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE
+from barnabas.broker.apis.topics.auto_create import create_topics
 from barnabas.broker.context import RequestContext
 from barnabas.broker.services import BrokerServices
 from barnabas.coordinator.partition_of import partition_of

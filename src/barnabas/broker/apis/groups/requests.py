@@ -31,7 +31,7 @@ def find_topic(
 def serves_consumer_protocol(services: BrokerServices) -> bool:
     """Whether groups of the consumer protocol are served: by configuration and `group.version`."""
     return (
-        CONSUMER_PROTOCOL in services.config.list("group.coordinator.rebalance.protocols")
+        CONSUMER_PROTOCOL in services.config.get_list("group.coordinator.rebalance.protocols")
         and services.image.features.get(GROUP_VERSION, 0) > 0
     )
 
@@ -44,6 +44,6 @@ def serves_share_groups(services: BrokerServices) -> bool:
 def serves_streams_protocol(services: BrokerServices) -> bool:
     """Whether groups of Kafka Streams are served: by configuration and `streams.version`."""
     return (
-        STREAMS_PROTOCOL in services.config.list("group.coordinator.rebalance.protocols")
+        STREAMS_PROTOCOL in services.config.get_list("group.coordinator.rebalance.protocols")
         and services.image.features.get(STREAMS_VERSION, 0) > 0
     )

@@ -8,6 +8,7 @@ import asyncio
 import logging
 from collections.abc import Iterable
 
+from barnabas.base.internal_topics import CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE
 from barnabas.broker.services import BrokerServices
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.create_topics import (
@@ -18,9 +19,6 @@ from barnabas.protocol.messages.create_topics import (
 )
 from barnabas.security.principal import ANONYMOUS
 
-CONSUMER_OFFSETS = "__consumer_offsets"
-TRANSACTION_STATE = "__transaction_state"
-SHARE_GROUP_STATE = "__share_group_state"
 CREATION_TIMEOUT_MS = 30_000
 VISIBILITY_TIMEOUT_MS = 1_000
 
@@ -70,15 +68,15 @@ def _description(services: BrokerServices, name: str) -> CreatableTopic:
     config = services.config
     return CreatableTopic(
         name=name,
-        num_partitions=config.int("offsets.topic.num.partitions"),
+        num_partitions=config.get_int("offsets.topic.num.partitions"),
         # With fewer live brokers it waits until there are enough, as in Kafka: a topic of fewer
         # replicas would stay that way.
-        replication_factor=config.int("offsets.topic.replication.factor"),
+        replication_factor=config.get_int("offsets.topic.replication.factor"),
         configs=[
             CreatableTopicConfig(name="cleanup.policy", value="compact"),
             CreatableTopicConfig(name="compression.type", value="producer"),
             CreatableTopicConfig(
-                name="segment.bytes", value=str(config.int("offsets.topic.segment.bytes"))
+                name="segment.bytes", value=str(config.get_int("offsets.topic.segment.bytes"))
             ),
         ],
     )
@@ -88,16 +86,18 @@ def _transaction_state(services: BrokerServices) -> CreatableTopic:
     config = services.config
     return CreatableTopic(
         name=TRANSACTION_STATE,
-        num_partitions=config.int("transaction.state.log.num.partitions"),
-        replication_factor=config.int("transaction.state.log.replication.factor"),
+        num_partitions=config.get_int("transaction.state.log.num.partitions"),
+        replication_factor=config.get_int("transaction.state.log.replication.factor"),
         configs=[
             CreatableTopicConfig(name="cleanup.policy", value="compact"),
             CreatableTopicConfig(name="compression.type", value="uncompressed"),
             CreatableTopicConfig(
-                name="min.insync.replicas", value=str(config.int("transaction.state.log.min.isr"))
+                name="min.insync.replicas",
+                value=str(config.get_int("transaction.state.log.min.isr")),
             ),
             CreatableTopicConfig(
-                name="segment.bytes", value=str(config.int("transaction.state.log.segment.bytes"))
+                name="segment.bytes",
+                value=str(config.get_int("transaction.state.log.segment.bytes")),
             ),
             CreatableTopicConfig(name="unclean.leader.election.enable", value="false"),
         ],
@@ -108,19 +108,19 @@ def _share_group_state(services: BrokerServices) -> CreatableTopic:
     config = services.config
     return CreatableTopic(
         name=SHARE_GROUP_STATE,
-        num_partitions=config.int("share.coordinator.state.topic.num.partitions"),
-        replication_factor=config.int("share.coordinator.state.topic.replication.factor"),
+        num_partitions=config.get_int("share.coordinator.state.topic.num.partitions"),
+        replication_factor=config.get_int("share.coordinator.state.topic.replication.factor"),
         configs=[
             # Its coordinator deletes what newer snapshots have made redundant; nothing else may.
             CreatableTopicConfig(name="cleanup.policy", value="delete"),
             CreatableTopicConfig(name="compression.type", value="producer"),
             CreatableTopicConfig(
                 name="segment.bytes",
-                value=str(config.int("share.coordinator.state.topic.segment.bytes")),
+                value=str(config.get_int("share.coordinator.state.topic.segment.bytes")),
             ),
             CreatableTopicConfig(
                 name="min.insync.replicas",
-                value=str(config.int("share.coordinator.state.topic.min.isr")),
+                value=str(config.get_int("share.coordinator.state.topic.min.isr")),
             ),
             CreatableTopicConfig(name="retention.ms", value="-1"),
         ],

@@ -6,8 +6,8 @@ The answer comes when every live replica has deleted them too.
 import asyncio
 from collections.abc import Awaitable
 
+from barnabas.base.internal_topics import INTERNAL_TOPICS
 from barnabas.broker.context import RequestContext
-from barnabas.broker.produce.outcome import INTERNAL_TOPICS
 from barnabas.broker.services import BrokerServices
 from barnabas.log.errors import LogDirFailure
 from barnabas.protocol.errors import ErrorCode

@@ -4,12 +4,12 @@ Pages through partitions in the order of topic names: the cursor of a response s
 next one begins.
 """
 
+from barnabas.base.internal_topics import INTERNAL_TOPICS
 from barnabas.broker.apis.topics.metadata import describe_partition
 from barnabas.broker.authorized_operations import TOPIC_OPERATIONS
 from barnabas.broker.context import RequestContext
 from barnabas.broker.services import BrokerServices
 from barnabas.metadata.image import PartitionImage, TopicImage
-from barnabas.metadata.topic_names import INTERNAL_TOPICS
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
@@ -36,7 +36,7 @@ def handle_describe_topic_partitions(
         1,
         min(
             request.response_partition_limit,
-            services.config.int("max.request.partition.size.limit"),
+            services.config.get_int("max.request.partition.size.limit"),
         ),
     )
     topics = services.image.topics.by_name

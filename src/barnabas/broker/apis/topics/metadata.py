@@ -5,6 +5,7 @@ way is answered as it then is, so that clients need no second request.
 """
 
 from barnabas.base.ids import ZERO_UUID, Uuid
+from barnabas.base.internal_topics import INTERNAL_TOPICS
 from barnabas.broker.apis.topics.auto_create import create_topics
 from barnabas.broker.authorized_operations import (
     CLUSTER_OPERATIONS,
@@ -12,7 +13,6 @@ from barnabas.broker.authorized_operations import (
     TOPIC_OPERATIONS,
 )
 from barnabas.broker.context import RequestContext
-from barnabas.broker.produce.outcome import INTERNAL_TOPICS
 from barnabas.broker.services import BrokerServices
 from barnabas.metadata.image import PartitionImage, TopicImage
 from barnabas.metadata.topic_names import is_valid_topic_name
@@ -93,7 +93,7 @@ def _invalid_request(asked: MetadataRequestTopic) -> MetadataResponseTopic:
 
 
 def _may_create(services: BrokerServices, name: str) -> bool:
-    return name in INTERNAL_TOPICS or services.config.bool("auto.create.topics.enable")
+    return name in INTERNAL_TOPICS or services.config.get_bool("auto.create.topics.enable")
 
 
 def _look_up_id(

@@ -7,7 +7,7 @@ With transaction.version 2 clients leave it out: TxnOffsetCommit sees to it (KIP
 from collections.abc import Awaitable
 
 from barnabas.base.ids import TopicPartition
-from barnabas.broker.apis.topics.auto_create import CONSUMER_OFFSETS
+from barnabas.base.internal_topics import CONSUMER_OFFSETS
 from barnabas.broker.apis.transactions.requests import fenced_as
 from barnabas.broker.context import RequestContext
 from barnabas.broker.services import BrokerServices

@@ -8,7 +8,7 @@ of the transaction; from version 5 on this makes it so.
 from collections.abc import Awaitable, Callable
 
 from barnabas.base.ids import TopicPartition
-from barnabas.broker.apis.topics.auto_create import CONSUMER_OFFSETS
+from barnabas.base.internal_topics import CONSUMER_OFFSETS
 from barnabas.broker.context import RequestContext
 from barnabas.broker.services import BrokerServices
 from barnabas.coordinator.errors import coordinator_error

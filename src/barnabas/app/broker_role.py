@@ -1,0 +1,339 @@
+"""The broker's part of a node: partitions, coordinators, and what serves clients.
+
+It is made when its logs are recovered, with its listeners bound. `start` makes it part of the
+cluster: it is registered, takes up its partitions and groups, and only then accepts the first
+client. It leaves the other way around, and ends with the clean-shutdown marker.
+"""
+
+import socket
+from collections.abc import Sequence
+from functools import partial
+from random import Random
+
+from barnabas.app.background import Background
+from barnabas.app.coordinators import Coordinators
+from barnabas.app.housekeeping import keep_coordinators, keep_logs
+from barnabas.app.listening import LIMIT_KEYS, bind_listeners, follow_limits, server_limits
+from barnabas.app.log_directories import LogDirectories
+from barnabas.app.shares import make_shares
+from barnabas.app.transactions import make_transactions
+from barnabas.base.clock import Clock
+from barnabas.base.config.definitions import MOVE_RATE_KEY
+from barnabas.base.config.node import NodeConfig
+from barnabas.base.config.topic import TOPIC_DEFAULT_KEYS
+from barnabas.base.config.validation import CORDONED_KEY
+from barnabas.base.disk import Disk
+from barnabas.base.internal_topics import CONSUMER_OFFSETS, SHARE_GROUP_STATE
+from barnabas.base.local_disk import LocalDisk
+from barnabas.base.network import Network
+from barnabas.broker.apis.topics.auto_create import create_topics
+from barnabas.broker.dispatch import Dispatcher
+from barnabas.broker.fetch.sessions import FetchSessionCache
+from barnabas.broker.handlers import ROUTES
+from barnabas.broker.recently_fenced import RecentlyFencedBrokers
+from barnabas.broker.services import VERIFICATION_KEY, BrokerServices
+from barnabas.coordinator.group.service import GroupCoordinator
+from barnabas.coordinator.internal_topic import InternalTopic
+from barnabas.log.compaction.compactor import Compactor, Worker
+from barnabas.log.compaction.inline_worker import InlineWorker
+from barnabas.log.compaction.process_worker import ProcessWorker
+from barnabas.log.compaction.settings import COMPACTION_KEYS, CompactionSettings
+from barnabas.log.config import LogConfig
+from barnabas.log.manager import LogManager
+from barnabas.metadata.broker_peers import BrokerPeers
+from barnabas.metadata.image import Endpoint, MetadataImage
+from barnabas.metadata.metadata_log import PROTOCOL_NUMBERS
+from barnabas.metadata.node import MetadataNode
+from barnabas.metadata.replay import ImageDelta
+from barnabas.net.server import Server
+from barnabas.protocol.errors import ErrorCode
+from barnabas.replication.fetcher_manager import FETCHER_KEYS
+from barnabas.replication.partition import Partition
+from barnabas.replication.replica_manager import ReplicaManager
+from barnabas.share.partitions import SharePartitions
+from barnabas.share.settings import ShareSettings
+
+
+class BrokerRole:
+    """A `node.Role`, of a node that plays `broker`."""
+
+    def __init__(
+        self,
+        *,
+        config: NodeConfig,
+        disk: Disk,
+        clock: Clock,
+        network: Network,
+        random: Random,
+        metadata: MetadataNode,
+        logs: LogManager,
+    ) -> None:
+        """Use `open`. `logs` are loaded."""
+        self._config = config
+        self._clock = clock
+        self._metadata = metadata
+        self._background = Background(clock)
+        self.logs = logs
+        self.replicas = ReplicaManager(
+            config.node_id,
+            logs,
+            self._topic_log_config,
+            clock=clock,
+            random=random,
+            config=config,
+            network=network,
+            ask_controller=metadata.handle,
+            broker_epoch=self._broker_epoch,
+        )
+        self._directories = LogDirectories(
+            config.node_id, logs, self.replicas, metadata, self._background.start
+        )
+        offsets_topic = InternalTopic(CONSUMER_OFFSETS, self.replicas, clock)
+        self._groups = GroupCoordinator(config, clock, random, offsets_topic)
+        peers = BrokerPeers(config, network, clock, random, self._image)
+        self._transactions = make_transactions(
+            config,
+            clock,
+            peers,
+            self._image,
+            self.replicas,
+            self._groups,
+            self._allocate_producer_id,
+        )
+        self._shares = make_shares(
+            config,
+            clock,
+            peers,
+            self._image,
+            self.replicas,
+            self._groups,
+            source=random,
+            create_topic=self._create_share_group_state,
+        )
+        self._share_partitions = SharePartitions(
+            clock, self.replicas, self._shares.persister, ShareSettings(config, self._image)
+        )
+        self._coordinators = Coordinators(
+            config.node_id,
+            self.replicas,
+            self._groups,
+            self._transactions.coordinator,
+            self._shares.coordinator,
+        )
+        self._recently_fenced = RecentlyFencedBrokers(
+            clock, config.get_int("broker.session.timeout.ms")
+        )
+        self.services = BrokerServices(
+            config=config,
+            clock=clock,
+            random=random,
+            node_id=config.node_id,
+            cluster_id=metadata.cluster_id,
+            metadata=metadata,
+            replicas=self.replicas,
+            logs=logs,
+            groups=self._groups,
+            transactions=self._transactions.coordinator,
+            verifier=self._transactions.verifier,
+            marker_writer=self._transactions.marker_writer,
+            shares=self._shares.coordinator,
+            persister=self._shares.persister,
+            share_groups=self._shares.groups,
+            share_partitions=self._share_partitions,
+            recently_fenced=self._recently_fenced,
+            fetch_sessions=FetchSessionCache(
+                config.get_int("max.incremental.fetch.session.cache.slots"),
+                lambda: random.getrandbits(31),
+            ),
+            fetch_max_bytes=config.get_int("fetch.max.bytes"),
+        )
+        worker: Worker = (
+            ProcessWorker() if isinstance(disk, LocalDisk) else InlineWorker(disk, clock)
+        )
+        self._compactor = Compactor(
+            logs,
+            clock,
+            worker,
+            CompactionSettings.from_config(config),
+            checkpoint=logs.save_cleaned,
+        )
+        self._dispatcher = Dispatcher(self.services, ROUTES)
+        self.server = Server(network, clock, self._dispatcher, server_limits(config))
+
+    @classmethod
+    async def open(
+        cls,
+        *,
+        config: NodeConfig,
+        disk: Disk,
+        clock: Clock,
+        network: Network,
+        random: Random,
+        metadata: MetadataNode,
+    ) -> "BrokerRole":
+        """Recover the logs and bind the listeners. Raises CannotListenError."""
+        logs = LogManager(
+            disk,
+            config.log_dirs,
+            clock,
+            # What was set for single topics is not known yet; `ReplicaManager.load` brings it.
+            LogConfig.from_topic_values(metadata.effective.topic(metadata.image.configs, "")),
+            random=random,
+            producer_id_expiration_ms=config.get_int("producer.id.expiration.ms"),
+        )
+        logs.load()
+        role = cls(
+            config=config,
+            disk=disk,
+            clock=clock,
+            network=network,
+            random=random,
+            metadata=metadata,
+            logs=logs,
+        )
+        try:
+            bind_listeners(role.server, config, config.broker_listeners)
+        except BaseException:
+            await role.abandon()
+            raise
+        return role
+
+    # -- life
+
+    async def start(self) -> None:
+        """Join the cluster, then serve; the metadata has been started."""
+        self._metadata.on_config(LIMIT_KEYS, partial(follow_limits, self.server))
+        await self._join()
+        # Nobody waited for a directory before, and what failed until now has been told.
+        self.logs.on_directory_offline = self._directories.failed
+        self.server.start()
+        keep_logs(self._background, self._config, self._clock, self.logs)
+        keep_coordinators(
+            self._background,
+            self._config,
+            self._groups,
+            self._transactions.coordinator,
+            self._shares.coordinator,
+        )
+        if self._config.get_bool("log.cleaner.enable"):
+            self._compactor.start()
+
+    async def _join(self) -> None:
+        """Take up the cluster's state and become part of it."""
+        metadata = self._metadata
+        await metadata.register_broker(
+            self.advertised_endpoints(), previous_broker_epoch=self._clean_broker_epoch()
+        )
+        self._follow_config()
+        self.replicas.load(metadata.image)
+        self.replicas.start()
+        self._groups.image_changed(metadata.image, has_new_topics=True)
+        self._recently_fenced.load(metadata.image)
+        metadata.add_listener(self._image_changed)
+        await self.replicas.opened()
+        self.replicas.on_opened = self._partitions_opened
+        await self._directories.say(metadata.image)  # the only one may be a new one, too
+        await self._directories.say_failed()
+        await metadata.unfence_broker()
+        self._coordinators.load(metadata.image)
+
+    def _follow_config(self) -> None:
+        """What else follows the dynamic configuration, and by which keys."""
+        on_config = self._metadata.on_config
+        on_config((CORDONED_KEY,), self._directories.configure)
+        on_config(FETCHER_KEYS, self.replicas.fetchers.configure)
+        on_config((MOVE_RATE_KEY,), self.replicas.moves.configure)
+        on_config(TOPIC_DEFAULT_KEYS, self.replicas.configure_logs)
+        on_config((VERIFICATION_KEY,), self.services.configure)
+        on_config(COMPACTION_KEYS, self._compactor.configure)
+
+    async def leave(self) -> None:
+        """Give leaderships away, refuse new work and finish what is under way."""
+        self._background.close()
+        await self._compactor.stop()
+        await self._background.finish()
+        await self._metadata.controlled_shutdown()
+        self.server.close()
+        await self._dispatcher.close()
+        await self._transactions.verifier.close()
+        await self._share_partitions.close()
+        await self._shares.close()
+        await self.services.close()
+        await self._transactions.coordinator.close()
+        await self._groups.close()
+        await self.replicas.close()
+
+    async def close(self) -> None:
+        """Flush and close the logs; the metadata has been stopped."""
+        await self.logs.complete()
+        self._close_logs()
+
+    async def abandon(self) -> None:
+        """Let go of what `leave` was not called for."""
+        self.server.close()
+        await self.replicas.close()
+        self._close_logs()
+
+    def _close_logs(self) -> None:
+        """Close the logs; a broker that was not registered leaves the epoch of its last end."""
+        epoch = self._metadata.broker_epoch
+        self.logs.shutdown(epoch if epoch >= 0 else self._clean_broker_epoch())
+
+    def _clean_broker_epoch(self) -> int:
+        """The epoch in which every log directory was closed cleanly, or -1 (KIP-966)."""
+        epochs = self.logs.previous_broker_epochs
+        if set(epochs) != set(self.logs.log_dirs) or len(set(epochs.values())) != 1:
+            return -1
+        return next(iter(epochs.values()))
+
+    # -- what others are told
+
+    def advertised_endpoints(self) -> dict[str, Endpoint]:
+        """What clients are told, with the machine's name and bound ports filled in."""
+        ports = self.server.ports
+        return {
+            listener.name: Endpoint(
+                listener.host or socket.getfqdn(),
+                listener.port or ports[listener.name],
+                PROTOCOL_NUMBERS[listener.security_protocol],
+            )
+            for listener in self._config.advertised_listeners
+        }
+
+    # -- what the parts ask each other for
+
+    def _image(self) -> MetadataImage:
+        return self._metadata.image
+
+    def _broker_epoch(self) -> int:
+        return self._metadata.broker_epoch
+
+    async def _allocate_producer_id(self) -> int | ErrorCode:
+        return await self.services.allocate_producer_id()
+
+    async def _create_share_group_state(self) -> None:
+        await create_topics(self.services, [SHARE_GROUP_STATE])
+
+    def _topic_log_config(self, image: MetadataImage, topic: str) -> LogConfig:
+        return LogConfig.from_topic_values(self._metadata.effective.topic(image.configs, topic))
+
+    # -- what happens meanwhile
+
+    def _image_changed(self, delta: ImageDelta, image: MetadataImage) -> None:
+        self._recently_fenced.image_changed(delta)
+        self.replicas.apply(delta, image)
+        self._share_partitions.image_changed(delta, image)
+        self._directories.image_changed(delta, image)
+        has_new_topics = any(topic.created for topic in delta.topics.values())
+        self._groups.image_changed(image, has_new_topics=has_new_topics)
+        deleted = [topic.name for topic in delta.topics_deleted.values()]
+        if deleted:
+            self._groups.on_topics_deleted(deleted)
+            self._shares.coordinator.on_topics_deleted(delta.topics_deleted)
+            self._shares.groups.on_topics_deleted(delta.topics_deleted)
+        self._coordinators.image_changed(delta, image)
+
+    def _partitions_opened(self, partitions: Sequence[Partition]) -> None:
+        """Partitions whose turn came after the image that places them was applied."""
+        self._directories.opened()
+        self._coordinators.opened(partitions, self._metadata.image)

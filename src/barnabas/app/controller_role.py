@@ -1,0 +1,59 @@
+"""The controller's part of a node: it serves the quorum, brokers and administrators' tools.
+
+What it decides, and which node of the quorum decides at all, is in `metadata`.
+"""
+
+from functools import partial
+from random import Random
+
+from barnabas.app.listening import LIMIT_KEYS, bind_listeners, follow_limits, server_limits
+from barnabas.base.clock import Clock
+from barnabas.base.config.node import NodeConfig
+from barnabas.base.network import Network
+from barnabas.broker.controller.handlers import CONTROLLER_ROUTES, ControllerServices
+from barnabas.broker.dispatch import Dispatcher
+from barnabas.metadata.node import MetadataNode
+from barnabas.net.server import Server
+
+
+class ControllerRole:
+    """A `node.Role`, of a node that plays `controller`."""
+
+    def __init__(
+        self,
+        *,
+        config: NodeConfig,
+        clock: Clock,
+        network: Network,
+        random: Random,
+        metadata: MetadataNode,
+    ) -> None:
+        """Put together what serves, and bind its listeners. Raises CannotListenError."""
+        self._config = config
+        self._metadata = metadata
+        services = ControllerServices(
+            clock=clock, random=random, cluster_id=metadata.cluster_id, metadata=metadata
+        )
+        self._dispatcher = Dispatcher(services, CONTROLLER_ROUTES)
+        self.server = Server(
+            network, clock, self._dispatcher, server_limits(config), requests_overlap=True
+        )
+        bind_listeners(self.server, config, config.controller_listeners)
+
+    async def start(self) -> None:
+        """Accept requests; the metadata has been started."""
+        self._metadata.on_config(LIMIT_KEYS, partial(follow_limits, self.server))
+        self.server.start()
+
+    async def leave(self) -> None:
+        """Take no new connections; those that exist still bring the quorum's requests."""
+        self.server.close_listeners()
+
+    async def close(self) -> None:
+        """Serve nobody any more; the metadata has been stopped."""
+        self.server.close()
+        await self._dispatcher.close()
+
+    async def abandon(self) -> None:
+        """Let go of what `leave` was not called for."""
+        await self.close()
