@@ -28,6 +28,14 @@ class TableChangedError(Exception):
     """A query joins a table that is not the latest; it starts again from its checkpoint."""
 
 
+class TableEmptyError(Exception):
+    """A table has no rows yet; a query that joins it cannot start.
+
+    Spark joins nothing to an empty table without so much as reading the stream. What stands below
+    the join keeps no state for that micro-batch then, and the next fails for want of it.
+    """
+
+
 @dataclass(slots=True, frozen=True)
 class TableVersion:
     """The rows of a table when its topic ended at `ends`, or some later."""
@@ -58,11 +66,17 @@ class TopicTable:
         )
 
     def read(self) -> TableVersion:
-        """Return the latest version. Raises KafkaException where the cluster does not answer."""
+        """Return the latest version.
+
+        Raises TableEmptyError where it has no rows, KafkaException where the cluster does not
+        answer.
+        """
         ends = self._ends()  # first: what is written meanwhile counts as a change
         if self._version is not None and self._version.ends == ends:
             return self._version
         rows = read_table(self._spark, self._bootstrap_servers, self._topic, self._schema).collect()
+        if not rows:
+            raise TableEmptyError(f"the table {self._topic} has no rows")
         table = pa.Table.from_pylist(
             [row.asDict(recursive=True) for row in rows], to_arrow_schema(self._schema)
         )

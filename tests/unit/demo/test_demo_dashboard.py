@@ -15,8 +15,8 @@ import pytest
 import uvicorn
 
 from barnabas import Cluster
-from barnabas.demo.dashboard.brokers import BrokerMonitor, Seen, cluster_status
-from barnabas.demo.dashboard.groups import History
+from barnabas.demo.dashboard.brokers import BrokerMonitor, cluster_status
+from barnabas.demo.dashboard.groups import Furthest, History
 from barnabas.demo.dashboard.readers import Rate
 from barnabas.demo.dashboard.server import DashboardServer, create_app
 from barnabas.demo.dashboard.state import (
@@ -134,14 +134,14 @@ def metadata(*up: int, leader: int = 1, in_sync: tuple[int, ...] = (1, 2)) -> An
 
 
 def test_a_node_that_was_seen_is_down_when_it_is_seen_no_more() -> None:
-    seen = Seen()
-    before = cluster_status(metadata(1, 2), seen)
+    addresses: dict[int, str] = {}
+    before = cluster_status(metadata(1, 2), addresses)
     assert [(b.node_id, b.up, b.leads, b.in_sync, b.replicas) for b in before.brokers] == [
         (1, True, 2, 2, 2),
         (2, True, 0, 2, 2),
     ]
     assert (before.partitions, before.without_leader, before.under_replicated) == (2, 0, 0)
-    after = cluster_status(metadata(2, leader=-1, in_sync=(2,)), seen)
+    after = cluster_status(metadata(2, leader=-1, in_sync=(2,)), addresses)
     assert [(b.address, b.up, b.leads) for b in after.brokers] == [
         ("127.0.0.1:9091", False, 0),
         ("127.0.0.1:9092", True, 0),
@@ -150,7 +150,7 @@ def test_a_node_that_was_seen_is_down_when_it_is_seen_no_more() -> None:
 
 
 def test_records_are_lost_where_a_partition_goes_back() -> None:
-    seen = Seen()
+    seen = Furthest()
     assert seen.lost({("t", 0): 10, ("t", 1): 5}) == 0
     assert seen.lost({("t", 0): 12}) == 0  # the other's leader does not answer
     assert seen.lost({("t", 0): 12, ("t", 1): 3}) == 2

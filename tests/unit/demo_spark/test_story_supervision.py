@@ -14,6 +14,7 @@ from barnabas.app.testing import Kafka
 from barnabas.demo.spark import stories
 from barnabas.demo.spark.queries import STORY_QUERIES, StoryQuery
 from barnabas.demo.spark.stories import Stories, StoryOptions
+from barnabas.pipeline.topic_table import TableEmptyError
 
 FAILING = STORY_QUERIES[1].name
 
@@ -51,10 +52,14 @@ class SuperviseFakes(Stories):
         options = StoryOptions(kafka.bootstrap_servers, str(directory), str(directory))
         super().__init__(None, options, str(directory / "progress.json"))  # type: ignore[arg-type]  # no Spark here
         self.failures = failures
+        self.table_is_empty_for = 0
         self.streams: dict[str, FakeStream] = {}
         self.starts: list[str] = []
 
     def _start(self, query: StoryQuery) -> Any:
+        if self.table_is_empty_for:
+            self.table_is_empty_for -= 1
+            raise TableEmptyError("the table stations has no rows")
         self.starts.append(query.name)
         fails = query.name == FAILING and self.failures > 0
         self.failures -= fails
@@ -77,6 +82,7 @@ class RoundsThenStop(Flag):
 @pytest.fixture(autouse=True)
 def without_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stories, "_RESTART_PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr(stories, "_EMPTY_TABLE_PAUSE_SECONDS", 0.0)
 
 
 def test_a_query_that_fails_is_started_again(
@@ -100,6 +106,39 @@ def test_a_query_that_fails_again_and_again_ends_the_pipeline(kafka: Kafka, tmp_
         supervised.run(RoundsThenStop(1000))
     supervised.stop()
     assert supervised.starts.count(FAILING) == stories._RESTARTS_IN_A_ROW_MAX + 1
+
+
+def test_queries_wait_for_the_station_table(
+    kafka: Kafka, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    supervised = SuperviseFakes(kafka, tmp_path, failures=0)
+    supervised.table_is_empty_for = len(STORY_QUERIES) * (stories._RESTARTS_IN_A_ROW_MAX + 2)
+    supervised.start()
+    assert json.loads((tmp_path / "progress.json").read_text())["state"] == "running"
+    assert supervised.starts == []
+    supervised.run(RoundsThenStop(stories._RESTARTS_IN_A_ROW_MAX + 3))
+    supervised.stop()
+    assert sorted(supervised.starts) == sorted(query.name for query in STORY_QUERIES)
+    assert capsys.readouterr().out == ""
+
+
+def test_stopping_while_the_table_is_empty_is_well(kafka: Kafka, tmp_path: Path) -> None:
+    supervised = SuperviseFakes(kafka, tmp_path, failures=0)
+    supervised.table_is_empty_for = 1000
+    supervised.start()
+    supervised.run(RoundsThenStop(2))
+    supervised.stop()
+    assert json.loads((tmp_path / "progress.json").read_text())["state"] == "stopped"
+
+
+def test_the_reason_is_pythons_own() -> None:
+    wrapped = "An exception was raised by the Python Proxy. Return Message: Traceback:\n  File x\n"
+    error = f"{wrapped}barnabas.TableChangedError: the table t has changed\n\n\tat org.apache"
+    assert stories._reason_of(Exception(error)).endswith(
+        "TableChangedError: the table t has changed"
+    )
+    assert stories._reason_of(Exception("the cluster is away\nat line 1")) == "the cluster is away"
+    assert stories._reason_of(ValueError()) == "ValueError"
 
 
 def test_batches_finished_between_two_looks_all_count(kafka: Kafka, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from barnabas.app.testing import Kafka
-from barnabas.pipeline.topic_table import TableChangedError, TopicTable
+from barnabas.pipeline.topic_table import TableChangedError, TableEmptyError, TopicTable
 
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
 
@@ -55,5 +55,8 @@ def test_no_job_reads_the_topic_again(kafka: Kafka, topic: str, table: TopicTabl
     assert plan.startswith("LocalTableScan")
 
 
-def test_an_empty_topic_is_an_empty_table(table: TopicTable) -> None:
-    assert table.read().frame.collect() == []
+def test_an_empty_table_is_refused(kafka: Kafka, topic: str, table: TopicTable) -> None:
+    with pytest.raises(TableEmptyError):
+        table.read()
+    put(kafka, topic, "1", "Ghent")
+    assert table.read().frame.count() == 1

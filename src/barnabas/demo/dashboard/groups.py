@@ -51,6 +51,7 @@ class GroupMonitor(ReaderThread):
     def __init__(self, bootstrap: str, state: DashboardState) -> None:
         super().__init__("group-monitor", bootstrap, state)
         self._histories = {group: History() for group in WATCHED_GROUPS}
+        self._furthest = Furthest()
 
     def read(self) -> None:
         """Look until `stopping` is set."""
@@ -62,7 +63,9 @@ class GroupMonitor(ReaderThread):
         }
         admin = AdminClient(settings)
         while not self.stopping.is_set():
-            self.state.set_groups(look(admin, self._histories))
+            ends = end_offsets(admin, sorted(set(WATCHED_GROUPS.values())))
+            self.state.set_records(sum(ends.values()), self._furthest.lost(ends))
+            self.state.set_groups(look(admin, ends, self._histories))
             self.state.set_connection("connected")
             self.stopping.wait(_EVERY_SECONDS)
 
@@ -90,12 +93,26 @@ class History:
         return (position - before) / (now - then) if now > then else 0.0
 
 
-def look(admin: AdminClient, histories: dict[str, History]) -> list[GroupStatus]:
+class Furthest:
+    """How far each partition was seen to go."""
+
+    def __init__(self) -> None:
+        self._ends: dict[Place, int] = {}
+
+    def lost(self, ends: dict[Place, int]) -> int:
+        """Return how many records that were readable are gone: partitions that went back."""
+        for place, end in ends.items():
+            self._ends[place] = max(end, self._ends.get(place, 0))
+        return sum(self._ends[place] - end for place, end in ends.items())
+
+
+def look(
+    admin: AdminClient, ends: dict[Place, int], histories: dict[str, History]
+) -> list[GroupStatus]:
     """Return where each watched group is; a topic that does not exist yet counts as empty.
 
     Raises KafkaException where the brokers do not answer.
     """
-    ends = end_offsets(admin, sorted(set(WATCHED_GROUPS.values())))
     statuses = []
     for group, topic in WATCHED_GROUPS.items():
         partitions = {p: end for (name, p), end in ends.items() if name == topic}
@@ -121,7 +138,8 @@ def look(admin: AdminClient, histories: dict[str, History]) -> list[GroupStatus]
 def end_offsets(admin: AdminClient, topics: list[str]) -> dict[Place, int]:
     """Return the log end offset of each partition of those topics that exist."""
     futures = admin.describe_topics(TopicCollection(topics), request_timeout=_REQUEST_SECONDS)
-    wanted: list[Place] = []
+    wanted: dict[TopicPartition, OffsetSpec] = {}
+    latest: OffsetSpec = OffsetSpec.latest()
     for name, future in futures.items():
         try:
             description = future.result()
@@ -129,16 +147,10 @@ def end_offsets(admin: AdminClient, topics: list[str]) -> dict[Place, int]:
             if error.args[0].name() != "UNKNOWN_TOPIC_OR_PART":
                 raise
             continue
-        wanted += [(name, partition.id) for partition in description.partitions]
-    return latest_offsets(admin, wanted)
-
-
-def latest_offsets(admin: AdminClient, places: list[Place]) -> dict[Place, int]:
-    """Return the log end offset of each of these partitions."""
-    if not places:
+        for partition in description.partitions:
+            wanted[TopicPartition(name, partition.id)] = latest
+    if not wanted:
         return {}
-    latest: OffsetSpec = OffsetSpec.latest()
-    wanted = {TopicPartition(*place): latest for place in places}
     answers = admin.list_offsets(wanted, request_timeout=_REQUEST_SECONDS)
     return {(place.topic, place.partition): f.result().offset for place, f in answers.items()}
 

@@ -51,14 +51,12 @@ class BrokerStatus:
 
 @dataclass(slots=True)
 class ClusterStatus:
-    """The brokers and their partitions. `lost` are records that were readable and are gone."""
+    """The brokers and their partitions."""
 
     brokers: list[BrokerStatus] = field(default_factory=list)
     partitions: int = 0
     without_leader: int = 0
     under_replicated: int = 0
-    records: int = 0
-    lost: int = 0
 
 
 @dataclass(slots=True)
@@ -80,6 +78,8 @@ class DashboardState:
         self._feed: deque[dict[str, Any]] = deque(maxlen=FEED_LENGTH_MAX)
         self._groups: list[GroupStatus] = []
         self._cluster = ClusterStatus()
+        self._records = 0
+        self._lost = 0
         self._connection = Connection(bootstrap)
         self._outputs_read: dict[str, int] = {}
         self._event_time_ms = 0
@@ -137,6 +137,12 @@ class DashboardState:
             self._version += cluster != self._cluster
             self._cluster = cluster
 
+    def set_records(self, records: int, lost: int) -> None:
+        """Note how many records the input topics hold, and how many that were readable are gone."""
+        with self._lock:
+            self._version += (records, lost) != (self._records, self._lost)
+            self._records, self._lost = records, lost
+
     def set_brokers_down(self) -> None:
         """Note that no broker answers; what else was known of them stays."""
         with self._lock:
@@ -174,6 +180,7 @@ class DashboardState:
                 "feed": list(self._feed),
                 "groups": [asdict(group) for group in self._groups],
                 "cluster": asdict(self._cluster),
+                "records": {"published": self._records, "lost": self._lost},
                 "behind": self._behind(),
                 "outputs_read": dict(self._outputs_read),
             }

@@ -8,6 +8,7 @@ its checkpoint.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import sys
@@ -41,11 +42,12 @@ from barnabas.pipeline.progress import (
 from barnabas.pipeline.record_writer import RecordWriter
 from barnabas.pipeline.session import SessionOptions, SparkStartError, start_session
 from barnabas.pipeline.sink import ResultSink, ResultWriter
-from barnabas.pipeline.topic_table import TopicTable
+from barnabas.pipeline.topic_table import TableEmptyError, TopicTable
 
 _POLL_SECONDS: Final = 0.2
 _RESTARTS_IN_A_ROW_MAX: Final = 8
 _RESTART_PAUSE_SECONDS: Final = 2.0
+_EMPTY_TABLE_PAUSE_SECONDS: Final = 0.5
 _FINISH_BATCH_SECONDS: Final = 5.0
 _STOP_TIMEOUT_MS: Final = 3000
 
@@ -67,7 +69,8 @@ class StoryOptions:
 class _Running:
     query: StoryQuery
     reach: QueryReach
-    stream: StreamingQuery
+    stream: StreamingQuery | None = None
+    """None until it has started: it waits for the table that it joins."""
     failures: int = 0
     restart_at: float | None = None
 
@@ -92,7 +95,9 @@ class Stories:
             offsets = committed_offsets(self._checkpoint(query))
             if offsets is not None:
                 reach.reach(offsets)
-            self._running.append(_Running(query, reach, self._start(query)))
+            running = _Running(query, reach)
+            self._running.append(running)
+            self._start_or_wait(running)
         self._board.write("running")
 
     def run(self, stop: Flag) -> None:
@@ -110,7 +115,7 @@ class Stories:
     def stop(self) -> None:
         """Let the micro-batches that run finish (for a moment), then stop every query."""
         deadline = time.monotonic() + _FINISH_BATCH_SECONDS
-        streams = [running.stream for running in self._running]
+        streams = [running.stream for running in self._running if running.stream is not None]
         while time.monotonic() < deadline and any(
             stream.isActive and stream.status["isTriggerActive"] for stream in streams
         ):
@@ -127,30 +132,33 @@ class Stories:
         self._stations.close()
 
     def _look_at(self, running: _Running, *, restart: bool = True) -> bool:
-        if restart and running.restart_at is None and not running.stream.isActive:
-            self._failed(running, running.stream.exception())
-        if running.restart_at is not None:
-            if restart and time.monotonic() >= running.restart_at:
-                self._start_again(running)
+        stream = running.stream
+        if restart and running.restart_at is None and stream is not None and not stream.isActive:
+            self._failed(running, stream.exception())
+        if running.restart_at is not None or stream is None:
+            if restart and time.monotonic() >= (running.restart_at or 0.0):
+                self._start_or_wait(running)
             return False
-        moved = self._observe(running)
+        moved = self._observe(running.reach, stream)
         if moved:
             running.failures = 0
         return moved
 
-    def _observe(self, running: _Running) -> bool:
-        last = last_progress(running.stream)
-        if last is None or last["batchId"] <= running.reach.last_batch_id:
+    def _observe(self, reach: QueryReach, stream: StreamingQuery) -> bool:
+        last = last_progress(stream)
+        if last is None or last["batchId"] <= reach.last_batch_id:
             return False
         # Asking for all that Spark remembers is dear; it is needed where more than one is new.
-        new = [last] if last["batchId"] == running.reach.last_batch_id + 1 else None
-        moved = [running.reach.observe(p) for p in new or recent_progress(running.stream)]
+        new = [last] if last["batchId"] == reach.last_batch_id + 1 else None
+        moved = [reach.observe(progress) for progress in new or recent_progress(stream)]
         return any(moved)
 
-    def _start_again(self, running: _Running) -> None:
+    def _start_or_wait(self, running: _Running) -> None:
         running.restart_at = None
         try:
             running.stream = self._start(running.query)
+        except TableEmptyError:
+            running.restart_at = time.monotonic() + _EMPTY_TABLE_PAUSE_SECONDS
         except (KafkaException, PySparkException, Py4JJavaError) as error:
             self._failed(running, error)  # the station table could not be read
 
@@ -158,7 +166,7 @@ class Stories:
         running.failures += 1
         if running.failures > _RESTARTS_IN_A_ROW_MAX:
             raise error or StreamingQueryException(f"{running.query.name} ended by itself")
-        reason = str(error).strip().splitlines()[0] if error else "ended by itself"
+        reason = _reason_of(error) if error else "ended by itself"
         _say(f"{running.query.name} starts again from its checkpoint: {reason[:300]}")
         running.restart_at = time.monotonic() + _RESTART_PAUSE_SECONDS
 
@@ -223,6 +231,12 @@ def wait_for_topics(bootstrap_servers: str, stop: Flag) -> bool:
                 said = True
         stop.wait(_POLL_SECONDS)
     return False
+
+
+def _reason_of(error: Exception) -> str:
+    """Return the line that names the error: Spark wraps Python's traceback in its own."""
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return next((line for line in lines if re.match(r"[\w.]+(Error|Exception): ", line)), lines[0])
 
 
 def _stop_stream(stream: StreamingQuery) -> str | None:

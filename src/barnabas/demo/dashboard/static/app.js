@@ -206,7 +206,7 @@ function drawRecommendations(state) {
 
 const plural = (count, noun) => `${whole.format(count)} ${noun}${count === 1 ? "" : "s"}`;
 
-function drawBrokers({ brokers, partitions, without_leader: leaderless, under_replicated: behind, records, lost }) {
+function drawBrokers({ brokers, partitions, without_leader: leaderless, under_replicated: behind }, { published, lost }) {
   reconcile(byId("brokers"), brokers, (broker) => broker.node_id,
     (broker) => element("li", { id: `broker-${broker.node_id}` }, element("i"), element("b", {}, `node ${broker.node_id}`),
       element("code"), element("span")),
@@ -225,7 +225,7 @@ function drawBrokers({ brokers, partitions, without_leader: leaderless, under_re
   const replicas = behind ? `${plural(behind, "partition")} without all replicas` : "all replicas in sync";
   line.textContent = `${plural(partitions, "partition")}, ` +
     (leaderless ? `${whole.format(leaderless)} without a leader` : `each with a leader`) +
-    `, ${replicas} · ${plural(records, "record")}`;
+    `, ${replicas} · ${plural(published, "event")}`;
 }
 
 // What Spark computes lags what is published: by how much, and whether it gets worse than usual.
@@ -281,7 +281,7 @@ function draw(state) {
   drawSearches(state);
   drawRecommendations(state);
   drawGroups(state);
-  drawBrokers(state.cluster);
+  drawBrokers(state.cluster, state.records);
   drawBehind(state.behind);
   document.body.dataset.version = state.version;
 }
