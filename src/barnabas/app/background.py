@@ -27,7 +27,7 @@ class Background:
     def _finished(self, task: asyncio.Future[None]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and task.exception() is not None:
-            telemetry.error("work in the background failed", exc_info=task.exception())
+            telemetry.error("a background task failed", exc_info=task.exception())
 
     async def finish(self) -> None:
         """Return once no task is left."""

@@ -1,4 +1,6 @@
-"""What a broker does from time to time with its logs and coordinators."""
+"""Periodic tasks of a broker: retention, flushes, checkpoints, expiry of groups and
+transactions.
+"""
 
 from barnabas.app.background import Background
 from barnabas.base.clock import Clock

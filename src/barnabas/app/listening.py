@@ -1,4 +1,4 @@
-"""What a node listens with: its limits, and the refusal where an address cannot be had."""
+"""Listening sockets of a node: their limits, and the error where an address cannot be bound."""
 
 from collections.abc import Iterable
 

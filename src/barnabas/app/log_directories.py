@@ -101,7 +101,7 @@ class LogDirectories:
         if cordoned == self._logs.cordoned_dirs:
             return
         names = ", ".join(cordoned) or "none"
-        telemetry.info("log directories that get no new replicas: %s", names)
+        telemetry.info("cordoned log directories: %s", names)
         self._logs.cordoned_dirs = cordoned
         ids = self._logs.directory_ids
         lifecycle = self._metadata.lifecycle

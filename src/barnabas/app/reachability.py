@@ -1,4 +1,4 @@
-"""Whether the addresses that clients are told lead to this node.
+"""Check that advertised addresses lead to this node.
 
 A client connects first to a bootstrap address and then to what the broker advertises. Where the
 second cannot be reached, clients hang without a word: the commonest fault in setting up a broker.

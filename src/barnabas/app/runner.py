@@ -53,7 +53,7 @@ async def _serve(config: NodeConfig, on_ready: Callable[[Node], None] | None) ->
     fail.cancel()
     if not starting.done():
         if stopping.is_set():
-            telemetry.info("node %d is stopped before it has started", config.node_id)
+            telemetry.info("node %d was stopped before it started", config.node_id)
         starting.cancel()
         await asyncio.wait((starting,))
         if node.failure is not None:

@@ -1,4 +1,4 @@
-"""What the `kafka` fixture hands to a test."""
+"""The object that the `kafka` fixture gives to a test."""
 
 import re
 import uuid

@@ -1,4 +1,6 @@
-"""What Java reckons and Kafka's places depend on. Source: String.hashCode, Utils.abs."""
+"""Java's string hash and integer arithmetic, on which Kafka's placement depends. Source:
+String.hashCode, Utils.abs.
+"""
 
 INT32_MIN = -(1 << 31)
 

@@ -1,4 +1,4 @@
-"""How often something happens, measured as Kafka's quotas do. Source: its Rate, SampledStat."""
+"""Rates over sampled windows, as Kafka's quotas measure them. Source: Kafka's Rate, SampledStat."""
 
 from collections import deque
 

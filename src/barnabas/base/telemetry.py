@@ -1,4 +1,4 @@
-"""What the node says while it runs: one line per event, on standard error.
+"""Telemetry: one line per event, on standard error.
 
 Modules say it through `logging.getLogger(__name__)`; this module decides how it looks.
 """

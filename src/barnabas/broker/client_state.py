@@ -1,4 +1,4 @@
-"""What the broker remembers of one connection."""
+"""Broker state of one connection."""
 
 import asyncio
 from collections.abc import Sequence

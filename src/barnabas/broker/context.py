@@ -1,4 +1,4 @@
-"""What a handler knows of the request beside its body."""
+"""Request context: header and origin of a request."""
 
 from barnabas.net.connection import Connection
 from barnabas.security.principal import Principal

@@ -1,4 +1,4 @@
-"""Who leads instead: told with NOT_LEADER_OR_FOLLOWER and FENCED_LEADER_EPOCH (KIP-951)."""
+"""The current leader, named with NOT_LEADER_OR_FOLLOWER and FENCED_LEADER_EPOCH (KIP-951)."""
 
 from collections.abc import Iterable
 

@@ -1,4 +1,4 @@
-"""What the handlers work with: the rooms below, put together once per node."""
+"""Services that handlers use: the rooms below, assembled once per node."""
 
 import asyncio
 import logging
@@ -88,5 +88,5 @@ class BrokerServices:
         try:
             return await self.metadata.allocate_producer_id()
         except RegistrationError as failure:
-            telemetry.warning("no producer ids are to be had: %s", failure)
+            telemetry.warning("cannot allocate producer ids: %s", failure)
             return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS

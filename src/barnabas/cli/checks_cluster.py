@@ -1,4 +1,4 @@
-"""What `barnabas doctor` looks at as a client of a cluster."""
+"""Checks of `barnabas doctor` that any client of the cluster could make."""
 
 import socket
 import struct

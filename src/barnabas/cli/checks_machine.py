@@ -1,4 +1,4 @@
-"""What `barnabas doctor` looks at on this machine: configuration, disks, limits, clock."""
+"""Checks of `barnabas doctor` on this machine: configuration, disks, limits, clock."""
 
 import ctypes
 import importlib.metadata

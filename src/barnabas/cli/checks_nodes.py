@@ -1,4 +1,4 @@
-"""What `barnabas doctor` asks of a cluster's nodes: quorum, balance, racks, directories."""
+"""Checks of `barnabas doctor` on the nodes of a cluster: quorum, balance, racks, directories."""
 
 from collections.abc import Iterator, Sequence
 

@@ -1,4 +1,4 @@
-"""What `barnabas cluster status` tells."""
+"""Content of `barnabas cluster status`."""
 
 from dataclasses import dataclass
 from typing import Any

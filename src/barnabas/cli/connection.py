@@ -1,4 +1,4 @@
-"""How commands reach a cluster: options, client configuration, and waiting for answers."""
+"""Connections of commands to a cluster: options, client configuration, and waiting for answers."""
 
 import math
 import re

@@ -1,4 +1,4 @@
-"""What `barnabas doctor` finds."""
+"""Findings of `barnabas doctor`."""
 
 from dataclasses import dataclass
 from enum import StrEnum

@@ -1,4 +1,4 @@
-"""What a node that shall join needs: an id, a configuration like the others', a formatted disk."""
+"""Preparation of a node that joins a cluster: an id, a configuration, a formatted disk."""
 
 import os
 import random

@@ -1,4 +1,4 @@
-"""Where a node's configuration comes from: a file, the environment, and flags, in that order."""
+"""Sources of a node's configuration: a file, the environment, and flags, in that order."""
 
 import os
 from collections.abc import Callable, Sequence

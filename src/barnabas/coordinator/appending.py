@@ -1,4 +1,4 @@
-"""How the runtime appends the records of a decision, and replays what the log has taken."""
+"""Append the records of a decision to the log, then replay them."""
 
 import logging
 from typing import Protocol, TypeVar
@@ -52,7 +52,7 @@ def write(writer: PartitionWriter, entry: Entry[S], decision: Decision, now: Mom
         size_max = writer.batch_size_bytes_max(entry.partition)
         encoded = [encode_record(record) for record in decision.records]
     except CoordinatorWriteError as failure:  # its directory went offline, before we heard
-        telemetry.warning("partition %d takes no records: %s", entry.partition, failure)
+        telemetry.warning("cannot append to partition %d: %s", entry.partition, failure)
         return coordinator_error(failure.error)
     except EncodeError as failure:
         telemetry.error("partition %d: %s", entry.partition, failure)
@@ -131,7 +131,7 @@ def _append(
     try:
         entry.end_offset = writer.append(entry.partition, batch, terms)
     except CoordinatorWriteError as failure:
-        telemetry.warning("partition %d takes no records: %s", entry.partition, failure)
+        telemetry.warning("cannot append to partition %d: %s", entry.partition, failure)
         return coordinator_error(failure.error)
     if records is not None:
         base_offset = entry.end_offset - len(records)

@@ -1,4 +1,4 @@
-"""What a coordinator's shard decides, as data.
+"""Decisions of a coordinator's shard, as data.
 
 A shard is the state that one partition of an internal topic holds: groups, later transactions or
 share states. Its handlers touch no clock, log or task. They return a `Decision`, and the runtime

@@ -1,4 +1,4 @@
-"""How failures of an internal topic look to the clients of a coordinator.
+"""Errors of an internal topic, translated for the clients of a coordinator.
 
 Source: Kafka's CoordinatorOperationExceptionHelper.
 """

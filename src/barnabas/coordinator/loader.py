@@ -36,7 +36,7 @@ def replay_batches(data: Buffer, shard: Shard, types: RecordTypes) -> int:
                 continue
             decoded = decode_record(record, types)
             if decoded is None:
-                telemetry.warning("record %d is of a type that is not known", record.offset)
+                telemetry.warning("record %d has an unknown type", record.offset)
                 continue
             shard.replay(record.offset, header.producer_id, decoded)
     return end_offset

@@ -1,4 +1,4 @@
-"""Which partition of an internal topic coordinates a key. Source: Java's String.hashCode."""
+"""The partition of an internal topic that coordinates a key. Source: Java's String.hashCode."""
 
 from functools import lru_cache
 

@@ -1,4 +1,4 @@
-"""What the runtime needs of the log beneath it."""
+"""The runtime's interface to the log beneath it."""
 
 from collections.abc import Callable, Iterator
 from typing import Protocol

@@ -167,7 +167,7 @@ class CoordinatorRuntime(Generic[S]):
         try:
             entry.end_offset = self._writer.append(partition, batch, terms)
         except CoordinatorWriteError as failure:
-            telemetry.warning("partition %d takes no marker: %s", partition, failure)
+            telemetry.warning("cannot append a marker to partition %d: %s", partition, failure)
             return coordinator_error(failure.error)
         entry.shard.replay_end_transaction(producer.producer_id, marker.is_commit)
         return self._when_committed(entry, ErrorCode.NONE, _same, now)

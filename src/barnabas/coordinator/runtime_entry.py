@@ -1,4 +1,4 @@
-"""What the runtime keeps of one partition, and of the steps that wait for its commits."""
+"""Runtime state of one partition, with the steps that wait for its commits."""
 
 from collections import deque
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""How far pipeline and dashboard are behind, asked from the brokers and from what they report."""
+"""Lag of pipeline and dashboard, from the brokers and from their own reports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the demo's other processes are started, and what must be there for it."""
+"""Start of the demo's other processes, and checks of what they need."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the parts of the demo agree on: topics, processes, files and figures.
+"""Contract between the parts of the demo: topics, processes, files and figures.
 
 Processes (each its own process group, ended with SIGTERM, clean within seconds):
 

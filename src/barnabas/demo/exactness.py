@@ -1,4 +1,4 @@
-"""Whether the result topics hold every micro-batch whole and once, read as any consumer would.
+"""Check that the result topics hold every micro-batch whole and once, read as any consumer would.
 
 With the exactly-once option each result record says in its headers which micro-batch of which query
 it belongs to, and how many records that has. The figures cannot show a record that came twice: the

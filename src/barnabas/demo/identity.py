@@ -1,4 +1,4 @@
-"""Which operating-system process is which: a pid alone may be someone else's by now.
+"""Identity of operating-system processes: a pid alone may have been reused.
 
 A process is known by its pid together with its start time (and the boot it belongs to), so a pid
 file left behind by a killed run can be trusted, or seen to be stale. Linux is read from /proc;

@@ -1,4 +1,4 @@
-"""What reaches a run from outside: signals, and what the dashboard answers."""
+"""Inputs of a run from outside: signals, and the dashboard's answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the parts of a run say of themselves: the page, progress files, a log, the truth."""
+"""Reports of the parts of a run: the page, progress files, a log, the truth."""
 
 from __future__ import annotations
 

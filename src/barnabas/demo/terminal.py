@@ -1,4 +1,4 @@
-"""What the demo's terminal shows: a line per part while it runs, a table of figures at its end.
+"""The demo's terminal: a line per part while it runs, a table of figures at its end.
 
 Where the output is no terminal, each change of a part's state becomes one line, and so does its
 text about every ten seconds.

@@ -31,7 +31,7 @@ def read_offsets(disk: Disk, path: str) -> dict[TopicPartition, int]:
             topic, partition, offset = words
             offsets[TopicPartition(topic, _number(partition))] = _number(offset)
         except ValueError as error:
-            raise CorruptCheckpointError(f"{path}: {line!r} is no entry") from error
+            raise CorruptCheckpointError(f"{path}: {line!r} is not an entry") from error
     return offsets
 
 
@@ -61,11 +61,11 @@ def read_epochs(disk: Disk, directory: str) -> list[tuple[int, int]]:
         try:
             epoch, start_offset = map(_number, line.split(" "))
         except ValueError as error:
-            raise CorruptCheckpointError(f"{path}: {line!r} is no entry") from error
+            raise CorruptCheckpointError(f"{path}: {line!r} is not an entry") from error
         if epoch > EPOCH_MAX or (
             epochs and (epoch <= epochs[-1][0] or start_offset <= epochs[-1][1])
         ):
-            raise CorruptCheckpointError(f"{path}: {line!r} cannot come there")
+            raise CorruptCheckpointError(f"{path}: {line!r} is out of place")
         epochs.append((epoch, start_offset))
     return epochs
 
@@ -159,10 +159,10 @@ def _read_entries(disk: Disk, path: str) -> list[str]:
 def _number(text: str) -> int:
     """Raises ValueError for what is no offset or number, of a partition or an epoch."""
     if not (text.isascii() and text.isdecimal()):
-        raise ValueError(f"{text!r} is no number")
+        raise ValueError(f"{text!r} is not a number")
     number = int(text)
     if number > OFFSET_MAX:
-        raise ValueError(f"{number} is too great")
+        raise ValueError(f"{number} is too large")
     return number
 
 
@@ -175,4 +175,4 @@ def _read_text(disk: Disk, path: str) -> str:
     try:
         return data.decode()
     except UnicodeDecodeError as error:
-        raise CorruptCheckpointError(f"{path} is no text") from error
+        raise CorruptCheckpointError(f"{path} is not text") from error

@@ -1,4 +1,4 @@
-"""How one partition's log behaves: the topic configurations that the log room reads."""
+"""Configuration of one partition's log."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""What the checkpoints of a log directory say of its logs.
+"""Offsets of a directory's logs, from its checkpoints.
 
 A future log is named by its partition like any other: no directory holds a log and its copy.
 """
@@ -50,7 +50,7 @@ def _read(disk: Disk, path: str) -> Mapping[TopicPartition, int]:
     try:
         return read_offsets(disk, path)
     except CorruptCheckpointError as error:
-        telemetry.warning("taking every offset as 0: %s", error)
+        telemetry.warning("treating every offset as 0: %s", error)
         return {}
 
 

@@ -1,4 +1,4 @@
-"""What the files of a log directory hold, one entry at a time: `barnabas log dump`.
+"""Dump of the files of a log directory, entry by entry, for `barnabas log dump`.
 
 An entry is a dict of plain values (for `--json`); `render` makes a line of it. Damage is an
 entry too (`"kind": "damage"`), and what comes after it in that file is not shown: a file is
@@ -183,7 +183,7 @@ def _dump_time_index(disk: Disk, path: str) -> Entries:
 
 def _check_size(data: bytes, entry_size: int) -> None:
     if len(data) % entry_size:
-        raise CorruptFileError(f"{len(data)} bytes are no multiple of {entry_size}")
+        raise CorruptFileError(f"{len(data)} bytes are not a multiple of {entry_size}")
 
 
 def _whole(data: bytes, entry_size: int) -> bytes:

@@ -1,4 +1,4 @@
-"""What the records of Kafka's own topics say, as plain values for `barnabas log dump`."""
+"""Records of Kafka's internal topics as plain values, for `barnabas log dump`."""
 
 from collections.abc import Callable, Mapping
 from functools import cache

@@ -1,4 +1,4 @@
-"""What goes wrong in the log room. Bad data from clients is a value (ErrorCode), never here."""
+"""Exceptions of the log room. Bad data from clients is a value (ErrorCode), never an exception."""
 
 
 class LogDirFailure(Exception):  # noqa: N818  # the word of Kafka's LogDirFailureChannel

@@ -161,7 +161,7 @@ class FutureLogs:
         """Make a future log whose log is gone the log. Raises LogDirFailure."""
         future = self._logs[topic_partition]
         telemetry.warning(
-            "%s: %s takes the place of the log, which is gone", topic_partition, future.directory
+            "%s: %s replaces the log, which is missing", topic_partition, future.directory
         )
         future.complete()
         future.flush_now()

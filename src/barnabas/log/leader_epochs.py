@@ -1,4 +1,4 @@
-"""Which leader wrote what: at which offset each leader epoch begins in a log.
+"""Leader epochs of a log, each with the offset at which it begins.
 
 Followers and consumers compare it with theirs to find where logs part (KIP-101, 279, 320). The
 file may lag behind what lies above the recovery point: recovery reads the epochs of those

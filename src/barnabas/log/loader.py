@@ -192,7 +192,7 @@ def _end_of_closed(log: PartitionLog, closed_at: int) -> tuple[int, int | None]:
         return last.base_offset, last.base_offset
     log.epochs.truncate_from_end(end_offset)
     if epoch >= 0 and not 0 <= log.epochs.latest_epoch <= epoch:
-        telemetry.error("%s: %s does not go with its batches", log.directory, LEADER_EPOCH_FILE)
+        telemetry.error("%s: %s does not match its batches", log.directory, LEADER_EPOCH_FILE)
         log.epochs.clear()
         return end_offset, 0
     # It has not grown since. Without a checkpoint `closed_at` is 0.

@@ -1,4 +1,4 @@
-"""What a log is made of: its segments, its offsets, and how a new segment begins."""
+"""State of a log: its segments and offsets, and the roll to a new segment."""
 
 from bisect import bisect_right
 from operator import attrgetter

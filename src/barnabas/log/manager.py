@@ -180,7 +180,7 @@ class LogManager:
             other = (self.futures if is_future else self._logs).get(topic_partition)
             if other is not None:
                 telemetry.error(
-                    "%s is in %s and in %s/%s: the latter is left alone",
+                    "%s is in %s and in %s/%s: ignoring the latter",
                     topic_partition,
                     other.directory,
                     path,
@@ -304,7 +304,7 @@ class LogManager:
             return
         del self._logs[topic_partition]
         path = self._take_away(log, STRAY_DIR_SUFFIX)
-        telemetry.warning("%s is set aside as %s", log.directory, path)
+        telemetry.warning("renamed %s to %s", log.directory, path)
 
     def _take_away(self, log: PartitionLog, suffix: str) -> str:
         directory = log.log_directory

@@ -1,4 +1,4 @@
-"""What a log lets go of: old segments, deleted records, truncated ends.
+"""Removal of data from a log: old segments, deleted records, truncated ends.
 
 Files are renamed to `.deleted` first and removed after `file.delete.delay.ms`, as Kafka does.
 Source: Kafka's UnifiedLog.deleteOldSegments, truncateTo and truncateFullyAndStartAt.
@@ -149,7 +149,7 @@ def truncate_to(log: LogState, offset: int) -> None:
 def truncate_fully_and_start_at(log: LogState, offset: int) -> None:
     """Drop everything and start an empty log at `offset`."""
     log.gap_offset = None
-    telemetry.info("%s: starting anew at %d", log.topic_partition, offset)
+    telemetry.info("%s: restarting the log at offset %d", log.topic_partition, offset)
     log.truncation_count += 1
     log.tail.clear(offset)
     _lower_recovery_point(log, offset)

@@ -198,9 +198,9 @@ class BrokerLifecycle:
         if code is self._beat_outcome:
             return  # said once, however long it goes on
         if code is ErrorCode.NONE:
-            telemetry.info("the controller takes heartbeats again")
+            telemetry.info("the controller accepts heartbeats again")
         else:
-            telemetry.warning("the controller did not take a heartbeat: %s", code.name)
+            telemetry.warning("the controller did not accept a heartbeat: %s", code.name)
         self._beat_outcome = code
 
     async def _beat(self) -> Any:
@@ -262,7 +262,7 @@ class BrokerLifecycle:
         if self.epoch < 0 or self._has_left:
             return
         if not self._config.get_bool("controlled.shutdown.enable"):
-            telemetry.info("stopping with what is led here (controlled.shutdown.enable=false)")
+            telemetry.info("stopping without moving leaderships (controlled.shutdown.enable=false)")
             return
         heard_ms = started_ms = self._clock.monotonic_ms()
         while True:

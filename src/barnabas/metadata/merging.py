@@ -1,4 +1,4 @@
-"""How a record changes what it is about: pieces of replay (replay.py)."""
+"""Pieces of replay (replay.py): a record merged into the part of the image that it changes."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, TypeVar

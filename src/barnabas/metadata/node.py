@@ -318,7 +318,7 @@ class MetadataNode:
             if response.error_code == ErrorCode.NONE:
                 return
             name = ErrorCode.of(response.error_code).name
-            telemetry.error("this controller cannot be registered: %s", name)
+            telemetry.error("cannot register this controller: %s", name)
             if response.error_code != ErrorCode.REQUEST_TIMED_OUT:
                 return
 

@@ -1,4 +1,4 @@
-"""What `barnabas storage format`, `info` and `random-uuid` do; options as Kafka's storage tool.
+"""`barnabas storage format`, `info` and `random-uuid`, with the options of Kafka's storage tool.
 
 A formatted directory holds `meta.properties` and `bootstrap.checkpoint`; the metadata directory
 of a dynamic quorum also a first snapshot with its voters. Apache Kafka 4.3 starts from what is

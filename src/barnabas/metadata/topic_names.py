@@ -1,4 +1,4 @@
-"""Which topic names are allowed. Source: Kafka's Topic class."""
+"""Rules for topic names. Source: Kafka's Topic class."""
 
 import re
 

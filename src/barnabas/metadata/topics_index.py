@@ -1,4 +1,4 @@
-"""Which partitions a broker's coming or going concerns, without looking at all of them.
+"""Index of partitions by broker, so that a broker's coming or going need not look at all.
 
 The index belongs to the newest image. It is built at the first question, and when a delta makes
 the next image it moves there, brought up to date by what the delta changed. So an image stays as

@@ -1,4 +1,4 @@
-"""How many connections there may be, and how fast new ones may come (KIP-402, KIP-612).
+"""Limits on the number of connections and on the rate of new ones (KIP-402, KIP-612).
 
 Above a limit on their number, and above the rate, connections are not refused: they wait to be
 accepted. The listener over which brokers reach each other is protected where it is not the only

@@ -1,4 +1,4 @@
-"""How sockets are made, as the configuration says: listening ones, and those to other nodes."""
+"""Sockets made as configured: listening ones, and those to other nodes."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -162,7 +162,7 @@ class Server:
             self._throttle(listener.name, throttle_ms)
         ip_limit = self._quotas.ip_limit_exceeded(host)
         if ip_limit is not None:
-            telemetry.warning("closing a connection of %s: it has %d already", host, ip_limit)
+            telemetry.warning("closing a connection from %s: it already has %d", host, ip_limit)
             self._clock.call_later(0, connection.close)
         else:
             self._close_excess()
@@ -197,7 +197,7 @@ class Server:
         others.sort(key=self._idle_since)
         for connection in others[:excess]:
             telemetry.warning(
-                "closing a connection of %s: max.connections=%d is exceeded",
+                "closing a connection from %s: max.connections=%d is exceeded",
                 connection.peer_host,
                 self._quotas.limits.connections_max,
             )

@@ -1,4 +1,4 @@
-"""How far the queries are: a file for programs, consumer groups for every Kafka tool.
+"""Progress of queries: a file for programs, consumer groups for every Kafka tool.
 
 Spark keeps its offsets in its checkpoint and commits none to Kafka. After each micro-batch they are
 committed to the query's group too, so that lag is seen where people look for it; nothing reads them

@@ -1,4 +1,4 @@
-"""Where a query's results go: Kafka topics and tables, in one step per micro-batch.
+"""Sink of a query's results: Kafka topics and tables, in one step per micro-batch.
 
 Exactly-once in effect: a replayed micro-batch has the same rows, its records carry the same keys
 and values, and its part of a table is overwritten. With a TransactionalWriter the records, too, are

@@ -1,4 +1,4 @@
-"""What an API is: its number, its two messages, its versions and their headers.
+"""API declarations: number, two messages, versions and their headers.
 
 Source: Kafka's ApiKeys and KIP-482. `apis.py` lists all of them.
 """

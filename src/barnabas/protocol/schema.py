@@ -1,4 +1,4 @@
-"""How a message is declared: once, for all its versions, as a typed class.
+"""Message schemas: each message is declared once, for all its versions, as a typed class.
 
     @message(versions="4-18", flexible="12+", api_key=1, listeners=("broker", "controller"))
     class FetchRequest(Message):

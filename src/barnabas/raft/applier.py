@@ -1,4 +1,4 @@
-"""What is committed: handed to the listener in order, and told to whoever waits for it.
+"""Applier of committed batches: to the listener in order, and to those who wait for them.
 
 What this replica appends as leader, its listener knows already; everything else it is given when
 it is committed. A leader begins in the middle: what stands before its epoch is given, what it

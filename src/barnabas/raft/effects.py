@@ -160,7 +160,8 @@ class EffectRunner:
                 return AppendRejected()
             case TruncateLog(offset):
                 telemetry.info(
-                    "node %d cuts its metadata log from %d to %d, where it parts from the leader's",
+                    "node %d truncates its metadata log from %d to %d, "
+                    "where it diverges from the leader's",
                     self._local_id,
                     self._log.end_offset,
                     offset,

@@ -1,4 +1,4 @@
-"""What a replica of the metadata log needs from outside, and what it tells."""
+"""Interfaces of a replica of the metadata log to the outside."""
 
 from collections.abc import Awaitable
 from dataclasses import dataclass

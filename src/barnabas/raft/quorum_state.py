@@ -95,7 +95,7 @@ def _from_json(data: dict[str, Any]) -> ElectionState:
 
 
 def _number(value: object, least: int) -> int:
-    """Raises ValueError for what is no node or epoch."""
+    """Raises ValueError for what is not a node or epoch."""
     if type(value) is not int or not least <= value <= INT_MAX:
-        raise ValueError(f"{value!r} is no node or epoch")
+        raise ValueError(f"{value!r} is not a node or epoch")
     return value

@@ -1,4 +1,4 @@
-"""What a replica finds on its disk when it starts: snapshot, log, voters, and its vote.
+"""Recovery of a replica from its disk: snapshot, log, voters, and its vote.
 
 The newest complete snapshot stands for everything before its end offset; from there the log is
 read to its end. Control records among both tell the kraft.version and the voters that hold,

@@ -1,4 +1,4 @@
-"""Who votes in the metadata quorum: static sets from configuration and dynamic ones from records.
+"""Voter sets of the metadata quorum: static ones from configuration, dynamic ones from records.
 
 A static quorum (kraft.version 0) knows its voters by id from `controller.quorum.voters`; a
 dynamic one (kraft.version 1, KIP-853) keeps them in VotersRecords, each with the id of its

@@ -1,4 +1,4 @@
-"""What this replica asks others, in Kafka's messages.
+"""Requests of this replica to others, in Kafka's messages.
 
 The quorum has one topic with one partition, and Kafka's messages have room for many. Endpoints
 of the leader travel beside the partitions, in the versions that know them.

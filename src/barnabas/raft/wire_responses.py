@@ -1,4 +1,4 @@
-"""What other nodes ask this replica, in Kafka's messages, and how they are answered.
+"""Responses of this replica to other nodes' requests, in Kafka's messages.
 
 A request for any partition but the quorum's own is answered with INVALID_REQUEST, one of another
 cluster with INCONSISTENT_CLUSTER_ID, before the machine hears of it.
@@ -112,7 +112,7 @@ def decode_request(request: Any, cluster_id: str) -> core.Request:
         case remove_raft_voter.RemoveRaftVoterRequest():
             return core.RemoveVoter(ReplicaKey(request.voter_id, request.voter_directory_id))
         case _:
-            raise AssertionError(f"{type(request).__name__} is no request of the quorum's")
+            raise AssertionError(f"{type(request).__name__} is not a request of the quorum")
 
 
 def _requested(request: Any) -> Any:
@@ -182,7 +182,7 @@ def _error(request: Any, error: ErrorCode, text: str | None = None) -> Message:
         case remove_raft_voter.RemoveRaftVoterRequest():
             return remove_raft_voter.RemoveRaftVoterResponse(error_code=error, error_message=text)
         case _:
-            raise AssertionError(f"{type(request).__name__} is no request of the quorum's")
+            raise AssertionError(f"{type(request).__name__} is not a request of the quorum")
 
 
 # -- what this node answers

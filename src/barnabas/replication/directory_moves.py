@@ -127,10 +127,10 @@ class ReplicaMoves:
         if future is None or partition in self._moves or partition.log.is_offline:
             return
         if future.topic_id != partition.topic_id or future.log_dir == partition.log.log_dir:
-            telemetry.warning("removing %s: nothing is to move there", future.directory)
+            telemetry.warning("removing %s: no move to it was requested", future.directory)
             self._delete_future(partition)
             return
-        telemetry.info("%s goes on moving to %s", partition.topic_partition, future.log_dir)
+        telemetry.info("%s continues to move to %s", partition.topic_partition, future.log_dir)
         if future.cleaned_offset is None:
             future.cleaned_offset = partition.log.cleaned_offset
         self._begin(partition, future)
@@ -154,7 +154,7 @@ class ReplicaMoves:
         move = self._drop(partition)
         if move is not None:
             telemetry.info(
-                "%s does not move to %s after all", partition.topic_partition, move.future.log_dir
+                "the move of %s to %s is cancelled", partition.topic_partition, move.future.log_dir
             )
             if not is_leaving:
                 self._revert(move)
@@ -252,11 +252,11 @@ class ReplicaMoves:
             return await self._step(move)
         except CopyError as error:
             telemetry.error(
-                "%s does not move to %s: %s", partition.topic_partition, move.future.log_dir, error
+                "cannot move %s to %s: %s", partition.topic_partition, move.future.log_dir, error
             )
         except LogDirFailure as failure:
             # `directory_failed` has seen to it, unless the log was closed.
-            telemetry.error("%s does not move: %s", partition.topic_partition, failure)
+            telemetry.error("cannot move %s: %s", partition.topic_partition, failure)
         if self._moves.get(partition) is move:
             self._drop(partition)
             self._revert(move)
@@ -311,7 +311,7 @@ class ReplicaMoves:
             move.stage = Stage.AGREED
         else:
             telemetry.warning(
-                "%s: the controller does not take %s for its directory: %s",
+                "%s: the controller did not accept directory %s: %s",
                 move.partition.topic_partition,
                 move.future.log_dir,
                 code.name,
@@ -342,7 +342,7 @@ class ReplicaMoves:
     def _told(self, task: "asyncio.Task[None]") -> None:
         if not task.cancelled() and task.exception() is not None:
             telemetry.error(
-                "telling the controller of a directory failed", exc_info=task.exception()
+                "cannot report a directory to the controller", exc_info=task.exception()
             )
 
     async def _tell_back(self, move: Move) -> None:
@@ -357,7 +357,7 @@ class ReplicaMoves:
             await pause(self._clock, RETRY_MS)
         if code is not ErrorCode.NONE:
             telemetry.warning(
-                "%s: the controller was not told that it stays in %s: %s",
+                "%s: cannot report to the controller that it stays in %s: %s",
                 partition.topic_partition,
                 path,
                 code.name,

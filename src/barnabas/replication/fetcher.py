@@ -336,7 +336,7 @@ class Fetcher:
             action(*args)
         except LogDirFailure as failure:
             telemetry.error(
-                "%s is followed no more: %s", followed.partition.topic_partition, failure
+                "%s is no longer followed: %s", followed.partition.topic_partition, failure
             )
             self._forget(key)
 
@@ -351,7 +351,7 @@ class Fetcher:
         result = partition.append_fetched(records, data.high_watermark, data.log_start_offset)
         if result.error:
             telemetry.error(
-                "%s: what broker %d sent for offset %d cannot be taken: %s",
+                "%s: cannot append what broker %d sent for offset %d: %s",
                 partition.topic_partition,
                 self.leader_id,
                 position.fetch_offset,
@@ -431,7 +431,7 @@ class Fetcher:
             self._partition_failed(key, followed, error.code)
             return
         except OSError as error:
-            telemetry.info("broker %d did not say its offsets: %s", self.leader_id, error)
+            telemetry.info("broker %d did not return its offsets: %s", self.leader_id, error)
             self._let_rest(key, followed)
             return
         if self._followed.get(key) is not followed or self._position(partition) != before:

@@ -1,4 +1,4 @@
-"""Which leader each followed partition is fetched from, and by which fetcher.
+"""Fetcher manager: assigns each followed partition to a fetcher of its leader.
 
 Each leader is followed by `num.replica.fetchers` at most, each with a connection and a fetch
 session of its own; there are as many as have partitions. When the number changes, partitions move
@@ -173,7 +173,7 @@ class FetcherManager:
     def _resize(self, count: int) -> None:
         """Spread what is followed over so many fetchers; a partition moves only if it must."""
         before, self._count = self._count, count
-        telemetry.info("following each leader with %d fetchers instead of %d", count, before)
+        telemetry.info("using %d fetchers per leader instead of %d", count, before)
         if not self._is_started:
             return
         sessions = {key: fetcher.session_id for key, fetcher in self._fetchers.items()}
@@ -249,7 +249,7 @@ class FetcherManager:
     def _ended(self, task: "asyncio.Task[None]") -> None:
         self._work.pop(task, None)
         if not task.cancelled() and task.exception() is not None:
-            telemetry.error("a change of the fetchers failed", exc_info=task.exception())
+            telemetry.error("cannot change the number of fetchers", exc_info=task.exception())
 
     # -- configuration
 

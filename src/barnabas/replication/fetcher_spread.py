@@ -1,4 +1,4 @@
-"""Which of the fetchers of a leader fetches a partition (`num.replica.fetchers`).
+"""Spread of a leader's partitions over its fetchers (`num.replica.fetchers`).
 
 Topic and partition alone decide, so that a partition stays where it is until the number changes,
 on every follower and after each restart. Source: Kafka's AbstractFetcherManager.getFetcherId.

@@ -1,4 +1,4 @@
-"""What a leader knows of one follower, from the follower's fetches.
+"""Progress of one follower as its leader knows it, from the follower's fetches.
 
 A follower is caught up at time t if it then asked for the leader's log end, or asked later for
 what was the log end at t. A fetch session names only the partitions that changed; for the others

@@ -75,14 +75,14 @@ class IsrProposals:
             try:
                 response = await self._ask_controller(self._request(list(asked.values())))
             except OSError as failure:
-                telemetry.info("the controller cannot be asked for an ISR: %s", failure)
+                telemetry.info("cannot ask the controller to change the ISR: %s", failure)
                 error = ErrorCode.NETWORK_EXCEPTION
             else:
                 error = ErrorCode.of(response.error_code)
                 if not error:
                     error = self._take(asked, response)
             if error:
-                telemetry.info("AlterPartition is answered with %s", error.name)
+                telemetry.info("AlterPartition failed: %s", error.name)
                 await self._pause()
             self._drop_overtaken()
 

@@ -249,7 +249,7 @@ class Leadership:
         }
         if lagging:
             telemetry.info(
-                "%s: replicas %s fall out of sync; the log ends at %d, committed is %d",
+                "%s: shrinking the ISR by %s; log end offset %d, high watermark %d",
                 self._partition.topic_partition,
                 sorted(lagging),
                 end_offset,
@@ -299,7 +299,7 @@ class Leadership:
         partition.partition_epoch = partition_epoch
         self._mark()
         telemetry.info(
-            "%s: in sync are %s, partition epoch %d",
+            "%s: the ISR is now %s, partition epoch %d",
             partition.topic_partition,
             list(isr),
             partition_epoch,
@@ -310,7 +310,11 @@ class Leadership:
         """The controller refused; returns whether to ask again."""
         if self.pending is not proposal:
             return False
-        telemetry.info("%s: an ISR is refused: %s", self._partition.topic_partition, error.name)
+        telemetry.info(
+            "%s: the controller refused an ISR change: %s",
+            self._partition.topic_partition,
+            error.name,
+        )
         if error in NOT_APPLIED:
             self._withdraw()
             return False

@@ -1,4 +1,4 @@
-"""Who waits for an offset of a partition to be reached: read, stored, committed, deleted."""
+"""Waiters for an offset of a partition to be read, stored, committed or deleted."""
 
 from bisect import insort
 from collections import deque

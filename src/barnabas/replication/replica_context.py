@@ -1,4 +1,4 @@
-"""What the partitions of one node share: who this is, what time it is, whom to tell."""
+"""Context that the partitions of one node share: node id, clock, whom to notify."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

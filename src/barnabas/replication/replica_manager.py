@@ -303,7 +303,9 @@ class ReplicaManager:
             except LogDirFailure as failure:
                 telemetry.error("%s: %s", topic_partition, failure)
         if log is not None and not is_of_topic(log, topic_id):
-            telemetry.warning("replacing %s: it is of a topic deleted since", topic_partition)
+            telemetry.warning(
+                "replacing %s: it belongs to a topic that was deleted", topic_partition
+            )
             self._guard(topic_partition, self.logs.set_aside)
             log = None
         if log is None:

@@ -1,4 +1,4 @@
-"""Where a follower's log parts from its leader's.
+"""Truncation point: where a follower's log diverges from its leader's.
 
 The leader says the greatest epoch it knows that is not after the follower's last, and where that
 epoch ends in its log. Both logs agree up to the smaller end of that epoch, if the follower knows

@@ -1,4 +1,4 @@
-"""What was read for a share group: the bytes as the log gave them, and where batches begin.
+"""Batches read for a share group: the log's bytes, and where each batch begins.
 
 Only headers are looked at. A range of a file costs a short read per batch, so the walk ends
 where no record can be acquired any more; what lies behind is not sent.

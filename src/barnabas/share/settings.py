@@ -1,4 +1,4 @@
-"""What holds for a share group: its own configuration over the node's."""
+"""Settings of a share group: its own configuration over the node's."""
 
 import re
 from collections.abc import Callable

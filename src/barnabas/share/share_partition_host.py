@@ -168,7 +168,7 @@ class HostedSharePartition:
             error = ErrorCode.KAFKA_STORAGE_ERROR
         except InvalidStateError as failure:
             error = ErrorCode.UNKNOWN_SERVER_ERROR
-            telemetry.error("%s: what was kept makes no sense: %s", self.key, failure)
+            telemetry.error("%s: its stored state is invalid: %s", self.key, failure)
         if error:
             self.close(error, message)
         self.wake()

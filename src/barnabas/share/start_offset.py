@@ -1,4 +1,4 @@
-"""Where a share group begins with a partition, by `share.auto.offset.reset`."""
+"""Start offset of a share group in a partition, by `share.auto.offset.reset`."""
 
 from barnabas.base.promise import Promise
 from barnabas.protocol.errors import ErrorCode

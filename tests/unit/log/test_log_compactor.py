@@ -412,4 +412,4 @@ def test_an_unknown_failure_is_no_end(caplog: pytest.LogCaptureFixture) -> None:
         await bench.compactor.stop()
 
     asyncio.run(fail())
-    assert "compaction stopped until the next look" in caplog.text
+    assert "compaction stopped until the next check" in caplog.text

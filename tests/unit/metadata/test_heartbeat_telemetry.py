@@ -81,7 +81,7 @@ async def test_each_change_is_told_once(caplog: pytest.LogCaptureFixture) -> Non
         [],
         ["the controller did not take a heartbeat: REQUEST_TIMED_OUT"],
         ["the controller did not take a heartbeat: NOT_CONTROLLER"],
-        ["the controller takes heartbeats again"],
+        ["the controller accepts heartbeats again"],
     ]
     await lifecycle.close()
 

@@ -1,4 +1,4 @@
-"""What goes wrong with a configuration."""
+"""Configuration errors."""
 
 
 class ConfigError(ValueError):

@@ -1,4 +1,4 @@
-"""What must hold between keys.
+"""Validation of configuration: rules for single keys and between keys.
 
 Source: KafkaConfig.validateValues, GroupCoordinatorConfig and ShareGroupConfig of Kafka 4.3.
 """
@@ -64,7 +64,7 @@ def _check_node(config: "NodeConfig") -> None:
         raise ConfigError("broker.id", "must equal node.id where both are set")
     roles = config.originals["process.roles"].split(",")
     if len(roles) != len(config.process_roles):
-        raise ConfigError("process.roles", "holds a role twice")
+        raise ConfigError("process.roles", "lists a role twice")
     if not config.log_dirs:
         raise ConfigError("log.dirs", "at least one directory is needed")
 
@@ -107,7 +107,7 @@ def _check_groups(config: "NodeConfig") -> None:
         "share.coordinator.state.topic.compression.codec",
     ):
         if config.get_int(key) not in CODEC_IDS:
-            raise ConfigError(key, "is no codec id: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd")
+            raise ConfigError(key, "is not a codec id: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd")
     if "classic" not in config.get_list("group.coordinator.rebalance.protocols"):
         raise ConfigError("group.coordinator.rebalance.protocols", "must hold classic")
     for kind, limited in _LIMITED_GROUP_KEYS.items():
@@ -226,7 +226,7 @@ def _check_advertised_hosts(config: "NodeConfig") -> None:
         if listener.host == ANY_ADDRESS:
             raise ConfigError(
                 "advertised.listeners",
-                f"{listener}: {ANY_ADDRESS} is no address that a client can connect to; set an "
+                f"{listener}: {ANY_ADDRESS} is not an address that a client can connect to; set an "
                 "address that clients reach",
             )
 

@@ -1,1 +1,1 @@
-"""What the listener of a controller serves."""
+"""APIs of the controller's listener."""

@@ -1,4 +1,5 @@
-"""What the controller's listener serves: the quorum, brokers, and admin tools that ask it directly.
+"""Handlers of the controller's listener, for the quorum, brokers, and admin tools that ask it
+directly.
 
 All of it is decided by the quorum's leader; any other node says so, and who leads.
 """

@@ -1,4 +1,4 @@
-"""What the controller decides, said as a version of its API can say it.
+"""Controller responses fitted to the version of the request.
 
 Decisions know no versions. A broker's listener, the controller's own and envelopes all need this.
 """

@@ -1,4 +1,4 @@
-"""Which replica a consumer had better fetch from (KIP-392).
+"""Choice of the replica that a consumer should fetch from (KIP-392).
 
 `replica.selector.class` names Kafka's RackAwareReplicaSelector, which is the one known here: a
 replica in the consumer's rack, the one that lags least; the leader where it is in that rack

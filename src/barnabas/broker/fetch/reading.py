@@ -171,7 +171,7 @@ class Reader:
                 try:
                     aborted = _aborted_in(log, result, offset)
                 except CorruptBatchError as damage:
-                    telemetry.error("%s cannot be read committed: %s", target.topic, damage)
+                    telemetry.error("cannot read %s with read_committed: %s", target.topic, damage)
                     return self._refuse(target, ErrorCode.CORRUPT_MESSAGE)
             parts, size_bytes = result.parts, result.size_bytes
         return FetchAnswer(

@@ -1,4 +1,4 @@
-"""What becomes of a produce request: where its records go, and what is answered."""
+"""Outcome of a produce request: results per partition, and the answer."""
 
 import logging
 from collections.abc import Sequence
@@ -103,7 +103,7 @@ class Outcome:
         try:
             result = partition.append(records, now_ms, terms=terms)
         except LogDirFailure as failure:
-            telemetry.error("%s cannot be appended to: %s", partition.topic_partition, failure)
+            telemetry.error("cannot append to %s: %s", partition.topic_partition, failure)
             self.refuse(index, ErrorCode.KAFKA_STORAGE_ERROR)
             return
         self.take(partition, index, result)

@@ -1,4 +1,4 @@
-"""What ShareFetch and ShareAcknowledge share: who may ask, and taking acknowledgements."""
+"""Shared by ShareFetch and ShareAcknowledge: session checks and acknowledgements."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, Protocol

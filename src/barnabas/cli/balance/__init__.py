@@ -1,1 +1,1 @@
-"""Where replicas belong and how they get there: planner, plan files, throttles, execution."""
+"""Replica balance: planner, plan files, throttles, execution."""

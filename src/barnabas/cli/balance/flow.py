@@ -1,4 +1,4 @@
-"""What every command that moves replicas does: show the plan, ask, carry it out, tell."""
+"""Flow of every command that moves replicas: show the plan, confirm, execute, report."""
 
 import signal
 import threading

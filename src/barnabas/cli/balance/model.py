@@ -1,4 +1,4 @@
-"""What the planner is told and what it answers."""
+"""The planner's input and output."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

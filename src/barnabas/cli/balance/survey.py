@@ -1,4 +1,4 @@
-"""What a plan is made from: the cluster as its brokers tell it."""
+"""Survey of a cluster, the planner's input."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

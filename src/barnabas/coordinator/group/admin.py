@@ -1,4 +1,4 @@
-"""What administrators ask of groups of every kind: list and delete them."""
+"""Admin requests on groups of every kind: list and delete."""
 
 from collections.abc import Iterable
 

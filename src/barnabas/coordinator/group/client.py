@@ -1,4 +1,4 @@
-"""Who sends a request to the group coordinator."""
+"""The client that sent a request to the group coordinator."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""What the group coordinator reads of the node's configuration."""
+"""Configuration of the group coordinator."""
 
 import logging
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What every group can be asked, whatever its kind.
+"""The interface of every group, whatever its kind.
 
 Offsets, administration, the registry and the shard know groups by this alone. Each kind says for
 itself who may commit, when its offsets expire, and which records end it.

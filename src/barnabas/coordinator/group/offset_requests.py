@@ -1,4 +1,4 @@
-"""What clients ask of committed offsets: commit, fetch, delete; and their expiry.
+"""Requests on committed offsets (commit, fetch, delete), and their expiry.
 
 Who may commit is for the group to say. Commits without a generation are for groups without
 members; an unknown group comes into being by one. Source: Kafka's OffsetMetadataManager.

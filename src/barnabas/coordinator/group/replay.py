@@ -1,4 +1,4 @@
-"""How records change the groups of a shard: one table of all kinds.
+"""Replay of the records of a shard: one table for all kinds of groups.
 
 Offsets are not here: they are many, belong to no kind, and go from the shard to the `OffsetStore`.
 """

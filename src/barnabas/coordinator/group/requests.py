@@ -1,4 +1,4 @@
-"""What the shard asks of each kind of groups: their requests of the classic protocol, and timers.
+"""The shard's interface to each kind of groups: requests of the classic protocol, and timers.
 
 Each kind has a class of its own, with the requests of its own protocol beside these.
 """

@@ -1,4 +1,4 @@
-"""What the coordinator reads of the members' own protocol: the topics they subscribe to."""
+"""Topics that classic members subscribe to, read from the protocol embedded in JoinGroup."""
 
 from collections.abc import Iterable
 

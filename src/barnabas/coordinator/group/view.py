@@ -1,4 +1,4 @@
-"""What groups see of the cluster: topics, their partitions and racks, and groups' settings.
+"""A group's view of the cluster: topics, their partitions and racks, and groups' settings.
 
 One `GroupMetadata` serves all shards of a node. It always holds the newest image; a group
 remembers which topics it has looked at last, so nobody has to be told of a change.

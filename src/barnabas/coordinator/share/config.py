@@ -1,4 +1,4 @@
-"""What the share coordinator reads of the node's configuration."""
+"""Configuration of the share coordinator."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Where partitions end: what the lag of a share group is counted from.
+"""End offsets of partitions, from which the lag of a share group is counted.
 
 Partitions that this node leads are looked at; the leaders of others are asked with ListOffsets, one
 request for all of a leader's. A leader that has moved is looked for again a few times.

@@ -1,4 +1,4 @@
-"""What the log says of one share-partition, and the records that say it.
+"""Stored state of one share-partition, and the records that hold it.
 
 A snapshot says everything; updates after it say what has changed since, until there are so many
 that the next snapshot is due. Source: Kafka's ShareGroupOffset and ShareCoordinatorRecordHelpers.

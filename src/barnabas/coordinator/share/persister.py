@@ -1,4 +1,4 @@
-"""How share groups keep where they are: the persister (KIP-932).
+"""The persister's interface: it stores the state of share-partitions (KIP-932).
 
 Whoever delivers the records of a partition to share groups reads what is kept when it begins and
 writes what changes; the group coordinator initialises and deletes. One call is for one

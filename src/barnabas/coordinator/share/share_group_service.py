@@ -156,10 +156,12 @@ class ShareGroupService:
             )
             if not error:
                 return True
-            telemetry.warning("group %s: initialised partitions: %s", group_id, error.name)
+            telemetry.warning(
+                "group %s: cannot record initialized partitions: %s", group_id, error.name
+            )
         else:
             first = next(iter(errors.values()))
-            telemetry.warning("group %s cannot begin with partitions: %s", group_id, first)
+            telemetry.warning("group %s: cannot initialize partitions: %s", group_id, first)
         await self._run(group_id, lambda shares, now: shares.given_up(group_id, partitions, now))
         return False
 

@@ -1,4 +1,4 @@
-"""What is kept of a share-partition: how far a share group is with a partition of a topic.
+"""State of a share-partition: how far a share group is with a partition of a topic.
 
 Everything before the start offset is done. Of what follows, the batches say in which state it is
 and how often it was delivered; what no batch covers was never delivered. Source: KIP-932.

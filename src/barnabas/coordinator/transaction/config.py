@@ -1,4 +1,4 @@
-"""What the transaction coordinator reads of the node's configuration."""
+"""Configuration of the transaction coordinator."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""How a transaction ends: by its producer, or by a coordinator that fences it.
+"""The end of a transaction, by its producer or by a coordinator that fences it.
 
 With transaction.version 2 (EndTxn from version 5 on) each end raises the epoch, so that what a
 producer sent before cannot land in its next transaction (KIP-890). A producer whose epochs are

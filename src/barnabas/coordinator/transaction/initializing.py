@@ -1,4 +1,4 @@
-"""How a producer takes a transactional id: InitProducerId (KIP-98, KIP-360).
+"""InitProducerId: a producer takes a transactional id (KIP-98, KIP-360).
 
 Whoever asks without an id fences all before it. Whoever names the id and epoch that it has goes
 on with the next epoch, or is fenced if somebody else took over; it may ask again for what it has

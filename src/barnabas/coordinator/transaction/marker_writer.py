@@ -98,7 +98,7 @@ class MarkerWriter:
                 AppendTerms(transaction_version=marker.transaction_version),
             )
         except LogDirFailure as failure:
-            telemetry.error("%s cannot be appended to: %s", found.topic_partition, failure)
+            telemetry.error("cannot append to %s: %s", found.topic_partition, failure)
             return ErrorCode.KAFKA_STORAGE_ERROR
         if result.error:
             return result.error

@@ -1,4 +1,4 @@
-"""How the end of a transaction reaches every partition that it wrote to.
+"""Transaction markers, sent to every partition that a transaction wrote to.
 
 Each node that leads some of them gets one WriteTxnMarkers at a time, with the markers of all
 transactions that wait for it; this node's own partitions are written to directly. What fails
@@ -132,7 +132,7 @@ class MarkerSender:
         for partition in partitions:
             placed = image.topics.partition(*partition)
             if placed is None:
-                telemetry.info("%s is gone and needs no marker", partition)
+                telemetry.info("%s was deleted and needs no marker", partition)
                 markers.missing.pop(partition, None)
             elif placed.leader == self._node_id:
                 self._here.setdefault(markers, {})[partition] = None
@@ -179,7 +179,7 @@ class MarkerSender:
     # What came of it
 
     def _failed(self, node_id: int, queued: list[_Marker], error: Exception) -> None:
-        telemetry.info("markers for node %d have to wait: %s", node_id, error)
+        telemetry.info("cannot send markers to node %d yet: %s", node_id, error)
         self._retry_later(_batch_of(queued))
 
     def _answered(self, batch: Batch, response: WriteTxnMarkersResponse) -> None:
@@ -219,7 +219,10 @@ class MarkerSender:
             self._cancel(markers)
         else:
             telemetry.info(
-                "%s takes no marker of %s now: %s", partition, markers.transactional_id, error.name
+                "%s cannot take a marker of %s yet: %s",
+                partition,
+                markers.transactional_id,
+                error.name,
             )
             failed.setdefault(markers, {})[partition] = None
 

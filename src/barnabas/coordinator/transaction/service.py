@@ -259,9 +259,13 @@ class TransactionCoordinator:
         for transactional_id in overdue:
             error = await self._abort_overdue(transactional_id)
             if not error:
-                telemetry.info("%s took too long: its transaction is aborted", transactional_id)
+                telemetry.info(
+                    "aborted the transaction of %s, which exceeded its time-out", transactional_id
+                )
             else:
-                telemetry.info("%s cannot be aborted now: %s", transactional_id, error.name)
+                telemetry.info(
+                    "cannot abort the transaction of %s yet: %s", transactional_id, error.name
+                )
 
     async def _abort_overdue(self, transactional_id: str) -> ErrorCode:
         return await self._with_producer_id(
@@ -277,7 +281,7 @@ class TransactionCoordinator:
         """
 
         def failed(error: ErrorCode) -> int:
-            telemetry.warning("expired transactional ids stay: %s", error.name)
+            telemetry.warning("cannot remove expired transactional ids: %s", error.name)
             return 0
 
         for partition in self.runtime.partitions():

@@ -1,4 +1,5 @@
-"""How the leader of a partition asks whether it is part of a transaction (KIP-890).
+"""Transaction verification: a leader asks the coordinator whether its partition takes part
+(KIP-890).
 
 The transaction's coordinator may be this node, and is asked without ado then; or another one,
 which gets AddPartitionsToTxn with all that is to be asked at the time. With transaction.version 2
@@ -233,7 +234,7 @@ def _failed(node_id: int, questions: list[Question], failure: Exception) -> None
     if isinstance(failure, UnsupportedByPeerError):
         _answer_all(questions, ErrorCode.NONE)  # it cannot verify: as brokers before KIP-890 did
         return
-    telemetry.info("coordinator %d does not verify: %s", node_id, failure)
+    telemetry.info("coordinator %d cannot verify transactions: %s", node_id, failure)
     _answer_all(questions, ErrorCode.NETWORK_EXCEPTION)
 
 

@@ -1,4 +1,4 @@
-"""What the dashboard knows at this moment, filled by reader threads, read as JSON snapshots."""
+"""State of the dashboard, filled by reader threads, read as JSON snapshots."""
 
 from __future__ import annotations
 

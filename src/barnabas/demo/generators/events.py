@@ -1,4 +1,4 @@
-"""What the simulations yield."""
+"""Events of the simulations."""
 
 from __future__ import annotations
 

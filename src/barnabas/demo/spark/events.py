@@ -1,4 +1,4 @@
-"""What both stories do first: a watermark, and each event once."""
+"""First steps of both stories: a watermark, and each event once."""
 
 from __future__ import annotations
 

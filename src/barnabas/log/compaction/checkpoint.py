@@ -1,4 +1,4 @@
-"""How far each log has been compacted: cleaner-offset-checkpoint, one file for each log directory.
+"""cleaner-offset-checkpoint: how far each log of a directory has been compacted.
 
 A log that is named there has gaps that are meant: recovery, which may not know yet what the topic
 is configured to be, leaves them alone. So the file is whole on the medium before the first segment

@@ -122,7 +122,7 @@ class Compactor:
         self._worker.rest()
         if not task.cancelled() and task.exception() is not None:
             self.failures += 1
-            telemetry.error("compaction stopped until the next look", exc_info=task.exception())
+            telemetry.error("compaction stopped until the next check", exc_info=task.exception())
         self._rested_since_ms = self._clock.monotonic_ms()
         self._start_when_due()
 

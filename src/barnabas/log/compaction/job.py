@@ -1,4 +1,4 @@
-"""What the event loop and the worker tell each other: plain values, which pass through a pipe."""
+"""Messages between the event loop and the worker: plain values, which pass through a pipe."""
 
 from dataclasses import dataclass
 from typing import Any

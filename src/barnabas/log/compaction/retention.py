@@ -1,4 +1,4 @@
-"""What of a batch stays.
+"""Retention rules of compaction: the records of a batch that stay.
 
 A record stays if no later one has its key, as far as the map of this round knows. A tombstone also
 goes once its delete horizon has passed: that is set, `delete.retention.ms` ahead, by the first

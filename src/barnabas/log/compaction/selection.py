@@ -1,4 +1,4 @@
-"""Which log is to be cleaned next, and what of it.
+"""Selection of the log to clean next, and of its range.
 
 Only sealed segments that are on the medium, below the last stable offset (hence the high
 watermark), and whose records are all older than `min.compaction.lag.ms`. A log is worth it when
@@ -80,7 +80,7 @@ def first_dirty_offset(log: PartitionLog) -> int:
         return start_offset
     if checkpoint > log.log_end_offset:
         telemetry.warning(
-            "%s: was cleaned up to offset %d, beyond its end %d: it is cleaned from %d on",
+            "%s: the cleaner's checkpoint %d is beyond the log's end %d: cleaning starts at %d",
             log.topic_partition,
             checkpoint,
             log.log_end_offset,

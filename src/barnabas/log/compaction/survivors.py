@@ -1,4 +1,4 @@
-"""Which offsets are in a map: asked for by range, where the map is asked for by key."""
+"""Surviving offsets of an offset map, looked up by range instead of key."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Sequence

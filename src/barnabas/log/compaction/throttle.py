@@ -1,4 +1,4 @@
-"""How long to wait so that a rate is kept, by arithmetic alone. Source: Kafka's Throttler."""
+"""Throttle: how long to wait to keep to a rate, by arithmetic alone. Source: Kafka's Throttler."""
 
 WINDOW_S = 0.3
 """Waiting is decided upon that often; what was not used up before is not saved."""

@@ -1,4 +1,4 @@
-"""Which transactional batches may go: those of aborted transactions, and markers of nothing.
+"""Transactional batches that compaction drops: aborted ones, and markers that mark nothing.
 
 Data of an aborted transaction goes at once. A marker goes once a whole round has not seen any data
 of its transaction, and its delete horizon has passed after that: readers that are in the middle

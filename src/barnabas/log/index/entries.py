@@ -48,7 +48,9 @@ class EntryFile:
     def _load(self) -> None:
         size_bytes = self._file().size()
         if size_bytes % self.entry_size:
-            raise CorruptIndexError(f"{self.path} has {size_bytes} bytes, no multiple of an entry")
+            raise CorruptIndexError(
+                f"{self.path} has {size_bytes} bytes, not a multiple of the entry size"
+            )
         self._written = size_bytes // self.entry_size
 
     def _file(self) -> DiskFile:

@@ -41,7 +41,7 @@ def read_aborted(disk: Disk, path: str) -> Iterator[AbortedTransaction]:
     except FileNotFoundError:
         return
     if len(data) % ENTRY.size:
-        raise CorruptIndexError(f"{path} has {len(data)} bytes, no multiple of an entry")
+        raise CorruptIndexError(f"{path} has {len(data)} bytes, not a multiple of the entry size")
     for version, *fields in ENTRY.iter_unpack(data):
         if version > VERSION:
             raise CorruptIndexError(f"{path} has entries of version {version}")

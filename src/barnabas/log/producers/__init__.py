@@ -1,1 +1,1 @@
-"""Who wrote what: the state behind idempotent and transactional producers (KIP-98)."""
+"""State of idempotent and transactional producers (KIP-98)."""

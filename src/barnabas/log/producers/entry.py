@@ -1,4 +1,4 @@
-"""What a log knows of one idempotent producer."""
+"""State that a log keeps of one idempotent producer."""
 
 from typing import NamedTuple
 

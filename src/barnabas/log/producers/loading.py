@@ -73,7 +73,9 @@ def _replay(log: LogState, start_offset: int, end_offset: int) -> None:
         try:
             _replay_segment(log, segment, start_offset, end_offset)
         except DecodeError as error:
-            telemetry.error("%s: the rest is not replayed: %s", segment.files.log_path, error)
+            telemetry.error(
+                "%s: skipping the rest of its batches: %s", segment.files.log_path, error
+            )
 
 
 def _replay_segment(log: LogState, segment: Segment, start_offset: int, end_offset: int) -> None:

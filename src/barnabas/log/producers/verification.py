@@ -1,4 +1,4 @@
-"""Whether a transaction is under way, as its coordinator said (KIP-890).
+"""Verification of ongoing transactions by their coordinator (KIP-890).
 
 A batch that begins a transaction in a partition must not land after the marker that ends it:
 nobody would ever write another. So before it is appended, the coordinator is asked whether the

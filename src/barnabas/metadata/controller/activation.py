@@ -1,4 +1,4 @@
-"""What a controller that becomes active writes first.
+"""The first records of a controller that becomes active.
 
 Into an empty log: the bootstrap records that `storage format` left, in one metadata transaction.
 Into one that was left with an open transaction: its abortion.

@@ -1,5 +1,6 @@
-"""Which configurations a resource may have. Source: Kafka's ControllerConfigurationValidator,
-ConfigAdminManager and DynamicBrokerConfig.validate (KIP-226, KIP-339, KIP-714, KIP-848).
+"""Rules for the configuration of each kind of resource. Source: Kafka's
+ControllerConfigurationValidator, ConfigAdminManager and DynamicBrokerConfig.validate (KIP-226,
+KIP-339, KIP-714, KIP-848).
 """
 
 import re

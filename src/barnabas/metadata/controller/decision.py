@@ -1,4 +1,4 @@
-"""What every controller handler takes and gives.
+"""Input and output of every controller handler.
 
 A handler changes nothing: it reads the state, and returns the records that make the change and
 the response that waits until they are committed.

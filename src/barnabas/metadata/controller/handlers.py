@@ -1,4 +1,4 @@
-"""Which request the controller decides with which function."""
+"""Table of the controller's requests and the functions that decide them."""
 
 from collections.abc import Callable
 from typing import Any, Final

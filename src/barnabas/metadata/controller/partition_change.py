@@ -1,4 +1,4 @@
-"""What becomes of a partition when its replicas or their brokers change.
+"""Changes of a partition when its replicas or their brokers change.
 
 Given the wanted in-sync replicas, replicas and so on, this finds the leader, the eligible leader
 replicas and, where it is done, the end of a reassignment, and writes what differs as one

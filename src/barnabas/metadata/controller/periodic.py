@@ -1,4 +1,4 @@
-"""What the active controller decides from time to time, though nobody asks.
+"""Periodic decisions of the active controller.
 
 Left out of Kafka's list: fencing of silent brokers, which is due when a session ends
 (sessions.py), NoOpRecords while idle, and the expiry of delegation tokens.

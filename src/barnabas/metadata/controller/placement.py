@@ -1,4 +1,4 @@
-"""Which brokers hold the replicas of new partitions.
+"""Placement of the replicas of new partitions.
 
 Replicas are dealt like cards over racks, and within a rack over brokers, so that load is even,
 no two replicas of a partition share a rack while there is another, and both the rack and the

@@ -1,4 +1,4 @@
-"""Which brokers the active controller hears from.
+"""Broker sessions of the active controller.
 
 A broker's session is kept alive by its heartbeats. It is over when the last is
 `broker.session.timeout.ms` old, or when there is proof that the process is gone. Sessions are

@@ -1,4 +1,4 @@
-"""What compiled codecs call where straight-line code would be too long."""
+"""Helpers that compiled codecs call where straight-line code would be too long."""
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise

@@ -1,4 +1,4 @@
-"""What members of a classic consumer group tell each other through the coordinator.
+"""Messages that members of a classic consumer group exchange through the coordinator.
 
 The bytes begin with the version (int16) and then hold the message.
 """

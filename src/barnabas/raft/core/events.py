@@ -1,4 +1,4 @@
-"""What happens to a replica (events), and what it wants done (effects)."""
+"""Events that a replica takes in, and effects that it asks for."""
 
 from dataclasses import dataclass, field
 from enum import Enum, auto

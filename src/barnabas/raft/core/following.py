@@ -99,7 +99,7 @@ def note_success(state: RaftState, follower: Follower, now_ms: int) -> None:
 def _truncate(
     state: RaftState, follower: Follower, diverging: LogPosition, out: list[Effect]
 ) -> None:
-    """Cut the log where it parts from the leader's. Source: Kafka's truncateToEndOffset."""
+    """Cut the log where it diverges from the leader's. Source: Kafka's truncateToEndOffset."""
     offset = diverging.offset
     if diverging.epoch != 0:
         local = state.log.end_of_epoch(diverging.epoch)
@@ -108,7 +108,7 @@ def _truncate(
     if offset < state.high_watermark:
         raise QuorumError(
             f"leader {state.election.leader_id} of epoch {state.epoch} lacks what was committed: "
-            f"its log parts from this one at offset {offset}, the high watermark is "
+            f"its log diverges from this one at offset {offset}, the high watermark is "
             f"{state.high_watermark}; a voter has lost its data"
         )
     follower.is_busy = True

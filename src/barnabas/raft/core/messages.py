@@ -1,4 +1,4 @@
-"""What replicas ask each other and answer, freed of how Kafka lays it out on the wire.
+"""Requests and responses between replicas, independent of Kafka's wire format.
 
 Every answer tells where its sender stands: the epoch it is in and the leader it knows of. That
 alone may move who gets it into a later epoch, whatever became of the question.

@@ -1,4 +1,4 @@
-"""What a replica of the quorum is and knows: its role, its epoch, and its requests under way."""
+"""State of a replica of the quorum: its role, its epoch, and its outstanding requests."""
 
 from dataclasses import dataclass, field
 from enum import Enum, auto

@@ -1,4 +1,4 @@
-"""How a replica takes each role, and what it learns of the others' standing.
+"""Transitions between a replica's roles, and what it learns of other replicas' epochs.
 
 Whoever hears of a later epoch joins it. Whoever hears who leads its epoch follows.
 """

@@ -1,4 +1,4 @@
-"""Which voters and which kraft.version hold, by the control records of the log.
+"""History of voter sets and kraft.version, from the control records of the log.
 
 Both hold from the moment they are in the log, committed or not, and no longer when they are cut
 off it (KIP-853). Source: Kafka's KRaftControlRecordStateMachine and VoterSetHistory.

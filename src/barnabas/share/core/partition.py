@@ -1,4 +1,4 @@
-"""What one share group has done with the records of one partition.
+"""The state machine of a share-partition: what one share group did with a partition's records.
 
 Everything before `start_offset` is done. Records from there to `end_offset` are in flight, in
 batches; those after were never fetched for this group. Events come in as calls with the time as

@@ -1,4 +1,4 @@
-"""How far the size of a thread pool may go in one step while a broker runs.
+"""Limits on resizing a thread pool while a broker runs.
 
 Not beyond double what it is, nor below half. Of Kafka's pools there is only one here, that of
 replica fetchers; the others' keys are held to the rule all the same, so that what is set can be

@@ -1,4 +1,4 @@
-"""What the handlers of groups share: who asks, and which topics of the request there are."""
+"""Shared by the handlers of groups: the client of a request, and its topics that exist."""
 
 from barnabas.base.ids import ZERO_UUID, Uuid
 from barnabas.broker.context import RequestContext

@@ -1,4 +1,4 @@
-"""What the handlers of transactions share."""
+"""Shared by the handlers of transactions."""
 
 from barnabas.broker.context import RequestContext
 from barnabas.protocol.errors import ErrorCode

@@ -1,4 +1,4 @@
-"""How records make and end classic groups: each says all that is kept of a group."""
+"""Replay of classic groups: each record holds all that is kept of a group."""
 
 from typing import Any
 

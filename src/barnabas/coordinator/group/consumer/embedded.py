@@ -1,4 +1,4 @@
-"""What classic consumers tell each other inside JoinGroup and SyncGroup, to bytes and back.
+"""The classic consumer protocol embedded in JoinGroup and SyncGroup, to bytes and back.
 
 Source: Kafka's ConsumerProtocol.
 """

@@ -1,4 +1,4 @@
-"""How members leave a consumer group, for good or for a while.
+"""Removal of members of a consumer group, for good or for a while.
 
 Source: Kafka's GroupMetadataManager (consumerGroupFenceMembers and what calls it).
 """

@@ -1,4 +1,4 @@
-"""What a group subscribes to, and what it would if a member's change were written.
+"""Subscriptions of a consumer group, with and without a member's pending change.
 
 Handlers change nothing, so a `Draft` holds a group together with one member as it is about to
 be, regular expressions as they are about to be resolved, and the group epoch that comes of it.

@@ -1,4 +1,4 @@
-"""How records make, change and end groups whose coordinator assigns."""
+"""Replay of groups whose coordinator assigns."""
 
 from typing import Any
 

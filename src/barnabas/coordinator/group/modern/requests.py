@@ -1,4 +1,4 @@
-"""What is alike about requests and timers of groups whose coordinator assigns."""
+"""Requests and timers that groups whose coordinator assigns have in common."""
 
 import logging
 from abc import abstractmethod

@@ -1,4 +1,4 @@
-"""What administrators do to the offsets of share groups: move them, delete them.
+"""Admin requests on the offsets of share groups: alter and delete.
 
 The offsets themselves are the share coordinators'. Here stands which partitions have any; the
 service beside the persister (`coordinator/share/share_group_service.py`) keeps the two in step.

@@ -1,4 +1,4 @@
-"""Which partitions' states a share group has initialised, is initialising, or deletes.
+"""Share-partitions of a share group by stage: initializing, initialized, deleting.
 
 A topic that members subscribe to goes from nothing to *initializing* (the share coordinators are
 being asked) to *initialized* (its partitions may be assigned). Deleting its offsets or the group

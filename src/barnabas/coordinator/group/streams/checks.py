@@ -1,4 +1,4 @@
-"""What can be said against a StreamsGroupHeartbeat without looking at its group.
+"""Validation of a StreamsGroupHeartbeat that needs no group.
 
 Source: Kafka's GroupCoordinatorService, with its words.
 """

@@ -1,4 +1,4 @@
-"""Which member's application answers interactive queries for which partitions.
+"""Endpoints of members for interactive queries, with their partitions.
 
 Source: Kafka's EndpointToPartitionsManager.
 """

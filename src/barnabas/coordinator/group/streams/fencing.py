@@ -1,4 +1,4 @@
-"""How members leave a streams group, and how one that waited for members is assigned.
+"""Removal of members of a streams group, and the assignment of one that waited for members.
 
 Source: Kafka's GroupMetadataManager (streamsGroupFenceMember and what calls it).
 """

@@ -1,4 +1,4 @@
-"""Which internal topics a topology needs, with how many partitions, and how many tasks it has.
+"""Internal topics of a topology, their partition counts, and its number of tasks.
 
 1. The topics of users must exist.
 2. A repartition topic has the partitions that the application fixed, or as many as the widest

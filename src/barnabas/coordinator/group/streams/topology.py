@@ -1,4 +1,4 @@
-"""What a Kafka Streams application is made of: subtopologies with their topics.
+"""Topology of a Kafka Streams application: subtopologies with their topics.
 
 A topology comes with the first member's heartbeat and stands in a record from then on. It names
 topics; how many partitions internal ones get follows from the topics that exist (`topics.py`).

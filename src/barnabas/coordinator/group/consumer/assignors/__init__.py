@@ -1,4 +1,4 @@
-"""Who reads what: the assignors that members may ask for."""
+"""Assignors of consumer groups."""
 
 from collections.abc import Callable, Mapping
 from typing import Final

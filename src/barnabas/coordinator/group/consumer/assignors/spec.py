@@ -1,4 +1,4 @@
-"""What an assignor is told of a group, and what it answers."""
+"""Input and output of an assignor."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
