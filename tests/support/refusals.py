@@ -330,9 +330,12 @@ class Wire:
                 "subscribed_topic_names": [self.topic],
                 "topic_partitions": [],
             } | fields
-        request = consumer_group_heartbeat.ConsumerGroupHeartbeatRequest(
-            group_id=self.group, member_id=member_id, member_epoch=epoch, **fields
-        )
+        given: dict[str, Any] = {
+            "group_id": self.group,
+            "member_id": member_id,
+            "member_epoch": epoch,
+        } | fields
+        request = consumer_group_heartbeat.ConsumerGroupHeartbeatRequest(**given)
         return self.raw.call(request, consumer_group_heartbeat.ConsumerGroupHeartbeatResponse)
 
     def join(self, member_id: str = "member", **fields: Any) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib.util
+import re
 from pathlib import Path
 
 from barnabas.base.config.definitions import BROKER_KEYS, TOPIC_KEYS, Status
@@ -25,13 +26,21 @@ READ_BY_NODE_CONFIG = {
 """Keys behind NodeConfig's derived values."""
 
 
+NAMED_KEY = re.compile(r'^([A-Z_]+_KEY) = ("[a-z.]+")$', re.MULTILINE)
+
+
 def code() -> str:
-    """All modules but those of the configuration itself."""
-    return "".join(
+    """All modules but those of the configuration itself; keys that they use by a name, spelled."""
+    text = "".join(
         path.read_text()
         for path in sorted(SOURCE.rglob("*.py"))
         if not path.is_relative_to(SOURCE / "base" / "config")
     )
+    for path in sorted((SOURCE / "base" / "config").glob("*.py")):
+        for name, key in NAMED_KEY.findall(path.read_text()):
+            if re.search(rf"\b{name}\b", text):
+                text += key
+    return text
 
 
 def test_a_supported_broker_key_is_read() -> None:

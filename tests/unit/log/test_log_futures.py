@@ -196,7 +196,7 @@ def test_of_two_copies_the_second_is_left_alone(caplog: pytest.LogCaptureFixture
     managed.start()
     [future] = managed.logs.futures
     assert future.log_dir == "/two"
-    assert "is left alone" in caplog.text
+    assert "ignoring the latter" in caplog.text
     assert any(name.endswith("-future") for name in managed.disk.list("/three"))
 
 

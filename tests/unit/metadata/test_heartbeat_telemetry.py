@@ -79,8 +79,8 @@ async def test_each_change_is_told_once(caplog: pytest.LogCaptureFixture) -> Non
     assert controller.heartbeats == 20
     assert told == [
         [],
-        ["the controller did not take a heartbeat: REQUEST_TIMED_OUT"],
-        ["the controller did not take a heartbeat: NOT_CONTROLLER"],
+        ["the controller did not accept a heartbeat: REQUEST_TIMED_OUT"],
+        ["the controller did not accept a heartbeat: NOT_CONTROLLER"],
         ["the controller accepts heartbeats again"],
     ]
     await lifecycle.close()

@@ -194,7 +194,7 @@ async def test_a_log_that_cannot_be_read_stays(caplog: pytest.LogCaptureFixture)
     await world.run(lambda: not len(world.moves))
     assert partition.log.log_dir == ONE
     assert len(world.logs.futures) == 0
-    assert "does not move to /two" in caplog.text
+    assert "cannot move topic-0 to /two" in caplog.text
     await world.moves.close()
 
 

@@ -346,7 +346,7 @@ def test_a_full_disk_is_a_line_for_each_partition(caplog: pytest.LogCaptureFixtu
     world.run(scenario())
     told = [record for record in caplog.records if record.name.endswith("fetcher")]
     assert [record.exc_info for record in told] == [None, None]
-    assert sorted(record.getMessage()[:27] for record in told) == [
+    assert sorted(record.getMessage()[:29] for record in told) == [
         "t-0 is no longer followed: lo",
         "t-1 is no longer followed: lo",
     ]
