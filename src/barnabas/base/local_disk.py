@@ -5,6 +5,7 @@ import fcntl
 import os
 import shutil
 import struct
+import sys
 from collections.abc import Awaitable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
@@ -13,7 +14,7 @@ from barnabas.base.disk import Buffer, DirectoryInUseError, DiskFile
 IOV_MAX = 1024
 """Buffers of one gathering write; Linux and macOS refuse more."""
 FSYNC_THREADS_MAX = 4
-RECORD_LOCK: int | None = getattr(fcntl, "F_OFD_SETLK", None)
+RECORD_LOCK: int | None = getattr(fcntl, "F_OFD_SETLK", None) if sys.platform == "linux" else None
 """Linux keeps flock's locks and record locks apart, and Java takes record locks. This kind belongs
 to the open file: closing the file elsewhere in the process does not drop it, and two nodes of one
 process exclude each other. Other systems have one kind, which flock takes."""
@@ -168,8 +169,10 @@ class LocalDisk:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if RECORD_LOCK is not None:
                 fcntl.fcntl(fd, RECORD_LOCK, WHOLE_FILE)
-        except (BlockingIOError, PermissionError) as error:
+        except OSError as error:
             os.close(fd)
+            if not isinstance(error, BlockingIOError | PermissionError):
+                raise
             raise DirectoryInUseError(
                 f"{os.path.dirname(path)} is in use by another node; stop that one first"
             ) from error

@@ -3,9 +3,12 @@
 `tests/clients/test_java_directory_lock.py` asks Kafka's own class.
 """
 
+import errno
+import fcntl
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -71,3 +74,19 @@ def test_a_record_lock_is_refused_while_we_hold_ours(path: str) -> None:
     assert not _is_refused(path)
     second.lock(path)
     second.close()
+
+
+def test_a_lock_that_the_system_cannot_give_is_not_held_by_half(
+    path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_arguments: Any) -> None:
+        raise OSError(errno.ENOLCK, "no locks left")
+
+    disk, second = LocalDisk(), LocalDisk()
+    with monkeypatch.context() as patched:
+        patched.setattr(fcntl, "fcntl", fail)
+        with pytest.raises(OSError, match="no locks left"):
+            disk.lock(path)
+    second.lock(path)
+    second.close()
+    disk.close()
