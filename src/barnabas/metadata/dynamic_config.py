@@ -46,13 +46,14 @@ class DynamicConfig:
     def on_config(self, keys: Collection[str], callback: ConfigCallback) -> None:
         """Call `callback` now, and whenever the value of one of the broker `keys` changes.
 
-        What a listener has of its own counts too (`listener.name.<name>.<key>`). A callback that
-        raises is logged and keeps no other from being called. Raises KeyError for a key that
-        Kafka does not have.
+        What a listener has of its own counts too (`listener.name.<name>.<key>`). What `callback`
+        raises now is raised: it is no fault of the cluster's values, since `current` leaves out
+        those that cannot be used. Later it is logged and keeps no other from being called.
+        Raises KeyError for a key that Kafka does not have.
         """
         watch = _Watch(frozenset(keys), self.current.values_of(keys), callback)
+        callback(self.current)
         self._watches.append(watch)
-        self._call(watch)
 
     def image_changed(self, delta: ImageDelta, image: MetadataImage) -> None:
         """Follow one change of the committed image; call who works by what it changed."""

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 import pytest
 
+from barnabas.app.listening import connection_limits
 from barnabas.app.standalone import standalone_properties
 from barnabas.base.config.node import NodeConfig
 from barnabas.metadata.dynamic_config import DynamicConfig
@@ -94,15 +95,53 @@ def test_a_callback_that_fails_is_named_and_keeps_no_other_from_being_called(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     def fail(_config: NodeConfig) -> None:
-        raise ValueError("of our own making")
+        if world.dynamic.current is not at_first:
+            raise ValueError("of our own making")
 
     world = World()
+    at_first = world.dynamic.current
     world.dynamic.on_config((FETCHERS,), fail)
     world.watch(FETCHERS)
     caplog.clear()
     assert world.set(FETCHERS, "2") == [(FETCHERS, 2)]
     assert world.set(FETCHERS, "5") == [(FETCHERS, 5)]
     assert caplog.text.count("a change of num.replica.fetchers was not followed") == 2
+
+
+def test_a_callback_that_fails_at_once_is_a_mistake_of_whoever_asks() -> None:
+    asked: list[NodeConfig] = []
+
+    def fail(config: NodeConfig) -> None:
+        asked.append(config)
+        raise ValueError("of our own making")
+
+    world = World()
+    with pytest.raises(ValueError, match="of our own making"):
+        world.dynamic.on_config((FETCHERS,), fail)
+    world.set(FETCHERS, "2")
+    assert len(asked) == 1
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        (FETCHERS, "many"),
+        ("cordoned.log.dirs", "/elsewhere"),
+        ("max.connections.per.ip.overrides", "garbage"),
+        ("listener.name.plaintext.max.connections", "many"),
+    ],
+)
+def test_a_stored_value_that_cannot_be_used_does_not_reach_whoever_asks_later(
+    key: str, value: str
+) -> None:
+    world = World()
+    world.set(key, value)
+    seen: list[NodeConfig] = []
+    world.dynamic.on_config((FETCHERS, "cordoned.log.dirs"), seen.append)
+    (config,) = seen
+    assert config.get_int(FETCHERS) == 1
+    assert config.cordoned_log_dirs == []
+    assert connection_limits(config).connections_per_ip_overrides == {}
 
 
 def test_a_key_that_does_not_exist_is_a_mistake_of_whoever_asks() -> None:
