@@ -22,6 +22,7 @@ from barnabas.base.network import Network
 from barnabas.metadata.broker_lifecycle import UnreportedDirectoryError
 from barnabas.metadata.image import Endpoint
 from barnabas.metadata.node import MetadataNode
+from barnabas.metadata.storage_format import log_directories
 from barnabas.net.server import Server
 from barnabas.net.tcp import TcpNetwork
 
@@ -218,7 +219,7 @@ class Node:
 
 def lock_directories(disk: Disk, config: NodeConfig) -> None:
     """See that no other node uses the directories. Raises DirectoryInUseError."""
-    for directory in dict.fromkeys((*config.log_dirs, config.metadata_log_dir)):
+    for directory in log_directories(config):
         if disk.is_dir(directory):
             try:
                 disk.lock(os.path.join(directory, LOCK_FILE))

@@ -211,6 +211,17 @@ async def test_a_log_that_lost_its_topic_id_keeps_its_records() -> None:
         ] * PARTITIONS
 
 
+async def test_a_directory_may_be_written_in_two_ways(tmp_path: Path) -> None:
+    overrides = {"log.dirs": f"{tmp_path}/data", "metadata.log.dir": f"{tmp_path}/data/"}
+    config = NodeConfig.from_properties(standalone_properties(str(tmp_path), overrides=overrides))
+    disk = LocalDisk()
+    format_standalone(disk, config, random=random.Random(1), clock=SystemClock())
+    node = await Node.open(config, disk)
+    with pytest.raises(DirectoryInUseError):
+        await Node.open(config)
+    await node.stop()
+
+
 async def test_no_two_nodes_use_one_directory(tmp_path: Path) -> None:
     config = NodeConfig.from_properties(standalone_properties(str(tmp_path)))
     first_disk, second_disk = LocalDisk(), LocalDisk()

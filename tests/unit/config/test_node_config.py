@@ -175,6 +175,11 @@ def test_what_cannot_be_cordoned(text: str, words: str) -> None:
         with_values({"log.dirs": "/a,/b,/c", "cordoned.log.dirs": text})
 
 
+def test_a_directory_that_is_named_twice() -> None:
+    with pytest.raises(ConfigError, match="twice"):
+        with_values({"log.dirs": "/a,/b,/a/"})
+
+
 def test_dynamic_values_come_on_top() -> None:
     config = with_values({"log.retention.hours": "5"})
     changed = config.with_dynamic({"log.retention.ms": "12"})

@@ -3,6 +3,7 @@
 Source: KafkaConfig.validateValues, GroupCoordinatorConfig and ShareGroupConfig of Kafka 4.3.
 """
 
+import os
 import re
 from typing import TYPE_CHECKING
 
@@ -67,6 +68,8 @@ def _check_node(config: "NodeConfig") -> None:
         raise ConfigError("process.roles", "lists a role twice")
     if not config.log_dirs:
         raise ConfigError("log.dirs", "at least one directory is needed")
+    if len({*map(os.path.abspath, config.log_dirs)}) != len(config.log_dirs):
+        raise ConfigError("log.dirs", "names a directory twice")
 
 
 def _check_log(config: "NodeConfig") -> None:
