@@ -11,15 +11,19 @@ telemetry = logging.getLogger(__name__)
 
 
 class Background:
-    """Runs steps periodically, one timer for each kind, and tasks, until closed."""
+    """Runs steps periodically, one timer for each kind, until `close`, and tasks until `end`."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._timers: dict[str, Timer] = {}
         self._tasks: set[asyncio.Future[None]] = set()
+        self._has_ended = False
 
     def start(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run `work` beside everything else; `finish` waits for it. A failure is logged."""
+        """Run `work` beside everything else, until `end`. A failure is logged."""
+        if self._has_ended:
+            work.close()
+            return
         task = asyncio.ensure_future(work)
         self._tasks.add(task)
         task.add_done_callback(self._finished)
@@ -29,8 +33,11 @@ class Background:
         if not task.cancelled() and task.exception() is not None:
             telemetry.error("a background task failed", exc_info=task.exception())
 
-    async def finish(self) -> None:
-        """Return once no task is left."""
+    async def end(self) -> None:
+        """Cancel what is left and take no more: it may wait for a controller that is gone."""
+        self._has_ended = True
+        for task in self._tasks:
+            task.cancel()
         if self._tasks:
             await asyncio.wait(self._tasks)
 

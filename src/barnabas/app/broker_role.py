@@ -12,6 +12,7 @@ from random import Random
 
 from barnabas.app.background import Background
 from barnabas.app.coordinators import Coordinators
+from barnabas.app.ending import take_all
 from barnabas.app.housekeeping import keep_coordinators, keep_logs
 from barnabas.app.listening import LIMIT_KEYS, bind_listeners, follow_limits, server_limits
 from barnabas.app.log_directories import LogDirectories
@@ -181,16 +182,20 @@ class BrokerRole:
             random=random,
             producer_id_expiration_ms=config.get_int("producer.id.expiration.ms"),
         )
-        logs.load()
-        role = cls(
-            config=config,
-            disk=disk,
-            clock=clock,
-            network=network,
-            random=random,
-            metadata=metadata,
-            logs=logs,
-        )
+        try:
+            logs.load()
+            role = cls(
+                config=config,
+                disk=disk,
+                clock=clock,
+                network=network,
+                random=random,
+                metadata=metadata,
+                logs=logs,
+            )
+        except BaseException:
+            logs.abandon()
+            raise
         try:
             bind_listeners(role.server, config, config.broker_listeners)
         except BaseException:
@@ -249,30 +254,32 @@ class BrokerRole:
 
     async def leave(self) -> None:
         """Give leaderships away, refuse new work and finish what is under way."""
-        self._background.close()
-        await self._compactor.stop()
-        await self._background.finish()
-        await self._metadata.controlled_shutdown()
-        self.server.close()
-        await self._dispatcher.close()
-        await self._transactions.verifier.close()
-        await self._share_partitions.close()
-        await self._shares.close()
-        await self.services.close()
-        await self._transactions.coordinator.close()
-        await self._groups.close()
-        await self.replicas.close()
+        await take_all(self._metadata.controlled_shutdown, self._close_parts)
 
     async def close(self) -> None:
         """Flush and close the logs; the metadata has been stopped."""
-        await self.logs.complete()
-        self._close_logs()
+        await take_all(self.logs.complete, self._close_logs)
 
     async def abandon(self) -> None:
         """Let go of what `leave` was not called for."""
-        self.server.close()
-        await self.replicas.close()
-        self._close_logs()
+        await take_all(self._close_parts, self._close_logs)
+
+    async def _close_parts(self) -> None:
+        """Have all parts finish what is under way; only the logs are still needed then."""
+        await take_all(
+            self._background.close,
+            self._compactor.stop,
+            self.server.close,
+            self._dispatcher.close,
+            self._transactions.verifier.close,
+            self._share_partitions.close,
+            self._shares.close,
+            self.services.close,
+            self._transactions.coordinator.close,
+            self._groups.close,
+            self.replicas.close,
+            self._background.end,  # last: what the others are asked to answer ends by itself
+        )
 
     def _close_logs(self) -> None:
         """Close the logs; a broker that was not registered leaves the epoch of its last end."""

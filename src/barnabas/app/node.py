@@ -14,6 +14,7 @@ from typing import Protocol
 
 from barnabas.app.broker_role import BrokerRole
 from barnabas.app.controller_role import ControllerRole
+from barnabas.app.ending import Step, give_up, take_all
 from barnabas.base.clock import Clock, SystemClock
 from barnabas.base.config.node import NodeConfig
 from barnabas.base.disk import Disk
@@ -76,15 +77,17 @@ class Node:
         *,
         config: NodeConfig,
         disk: Disk,
+        own_disk: LocalDisk | None,
         metadata: MetadataNode,
         controller: ControllerRole | None,
         broker: BrokerRole | None,
         failure: NodeFailure,
     ) -> None:
-        """Use `open`."""
+        """Use `open`. `own_disk` is `disk` where nobody else closes it."""
         self.config = config
         self.metadata = metadata
         self._disk = disk
+        self._own_disk = own_disk
         self._controller = controller
         self._broker = broker
         self._failure = failure
@@ -103,25 +106,28 @@ class Node:
         """A node on its directories, recovered, with its listeners bound.
 
         Raises what says why it cannot be (one line each, see `cli.errors`), and then holds
-        nothing but the lock of its directories, which goes with `disk`.
+        nothing but the lock of its directories, which goes with a `disk` that was given.
         """
-        disk = disk if disk is not None else LocalDisk()
+        own_disk: LocalDisk | None = None
+        if disk is None:
+            disk = own_disk = LocalDisk()
         clock = clock if clock is not None else SystemClock()
         network = network if network is not None else TcpNetwork()
         random = random if random is not None else SystemRandom()
         failure = NodeFailure()
-        lock_directories(disk, config)
-        metadata = MetadataNode.open(
-            config=config,
-            disk=disk,
-            clock=clock,
-            random=random,
-            network=network,
-            on_failure=failure.must_end,
-        )
+        metadata: MetadataNode | None = None
         broker: BrokerRole | None = None
         controller: ControllerRole | None = None
         try:
+            lock_directories(disk, config)
+            metadata = MetadataNode.open(
+                config=config,
+                disk=disk,
+                clock=clock,
+                random=random,
+                network=network,
+                on_failure=failure.must_end,
+            )
             if "broker" in config.process_roles:
                 broker = await BrokerRole.open(
                     config=config,
@@ -136,13 +142,19 @@ class Node:
                     config=config, clock=clock, network=network, random=random, metadata=metadata
                 )
         except BaseException:
-            await metadata.stop()
+            steps: list[Step] = []
+            if metadata is not None:
+                steps.append(metadata.stop)
             if broker is not None:
-                await broker.abandon()
+                steps.append(broker.abandon)
+            if own_disk is not None:
+                steps.append(own_disk.close)
+            await give_up(*steps)
             raise
         return cls(
             config=config,
             disk=disk,
+            own_disk=own_disk,
             metadata=metadata,
             controller=controller,
             broker=broker,
@@ -187,7 +199,8 @@ class Node:
     async def start(self) -> None:
         """Join the cluster and serve.
 
-        Raises what says why it cannot, and then has let go of everything but the lock.
+        Raises what says why it cannot, and then has let go of everything but the lock, which
+        goes with a disk that was given to `open`.
         """
         try:
             await self.metadata.start()
@@ -200,21 +213,24 @@ class Node:
 
     async def _abandon(self) -> None:
         """Let go of everything: the node cannot start, or is stopped before it has."""
-        for role in self._roles:
-            role.server.close()
-        await self.metadata.stop()
-        for role in self._roles:
-            await role.abandon()
+        steps: list[Step] = [role.server.close for role in self._roles]
+        steps.append(self.metadata.stop)
+        steps.extend(role.abandon for role in self._roles)
+        if self._own_disk is not None:
+            steps.append(self._own_disk.close)
+        await give_up(*steps)
 
     async def stop(self) -> None:
-        """Give leaderships away, refuse new work, finish what is under way, flush and close."""
-        for role in reversed(self._roles):
-            await role.leave()
-        await self.metadata.stop()
-        for role in self._roles:
-            await role.close()
+        """Give leaderships away, refuse new work, finish what is under way, flush and close.
+
+        Raises the first error of a part, when all else is closed.
+        """
+        steps: list[Step] = [role.leave for role in reversed(self._roles)]
+        steps.append(self.metadata.stop)
+        steps.extend(role.close for role in self._roles)
         if isinstance(self._disk, LocalDisk):
-            self._disk.close()
+            steps.append(self._disk.close)
+        await take_all(*steps)
 
 
 def lock_directories(disk: Disk, config: NodeConfig) -> None:

@@ -453,6 +453,15 @@ class LogManager:
                     telemetry.error("%s", directory.fail(error))
         self._logs.clear()
 
+    def abandon(self) -> None:
+        """Let go of every file and mark nothing as clean: not all that is there may be loaded.
+
+        The next start recovers.
+        """
+        for log in self.all_logs():
+            log.close(clean=False)
+        self._logs.clear()
+
 
 def _is_log(directory_name: str) -> bool:
     """Whether a directory is a log that is loaded here; the metadata's log is not."""

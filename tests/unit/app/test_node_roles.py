@@ -8,12 +8,16 @@ from typing import Any
 
 import pytest
 
+from barnabas.app import broker_role
 from barnabas.app.listening import CannotListenError
 from barnabas.app.node import Node
 from barnabas.app.standalone import format_standalone, standalone_properties
 from barnabas.base.clock import SystemClock
 from barnabas.base.config.node import NodeConfig
 from barnabas.base.local_disk import LocalDisk
+from barnabas.log.manager import LogManager
+from barnabas.metadata.node import MetadataNode
+from barnabas.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 
 HOST = "127.0.0.1"
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
@@ -106,3 +110,121 @@ async def test_a_start_that_is_called_off_leaves_nothing_behind(tmp_path: Path) 
     assert not is_bound(port)
     assert not is_bound(node.bound_port("PLAINTEXT"))
     disk.close()
+
+
+async def test_a_disk_of_its_own_is_closed_by_a_node_that_cannot_be(tmp_path: Path) -> None:
+    with socket.create_server((HOST, 0)) as other:
+        config, disk = formatted(tmp_path, port=0, controller_port=other.getsockname()[1])
+        disk.close()
+        for _ in range(2):
+            with pytest.raises(CannotListenError, match="CONTROLLER"):
+                await Node.open(config)
+
+
+async def test_a_disk_of_its_own_is_closed_by_a_node_that_cannot_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config, disk = formatted(tmp_path, port=0, controller_port=0)
+    disk.close()
+    node = await Node.open(config)
+    monkeypatch.setattr(node.metadata, "unfence_broker", failing)
+    with pytest.raises(RuntimeError, match="of our own making"):
+        await node.start()
+    again = await Node.open(config)
+    await again.stop()
+
+
+async def failing(*_arguments: Any) -> None:
+    raise RuntimeError("of our own making")
+
+
+async def test_an_error_of_one_part_keeps_no_other_from_being_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config, disk = formatted(tmp_path, port=0, controller_port=0)
+    node = await Node.open(config, disk)
+    await node.start()
+    ports = [node.bound_port(name) for name in ("PLAINTEXT", "CONTROLLER")]
+    monkeypatch.setattr(node.metadata, "controlled_shutdown", failing)
+    with pytest.raises(RuntimeError, match="of our own making"):
+        await node.stop()
+    assert not any(map(is_bound, ports))
+    (data,) = config.log_dirs
+    assert (Path(data) / CLEAN_SHUTDOWN).exists()
+    again = await Node.open(config)
+    await again.stop()
+
+
+async def test_why_a_node_cannot_be_goes_before_what_fails_as_it_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    port = free_port()
+    stop = MetadataNode.stop
+
+    async def stop_and_fail(metadata: MetadataNode) -> None:
+        await stop(metadata)
+        await failing()
+
+    monkeypatch.setattr(MetadataNode, "stop", stop_and_fail)
+    with socket.create_server((HOST, 0)) as other:
+        config, disk = formatted(tmp_path, port=port, controller_port=other.getsockname()[1])
+        with pytest.raises(CannotListenError, match="CONTROLLER"):
+            await Node.open(config, disk)
+    assert not is_bound(port)
+    assert "was not closed cleanly" in caplog.text
+    disk.close()
+
+
+async def test_a_broker_that_does_not_join_to_the_end_closes_its_coordinators(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config, disk = formatted(tmp_path, port=0, controller_port=0)
+    node = await Node.open(config, disk)
+    closed = asyncio.Event()
+    monkeypatch.setattr(node.metadata, "unfence_broker", failing)
+    groups = node.broker.services.groups
+    close = groups.close
+
+    async def close_and_say() -> None:
+        await close()
+        closed.set()
+
+    monkeypatch.setattr(groups, "close", close_and_say)
+    with pytest.raises(RuntimeError, match="of our own making"):
+        await node.start()
+    assert closed.is_set()
+    disk.close()
+
+
+async def test_logs_of_a_broker_that_cannot_be_are_let_go_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config, disk = formatted(tmp_path, port=0, controller_port=0)
+    node = await Node.open(config, disk)
+    await node.start()
+    topic = CreatableTopic(name="t", num_partitions=1, replication_factor=1)
+    await node.metadata.handle(CreateTopicsRequest(topics=[topic], timeout_ms=1000))
+    await node.metadata.wait_for(lambda image: "t" in image.topics.by_name)
+    await node.stop()
+    seen: list[LogManager] = []
+
+    def fail(_services: object, _routes: object) -> None:
+        raise RuntimeError("of our own making")
+
+    def abandon(logs: LogManager) -> None:
+        assert len(logs) == 1
+        let_go(logs)
+        seen.append(logs)
+
+    let_go = LogManager.abandon
+    monkeypatch.setattr(LogManager, "abandon", abandon)
+    with monkeypatch.context() as patched:
+        patched.setattr(broker_role, "Dispatcher", fail)
+        with pytest.raises(RuntimeError, match="of our own making"):
+            await Node.open(config)
+    assert [len(logs) for logs in seen] == [0]
+    (data,) = config.log_dirs
+    assert not (Path(data) / CLEAN_SHUTDOWN).exists(), "what is not whole must not pass for it"
+    again = await Node.open(config)
+    assert len(again.broker.logs) == 1
+    await again.stop()
