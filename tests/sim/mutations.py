@@ -329,6 +329,7 @@ MUTATIONS = [
         160,
         "one controller",
         ("pause", "power-loss"),
+        seen_as="lost-write",
     ),
     Mutation(
         "leader from outside the ISR",
