@@ -1,6 +1,6 @@
 """The persister of every node: it asks the share coordinator of each key, wherever that is.
 
-A coordinator on this node is asked without ado. Others get what is to be asked at the time, all
+A coordinator on this node is asked directly. Others get what is to be asked at the time, all
 of a group in one request, one request of each kind and group under way to each node. What passes
 (a coordinator that moves or loads, a lost connection) is asked again with a growing pause.
 
