@@ -47,7 +47,7 @@ from barnabas.metadata.registration import (
 from barnabas.metadata.replay import ImageDelta
 from barnabas.metadata.snapshotter import Snapshotter
 from barnabas.metadata.storage_format import metadata_directory
-from barnabas.protocol.apis import APIS
+from barnabas.protocol.apis import API_OF
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest
 from barnabas.protocol.schema import Message
@@ -61,8 +61,6 @@ __all__ = ["ANONYMOUS", "MetadataNode", "RegistrationError"]
 
 FORWARD_TIMEOUT_MS = 60_000
 """How long a request that sets no time of its own looks for a controller, as in Kafka."""
-REGISTRATION_RETRY_MS = 500
-_API_OF = {api.request: api for api in APIS.values()}
 
 telemetry = logging.getLogger(__name__)
 
@@ -451,7 +449,7 @@ class MetadataNode:
         Raises NotLeaderError otherwise, and TimeoutError.
         """
         if type(request) in QUORUM_REQUESTS:
-            api = _API_OF[type(request)]
+            api = API_OF[type(request)]
             return await self.raft.handle(request, api.max_stable_version)
         if self.controller is None:
             raise NotLeaderError
