@@ -91,7 +91,7 @@ class BrokerRole:
         )
         offsets_topic = InternalTopic(CONSUMER_OFFSETS, self.replicas, clock)
         self._groups = GroupCoordinator(config, clock, random, offsets_topic)
-        peers = BrokerPeers(config, network, clock, random, self._image)
+        self._peers = peers = BrokerPeers(config, network, clock, random, self._image)
         self._transactions = make_transactions(
             config,
             clock,
@@ -328,6 +328,8 @@ class BrokerRole:
 
     def _image_changed(self, delta: ImageDelta, image: MetadataImage) -> None:
         self._recently_fenced.image_changed(delta)
+        if delta.brokers:
+            self._peers.brokers_changed(image)
         self.replicas.apply(delta, image)
         self._share_partitions.image_changed(delta, image)
         self._directories.image_changed(delta, image)
