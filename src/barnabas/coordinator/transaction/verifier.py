@@ -16,7 +16,7 @@ Source: Kafka's AddPartitionsToTxnManager and ReplicaManager.handleProduceAppend
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -205,7 +205,7 @@ class TransactionVerifier:
 
 
 def _answered(
-    _node_id: int, questions: list[Question], response: AddPartitionsToTxnResponse
+    _node_id: int, questions: Iterable[Question], response: AddPartitionsToTxnResponse
 ) -> None:
     if response.error_code:
         error = ErrorCode.of(response.error_code)
@@ -238,7 +238,7 @@ def _failed(node_id: int, questions: list[Question], failure: Exception) -> None
     _answer_all(questions, ErrorCode.NETWORK_EXCEPTION)
 
 
-def _answer_all(questions: list[Question], error: ErrorCode) -> None:
+def _answer_all(questions: Iterable[Question], error: ErrorCode) -> None:
     for question in questions:
         question.answer.settle(dict.fromkeys(question.partitions, error))
 
