@@ -23,6 +23,7 @@ from barnabas.protocol.messages.share_group_heartbeat import (
 )
 from barnabas.protocol.records.batch import CorruptBatchError, check_crc, iterate_headers
 from barnabas.protocol.records.records import decode_records
+from barnabas.protocol.session_epochs import FINAL_EPOCH
 from barnabas.share.core.states import AcknowledgeType
 from sim.clients import Client
 from sim.coordinated import Coordinated
@@ -33,7 +34,6 @@ from sim.sim_history import Outcome, Poll
 JOINING_EPOCH = 0
 LEAVING_EPOCH = -1
 FIRST_EPOCH = 0
-FINAL_EPOCH = -1
 FETCH_WAIT_MS = 300
 REJOIN = {
     ErrorCode.FENCED_MEMBER_EPOCH,

@@ -51,6 +51,7 @@ from barnabas.protocol.errors import ErrorCode
 from barnabas.replication.fetcher_manager import FETCHER_KEYS
 from barnabas.replication.partition import Partition
 from barnabas.replication.replica_manager import ReplicaManager
+from barnabas.security.principal import OWN
 from barnabas.share.partitions import SharePartitions
 from barnabas.share.settings import ShareSettings
 
@@ -91,7 +92,7 @@ class BrokerRole:
         )
         offsets_topic = InternalTopic(CONSUMER_OFFSETS, self.replicas, clock)
         self._groups = GroupCoordinator(config, clock, random, offsets_topic)
-        peers = BrokerPeers(config, network, clock, random, self._image)
+        self._peers = peers = BrokerPeers(config, network, clock, random, self._image)
         self._transactions = make_transactions(
             config,
             clock,
@@ -319,7 +320,7 @@ class BrokerRole:
         return await self.services.allocate_producer_id()
 
     async def _create_share_group_state(self) -> None:
-        await create_topics(self.services, [SHARE_GROUP_STATE])
+        await create_topics(self.services, [SHARE_GROUP_STATE], OWN)
 
     def _topic_log_config(self, image: MetadataImage, topic: str) -> LogConfig:
         return LogConfig.from_topic_values(self._metadata.effective.topic(image.configs, topic))
@@ -328,6 +329,8 @@ class BrokerRole:
 
     def _image_changed(self, delta: ImageDelta, image: MetadataImage) -> None:
         self._recently_fenced.image_changed(delta)
+        if delta.brokers:
+            self._peers.brokers_changed(image)
         self.replicas.apply(delta, image)
         self._share_partitions.image_changed(delta, image)
         self._directories.image_changed(delta, image)

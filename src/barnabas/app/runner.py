@@ -12,11 +12,10 @@ from barnabas.app.event_loop import new_event_loop
 from barnabas.app.listening import CannotListenError
 from barnabas.app.node import Node
 from barnabas.app.reachability import advertised_problems
+from barnabas.app.signals import STOP_SIGNALS
 from barnabas.base.config.listeners import ListenerConfig
 from barnabas.base.config.node import NodeConfig
 
-SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-"""SIGHUP: the terminal was closed."""
 EXIT_FAILED = 1
 EXIT_AT_ONCE = 130
 
@@ -95,7 +94,7 @@ def _watch_signals(stopping: asyncio.Event) -> None:
             os._exit(EXIT_AT_ONCE)
         stopping.set()
 
-    for number in SIGNALS:
+    for number in STOP_SIGNALS:
         if number is signal.SIGHUP and signal.getsignal(number) is signal.SIG_IGN:
             continue  # nohup
         loop.add_signal_handler(number, stop, number)

@@ -23,6 +23,7 @@ from barnabas.app.local_nodes import (
     write_properties,
 )
 from barnabas.app.ports import PortReservation
+from barnabas.app.signals import STOP_SIGNALS
 from barnabas.app.standalone import CONTROLLER_LISTENER
 from barnabas.base.clock import SystemClock
 from barnabas.base.local_disk import LocalDisk
@@ -30,7 +31,6 @@ from barnabas.cli.dev import PORT_HINT, DevWishes
 from barnabas.cli.errors import CliError, ExitCode
 from barnabas.cli.output import Row, print_json, print_table
 
-SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 PR_SET_PDEATHSIG = 1
 LINES_KEPT_MAX = 20
 PORT_MAX = 65535
@@ -166,7 +166,7 @@ class _Supervisor:
 
     async def run(self) -> int:
         loop = asyncio.get_running_loop()
-        for number in SIGNALS:
+        for number in STOP_SIGNALS:
             if number is signal.SIGHUP and signal.getsignal(number) is signal.SIG_IGN:
                 continue  # nohup
             loop.add_signal_handler(number, self._on_signal, number)

@@ -11,6 +11,7 @@ FULL_QUEUE_WAIT_S = 0.1
 SHORT: Final = {"linger.ms": 0, "max.in.flight.requests.per.connection": 1}
 """For input that has ended before it is sent: it leaves at once, and in order."""
 LONG: Final = {"linger.ms": 5}
+ALL_REPLICAS: Final = ("all", "-1")
 
 
 class Sender:
@@ -27,14 +28,19 @@ class Sender:
         self.acknowledged = 0
         self.spans: dict[int, list[int]] = {}
         """First and last offset by partition."""
-        config = {
+        config: dict[str, Any] = {
             "acks": acks,
             "compression.type": compression,
             "message.timeout.ms": int(connection.timeout_s * 1000),
-            **(SHORT if is_short else {**LONG, "enable.idempotence": acks == "all"}),
+            **(SHORT if is_short else LONG),
             **JAVA_PARTITIONER,
+            **connection.config,
         }
-        settings = connection.client_config(**{**config, **connection.config})
+        if not is_short:
+            # librdkafka refuses idempotence with acks other than all, and `-X` may set them.
+            final_acks = config.get("request.required.acks", config["acks"])
+            config.setdefault("enable.idempotence", final_acks in ALL_REPLICAS)
+        settings = connection.client_config(**config)
         self._producer = Producer({k: v for k, v in settings.items() if v is not None})
 
     @property

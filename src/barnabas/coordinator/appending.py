@@ -16,13 +16,11 @@ from barnabas.coordinator.record_codec import chunk_records, encode_record, reco
 from barnabas.coordinator.runtime_entry import Entry
 from barnabas.log.producers.verification import AppendTerms
 from barnabas.protocol.errors import EncodeError, ErrorCode
-from barnabas.protocol.records.batch import HEADER_SIZE_BYTES
+from barnabas.protocol.records.batch import HEADER_SIZE_BYTES, NO_PRODUCER_ID
 from barnabas.protocol.records.own_batch import KeyValue, encode_own_batch
 
 S = TypeVar("S", bound=Shard)
 T = TypeVar("T", contravariant=True)
-
-NO_PRODUCER_ID = -1
 
 telemetry = logging.getLogger(__name__)
 
@@ -30,7 +28,7 @@ telemetry = logging.getLogger(__name__)
 class EncodedStep(Protocol[T]):
     """A step of a shard that makes its batch itself, without records in between.
 
-    It must come to what the same step would as a decision: the same bytes, the same state.
+    It must have the same effect as the step would as a decision: the same bytes, the same state.
     """
 
     size_bytes_bound: int

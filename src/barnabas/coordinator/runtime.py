@@ -129,8 +129,8 @@ class CoordinatorRuntime(Generic[S]):
     ) -> ErrorCode | Promise[ErrorCode] | None:
         """As `run`, for a step that makes its batch itself: NONE, or what its commit failed with.
 
-        None where anything is not as it mostly is: nothing has changed then, and `run` is for
-        it, which knows the reasons.
+        None in any unusual case: then nothing has changed, and the caller takes `run`, which
+        handles every case and names the error.
         """
         entry = self._entries.get(partition)
         if entry is None or entry.error is not None:

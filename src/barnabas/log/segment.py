@@ -204,7 +204,7 @@ class Segment:
         )
 
     def locate(self, offset: int) -> tuple[int, BatchHeader] | None:
-        """The first batch that ends at or after `offset`, as (position, header); None: no such.
+        """The first batch that ends at or after `offset`, as (position, header), or None.
 
         The batch behind is looked at too: it may tell that one of them is misplaced. An index
         that leads astray is rebuilt on the way. Raises CorruptBatchError.
@@ -302,7 +302,7 @@ class Segment:
             raise CorruptBatchError(str(damage)) from damage
 
     def last_whole_batch(self, position: int, limit: int) -> RangeEnd | None:
-        """Where batches end that begin at `position` and end at or before `limit`; None: no such.
+        """Where batches end that begin at `position` and end at or before `limit`, or None.
 
         Raises CorruptBatchError if there is no batch at `position`.
         """

@@ -5,7 +5,7 @@ in the order of requests: what waits at the other side would hold up the others.
 node what can go into one request does so through a `net.question_queue.QuestionQueue`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from barnabas.base.backoff import RandomSource
@@ -43,6 +43,7 @@ class BrokerPeers:
         self._request_timeout_ms = config.get_int("request.timeout.ms")
         self._dialer = Dialer(config, network, clock, random)
         self._image = image
+        self._channels: list[BrokerChannel] = []
 
     def endpoint(self, broker_id: int) -> Endpoint | None:
         """Where a broker can be asked now; None if it is unknown or fenced."""
@@ -54,12 +55,26 @@ class BrokerPeers:
     def channel(self, purpose: str) -> "BrokerChannel":
         """Connections for one purpose, which their client id names."""
         client_id = f"broker-{self.node_id}-{purpose}"
-        return BrokerChannel(
+        channel = BrokerChannel(
             self.endpoint,
             lambda endpoint: self._dialer.peer(
                 endpoint.host, endpoint.port, client_id, self._request_timeout_ms
             ),
         )
+        self._channels.append(channel)
+        return channel
+
+    def brokers_changed(self, image: MetadataImage) -> None:
+        """Drop the connections to brokers that left the image, or lack the listener now.
+
+        A fenced broker may come back, and what it was asked may still be answered.
+        """
+        addresses = {
+            broker.id: endpoint_between_brokers(broker, self._listener_name)
+            for broker in image.brokers.values()
+        }
+        for channel in self._channels:
+            channel.forget_all_but(addresses)
 
 
 class BrokerChannel:
@@ -99,6 +114,13 @@ class BrokerChannel:
         if peer is None:
             peer = self._peers[broker_id] = self._dial(endpoint)
         return peer
+
+    def forget_all_but(self, addresses: Mapping[int, Endpoint | None]) -> None:
+        """Close the connections to brokers that have no address any more."""
+        for broker_id, peer in list(self._peers.items()):
+            if addresses.get(broker_id) is None:
+                del self._peers[broker_id]
+                peer.close()
 
     def close(self) -> None:
         """End every connection; whoever waits gets ConnectionError. Final."""

@@ -3,7 +3,6 @@
 Source: Kafka's ConfigHelper and DynamicBrokerConfig.brokerConfigSynonyms (KIP-226, KIP-569).
 """
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -21,7 +20,7 @@ from barnabas.base.config.definitions import (
     ConfigKey,
     Scope,
 )
-from barnabas.base.config.node import is_secret
+from barnabas.base.config.node import LISTENER_KEY, is_secret
 from barnabas.base.config.topic import BROKER_SYNONYMS
 from barnabas.base.config.values import ConfigType
 from barnabas.metadata.effective_config import EffectiveConfig
@@ -60,7 +59,6 @@ _SYNONYM_GROUPS = (
     ("log.roll.jitter.ms", "log.roll.jitter.hours"),
     ("log.retention.ms", "log.retention.minutes", "log.retention.hours"),
 )
-_LISTENER_KEY = re.compile(r"listener\.name\.[^.]+\.(.+)")
 
 
 class Synonym(NamedTuple):
@@ -133,7 +131,7 @@ def broker_entries(effective: EffectiveConfig, configs: ConfigsImage) -> list[Co
     entries = []
     for name in sorted(names | current.originals.keys()):
         key = BROKER_KEYS.get(name)
-        known = key is not None or _LISTENER_KEY.fullmatch(name) is not None
+        known = key is not None or LISTENER_KEY.fullmatch(name) is not None
         value = config_text(current.get(name)) if key is not None else current.originals.get(name)
         synonyms = _broker_synonyms(effective, configs, name) if known else []
         if not known:
@@ -204,8 +202,8 @@ def broker_key_synonyms(name: str) -> tuple[str, ...]:
             return group
     if name == "log.flush.interval.ms":
         return (name, "log.flush.scheduler.interval.ms")
-    match = _LISTENER_KEY.fullmatch(name)
-    return (name,) if match is None else (name, match[1])
+    match = LISTENER_KEY.fullmatch(name)
+    return (name,) if match is None else (name, match[2])
 
 
 def _broker_synonyms(effective: EffectiveConfig, configs: ConfigsImage, name: str) -> list[Synonym]:
@@ -244,9 +242,9 @@ def _defaults(keys: Iterable[str]) -> dict[str, str]:
 
 def _broker_entry(name: str, value: str | None, synonyms: list[Synonym]) -> ConfigEntry:
     key = BROKER_KEYS.get(name)
-    match = _LISTENER_KEY.fullmatch(name)
+    match = LISTENER_KEY.fullmatch(name)
     if key is None and match is not None:
-        key = BROKER_KEYS.get(match[1])
+        key = BROKER_KEYS.get(match[2])
     entry = _entry(key, None if is_secret(name) else value, synonyms)
     entry.name = name
     entry.is_sensitive = is_secret(name)

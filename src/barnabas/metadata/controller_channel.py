@@ -12,6 +12,7 @@ from typing import Any, Final
 from barnabas.base.backoff import ExponentialBackoff, RandomSource
 from barnabas.base.clock import Clock
 from barnabas.base.config.node import NodeConfig
+from barnabas.base.principals import ANONYMOUS
 from barnabas.metadata.controller.refusals import refuse
 from barnabas.metadata.envelope import seal, unseal_response
 from barnabas.metadata.peers import ControllerPeers
@@ -30,7 +31,6 @@ from barnabas.protocol.messages.update_raft_voter import UpdateRaftVoterRequest
 from barnabas.protocol.schema import Message
 from barnabas.raft.node import RaftNode
 
-ANONYMOUS: Final = "User:ANONYMOUS"
 OWN_REQUESTS: Final = frozenset(
     {
         AllocateProducerIdsRequest,

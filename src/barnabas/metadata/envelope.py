@@ -10,7 +10,7 @@ import struct
 from typing import Any
 
 from barnabas.protocol.answers import encode_answer
-from barnabas.protocol.apis import APIS, AnyApi
+from barnabas.protocol.apis import API_OF, APIS, AnyApi
 from barnabas.protocol.codec import decode, decode_at, encode
 from barnabas.protocol.errors import DecodeError
 from barnabas.protocol.frames import (
@@ -26,7 +26,6 @@ from barnabas.protocol.schema import Message
 
 PRINCIPAL_VERSION = 0
 _VERSION = struct.Struct(">h")
-_API_OF = {api.request: api for api in APIS.values()}
 
 
 def seal(
@@ -36,7 +35,7 @@ def seal(
 
     Another one may lack fields that the client filled. None is the highest stable version.
     """
-    api = _API_OF[type(request)]
+    api = API_OF[type(request)]
     kind, _, name = principal.partition(":")
     return EnvelopeRequest(
         request_data=encode_request(api.key, _version(api, version), 0, client_id, request),
@@ -78,7 +77,7 @@ def seal_response(api: AnyApi, header: RequestHeader, response: Message) -> Enve
 
 def unseal_response(request: Message, version: int | None, envelope: EnvelopeResponse) -> Any:
     """The answer to `request`, which was sealed in `version`. Raises DecodeError."""
-    api = _API_OF[type(request)]
+    api = API_OF[type(request)]
     chosen = _version(api, version)
     data = envelope.response_data or b""
     _, position = decode_response_header(api, chosen, data)

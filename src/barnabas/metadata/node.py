@@ -15,13 +15,14 @@ from barnabas.base.config.node import NodeConfig
 from barnabas.base.disk import Disk
 from barnabas.base.ids import Uuid
 from barnabas.base.network import Network
+from barnabas.base.principals import ANONYMOUS
 from barnabas.log.errors import LogDirFailure
 from barnabas.log.partition_log import PartitionLog
 from barnabas.metadata.active_controller import ActiveController
 from barnabas.metadata.bootstrap import read_bootstrap
 from barnabas.metadata.broker_lifecycle import BrokerLifecycle, RegistrationError
 from barnabas.metadata.controller.refusals import refuse
-from barnabas.metadata.controller_channel import ANONYMOUS, QUORUM_REQUESTS, ControllerChannel
+from barnabas.metadata.controller_channel import QUORUM_REQUESTS, ControllerChannel
 from barnabas.metadata.directories import NodeDirectories, load_directories
 from barnabas.metadata.dynamic_config import ConfigCallback, DynamicConfig
 from barnabas.metadata.effective_config import EffectiveConfig
@@ -47,7 +48,7 @@ from barnabas.metadata.registration import (
 from barnabas.metadata.replay import ImageDelta
 from barnabas.metadata.snapshotter import Snapshotter
 from barnabas.metadata.storage_format import metadata_directory
-from barnabas.protocol.apis import APIS
+from barnabas.protocol.apis import API_OF
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest
 from barnabas.protocol.schema import Message
@@ -57,12 +58,10 @@ from barnabas.raft.recovery import LogBatch
 from barnabas.raft.settings import RaftSettings
 from barnabas.raft.snapshot_files import Snapshot, SnapshotId
 
-__all__ = ["ANONYMOUS", "MetadataNode", "RegistrationError"]
+__all__ = ["MetadataNode", "RegistrationError"]
 
 FORWARD_TIMEOUT_MS = 60_000
 """How long a request that sets no time of its own looks for a controller, as in Kafka."""
-REGISTRATION_RETRY_MS = 500
-_API_OF = {api.request: api for api in APIS.values()}
 
 telemetry = logging.getLogger(__name__)
 
@@ -431,7 +430,7 @@ class MetadataNode:
             left_ms = max(end_ms - self._clock.monotonic_ms(), 1)
             if self.controller is not None and self.controller.is_active:
                 try:
-                    return await self.decide_here(request, deadline_ms=left_ms)
+                    return await self.decide_here(request, principal=principal, deadline_ms=left_ms)
                 except NotLeaderError:
                     pass  # deposed meanwhile: ask the next one
                 except TimeoutError:
@@ -445,13 +444,22 @@ class MetadataNode:
                 return refuse(request, ErrorCode.REQUEST_TIMED_OUT)
         return refuse(request, ErrorCode.NOT_CONTROLLER)
 
-    async def decide_here(self, request: Message, *, deadline_ms: int | None = None) -> Any:
+    async def decide_here(
+        self,
+        request: Message,
+        *,
+        principal: str,  # see below
+        deadline_ms: int | None = None,
+    ) -> Any:
         """As `handle`, but only while this node is the active controller.
+
+        Every request that the controller or the quorum decides comes through here, with who asked
+        for it, whichever node that was: this is where authorization belongs. There is none yet.
 
         Raises NotLeaderError otherwise, and TimeoutError.
         """
         if type(request) in QUORUM_REQUESTS:
-            api = _API_OF[type(request)]
+            api = API_OF[type(request)]
             return await self.raft.handle(request, api.max_stable_version)
         if self.controller is None:
             raise NotLeaderError

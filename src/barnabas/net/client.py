@@ -17,7 +17,7 @@ from barnabas.base.network import Network, Transport
 from barnabas.base.pause import pause
 from barnabas.net.dialing import PLAIN_DIALING, Dialing
 from barnabas.net.frames import FrameReader
-from barnabas.protocol.apis import APIS, AnyApi, ApiKey
+from barnabas.protocol.apis import API_OF, APIS, AnyApi, ApiKey
 from barnabas.protocol.codec import decode_at
 from barnabas.protocol.errors import DecodeError, ErrorCode
 from barnabas.protocol.frames import decode_response_header, encode_request
@@ -31,7 +31,6 @@ REQUEST_TIMEOUT_MS = 30_000
 _LENGTH = struct.Struct(">i")
 _CORRELATION_ID = struct.Struct(">i")
 _CORRELATION_AND_ERROR = struct.Struct(">ih")
-_API_OF = {api.request: api for api in APIS.values()}
 
 
 class UnsupportedByPeerError(ConnectionError):
@@ -236,7 +235,7 @@ class _PeerConnection:
 
     def send(self, request: Message, version: int | None, timeout_ms: int) -> "asyncio.Future[Any]":
         """Send a request; the future has its response."""
-        api = _API_OF[type(request)]
+        api = API_OF[type(request)]
         common = self._versions.get(api.key)
         if common is None:
             raise UnsupportedByPeerError(f"{self._peer} does not serve {api.key.name}")

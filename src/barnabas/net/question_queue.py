@@ -6,7 +6,9 @@ same time. What is to be asked when a request can leave goes along in it, each k
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Hashable
+from collections import deque
+from collections.abc import Awaitable, Callable, Hashable, Iterator
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 from barnabas.protocol.errors import EncodeError
@@ -21,6 +23,10 @@ WAITING_MAX = 100_000
 telemetry = logging.getLogger(__name__)
 
 
+class _GivenUpError(ConnectionAbortedError):
+    """The event loop ended while a question waited."""
+
+
 class QuestionQueue(Generic[Lane, Question]):
     """Asks in batches. Every question that is taken is answered, or fails, once."""
 
@@ -28,7 +34,7 @@ class QuestionQueue(Generic[Lane, Question]):
         self,
         ask: Callable[[Lane, Message], Awaitable[Any]],
         request: Callable[[Lane, list[Question]], Message | None],
-        answered: Callable[[Lane, list[Question], Any], None],
+        answered: Callable[[Lane, Iterator[Question], Any], None],
         failed: Callable[[Lane, list[Question], Exception], None],
         *,
         key: Callable[[Question], Hashable],
@@ -38,7 +44,8 @@ class QuestionQueue(Generic[Lane, Question]):
         """`ask` sends a request and raises OSError or EncodeError, which `failed` then gets.
 
         `request` makes one of questions with different keys, at most `batch_max`; None: they need
-        not be asked any more. What is wrong with an answer, `answered` tells its questions.
+        not be asked any more. What is wrong with an answer, `answered` tells its questions. It
+        answers each before it takes the next: if it raises, that one and those behind it fail.
         """
         self._ask = ask
         self._request = request
@@ -74,22 +81,36 @@ class QuestionQueue(Generic[Lane, Question]):
     def _start(self, lane: Lane) -> None:
         if lane in self._waiting and lane not in self._tasks:
             # What is put before its first step goes along.
-            self._tasks[lane] = asyncio.ensure_future(self._send(lane))
+            self._tasks[lane] = task = asyncio.ensure_future(self._send(lane))
+            task.add_done_callback(partial(self._ended, lane))
 
     async def _send(self, lane: Lane) -> None:
-        batch = self._take(lane)
+        unanswered = deque(self._take(lane))
         try:
-            request = self._request(lane, batch)
+            request = self._request(lane, list(unanswered))
             if request is not None:
-                self._answered(lane, batch, await self._ask(lane, request))
+                response = await self._ask(lane, request)
+                self._answered(lane, _one_by_one(unanswered), response)
         except (OSError, EncodeError) as error:
-            self._failed(lane, batch, error)
+            self._failed(lane, list(unanswered), error)
+        except asyncio.CancelledError:
+            self._failed(lane, list(unanswered), _GivenUpError())
+            raise
         except Exception as error:  # noqa: BLE001  # our own fault: logged, and nobody waits for ever
             telemetry.exception("asking %s failed", lane)
-            self._failed(lane, batch, error)
-        finally:
-            del self._tasks[lane]
+            self._failed(lane, list(unanswered), error)
+
+    def _ended(self, lane: Lane, task: "asyncio.Future[None]") -> None:
+        del self._tasks[lane]
+        if not task.cancelled():
             self._start(lane)
+            return
+        # Nobody else cancels it: the event loop ends, and would run no other request.
+        self._is_closed = True
+        waiting = self._waiting.pop(lane, [])
+        self._waiting_count -= len(waiting)
+        if waiting:
+            self._failed(lane, waiting, _GivenUpError())
 
     def _take(self, lane: Lane) -> list[Question]:
         """The questions of the next request; the others go on waiting, in their order."""
@@ -105,3 +126,10 @@ class QuestionQueue(Generic[Lane, Question]):
             self._waiting[lane] = later
         self._waiting_count -= len(batch)
         return list(batch.values())
+
+
+def _one_by_one(unanswered: deque[Question]) -> Iterator[Question]:
+    """The questions in order; each is taken out when it has its answer."""
+    while unanswered:
+        yield unanswered[0]
+        unanswered.popleft()

@@ -96,13 +96,15 @@ from barnabas.protocol.messages import (
 )
 from barnabas.protocol.schema import Message
 
-__all__ = ["APIS", "AnyApi", "Api", "ApiKey"]
+__all__ = ["APIS", "API_OF", "AnyApi", "Api", "ApiKey"]
 
 Req = TypeVar("Req", bound=Message)
 Resp = TypeVar("Resp", bound=Message)
 
 APIS: dict[int, AnyApi] = {}
 """Every API by its number."""
+API_OF: dict[type[Message], AnyApi] = {}
+"""Every API by the type of its request."""
 
 
 def _api(request: type[Req], response: type[Resp]) -> Api[Req, Resp]:
@@ -125,6 +127,7 @@ def _api(request: type[Req], response: type[Resp]) -> Api[Req, Resp]:
         schema.latest_version_unstable,
     )
     APIS[api.key] = api
+    API_OF[request] = api
     return api
 
 

@@ -17,11 +17,7 @@ from barnabas.protocol.messages.fetch import (
     FetchTopic,
     ForgottenTopic,
 )
-
-NO_SESSION = 0
-INITIAL_EPOCH = 0
-FINAL_EPOCH = -1
-EPOCH_MAX = 2**31 - 1
+from barnabas.protocol.session_epochs import INITIAL_EPOCH, NO_SESSION, epoch_after
 
 PartitionKey = tuple[Uuid, int]
 
@@ -115,10 +111,8 @@ class FollowerSession:
         self.session_id = response.session_id
         if response.session_id == NO_SESSION:
             self.epoch = INITIAL_EPOCH
-        elif self.epoch == EPOCH_MAX:
-            self.epoch = 1
         else:
-            self.epoch += 1
+            self.epoch = epoch_after(self.epoch)
         return True
 
     def lost(self) -> None:

@@ -13,7 +13,12 @@ from random import Random
 from typing import Any
 
 from barnabas.base.clock import Clock
-from barnabas.base.config.definitions import FOLLOWER_RATE_KEY, LEADER_RATE_KEY
+from barnabas.base.config.definitions import (
+    FOLLOWER_RATE_KEY,
+    FOLLOWER_REPLICAS_KEY,
+    LEADER_RATE_KEY,
+    LEADER_REPLICAS_KEY,
+)
 from barnabas.base.config.node import NodeConfig
 from barnabas.base.network import Network
 from barnabas.log.errors import LogDirFailure
@@ -22,7 +27,7 @@ from barnabas.metadata.image import BrokerImage
 from barnabas.net.client import Peer
 from barnabas.net.dialer import Dialer
 from barnabas.protocol.messages.fetch import FetchRequest, ReplicaState
-from barnabas.replication.fetch_session import FINAL_EPOCH, NO_SESSION
+from barnabas.protocol.session_epochs import FINAL_EPOCH, NO_SESSION
 from barnabas.replication.fetcher import Fetcher
 from barnabas.replication.fetcher_settings import FetcherSettings
 from barnabas.replication.fetcher_spread import fetcher_of
@@ -30,8 +35,6 @@ from barnabas.replication.partition import Partition
 from barnabas.replication.throttle import ReplicationQuota
 
 RECEIVE_BUFFER_KEY = "replica.socket.receive.buffer.bytes"
-LEADER_REPLICAS = "leader.replication.throttled.replicas"
-FOLLOWER_REPLICAS = "follower.replication.throttled.replicas"
 FETCHERS = "num.replica.fetchers"
 FETCHER_KEYS = (LEADER_RATE_KEY, FOLLOWER_RATE_KEY, FETCHERS)
 
@@ -264,8 +267,8 @@ class FetcherManager:
     def throttle(self, topic: str, values: Mapping[str, str]) -> None:
         """Follow a topic's configuration."""
         for quota, key in (
-            (self.leader_quota, LEADER_REPLICAS),
-            (self.follower_quota, FOLLOWER_REPLICAS),
+            (self.leader_quota, LEADER_REPLICAS_KEY),
+            (self.follower_quota, FOLLOWER_REPLICAS_KEY),
         ):
             quota.set_throttled(topic, values.get(key, "").split(","), self._node_id)
 

@@ -395,7 +395,10 @@ class ReplicaManager:
     def _every(self, name: str, interval_ms: int, action: Callable[[], None]) -> None:
         def run() -> None:
             self._timers[name] = self._clock.call_later(interval_ms, run)
-            action()
+            try:
+                action()
+            except Exception:  # noqa: BLE001  # our own fault: it is logged, and the node serves on
+                telemetry.exception("%s failed", name)
 
         self._timers[name] = self._clock.call_later(interval_ms, run)
 

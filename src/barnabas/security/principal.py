@@ -6,6 +6,8 @@ Nothing authenticates yet, so everyone is `ANONYMOUS`, as on Kafka's PLAINTEXT l
 
 from typing import Final, NamedTuple
 
+from barnabas.base import principals
+
 
 class Principal(NamedTuple):
     """A user, or another kind of client. As text it is `User:alice`, as Kafka writes it."""
@@ -18,4 +20,6 @@ class Principal(NamedTuple):
 
 
 USER: Final = "User"
-ANONYMOUS: Final = Principal(USER, "ANONYMOUS")
+ANONYMOUS: Final = Principal(*principals.ANONYMOUS.split(":"))
+OWN: Final = ANONYMOUS
+"""A node, where it asks for itself: it does not authenticate yet either."""

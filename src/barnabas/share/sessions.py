@@ -10,10 +10,7 @@ from typing import NamedTuple
 
 from barnabas.base.ids import Uuid
 from barnabas.protocol.errors import ErrorCode
-
-INITIAL_EPOCH = 0
-FINAL_EPOCH = -1
-INT32_MAX = 2**31 - 1
+from barnabas.protocol.session_epochs import FINAL_EPOCH, INITIAL_EPOCH, epoch_after
 
 PartitionId = tuple[Uuid, int]
 
@@ -57,10 +54,6 @@ class ShareSession:
                 self.partitions[partition] = SessionPartition(topic, is_to_be_told=True)
         for partition in forgotten:
             self.partitions.pop(partition, None)
-
-    def next_epoch(self) -> None:
-        """The epoch after the last is 1 again: 0 and -1 have meanings."""
-        self.epoch = 1 if self.epoch == INT32_MAX else self.epoch + 1
 
     def is_worth_telling(self, partition: PartitionId, error: ErrorCode, size_bytes: int) -> bool:
         """Whether an answer mentions the partition; remembers that it did."""
@@ -124,7 +117,7 @@ class ShareSessions:
             return session
         if session.epoch != epoch:
             return ErrorCode.INVALID_SHARE_SESSION_EPOCH
-        session.next_epoch()
+        session.epoch = epoch_after(session.epoch)
         return session
 
     def remove(self, key: SessionKey) -> ShareSession | None:

@@ -9,11 +9,12 @@ from barnabas.base.config.validation import RACK_AWARE_SELECTOR
 from barnabas.broker.context import RequestContext
 from barnabas.broker.fetch.codec import FetchAnswer
 from barnabas.broker.fetch.reading import Reader
-from barnabas.broker.fetch.sessions import NO_SESSION, FetchSession, FetchTarget
+from barnabas.broker.fetch.sessions import FetchSession, FetchTarget
 from barnabas.metadata.image import BrokerImage, Endpoint, MetadataImage, PartitionImage
 from barnabas.protocol.apis import ApiKey
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.fetch import FetchRequest, ReplicaState
+from barnabas.protocol.session_epochs import NO_SESSION
 from barnabas.replication.partition import Partition
 from barnabas.replication.replica_context import ReplicaContext
 from barnabas.security.principal import ANONYMOUS

@@ -7,12 +7,12 @@ import pytest
 
 from barnabas.broker.fetch.sessions import (
     EVICTION_REST_MS,
-    INT32_MAX,
     FetchSession,
     FetchSessionCache,
     FetchTarget,
 )
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.session_epochs import EPOCH_MAX
 
 
 def numbers() -> Callable[[], int]:
@@ -102,7 +102,8 @@ def test_no_slots_mean_no_sessions() -> None:
 
 
 def test_the_epoch_wraps_past_the_reserved_ones() -> None:
-    session = open_session(FetchSessionCache(1, numbers()), 0)
-    session.epoch = INT32_MAX
-    session.next_epoch()
+    cache = FetchSessionCache(1, numbers())
+    session = open_session(cache, 0)
+    session.epoch = EPOCH_MAX
+    assert cache.resume(session.session_id, EPOCH_MAX, False, 0) is session
     assert session.epoch == 1

@@ -15,6 +15,7 @@ from typing import Any, cast
 
 import pytest
 
+from barnabas.base.config.definitions import FOLLOWER_REPLICAS_KEY, LEADER_REPLICAS_KEY
 from barnabas.base.ids import TopicPartition
 from barnabas.cli.admin import Admin, BrokerInfo, ClusterInfo
 from barnabas.cli.admin_calls import PartitionState, Reassignment
@@ -24,7 +25,7 @@ from barnabas.cli.balance.model import Move
 from barnabas.cli.balance.options import Wishes
 from barnabas.cli.balance.showing import progress_text, waiting_text
 from barnabas.cli.balance.survey import Survey
-from barnabas.cli.balance.throttles import FOLLOWER_REPLICAS, LEADER_REPLICAS, RATES
+from barnabas.cli.balance.throttles import RATES
 from barnabas.cli.errors import CliError, ExitCode
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages import (
@@ -223,7 +224,7 @@ def shown(progress: Progress) -> str:
 def throttled(*brokers: int) -> dict[tuple[int, str], dict[str, str]]:
     """What a run that was killed leaves behind."""
     rates = {(BROKER, str(number)): dict.fromkeys(RATES, "1000") for number in brokers}
-    return {**rates, (TOPIC, "t"): {LEADER_REPLICAS: "0:1", FOLLOWER_REPLICAS: "0:2"}}
+    return {**rates, (TOPIC, "t"): {LEADER_REPLICAS_KEY: "0:1", FOLLOWER_REPLICAS_KEY: "0:2"}}
 
 
 def test_everything_is_moved_a_few_at_a_time() -> None:
@@ -337,7 +338,7 @@ def test_throttles_that_a_killed_run_left_do_not_hold_the_next_one_back(
     throttle: int | None,
 ) -> None:
     cluster = Cluster({0: [1], 1: [1]}, live=[1, 2, 3], configs=throttled(1, 2, 3))
-    cluster.configs[TOPIC, "t"][LEADER_REPLICAS] = "1:1"
+    cluster.configs[TOPIC, "t"][LEADER_REPLICAS_KEY] = "1:1"
     value = carried_out(cluster, move(0, (1,), (2,)), throttle=throttle)
     assert (value["done"], value["moved"]) == (True, 1)
     assert cluster.throttled_meanwhile is (throttle is not None)
@@ -351,7 +352,7 @@ def test_throttles_are_removed_where_nothing_has_to_move() -> None:
 
 
 def test_a_throttle_of_a_topic_that_no_rate_belongs_to_is_left_alone() -> None:
-    standing = {(TOPIC, "t"): {LEADER_REPLICAS: "*"}}
+    standing = {(TOPIC, "t"): {LEADER_REPLICAS_KEY: "*"}}
     cluster = Cluster({0: [1]}, live=[1, 2], configs=dict(standing))
     carried_out(cluster, move(0, (1,), (2,)))
     assert cluster.configs == standing

@@ -64,13 +64,22 @@ def test_files_are_short_together_and_pipes_never(tmp_path: Path) -> None:
         (True, "all", {}, False),
         (False, "all", {}, True),
         (False, "1", {}, False),
+        (False, "all", {"acks": "1"}, False),
+        (False, "all", {"request.required.acks": "0"}, False),
+        (False, "1", {"acks": "-1"}, True),
+        (False, "all", {"enable.idempotence": "false"}, False),
+        (False, "1", {"enable.idempotence": "true"}, True),
         (True, "all", {"enable.idempotence": "true"}, True),
     ],
 )
-def test_long_input_is_sent_idempotently(
+def test_long_input_to_all_replicas_is_sent_idempotently(
     is_short: bool, acks: str, options: dict[str, str], is_idempotent: bool
 ) -> None:
     given: dict[str, Any] = {}
     with mock.patch("confluent_kafka.Producer", given.update):
         Sender(Connection("none:1", options, 1.0), "topic", acks, "none", is_short=is_short)
     assert (str(given.get("enable.idempotence", False)).lower() == "true") == is_idempotent
+
+
+def test_long_input_can_be_sent_with_the_acks_of_an_option() -> None:
+    Sender(Connection("localhost:1", {"acks": "1"}, 1.0), "topic", "all", "none", is_short=False)

@@ -294,6 +294,25 @@ async def test_a_read_waits_for_the_writes_before_it(setting: Setting) -> None:
     assert state == ShareState(1, 12, (StateBatch(12, 13, 2, 1),))
 
 
+async def test_closing_does_not_wait_for_the_topic(
+    setting: Setting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    setting.leader = None
+    never: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    monkeypatch.setattr(setting.persister, "_create_topic", lambda: _wait_for(never))
+    tasks = [asyncio.ensure_future(write(setting, 1)), asyncio.ensure_future(read(setting))]
+    await turn()
+    async with asyncio.timeout(10):
+        await setting.persister.close()
+        outcomes = await asyncio.gather(*tasks, return_exceptions=True)
+    assert all(isinstance(outcome, ShareStateError) for outcome in outcomes), outcomes
+    assert never.cancelled()
+
+
+async def _wait_for(future: asyncio.Future[None]) -> None:
+    await future
+
+
 @pytest.mark.parametrize("leader", [THERE, -1])
 async def test_closing_ends_what_waits(setting: Setting, leader: int) -> None:
     setting.leader = leader

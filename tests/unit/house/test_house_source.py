@@ -15,7 +15,6 @@ PACKAGE = ROOT / "src/barnabas"
 MODULE_LINES_MAX = 400
 """A module beyond this wants to be two, unless there is a reason."""
 LONGER_FOR_A_REASON = {
-    "app/node.py": "all parts of a node, in the order in which they are put together",
     "coordinator/runtime.py": "the life of a shard: loading, writing, timers, unloading",
     "coordinator/share/share_group_service.py": "requests that need two coordinators, step by step",
     "demo/orchestrator.py": "one run of the demo, from the first part's start to the last's end",

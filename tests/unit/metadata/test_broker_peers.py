@@ -110,6 +110,21 @@ async def test_the_image_tells_of_another_address() -> None:
     assert [connection.is_closed for connection in world.network.nodes[HERE].connections] == [True]
 
 
+async def test_connections_to_brokers_that_are_gone_are_closed() -> None:
+    world = World(HERE)
+    await world.ask()
+    world.know(replace(broker(HERE), fenced=True))
+    world.peers.brokers_changed(world.image)
+    await turn()
+    assert [connection.is_closed for connection in world.network.nodes[HERE].connections] == [False]
+    world.know()
+    world.peers.brokers_changed(world.image)
+    await turn()
+    assert [connection.is_closed for connection in world.network.nodes[HERE].connections] == [True]
+    world.know(broker(HERE))
+    assert await world.ask() == "here"
+
+
 async def test_after_a_refusal_the_next_connection_waits() -> None:
     world = World()
     with pytest.raises(ConnectionRefusedError):

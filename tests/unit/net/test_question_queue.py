@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -20,10 +21,11 @@ class World:
         self.answers: list[asyncio.Future[Any]] = []
         self.done: list[Any] = []
         self.is_wanted = True
+        self.fault_at: str | None = None
         self.queue: QuestionQueue[str, tuple[str, int]] = QuestionQueue(
             self.ask,
             self.request,
-            lambda _lane, batch, answer: self.done.extend((*one, answer) for one in batch),
+            self.answered,
             lambda _lane, batch, error: self.done.extend((*one, type(error)) for one in batch),
             key=lambda question: question[0],
             batch_max=batch_max,
@@ -35,6 +37,12 @@ class World:
             return None
         self.requests.append((lane, batch))
         return DescribeClusterRequest()
+
+    def answered(self, _lane: str, batch: Iterator[tuple[str, int]], answer: Any) -> None:
+        for key, number in batch:
+            if key == self.fault_at:
+                raise ZeroDivisionError
+            self.done.append((key, number, answer))
 
     def ask(self, _lane: str, _request: Message) -> asyncio.Future[Any]:
         self.answers.append(asyncio.get_running_loop().create_future())
@@ -151,3 +159,37 @@ async def test_closing_waits_for_every_answer() -> None:
     await world.answer(ConnectionAbortedError())
     await closing
     assert [number for _, number, _ in world.done] == [1, 2]
+
+
+async def test_a_fault_in_the_midst_of_an_answer_fails_those_without_one() -> None:
+    world = World()
+    world.fault_at = "y"
+    world.put(("x", 1), ("y", 2), ("z", 3))
+    await turn()
+    await world.answer("there")
+    assert world.done == [
+        ("x", 1, "there"),
+        ("y", 2, ZeroDivisionError),
+        ("z", 3, ZeroDivisionError),
+    ]
+    await world.queue.close()
+
+
+@pytest.mark.parametrize("has_begun", [False, True])
+async def test_a_cancelled_request_fails_what_waits_and_is_the_last(has_begun: bool) -> None:
+    world = World(batch_max=1)
+    world.put(("x", 1), ("y", 2))
+    if has_begun:
+        await turn()
+    for task in asyncio.all_tasks() - {asyncio.current_task()}:
+        task.cancel()
+    await turn()
+    assert [
+        (number, issubclass(error, ConnectionAbortedError)) for _, number, error in world.done
+    ] == [
+        (1, True),
+        (2, True),
+    ]
+    assert len(world.requests) == has_begun
+    assert world.put(("z", 3)) == [False]
+    await world.queue.close()

@@ -4,6 +4,8 @@ from collections.abc import Iterator
 from random import Random
 from typing import Any, cast
 
+import pytest
+
 from barnabas.base.config.node import NodeConfig
 from barnabas.base.ids import TopicPartition, Uuid
 from barnabas.log.config import LogConfig
@@ -119,3 +121,22 @@ async def test_a_deleted_topic_that_had_no_disk_is_unknown() -> None:
     replicas.apply(delta, delta.image(1, 1, NOW_MS))
     assert replicas.find("topic", 2) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert replicas.find_by_id(TOPIC_ID, 2) == ErrorCode.UNKNOWN_TOPIC_ID
+
+
+async def test_a_periodic_step_that_fails_is_logged_and_comes_again(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replicas = make_replicas(make_image(2))
+    calls: list[None] = []
+
+    def checkpoint() -> None:
+        calls.append(None)
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(replicas, "_checkpoint", checkpoint)
+    replicas.start()
+    clock = cast("ManualClock", replicas._clock)
+    for count in (1, 2):
+        clock.advance(replicas._checkpoint_interval_ms)
+        assert len(calls) == count
+    assert [record.getMessage() for record in caplog.records] == ["checkpoint failed"] * 2

@@ -34,6 +34,8 @@ BROKER_TABLES = (
 )
 LEADER_RATE_KEY = "leader.replication.throttled.rate"
 FOLLOWER_RATE_KEY = "follower.replication.throttled.rate"
+LEADER_REPLICAS_KEY = "leader.replication.throttled.replicas"
+FOLLOWER_REPLICAS_KEY = "follower.replication.throttled.replicas"
 MOVE_RATE_KEY = "replica.alter.log.dirs.io.max.bytes.per.second"
 DYNAMIC_ONLY = frozenset({FOLLOWER_RATE_KEY, LEADER_RATE_KEY, MOVE_RATE_KEY})
 """No keys of a file, where they have no effect."""

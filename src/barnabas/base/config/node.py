@@ -23,6 +23,7 @@ from barnabas.base.config.listeners import (
 HIDDEN = "[hidden]"
 PROTOCOL_MAP = "listener.security.protocol.map"
 LISTENER_KEY = re.compile(r"listener\.name\.([^.]+)\.(.+)")
+"""A key for a single listener: its name in lower case, and the key that holds there."""
 ALL_DIRECTORIES = "*"
 PLUGIN_PREFIXES = ("rlmm.config.", "rsm.config.")
 

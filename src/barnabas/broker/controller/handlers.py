@@ -86,7 +86,9 @@ async def handle_decision(
     try:
         with _while_the_log_serves(services):
             response = await services.metadata.decide_here(
-                request, deadline_ms=timeout_ms if timeout_ms > 0 else None
+                request,
+                principal=str(context.principal),
+                deadline_ms=timeout_ms if timeout_ms > 0 else None,
             )
     except NotLeaderError:
         return refuse(request, ErrorCode.NOT_CONTROLLER)
@@ -121,9 +123,9 @@ async def handle_broker_heartbeat(
 async def handle_envelope(
     services: ControllerServices, context: RequestContext, request: EnvelopeRequest
 ) -> EnvelopeResponse:
-    """A client's request that a broker passed on."""
+    """A client's request that a broker passed on, decided for the client's principal."""
     try:
-        api, header, inner, _ = unseal(request)
+        api, header, inner, principal = unseal(request)
     except DecodeError:
         return EnvelopeResponse(error_code=ErrorCode.INVALID_REQUEST)
     if api.key not in FORWARDED:
@@ -132,7 +134,9 @@ async def handle_envelope(
     try:
         with _while_the_log_serves(services):
             response = await services.metadata.decide_here(
-                inner, deadline_ms=timeout_ms if timeout_ms > 0 else None
+                inner,
+                principal=principal,
+                deadline_ms=timeout_ms if timeout_ms > 0 else None,
             )
     except NotLeaderError:
         return EnvelopeResponse(error_code=ErrorCode.NOT_CONTROLLER)

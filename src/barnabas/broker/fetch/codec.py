@@ -142,16 +142,17 @@ def _write_endpoints(out: bytearray, endpoints: Sequence[NodeAddress]) -> None:
     write_unsigned_varint(field, len(endpoints) + 1)
     for endpoint in endpoints:
         field += _INT32.pack(endpoint.node_id)
-        _write_string(field, endpoint.host)
+        write_string(field, endpoint.host)
         field += _INT32.pack(endpoint.port)
-        _write_string(field, endpoint.rack)
+        write_string(field, endpoint.rack)
         field.append(0)
     out += b"\x01\x00"
     write_unsigned_varint(out, len(field))
     out += field
 
 
-def _write_string(out: bytearray, text: str | None) -> None:
+def write_string(out: bytearray, text: str | None) -> None:
+    """Append a compact nullable string."""
     if text is None:
         out.append(0)
         return

@@ -25,20 +25,14 @@ from barnabas.broker.fetch.codec import (
 )
 from barnabas.broker.fetch.late_reads import WAIT_MIN_MS
 from barnabas.broker.fetch.reading import Reader, replica_of
-from barnabas.broker.fetch.sessions import (
-    FINAL_EPOCH,
-    INITIAL_EPOCH,
-    NO_SESSION,
-    FetchSession,
-    FetchTarget,
-    PartitionKey,
-)
+from barnabas.broker.fetch.sessions import FetchSession, FetchTarget, PartitionKey
 from barnabas.broker.responses import frame_response
 from barnabas.broker.services import BrokerServices
 from barnabas.net.connection import Reply
 from barnabas.protocol.codec import decode_at
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.fetch import FetchRequest
+from barnabas.protocol.session_epochs import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION
 
 NEWS_DELAY_MS = 10
 """A follower hears of a new high watermark with the next records, or after this long without."""

@@ -15,14 +15,11 @@ from typing import Protocol
 
 from barnabas.base.ids import Uuid
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.session_epochs import INITIAL_EPOCH, epoch_after
 from barnabas.replication.followers import FetchSource
 from barnabas.replication.partition import Partition
 
-FINAL_EPOCH = -1
-INITIAL_EPOCH = 0
 EVICTION_REST_MS = 120_000
-INT32_MAX = 2**31 - 1
-NO_SESSION = 0
 
 PartitionKey = tuple[str | Uuid, int]
 
@@ -173,10 +170,6 @@ class FetchSession:
                     del ready[target]
                     ready[target] = None
 
-    def next_epoch(self) -> None:
-        """The epoch after this one wraps to 1: 0 and -1 have meanings."""
-        self.epoch = 1 if self.epoch == INT32_MAX else self.epoch + 1
-
     def close(self) -> None:
         """Watch nothing any more."""
         for target in self.targets.values():
@@ -233,7 +226,7 @@ class FetchSessionCache:
             return ErrorCode.INVALID_FETCH_SESSION_EPOCH
         if session.by_id != by_id:
             return ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR
-        session.next_epoch()
+        session.epoch = epoch_after(session.epoch)
         session.used_ms = now_ms
         self._sessions.move_to_end(session_id)
         return session

@@ -19,7 +19,8 @@ from barnabas.protocol.messages.share_acknowledge import (
     ShareAcknowledgeResponse,
     ShareAcknowledgeTopicResponse,
 )
-from barnabas.share.sessions import FINAL_EPOCH, INITIAL_EPOCH, SessionKey
+from barnabas.protocol.session_epochs import FINAL_EPOCH, INITIAL_EPOCH
+from barnabas.share.sessions import SessionKey
 
 
 async def handle_share_acknowledge(

@@ -28,14 +28,9 @@ from barnabas.net.connection import Reply
 from barnabas.protocol.codec import decode_at
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.share_fetch import ShareFetchRequest
+from barnabas.protocol.session_epochs import FINAL_EPOCH, INITIAL_EPOCH
 from barnabas.share.core.states import AcquireMode
-from barnabas.share.sessions import (
-    FINAL_EPOCH,
-    INITIAL_EPOCH,
-    PartitionId,
-    SessionKey,
-    ShareSession,
-)
+from barnabas.share.sessions import PartitionId, SessionKey, ShareSession
 from barnabas.share.share_partition_host import HostedSharePartition, ShareRead
 
 RENEWALS_FROM = 2

@@ -9,7 +9,7 @@ from struct import Struct
 
 from barnabas.base.ids import Uuid
 from barnabas.base.network import Part
-from barnabas.broker.fetch.codec import NodeAddress
+from barnabas.broker.fetch.codec import NodeAddress, write_string
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.varint import write_unsigned_varint
 from barnabas.share.core.states import Acquired
@@ -74,9 +74,9 @@ def encode_share_fetch(
                 out += _INDEX.pack(answer.index, answer.error, 0, answer.ack_error)
             else:
                 out += _INDEX_AND_ERROR.pack(answer.index, answer.error)
-                _write_string(out, answer.message)
+                write_string(out, answer.message)
                 out += _ACK_ERROR.pack(answer.ack_error)
-            _write_string(out, answer.ack_message)
+            write_string(out, answer.ack_message)
             out += _LEADER.pack(*answer.leader, 0)
             write_unsigned_varint(out, answer.size_bytes + 1)
             if answer.size_bytes:
@@ -91,19 +91,10 @@ def encode_share_fetch(
     write_unsigned_varint(out, len(endpoints) + 1)
     for endpoint in endpoints:
         out += _INT32.pack(endpoint.node_id)
-        _write_string(out, endpoint.host)
+        write_string(out, endpoint.host)
         out += _INT32.pack(endpoint.port)
-        _write_string(out, endpoint.rack)
+        write_string(out, endpoint.rack)
         out.append(0)
     out.append(0)
     parts.append(bytes(out))
     return parts
-
-
-def _write_string(out: bytearray, text: str | None) -> None:
-    if text is None:
-        out.append(0)
-        return
-    data = text.encode()
-    write_unsigned_varint(out, len(data) + 1)
-    out += data

@@ -29,13 +29,6 @@ class _Batch(Protocol):
     acknowledge_types: list[int]
 
 
-class _Partition(Protocol):
-    partition_index: int
-
-    @property
-    def acknowledgement_batches(self) -> Sequence[Any]: ...
-
-
 class _Topic(Protocol):
     topic_id: Uuid
 

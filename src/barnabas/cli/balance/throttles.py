@@ -6,7 +6,12 @@ it is for: all that exist as leaders, those that are being made as followers.
 
 from collections.abc import Iterable, Sequence
 
-from barnabas.base.config.definitions import FOLLOWER_RATE_KEY, LEADER_RATE_KEY
+from barnabas.base.config.definitions import (
+    FOLLOWER_RATE_KEY,
+    FOLLOWER_REPLICAS_KEY,
+    LEADER_RATE_KEY,
+    LEADER_REPLICAS_KEY,
+)
 from barnabas.cli.admin import Admin
 from barnabas.cli.balance.model import Move
 from barnabas.cli.errors import CliError, ExitCode, from_code
@@ -22,8 +27,6 @@ from barnabas.protocol.messages.incremental_alter_configs import (
 )
 
 RATES = (LEADER_RATE_KEY, FOLLOWER_RATE_KEY)
-LEADER_REPLICAS = "leader.replication.throttled.replicas"
-FOLLOWER_REPLICAS = "follower.replication.throttled.replicas"
 TOPIC, BROKER = 2, 4
 SET, DELETE = 0, 1
 DYNAMIC_BROKER = 2
@@ -36,7 +39,7 @@ def set_throttles(
 ) -> None:
     """Let the copying of `moves` take at most `rate_bytes_per_s` per broker. Raises CliError."""
     topics = [
-        _resource(TOPIC, name, [(LEADER_REPLICAS, leaders), (FOLLOWER_REPLICAS, followers)])
+        _resource(TOPIC, name, [(LEADER_REPLICAS_KEY, leaders), (FOLLOWER_REPLICAS_KEY, followers)])
         for name, leaders, followers in _replicas_by_topic(moves)
     ]
     _alter(admin, topics)
@@ -52,7 +55,10 @@ def clear_throttles(admin: Admin, topics: Iterable[str], brokers: Iterable[int])
     Only a broker itself takes a change of its configuration; returns those that do not answer.
     """
     names = sorted(set(topics))
-    both: list[tuple[str, str | None]] = [(LEADER_REPLICAS, None), (FOLLOWER_REPLICAS, None)]
+    both: list[tuple[str, str | None]] = [
+        (LEADER_REPLICAS_KEY, None),
+        (FOLLOWER_REPLICAS_KEY, None),
+    ]
     _alter(admin, [_resource(TOPIC, name, both) for name in names])
     silent = []
     for broker in sorted(set(brokers)):
@@ -88,7 +94,7 @@ def throttled_topics(admin: Admin, names: Iterable[str]) -> list[str]:
         DescribeConfigsResource(
             resource_type=TOPIC,
             resource_name=name,
-            configuration_keys=[LEADER_REPLICAS, FOLLOWER_REPLICAS],
+            configuration_keys=[LEADER_REPLICAS_KEY, FOLLOWER_REPLICAS_KEY],
         )
         for name in names
     ]

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from barnabas.base.ids import ZERO_UUID, Uuid
 from barnabas.protocol.messages.group_records import OffsetCommitKey, OffsetCommitValue
+from barnabas.protocol.records.batch import NO_PRODUCER_ID
 
-NO_PRODUCER_ID = -1
 NO_EXPIRY = -1
 
 

@@ -1,4 +1,4 @@
-"""Why a request of a member comes to nothing."""
+"""Refusal: the error that a group's coordinator answers to a member."""
 
 from typing import NamedTuple
 

@@ -1,9 +1,9 @@
 """A commit that repeats itself: same committer, same partitions, other offsets.
 
-The general way makes a record of each offset, bytes of each record, and a batch of those. Here the
-batch is there already but for offsets, epochs, time and checksum, and goes from there into the log
-and the shard's state. What is not as it mostly is (a group that is not known yet, a committer that
-is refused, a log that takes no batch) is for the general way.
+The general way makes a record of each offset, encodes it, and puts the records into a batch. Here
+the batch of the commit before is kept: only offsets, epochs, time and checksum are written anew
+before it goes into the log and the shard's state. Any unusual case (an unknown group, a refused
+committer, a log that takes no batch) goes the general way.
 """
 
 from collections.abc import Sequence

@@ -1,6 +1,6 @@
 """The persister of every node: it asks the share coordinator of each key, wherever that is.
 
-A coordinator on this node is asked without ado. Others get what is to be asked at the time, all
+A coordinator on this node is asked directly. Others get what is to be asked at the time, all
 of a group in one request, one request of each kind and group under way to each node. What passes
 (a coordinator that moves or loads, a lost connection) is asked again with a growing pause.
 
@@ -13,7 +13,7 @@ Source: Kafka's PersisterStateManager and DefaultStatePersister.
 import asyncio
 import logging
 import random
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -212,6 +212,9 @@ class CoordinatorPersister:
         self._is_closed = True
         for over in list(self._pauses):
             over.settle(None)
+        if self._creating is not None:
+            self._creating.cancel()
+            await asyncio.wait([self._creating])
         self._others.close()
         await self._queue.close()
         while self._writers:
@@ -287,9 +290,7 @@ class CoordinatorPersister:
             return Failure(ErrorCode.COORDINATOR_NOT_AVAILABLE, "The node is shutting down.")
         leader = self._leader(key)
         if leader is None:
-            if self._creating is None or self._creating.done():
-                self._creating = asyncio.ensure_future(self._create_topic())
-            await asyncio.shield(self._creating)
+            await self._have_topic_created()
             leader = self._leader(key)
         if leader == self._node_id:
             outcome = operation.ask(self._coordinator, key, question)
@@ -305,6 +306,15 @@ class CoordinatorPersister:
                 ErrorCode.COORDINATOR_NOT_AVAILABLE.message,
             )
         return await queued.answer
+
+    async def _have_topic_created(self) -> None:
+        """Wait for the one creation that is under way; begin it where there is none."""
+        if self._creating is None or self._creating.done():
+            self._creating = asyncio.ensure_future(self._create_topic())
+        creating = self._creating
+        await asyncio.wait([creating])
+        if not creating.cancelled():
+            creating.result()
 
     def _leader(self, key: SharePartitionKey) -> int | None:
         """Who coordinates the key; -1 where nobody leads, None where there is no topic."""
@@ -323,7 +333,7 @@ def _request(lane: _Lane, asked: list[_Queued]) -> Message:
     )
 
 
-def _answered(lane: _Lane, asked: list[_Queued], response: Any) -> None:
+def _answered(lane: _Lane, asked: Iterable[_Queued], response: Any) -> None:
     outcomes = outcomes_of(lane[1], response)
     left_out = Failure(ErrorCode.UNKNOWN_SERVER_ERROR, "The answer leaves the partition out.")
     for queued in asked:

@@ -17,14 +17,10 @@ fault of their own and die of it.
 from typing import NamedTuple
 
 from barnabas.coordinator.transaction.states import TransactionEvent, TransactionState
-from barnabas.coordinator.transaction.transaction import (
-    EPOCH_MAX,
-    NO_PRODUCER_EPOCH,
-    NO_PRODUCER_ID,
-    TRANSACTION_VERSION_2,
-    Transaction,
-)
+from barnabas.coordinator.transaction.transaction import EPOCH_MAX, Transaction
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
+from barnabas.protocol.records.control import TRANSACTION_VERSION_2
 
 
 class Ending(NamedTuple):

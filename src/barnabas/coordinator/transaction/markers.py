@@ -8,7 +8,7 @@ TransactionMarkerChannelManager and TransactionMarkerRequestCompletionHandler.
 """
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -77,7 +77,7 @@ class MarkerSender:
         self._queue: QuestionQueue[int, _Marker] = QuestionQueue(
             self._others.ask,
             lambda _, queued: _request(_batch_of(queued)),
-            lambda _, queued, response: self._answered(_wanted(_batch_of(queued)), response),
+            lambda _, queued, response: self._answered(queued, response),
             self._failed,
             key=lambda queued: queued,
             batch_max=MARKERS_PER_REQUEST_MAX,
@@ -173,7 +173,7 @@ class MarkerSender:
 
     def _is_here(self, batch: Batch, response: WriteTxnMarkersResponse) -> None:
         self._is_writing = False
-        self._answered(batch, response)
+        self._answered(_queued_of(batch), response)
         self._schedule()
 
     # What came of it
@@ -182,7 +182,7 @@ class MarkerSender:
         telemetry.info("cannot send markers to node %d yet: %s", node_id, error)
         self._retry_later(_batch_of(queued))
 
-    def _answered(self, batch: Batch, response: WriteTxnMarkersResponse) -> None:
+    def _answered(self, queued: Iterable[_Marker], response: WriteTxnMarkersResponse) -> None:
         errors: dict[tuple[int, TopicPartition], ErrorCode] = {
             (
                 result.producer_id,
@@ -193,14 +193,17 @@ class MarkerSender:
             for partition in topic.partitions
         }
         failed: Batch = {}
-        for markers, partitions in batch.items():
-            for partition in partitions:
+        try:
+            for markers, partition in queued:
+                if markers.is_cancelled:
+                    continue
                 error = errors.get((markers.producer_id, partition), ErrorCode.UNKNOWN_SERVER_ERROR)
                 self._settle(markers, partition, error, failed)
-            if not markers.missing:
-                self._written(markers)
-        if failed:
-            self._retry_later(failed)
+                if not markers.missing:
+                    self._written(markers)
+        finally:
+            if failed:
+                self._retry_later(failed)
 
     def _settle(
         self, markers: Markers, partition: TopicPartition, error: ErrorCode, failed: Batch
@@ -232,7 +235,7 @@ class MarkerSender:
         def retry() -> None:
             for markers, partitions in batch.items():
                 if not markers.is_cancelled:
-                    self._route(markers, partitions)
+                    self._route(markers, [each for each in partitions if each in markers.missing])
 
         if not self._is_closed:
             self._clock.call_later(RETRY_MS, retry)
@@ -249,6 +252,12 @@ def _batch_of(queued: Iterable[_Marker]) -> Batch:
     for markers, partition in queued:
         batch.setdefault(markers, {})[partition] = None
     return batch
+
+
+def _queued_of(batch: Batch) -> Iterator[_Marker]:
+    return (
+        (markers, partition) for markers, partitions in batch.items() for partition in partitions
+    )
 
 
 def _wanted(batch: Batch) -> Batch:

@@ -26,15 +26,13 @@ from barnabas.coordinator.transaction.shard import (
     end_error,
 )
 from barnabas.coordinator.transaction.states import TransactionState
-from barnabas.coordinator.transaction.transaction import (
-    NO_PRODUCER_ID,
-    TRANSACTION_VERSION_2,
-    Transaction,
-)
+from barnabas.coordinator.transaction.transaction import Transaction
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.end_txn import EndTxnResponse
 from barnabas.protocol.messages.init_producer_id import InitProducerIdResponse
 from barnabas.protocol.messages.transaction_records import TRANSACTION_RECORDS
+from barnabas.protocol.records.batch import NO_PRODUCER_ID
+from barnabas.protocol.records.control import TRANSACTION_VERSION_2
 
 RETRY_MS = 100
 

@@ -25,8 +25,6 @@ from barnabas.coordinator.transaction.ending import EndRequest, complete, end, f
 from barnabas.coordinator.transaction.initializing import InitRequest, initialize
 from barnabas.coordinator.transaction.states import TransactionEvent, TransactionState
 from barnabas.coordinator.transaction.transaction import (
-    NO_PRODUCER_EPOCH,
-    TRANSACTION_VERSION_2,
     Transaction,
     TransactionRecord,
     from_value,
@@ -40,6 +38,8 @@ from barnabas.protocol.messages.transaction_records import (
     TransactionLogKey,
     TransactionLogValue,
 )
+from barnabas.protocol.records.batch import NO_PRODUCER_EPOCH
+from barnabas.protocol.records.control import TRANSACTION_VERSION_2
 
 
 class NeedsProducerId:

@@ -18,13 +18,11 @@ from barnabas.protocol.messages.transaction_records import (
     TransactionLogKey,
     TransactionLogValue,
 )
+from barnabas.protocol.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
+from barnabas.protocol.records.control import TRANSACTION_VERSION_2
 
-NO_PRODUCER_ID: Final = -1
-NO_PRODUCER_EPOCH: Final = -1
 NO_TIMESTAMP: Final = -1
 EPOCH_MAX: Final = 2**15 - 1
-TRANSACTION_VERSION_2: Final = 2
-"""From this `transaction.version` on each end of a transaction raises the epoch (KIP-890)."""
 
 
 def is_exhausted(epoch: int) -> bool:

@@ -1,7 +1,7 @@
 """Transaction verification: a leader asks the coordinator whether its partition takes part
 (KIP-890).
 
-The transaction's coordinator may be this node, and is asked without ado then; or another one,
+The transaction's coordinator may be this node, and is asked directly then; or another one,
 which gets AddPartitionsToTxn with all that is to be asked at the time. With transaction.version 2
 asking is adding: the partition becomes part of the transaction if it was not. That must wait
 while the transaction before is being completed; the broker waits a little in the producer's place.
@@ -16,7 +16,7 @@ Source: Kafka's AddPartitionsToTxnManager and ReplicaManager.handleProduceAppend
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -25,7 +25,6 @@ from barnabas.base.ids import TopicPartition
 from barnabas.base.internal_topics import TRANSACTION_STATE
 from barnabas.coordinator.promise import Promise, then
 from barnabas.coordinator.transaction.service import TransactionCoordinator
-from barnabas.coordinator.transaction.transaction import TRANSACTION_VERSION_2
 from barnabas.log.producers.verification import Verification
 from barnabas.metadata.broker_peers import BrokerPeers
 from barnabas.metadata.image import MetadataImage
@@ -38,6 +37,7 @@ from barnabas.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnTopic,
     AddPartitionsToTxnTransaction,
 )
+from barnabas.protocol.records.control import TRANSACTION_VERSION_2
 
 TRANSACTIONS_PER_REQUEST_MAX: Final = 1000
 
@@ -205,7 +205,7 @@ class TransactionVerifier:
 
 
 def _answered(
-    _node_id: int, questions: list[Question], response: AddPartitionsToTxnResponse
+    _node_id: int, questions: Iterable[Question], response: AddPartitionsToTxnResponse
 ) -> None:
     if response.error_code:
         error = ErrorCode.of(response.error_code)
@@ -238,7 +238,7 @@ def _failed(node_id: int, questions: list[Question], failure: Exception) -> None
     _answer_all(questions, ErrorCode.NETWORK_EXCEPTION)
 
 
-def _answer_all(questions: list[Question], error: ErrorCode) -> None:
+def _answer_all(questions: Iterable[Question], error: ErrorCode) -> None:
     for question in questions:
         question.answer.settle(dict.fromkeys(question.partitions, error))
 

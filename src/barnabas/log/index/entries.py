@@ -40,11 +40,6 @@ class EntryFile:
             self._load()
         return self._written + (len(self._pending) // self.entry_size if self._pending else 0)
 
-    @property
-    def is_loaded(self) -> bool:
-        """Whether entries may be pending; an index that was never looked at has none."""
-        return self._written != _UNKNOWN
-
     def _load(self) -> None:
         size_bytes = self._file().size()
         if size_bytes % self.entry_size:

@@ -1,7 +1,7 @@
 """The producers of a log and their transactions, decided and replayed in memory.
 
 An append is first checked, which changes nothing, and recorded once it is in the log. What is
-recorded follows from the batches alone, so that recovery and followers come to the same state.
+recorded follows from the batches alone, so that recovery and followers reach the same state.
 
 A transaction holds back the last stable offset while it is open, and after its end until its
 marker is below the high watermark: before that it could still be cut off.
@@ -22,9 +22,8 @@ from barnabas.protocol.records.batch import (
     TRANSACTIONAL_MASK,
     BatchHeader,
 )
-from barnabas.protocol.records.control import EndTxn
+from barnabas.protocol.records.control import TRANSACTION_VERSION_2, EndTxn
 
-TRANSACTION_VERSION_2: Final = 2
 PRODUCER_EPOCH_MAX: Final = 2**15 - 1
 
 _new_tuple = tuple.__new__  # what a NamedTuple's own constructor does, at a third of its cost

@@ -16,6 +16,7 @@ from barnabas.base.config.definitions import (
     Scope,
 )
 from barnabas.base.config.errors import ConfigError
+from barnabas.base.config.node import LISTENER_KEY
 from barnabas.base.config.topic import validate_topic_overrides
 from barnabas.metadata.controller.decision import ControllerState, Failure
 from barnabas.metadata.image import ConfigResourceType
@@ -23,7 +24,6 @@ from barnabas.metadata.topic_names import invalid_topic_name_reason
 from barnabas.net.connection_quotas import CONNECTIONS_KEY, CREATION_RATE_KEY
 from barnabas.protocol.errors import ErrorCode
 
-_LISTENER_KEY = re.compile(r"listener\.name\.[^.]+\.(.+)")
 _BROKER_ID_MAX = 2**31 - 1
 _NEVER_ZERO = frozenset({CONNECTIONS_KEY, CREATION_RATE_KEY})
 """A file may say 0; who is to change it back could not connect. Source: ListenerConnectionQuota."""
@@ -77,8 +77,8 @@ def check_exists(state: ControllerState, resource_type: int, name: str) -> Failu
 def config_key(resource_type: int, name: str) -> ConfigKey | None:
     """The definition of a configuration of such a resource, or None for an unknown one."""
     if resource_type == ConfigResourceType.BROKER:
-        match = _LISTENER_KEY.fullmatch(name)
-        return BROKER_KEYS.get(match[1] if match else name)
+        match = LISTENER_KEY.fullmatch(name)
+        return BROKER_KEYS.get(match[2] if match else name)
     tables: dict[int, Mapping[str, ConfigKey]] = {
         ConfigResourceType.TOPIC: TOPIC_KEYS,
         ConfigResourceType.GROUP: GROUP_KEYS,
@@ -112,7 +112,7 @@ def _check_broker(state: ControllerState, name: str, values: Mapping[str, str]) 
         scope = Scope.READ_ONLY if key is None else key.scope
         if scope is Scope.READ_ONLY:
             refused.append(key_name)
-        elif not name and (scope is Scope.PER_BROKER or _LISTENER_KEY.fullmatch(key_name)):
+        elif not name and (scope is Scope.PER_BROKER or LISTENER_KEY.fullmatch(key_name)):
             single.append(key_name)
     if refused:
         return Failure(

@@ -34,6 +34,9 @@ from barnabas.protocol.records.batch import (
 from barnabas.protocol.records.own_batch import encode_own_batch
 from barnabas.protocol.records.records import Record, encode_batch
 
+TRANSACTION_VERSION_2: Final = 2
+"""From this `transaction.version` on each end of a transaction raises the epoch (KIP-890)."""
+
 _KEY = Struct(">hh")
 _END_TXN_VALUE = Struct(">hi")
 _END_TXN_RECORD = Struct(">7sH3siB")

@@ -69,7 +69,7 @@ def is_uniform(data: bytes, count: int, *, keys_required: bool) -> bool:
 def _learn_head(size: int) -> bytes:
     """The beginning of a single record of `size` bytes: all but the value and a last zero.
 
-    Where there is no such size, something longer than `size`.
+    If no record has that size, something longer than `size`.
     """
     found = _split(size, _FIXED_SIZE_BYTES + 2)
     if found is None:
@@ -145,8 +145,8 @@ def _add_run(
 def _split(size: int, overhead: int) -> tuple[bytes, bytes] | None:
     """The varints of length and value length of a record of `size` bytes.
 
-    `overhead` is what it holds beside these two and the value. None: there is no such record,
-    or its varints are too long.
+    `overhead` is what it holds beside these two and the value. None: no record has that
+    size, or its varints are too long.
     """
     length_width = _width_of_length(size)
     if not length_width:

@@ -220,7 +220,9 @@ def _on_request(
 def _on_reply(
     state: RaftState, peer_id: int, number: int, reply: Reply, now_ms: int, out: list[Effect]
 ) -> None:
-    """Take an answer to heart: where its sender stands always, the rest if it is waited for."""
+    """Process an answer: always learn its sender's epoch and leader; process the rest only if
+    its request is outstanding.
+    """
     request = answered(state, peer_id, number)
     epoch = state.epoch
     if not isinstance(reply, AddVoterReply | RemoveVoterReply | VersionsReply):

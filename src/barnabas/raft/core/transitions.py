@@ -42,7 +42,7 @@ CHECK_QUORUM_FACTOR = 1.5
 
 
 def learn(state: RaftState, standing: Standing, now_ms: int, out: list[Effect]) -> None:
-    """Take to heart where another replica stands."""
+    """Learn the epoch and the leader that another replica knows."""
     if standing.epoch < state.epoch:
         return
     leader_id = standing.leader_id

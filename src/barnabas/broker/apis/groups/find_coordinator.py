@@ -17,6 +17,7 @@ from barnabas.protocol.messages.find_coordinator import (
     FindCoordinatorRequest,
     FindCoordinatorResponse,
 )
+from barnabas.security.principal import OWN
 
 GROUP = 0
 TRANSACTION = 1
@@ -82,7 +83,7 @@ def _share_key(key: str) -> str | None:
 async def _topic(services: BrokerServices, name: str) -> TopicImage | None:
     topic = services.image.topics.by_name.get(name)
     if topic is None:
-        await create_topics(services, [name])
+        await create_topics(services, [name], OWN)
         topic = services.image.topics.by_name.get(name)
     return topic
 

@@ -17,7 +17,7 @@ from barnabas.protocol.messages.create_topics import (
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
-from barnabas.security.principal import ANONYMOUS
+from barnabas.security.principal import Principal
 
 CREATION_TIMEOUT_MS = 30_000
 VISIBILITY_TIMEOUT_MS = 1_000
@@ -25,13 +25,19 @@ VISIBILITY_TIMEOUT_MS = 1_000
 telemetry = logging.getLogger(__name__)
 
 
-async def create_topics(services: BrokerServices, names: Iterable[str]) -> dict[str, ErrorCode]:
-    """Create `names`; each gets NONE, also when somebody else was faster, or the reason."""
+async def create_topics(
+    services: BrokerServices, names: Iterable[str], principal: Principal
+) -> dict[str, ErrorCode]:
+    """Create `names` for `principal`; each gets NONE, also when somebody was faster, or the reason.
+
+    What the node needs itself (internal topics that a coordinator lacks) is not asked for in the
+    name of the client that happens to come first. Source: Kafka's AutoTopicCreationManager.
+    """
     request = CreateTopicsRequest(
         topics=[_description(services, name) for name in names], timeout_ms=CREATION_TIMEOUT_MS
     )
     response = await services.metadata.handle(
-        request, principal=str(ANONYMOUS), deadline_ms=CREATION_TIMEOUT_MS
+        request, principal=str(principal), deadline_ms=CREATION_TIMEOUT_MS
     )
     assert isinstance(response, CreateTopicsResponse)
     outcome: dict[str, ErrorCode] = {}

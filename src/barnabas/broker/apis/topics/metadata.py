@@ -82,7 +82,7 @@ async def _topics(
             and _may_create(services, name)
         }
         if missing:
-            errors = await create_topics(services, missing)
+            errors = await create_topics(services, missing, context.principal)
     return [_look_up(services, name, listener, errors) for name in names]
 
 

@@ -12,7 +12,6 @@ from barnabas.broker.apis.transactions.requests import fenced_as
 from barnabas.broker.context import RequestContext
 from barnabas.broker.services import BrokerServices
 from barnabas.coordinator.promise import Promise, gather, then
-from barnabas.coordinator.transaction.transaction import TRANSACTION_VERSION_2
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnPartitionResult,
@@ -22,6 +21,7 @@ from barnabas.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnTopicResult,
     AddPartitionsToTxnTransaction,
 )
+from barnabas.protocol.records.control import TRANSACTION_VERSION_2
 
 PRODUCER_FENCED_FROM_VERSION = 2
 BATCHED_FROM_VERSION = 4

@@ -12,7 +12,7 @@ NULLABLE_PROTOCOL_FROM_VERSION = 7
 
 
 def join_error(error: ErrorCode, member_id: str) -> JoinGroupResponse:
-    """A JoinGroup that comes to nothing."""
+    """The response to a JoinGroup that is refused."""
     return JoinGroupResponse(error_code=error, member_id=member_id, protocol_name=None)
 
 

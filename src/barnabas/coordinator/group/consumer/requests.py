@@ -115,5 +115,5 @@ class ConsumerGroups(ModernGroupRequests[ConsumerGroup, ConsumerMember]):
 
 
 def refused(refusal: Refusal) -> ConsumerGroupHeartbeatResponse:
-    """The response that says why a heartbeat comes to nothing."""
+    """The response to a heartbeat that is refused."""
     return ConsumerGroupHeartbeatResponse(error_code=refusal.error, error_message=refusal.message)

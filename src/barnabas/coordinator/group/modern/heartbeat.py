@@ -26,7 +26,7 @@ def blank_field(
     rack_id: str | None,
     instance_id: str | None = None,
 ) -> str:
-    """What is wrong with a request in which one of these is blank; None: there is no such field."""
+    """The error message for a field that is blank, or ""; None is a field that is left out."""
     fields = (
         ("MemberId", member_id),
         ("GroupId", group_id),

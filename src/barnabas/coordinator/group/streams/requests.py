@@ -60,7 +60,7 @@ class StreamsGroups(ModernGroupRequests[StreamsGroup, StreamsMember]):
 
 
 def refused(refusal: Refusal) -> Heard:
-    """The response that says why a heartbeat comes to nothing."""
+    """The response to a heartbeat that is refused."""
     return Heard(
         StreamsGroupHeartbeatResponse(
             error_code=refusal.error, error_message=refusal.message, status=[]
