@@ -66,6 +66,25 @@ def test_partitions_are_added_changed_and_forgotten() -> None:
     assert session.targets["t", 0].high_watermark_sent == 7
 
 
+@pytest.mark.parametrize(
+    ("asked", "is_told_again"),
+    [
+        (FetchTarget("t", 0, 10, 1, 5), False),
+        (FetchTarget("t", 0, 12, 1, 5), False),
+        (FetchTarget("t", 0, 10, 1, 6), True),
+        (FetchTarget("t", 0, 9, 1, 5), True),
+    ],
+    ids=["the same", "further on", "a new leader epoch", "after a truncation"],
+)
+def test_a_dropped_answer_is_told_again(asked: FetchTarget, is_told_again: bool) -> None:
+    """A follower that is paused over a change of the epoch drops what it was sent before."""
+    target = FetchTarget("t", 0, 10, 1, 5)
+    target.high_watermark_sent, target.log_start_offset_sent = 10, 0
+    target.update(asked)
+    assert (target.high_watermark_sent == -1) is is_told_again
+    assert (target.log_start_offset_sent == -1) is is_told_again
+
+
 def test_partitions_that_were_served_come_last() -> None:
     session = open_session(FetchSessionCache(10, numbers()), 0, 1, 2)
     session.served([session.targets["t", 0], session.targets["t", 1]])

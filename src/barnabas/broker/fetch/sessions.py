@@ -24,6 +24,9 @@ EVICTION_REST_MS = 120_000
 PartitionKey = tuple[str | Uuid, int]
 
 
+NOT_SENT = -1
+
+
 class FetchTarget:
     """One partition that a client fetches, with what it was last told."""
 
@@ -58,13 +61,23 @@ class FetchTarget:
         self.last_fetched_epoch = last_fetched_epoch
         self.log_start_offset = log_start_offset
         """Where a follower's log starts."""
-        self.high_watermark_sent = -1
-        self.log_start_offset_sent = -1
+        self.high_watermark_sent = NOT_SENT
+        self.log_start_offset_sent = NOT_SENT
         self.partition: Partition | None = None
         """What is watched."""
 
     def update(self, other: "FetchTarget") -> None:
-        """Take over what the client asks now, keeping what it was told."""
+        """Take over what the client asks now, keeping what it was told.
+
+        A follower drops the answer to a request of an older leader epoch, or of another offset
+        than its log ends with since. It is told again, or it would not learn of a high watermark
+        until the next one.
+        """
+        if (
+            other.current_leader_epoch != self.current_leader_epoch
+            or other.fetch_offset < self.fetch_offset
+        ):
+            self.high_watermark_sent = self.log_start_offset_sent = NOT_SENT
         self.fetch_offset = other.fetch_offset
         self.size_max_bytes = other.size_max_bytes
         self.current_leader_epoch = other.current_leader_epoch
