@@ -33,8 +33,8 @@ REGRESSIONS = {
     ("topology", "seeds"),
     [
         ("one", range(120)),
-        ("", range(60)),
-        ("", range(60, 120)),
+        ("", range(45)),
+        ("", range(45, 90)),
         ("", REGRESSIONS),
     ],
     ids=["single nodes", "clusters", "more clusters", "what was wrong once"],
