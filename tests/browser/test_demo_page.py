@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
@@ -22,6 +21,7 @@ from barnabas.demo.topics import (
     STATION_AVAILABILITY,
     TOP_SEARCHES,
 )
+from support.node_process import wait_until
 
 HOSTILE = "<img src=x onerror=document.title='owned'>"
 
@@ -35,10 +35,7 @@ class Dashboard:
         self._server = DashboardServer(config)
         self._thread = threading.Thread(target=self._server.run)
         self._thread.start()
-        deadline = time.monotonic() + 20
-        while not self._server.started:
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        wait_until(lambda: self._server.started, "the server's start")
         port = self._server.servers[0].sockets[0].getsockname()[1]
         self.url = f"http://127.0.0.1:{port}"
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -26,6 +25,7 @@ from barnabas.demo.dashboard.state import (
     GroupStatus,
 )
 from barnabas.demo.topics import ACTIVITY_COUNTS, ENERGY_PER_MINUTE, STATION_AVAILABILITY, STATIONS
+from support.node_process import wait_until
 
 
 def put(board: DashboardState, topic: str, key: str, /, **row: Any) -> None:
@@ -161,10 +161,7 @@ def test_the_brokers_are_asked(cluster: Cluster) -> None:
     state = DashboardState(cluster.bootstrap_servers)
     monitor = BrokerMonitor(cluster.bootstrap_servers, state)
     monitor.start()
-    deadline = time.monotonic() + 20
-    while not state.snapshot()["cluster"]["brokers"]:
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    wait_until(lambda: bool(state.snapshot()["cluster"]["brokers"]), "an answer of the brokers")
     monitor.stop()
     (broker,) = state.snapshot()["cluster"]["brokers"]
     assert (broker["up"], broker["address"]) == (True, cluster.bootstrap_servers)
@@ -206,10 +203,7 @@ def url(state: DashboardState) -> Iterator[str]:
     server = DashboardServer(config)
     thread = threading.Thread(target=server.run)
     thread.start()
-    deadline = time.monotonic() + 20
-    while not server.started:
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    wait_until(lambda: server.started, "the server's start")
     port = server.servers[0].sockets[0].getsockname()[1]
     yield f"http://127.0.0.1:{port}"
     server.should_exit = True

@@ -6,12 +6,12 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 
 import pytest
 
 from barnabas.demo.identity import ProcessIdentity, end_group, group_members, start_time
+from support.node_process import wait_until
 
 SLEEPER = "import time; time.sleep(600)"
 STUBBORN = (
@@ -102,10 +102,7 @@ def test_what_its_child_leaves_behind_is_ended_too(start: Start) -> None:
     process.wait()
     assert grandchild in group_members(process.pid)
     assert end_group(identity, 0.2) == "killed"
-    deadline = time.monotonic() + 10
-    while start_time(grandchild) is not None:
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    wait_until(lambda: start_time(grandchild) is None, "the end of the grandchild")
 
 
 def test_a_reused_pid_is_left_alone(start: Start) -> None:

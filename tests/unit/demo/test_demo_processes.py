@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import pytest
 
 from barnabas.demo.identity import start_time
 from barnabas.demo.processes import Children, ChildSpec, describe_exit, tail
+from support.node_process import wait_until
 
 
 def program(text: str) -> list[str]:
@@ -30,10 +30,7 @@ def children(tmp_path: Path) -> Iterator[Children]:
 
 
 def await_gone(pid: int) -> None:
-    deadline = time.monotonic() + 20
-    while start_time(pid) is not None:
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    wait_until(lambda: start_time(pid) is None, f"the end of process {pid}")
 
 
 def test_output_goes_to_the_log_and_the_pid_to_its_file(children: Children, tmp_path: Path) -> None:
@@ -55,10 +52,7 @@ def test_they_end_in_reverse_order(children: Children, tmp_path: Path) -> None:
     )
     for name in "abc":
         child = children.start(ChildSpec(name, [*program(text), str(order), name]))
-        deadline = time.monotonic() + 20
-        while child.log_tail() != "up":
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        wait_until(lambda child=child: child.log_tail() == "up", f"the start of {name}")
     children.end_all()
     assert order.read_text() == "cba"
     assert list((tmp_path / "pids").iterdir()) == []
