@@ -23,7 +23,6 @@ from barnabas.metadata.meta_properties import read_meta_properties
 from barnabas.metadata.storage_format import (
     FormatOptions,
     format_directories,
-    metadata_directory,
     random_cluster_id,
 )
 
@@ -189,7 +188,7 @@ def format_nodes(
     Raises FormatError, MetaPropertiesError and OSError.
     """
     configs = [NodeConfig.from_properties(dict(node.properties)) for node in nodes]
-    known = [read_meta_properties(disk, metadata_directory(config)) for config in configs]
+    known = [read_meta_properties(disk, config.metadata_log_dir) for config in configs]
     cluster_id = next(
         (found.cluster_id for found in known if found is not None and found.cluster_id), None
     )

@@ -13,7 +13,6 @@ from barnabas.cli.node_options import load_node_config
 from barnabas.cli.quorum_state import read_quorum, require_dynamic
 from barnabas.metadata.meta_properties import read_meta_properties
 from barnabas.metadata.metadata_log import local_voter
-from barnabas.metadata.storage_format import metadata_directory
 from barnabas.protocol.apis import ApiKey
 
 RETRY_S = 0.5
@@ -36,7 +35,7 @@ def voter_from_config(path: str) -> NewVoter:
         raise CliError(
             f"{path}: process.roles has no controller, so this node cannot vote", ExitCode.USAGE
         )
-    directory = metadata_directory(config)
+    directory = config.metadata_log_dir
     disk = LocalDisk()
     try:
         found = read_meta_properties(disk, directory)

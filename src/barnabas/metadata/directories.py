@@ -14,7 +14,7 @@ from barnabas.metadata.meta_properties import (
     read_meta_properties,
     write_meta_properties,
 )
-from barnabas.metadata.storage_format import log_directories, metadata_directory
+from barnabas.metadata.storage_format import log_directories
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ def load_directories(disk: Disk, config: NodeConfig, random: RandomSource) -> No
     """
     found: dict[str, MetaProperties] = {}
     failed: dict[str, OSError] = {}
-    metadata = metadata_directory(config)
+    metadata = config.metadata_log_dir
     for directory in log_directories(config):
         try:
             properties = read_meta_properties(disk, directory)

@@ -47,7 +47,6 @@ from barnabas.metadata.registration import (
 )
 from barnabas.metadata.replay import ImageDelta
 from barnabas.metadata.snapshotter import Snapshotter
-from barnabas.metadata.storage_format import metadata_directory
 from barnabas.protocol.apis import API_OF
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest
@@ -92,7 +91,7 @@ class MetadataNode:
         self.effective = EffectiveConfig(config)
         """This node's configuration with what the image sets over it."""
         self.incarnation_id = random_uuid(random)
-        directory = metadata_directory(config)
+        directory = config.metadata_log_dir
         is_controller = "controller" in config.process_roles
         self._membership = Membership(
             self.cluster_id, config.node_id, is_controller, known_controllers(config)
@@ -180,7 +179,7 @@ class MetadataNode:
             random=random,
             network=network,
             directories=directories,
-            log=open_metadata_log(disk, clock, config, metadata_directory(config)),
+            log=open_metadata_log(disk, clock, config, config.metadata_log_dir),
             on_failure=on_failure,
         )
 

@@ -64,12 +64,7 @@ def random_cluster_id(random: RandomSource) -> str:
 
 def log_directories(config: NodeConfig) -> list[str]:
     """Every directory of the node, `metadata.log.dir` included, sorted."""
-    return sorted({*map(os.path.abspath, config.log_dirs), metadata_directory(config)})
-
-
-def metadata_directory(config: NodeConfig) -> str:
-    """Where the metadata log lives: `metadata.log.dir`, or the first log directory."""
-    return os.path.abspath(config.metadata_log_dir)
+    return sorted({*config.log_dirs, config.metadata_log_dir})
 
 
 def format_directories(
@@ -95,7 +90,7 @@ def format_directories(
         return ["All of the log directories are already formatted."]
     lines = []
     for directory in empty:
-        is_metadata = directory == metadata_directory(config)
+        is_metadata = directory == config.metadata_log_dir
         directory_id = random_uuid(random)
         kind = "data directory"
         if is_metadata and voters is None:

@@ -1,6 +1,7 @@
 """What a node holds at each stage of its life, and that it lets go of it wherever it fails."""
 
 import asyncio
+import os
 import random
 import socket
 from pathlib import Path
@@ -57,6 +58,25 @@ async def test_a_node_that_is_open_is_bound_and_serves_once_it_is_started(tmp_pa
     writer.close()
     await node.stop()
     assert not is_bound(port)
+
+
+@pytest.mark.parametrize("written", ["data", "./data", "{}/data/", "a,b", "a,b/"])
+async def test_log_directories_may_be_relative_or_end_in_a_slash(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, written: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    directories = written.format(tmp_path)
+    config, disk = formatted(
+        tmp_path, port=0, controller_port=0, overrides={"log.dirs": directories}
+    )
+    node = await Node.open(config, disk)
+    await node.start()
+    assert node.broker is not None
+    held = node.broker.logs.directory_ids
+    registered = node.metadata.image.brokers[config.node_id].log_dirs
+    await node.stop()
+    assert sorted(held) == sorted(map(os.path.abspath, directories.split(",")))
+    assert sorted(held.values()) == sorted(registered)
 
 
 async def test_a_node_may_be_stopped_before_it_has_started(tmp_path: Path) -> None:

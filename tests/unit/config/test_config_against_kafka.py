@@ -138,7 +138,7 @@ def test_node_verdict(case: dict[str, Any]) -> None:
     assert len(config.advertised_listeners) == case["advertised"]
     assert len(config.advertised_controller_listeners) == case["advertised_controllers"]
     assert config.inter_broker_listener_name == case["inter_broker"]
-    assert config.log_dirs == case["log_dirs"]
+    assert config.log_dirs == [*map(os.path.abspath, case["log_dirs"])]
     expected = VERDICTS["base_topic_defaults"] | case.get("topic_defaults", {})
     effective = {key: as_java(value) for key, value in topic_config_values(config, {}).items()}
     assert {key: effective[key] for key in expected} == expected

@@ -3,6 +3,7 @@
 Source: KafkaConfig of Kafka 4.3.
 """
 
+import os
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import replace
@@ -192,8 +193,8 @@ class NodeConfig:
 
     @cached_property
     def log_dirs(self) -> list[str]:
-        """Data directories, as written."""
-        return self.get_list("log.dirs") or self.get_list("log.dir")
+        """Data directories. What is relative counts from where the node is started, as in Kafka."""
+        return [*map(os.path.abspath, self.get_list("log.dirs") or self.get_list("log.dir"))]
 
     @cached_property
     def cordoned_log_dirs(self) -> list[str]:
@@ -201,12 +202,14 @@ class NodeConfig:
         cordoned = self.get_list(validation.CORDONED_KEY)
         if ALL_DIRECTORIES in cordoned:
             return self.log_dirs
-        return [path for path in self.log_dirs if path in cordoned]
+        wanted = {*map(os.path.abspath, cordoned)}
+        return [path for path in self.log_dirs if path in wanted]
 
     @cached_property
     def metadata_log_dir(self) -> str:
         """Directory that holds the metadata log."""
-        return self.get_str_or_none("metadata.log.dir") or self.log_dirs[0]
+        path = self.get_str_or_none("metadata.log.dir")
+        return os.path.abspath(path) if path else self.log_dirs[0]
 
     def listener_value(self, listener_name: str, name: str) -> Any:
         """The value of `name` for one listener: its own, or the common one."""

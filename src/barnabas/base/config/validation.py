@@ -68,7 +68,7 @@ def _check_node(config: "NodeConfig") -> None:
         raise ConfigError("process.roles", "lists a role twice")
     if not config.log_dirs:
         raise ConfigError("log.dirs", "at least one directory is needed")
-    if len({*map(os.path.abspath, config.log_dirs)}) != len(config.log_dirs):
+    if len(set(config.log_dirs)) != len(config.log_dirs):
         raise ConfigError("log.dirs", "names a directory twice")
 
 
@@ -99,7 +99,7 @@ def _check_cordoned(config: "NodeConfig") -> None:
         if len(cordoned) > 1:
             raise ConfigError(key, "must not hold other values beside *")
         return
-    unknown = [path for path in cordoned if path not in config.log_dirs]
+    unknown = [path for path in cordoned if os.path.abspath(path) not in config.log_dirs]
     if unknown:
         raise ConfigError(key, f"{', '.join(unknown)} is not in log.dirs")
 
