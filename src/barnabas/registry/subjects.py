@@ -84,7 +84,7 @@ def in_context(context: str, subject: str) -> str:
 
 
 def qualified_from(parent: str, subject: str) -> str:
-    """A subject that `parent` refers to, qualified: it is in the parent's context if it says none."""
+    """A subject that `parent` refers to, qualified: in the parent's context if it says none."""
     found = parse(subject)
     if found.context == DEFAULT_CONTEXT:
         return context_prefix(context_of(parent)) + found.subject

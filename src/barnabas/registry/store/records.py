@@ -1,16 +1,34 @@
-"""Records of `_schemas`: keys and values <-> bytes, in Confluent's JSON and order of fields.
+"""Records of `_schemas`: their keys and values. `encoding` turns them into bytes and back.
 
-Fields that Confluent leaves out when empty are left out; unknown fields are skipped, as it does.
 One kind of record is our own: a *mark*, whose key is a NOOP with a subject. It says how far ids
-and versions of a subject had come when its records were deleted, so that neither comes back
-after compaction. To Confluent it is a NOOP, which it never looks into.
+and versions of a subject had come when its records were deleted for good, so that neither comes
+back after compaction. To Confluent it is a NOOP, whose value it never looks at.
 """
 
-from dataclasses import dataclass
+import base64
+import binascii
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from typing import Literal
 
 from barnabas.registry.contracts import Metadata, RuleSet
 from barnabas.registry.schema import Reference
+
+COMPATIBILITY_LEVELS = (
+    "NONE",
+    "BACKWARD",
+    "BACKWARD_TRANSITIVE",
+    "FORWARD",
+    "FORWARD_TRANSITIVE",
+    "FULL",
+    "FULL_TRANSITIVE",
+)
+COMPATIBILITY_POLICIES = ("STRICT", "LENIENT", "LOGICAL")
+MODES = ("READWRITE", "READONLY", "READONLY_OVERRIDE", "IMPORT", "FORWARD")
+
+Which = Literal["live", "all", "deleted"]
+"""Which versions are asked for: those not soft-deleted, all, or the soft-deleted only."""
 
 
 class UnreadableRecordError(ValueError):
@@ -55,9 +73,9 @@ class DeleteSubjectKey:
 
 @dataclass(frozen=True, slots=True)
 class ClearSubjectKey:
-    """Removal of all soft-deleted versions of a subject, or of a context (`:.name:`)."""
+    """Removal of all soft-deleted versions of a subject or a context (`:.name:`), or of all."""
 
-    subject: str
+    subject: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +91,11 @@ Key = SchemaKey | ConfigKey | ModeKey | NoopKey | DeleteSubjectKey | ClearSubjec
 
 @dataclass(frozen=True, slots=True)
 class SchemaValue:
-    """A schema as one version of a subject. `md5` is Confluent's field, in base64, seldom there."""
+    """A schema as one version of a subject.
+
+    `md5` is Confluent's field, in base64, seldom there: it holds the hash where metadata is
+    stored encrypted. `timestamp_ms` is the record's, where it came from the topic.
+    """
 
     subject: str
     version: int
@@ -85,6 +107,16 @@ class SchemaValue:
     rule_set: RuleSet | None = None
     deleted: bool = False
     md5: str | None = None
+    timestamp_ms: int | None = field(default=None, compare=False)
+
+    def content_hash(self) -> bytes:
+        """The hash that schemas of the same content share, in Confluent's way."""
+        if self.md5 is not None:
+            try:
+                return base64.b64decode(self.md5, validate=True)
+            except binascii.Error:
+                pass
+        return content_hash(self.text, self.references, self.metadata, self.rule_set)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,9 +157,9 @@ class DeleteSubjectValue:
 
 @dataclass(frozen=True, slots=True)
 class ClearSubjectValue:
-    """The subject or context that is cleared."""
+    """The subject or context that is cleared; None is everything."""
 
-    subject: str
+    subject: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,25 +198,21 @@ class Record:
     value: Value | None
 
 
-def encode_key(key: Key) -> bytes:
-    """The bytes of a key. The same key always has the same bytes, or compaction would fail."""
-    raise NotImplementedError
-
-
-def encode_value(value: Value | None) -> bytes | None:
-    """The bytes of a value; None for a tombstone."""
-    raise NotImplementedError
-
-
-def decode_key(data: bytes | None) -> Key:
-    """Read a key. Raises UnreadableRecordError; of an unknown type as well."""
-    raise NotImplementedError
-
-
-def decode_value(key: Key, data: bytes | None) -> Value | None:
-    """Read the value of a key; None for a tombstone. Raises UnreadableRecordError."""
-    raise NotImplementedError
-
-
-Which = Literal["live", "all", "deleted"]
-"""Which versions are asked for: those not soft-deleted, all, or the soft-deleted only."""
+def content_hash(
+    text: str,
+    references: Iterable[Reference] = (),
+    metadata: Metadata | None = None,
+    rule_set: RuleSet | None = None,
+) -> bytes:
+    """Confluent's MD5 of what a schema consists of. The type is not part of it."""
+    md5 = hashlib.md5(text.encode("utf-8", "surrogatepass"), usedforsecurity=False)
+    for reference in references:
+        md5.update(reference.name.encode())
+        md5.update(reference.subject.encode())
+        md5.update(reference.version.to_bytes(4, "big", signed=True))
+    for contract in (metadata, rule_set):
+        if contract is not None:
+            md5.update(b"\x01")
+            for part in contract.hashed():
+                md5.update(part)
+    return md5.digest()
