@@ -11,10 +11,9 @@ from barnabas.registry.core.modes import set_mode
 from barnabas.registry.core.registration import modify_tags, register
 from barnabas.registry.core.requests import SchemaRequest, TagChange, TagRequest
 from barnabas.registry.core.settings import ConfigUpdate, update_config
-from barnabas.registry.errors import RegistryError
 from barnabas.registry.schema import Reference, TaggedEntity
 from barnabas.registry.store.records import ContextKey, SchemaKey, SchemaValue
-from support.registry_format import Registry, text
+from support.registry_format import Registry, put, refused, text
 
 CHECK = Rule("check", type="CEL", mode="WRITE")
 
@@ -24,25 +23,8 @@ def registry() -> Registry:
     return Registry()
 
 
-def put(registry: Registry, subject: str, schema: str, **more: Any) -> SchemaValue:
-    """Register a text under a subject."""
-    options = {name: more.pop(name) for name in ("normalize", "force") if name in more}
-    result = registry.do(register, subject, SchemaRequest(schema, **more), **options)
-    assert isinstance(result, SchemaValue)
-    return result
-
-
 def place(value: SchemaValue) -> tuple[str, int, int]:
     return value.subject, value.version, value.id
-
-
-def refused(registry: Registry, code: int, decide: Any, *arguments: Any, **options: Any) -> str:
-    before = registry.state.copy()
-    with pytest.raises(RegistryError) as caught:
-        registry.do(decide, *arguments, **options)
-    assert caught.value.code == code
-    assert registry.state == before
-    return caught.value.message
 
 
 # Ids and versions
