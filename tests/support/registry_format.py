@@ -10,7 +10,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import pytest
+
 from barnabas.registry.core.decision import Defaults, View
+from barnabas.registry.core.registration import register
+from barnabas.registry.core.requests import SchemaRequest
+from barnabas.registry.errors import RegistryError
 from barnabas.registry.schema import (
     Incompatibility,
     ParsedSchema,
@@ -18,6 +23,7 @@ from barnabas.registry.schema import (
     SchemaFault,
     TaggedEntity,
 )
+from barnabas.registry.store.records import SchemaValue
 from barnabas.registry.store.state import RegistryState
 
 
@@ -151,3 +157,29 @@ class Registry:
             self.log.append(record)
             assert self.state.replay(record.key, record.value, len(self.log) - 1) is None
         return decision.response
+
+
+def put(registry: Registry, subject: str, schema: str, **more: Any) -> SchemaValue:
+    """Register a text under a subject."""
+    options = {name: more.pop(name) for name in ("normalize", "force") if name in more}
+    result = registry.do(register, subject, SchemaRequest(schema, **more), **options)
+    assert isinstance(result, SchemaValue)
+    return result
+
+
+def refused(registry: Registry, code: int, decide: Any, *arguments: Any, **options: Any) -> str:
+    """What is said when a decision is refused with a code; nothing has changed then."""
+    before = registry.state.copy()
+    with pytest.raises(RegistryError) as caught:
+        registry.do(decide, *arguments, **options)
+    assert caught.value.code == code
+    assert registry.state == before
+    return caught.value.message
+
+
+def refused_read(registry: Registry, code: int, read: Any, *arguments: Any, **options: Any) -> str:
+    """What is said when a read is refused with a code."""
+    with pytest.raises(RegistryError) as caught:
+        read(registry.view, *arguments, **options)
+    assert caught.value.code == code
+    return caught.value.message

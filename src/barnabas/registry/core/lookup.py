@@ -205,11 +205,9 @@ def find_by_hash(
 ) -> SchemaValue | None:
     """The highest version of exactly this subject that has a content; a live one if there is."""
     context = subjects.context_of(subject)
-    schema_id = view.state.id_of(context, content.hash())
-    if schema_id is None:
-        return None
     found = [
         value
+        for schema_id in view.state.ids_of(context, content.hash())
         for value in view.state.by_id(context, schema_id)
         if value.subject == subject
         and value.schema_type == content.schema_type
@@ -269,10 +267,11 @@ def ids_of_guid(view: View, text: str) -> list[ContextId]:
         content_hash = uuid.UUID(text).bytes
     except ValueError:
         return []
-    found = (
-        (context, view.state.id_of(context, content_hash)) for context in view.state.contexts()
-    )
-    return sorted(ContextId(context, number) for context, number in found if number is not None)
+    return [
+        ContextId(context, found[-1])
+        for context in sorted(view.state.contexts())
+        if (found := view.state.ids_of(context, content_hash))
+    ]
 
 
 def get_by_guid(view: View, text: str) -> SchemaValue:

@@ -253,13 +253,15 @@ def _same_content(
     """The version that has the content already; else the id that the content has to get."""
     view, subject = attempt.view, attempt.subject
     context = subjects.context_of(subject)
-    known_id = view.state.id_of(context, content.hash())
-    known = None if known_id is None else view.state.any_by_id(context, known_id)
-    if known is not None and content.is_that_of(known) and wanted_id in (None, known_id):
-        wanted_id = known_id
+    for known_id in reversed(view.state.ids_of(context, content.hash())):
+        known = view.state.any_by_id(context, known_id)
+        if known is None or not content.is_that_of(known) or wanted_id not in (None, known_id):
+            continue
         found = find_by_hash(view, subject, content)
-        if attempt.version == 0 and found is not None:
+        if attempt.version == 0 and found is not None and wanted_id in (None, found.id):
             return found, wanted_id
+        wanted_id = known_id
+        break
     if attempt.version == 0:
         for value in reversed(live[-LOOKBACK_MAX:]):
             if wanted_id in (None, value.id) and can_stand_for(view, content, value):
