@@ -1,0 +1,1 @@
+"""The registry's REST interface: Confluent's routes, codes and JSON, over `registry.service`."""
