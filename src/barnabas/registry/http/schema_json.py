@@ -1,6 +1,6 @@
 """Schemas as JSON, in Confluent's shapes, and the encoded answers that are kept."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from barnabas.registry import subjects
@@ -28,6 +28,7 @@ _BY_ID_FIELDS = (
     "ts",
     "deleted",
 )
+_LAST_FIELDS: Sequence[str] = ("ts", "deleted")
 _REGISTERED_FIELDS = (
     "id",
     "version",
@@ -78,7 +79,7 @@ def _with_tags(
     ]
     if not listed:
         return body
-    last = {name: body.pop(name) for name in ("ts", "deleted") if name in body}
+    last = {name: body.pop(name) for name in _LAST_FIELDS if name in body}
     return {**body, "schemaTags": listed, **last}
 
 
