@@ -91,6 +91,20 @@ def qualified_from(parent: str, subject: str) -> str:
     return str(found)
 
 
+def has_prefix(name: str, prefix: str) -> bool:
+    """Whether a qualified subject has a qualified prefix.
+
+    The prefix is of the default context unless it says another; `:*:` stands for all contexts,
+    and `:.na` for those whose names begin so.
+    """
+    if prefix.startswith(":.") and ":" not in prefix[1:]:
+        return name.startswith(prefix)
+    wanted, found = parse(prefix), parse(name)
+    if wanted.context not in (ANY_CONTEXT, found.context):
+        return False
+    return found.subject.startswith(wanted.subject)
+
+
 def is_valid(name: str, *, settings: bool = False, may_be_context: bool = True) -> bool:
     """Whether a name may be used for a subject.
 

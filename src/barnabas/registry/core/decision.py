@@ -10,6 +10,9 @@ from barnabas.registry.store.state import RegistryState
 
 Response = TypeVar("Response")
 
+INT_MAX = (1 << 31) - 1
+"""The highest id, version and limit: Java's."""
+
 
 class Formats(Protocol):
     """The formats of schemas, with a memory of what was parsed."""
@@ -39,15 +42,16 @@ class Defaults:
     mode: str = "READWRITE"
     mode_mutability: bool = True
     validate_fields: bool = False
-    validate_new_schemas: bool | None = None
+    validate_new_schemas: bool = True
+    allow_empty_subject: bool = True
     schema_search_default_limit: int = 1000
     schema_search_max_limit: int = 1000
-    subject_search_default_limit: int = 20000
-    subject_search_max_limit: int = 20000
-    context_search_default_limit: int = 1000
-    context_search_max_limit: int = 1000
-    subject_version_search_default_limit: int = 20000
-    subject_version_search_max_limit: int = 20000
+    subject_search_default_limit: int = INT_MAX
+    subject_search_max_limit: int = INT_MAX
+    context_search_default_limit: int = INT_MAX
+    context_search_max_limit: int = INT_MAX
+    subject_version_search_default_limit: int = INT_MAX
+    subject_version_search_max_limit: int = INT_MAX
 
 
 @dataclass(frozen=True, slots=True)

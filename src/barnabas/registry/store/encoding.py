@@ -231,13 +231,19 @@ def _schema_value(
         _number(body, "id"),
         _text(body, "schema") or "",
         sys.intern(_text(body, "schemaType") or "AVRO"),
-        () if not references else tuple(map(_reference, references)),
+        () if not references else _references(references),
         None if metadata is None else Metadata.from_json(metadata),
         None if rule_set is None else RuleSet.from_json(rule_set),
         body.get("deleted") is True,
         _text(body, "md5"),
         timestamp_ms,
     )
+
+
+def _references(found: Any) -> tuple[Reference, ...]:
+    if not isinstance(found, list):
+        raise ValueError("references is not a list")
+    return tuple(map(_reference, found))
 
 
 def _reference(body: Any) -> Reference:

@@ -35,7 +35,9 @@ class _Context:
         """Versions by subject, qualified."""
         self.by_id: Tables[int, tuple[str, int], None] = Tables()
         """(subject, version) of all that carry an id."""
-        self.by_hash: dict[bytes, int] = {}
+        self.by_hash: dict[bytes, tuple[int, ...]] = {}
+        """Ids of a content, the one written last at the end. Two only after an import, or where
+        one text is valid in two formats."""
         self.max_id = 0
         self.is_named = False
         """Whether a record of the context itself is there."""
@@ -149,7 +151,9 @@ class RegistryState:
             self._untie(context, old)
         context.subjects.put(subject, version, value)
         context.by_id.put(value.id, (subject, version), None)
-        context.by_hash[value.content_hash()] = value.id
+        content_hash = value.content_hash()
+        others = context.by_hash.get(content_hash, ())
+        context.by_hash[content_hash] = (*(n for n in others if n != value.id), value.id)
         context.max_id = max(value.id, context.max_id)
         for reference in value.references:
             target = (subjects.qualified_from(subject, reference.subject), reference.version)
@@ -169,8 +173,11 @@ class RegistryState:
         context.by_id.remove(old.id, name)
         if old.id not in context.by_id:
             content_hash = old.content_hash()
-            if context.by_hash.get(content_hash) == old.id:
-                del context.by_hash[content_hash]
+            others = tuple(n for n in context.by_hash.get(content_hash, ()) if n != old.id)
+            if others:
+                context.by_hash[content_hash] = others
+            else:
+                context.by_hash.pop(content_hash, None)
         for reference in old.references:
             target = (subjects.qualified_from(old.subject, reference.subject), reference.version)
             self._referrers.remove(target, name)
@@ -267,9 +274,12 @@ class RegistryState:
             return found.subjects.get(name)[version]
         return None
 
-    def id_of(self, context: str, content_hash: bytes) -> int | None:
-        """The id that content has in a context; also if all its versions are soft-deleted."""
-        return self._contexts.get(context, _NO_CONTEXT).by_hash.get(content_hash)
+    def ids_of(self, context: str, content_hash: bytes) -> tuple[int, ...]:
+        """The ids that content has in a context; also if all its versions are soft-deleted.
+
+        The one written last stands last.
+        """
+        return self._contexts.get(context, _NO_CONTEXT).by_hash.get(content_hash, ())
 
     def referrers(self, subject: str, version: int) -> list[SchemaValue]:
         """The versions that refer to a version, soft-deleted ones too."""
