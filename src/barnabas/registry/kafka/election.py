@@ -128,8 +128,7 @@ class Elector:
     async def _recover(self, error: BaseException) -> None:
         if isinstance(error, errors.UnknownMemberIdError | errors.IllegalGenerationError):
             self._member, self._generation = "", -1
-            self._end_session()
-            self._on_lost("the group went on without this instance")
+            self._lose("the group went on without this instance")
         elif not isinstance(error, errors.BrokerResponseError) or isinstance(
             error, errors.RequestTimedOutError
         ):
@@ -196,7 +195,7 @@ class Elector:
                     "its own with host.name, listeners or host.port"
                 )
             telemetry.error("group %s has elected nobody: %s", self._group, reason)
-            self._on_lost(reason)
+            self._lose(reason)
             return
         if assignment.leader is None:
             telemetry.warning("group %s has no instance that may lead", self._group)
@@ -241,8 +240,12 @@ class Elector:
             self._expiry = None
 
     def _expire(self) -> None:
-        self._expiry = None
-        self._on_lost(f"no heartbeat was answered for {self._session_ms} ms")
+        self._lose(f"no heartbeat was answered for {self._session_ms} ms")
+
+    def _lose(self, reason: str) -> None:
+        self._end_session()
+        self.identity = replace(self.identity, leads=False)
+        self._on_lost(reason)
 
     def _loop_time(self) -> float:
         return asyncio.get_running_loop().time()

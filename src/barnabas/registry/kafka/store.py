@@ -146,12 +146,11 @@ class KafkaStore:
 
         Raises StoreError if that cannot be done within `kafkastore.init.timeout.ms`.
         """
-        limit_s = self._config.init_timeout_ms / 1000
-        doing = "preparing the topic"
+        deadline = asyncio.get_running_loop().time() + self._config.init_timeout_ms / 1000
+        self._facts = await prepare_topic(self._config, self._connection)
+        doing = f"reading topic {self._config.topic}"
         try:
-            async with asyncio.timeout(limit_s):
-                self._facts = await prepare_topic(self._config, self._connection)
-                doing = f"reading topic {self._config.topic}"
+            async with asyncio.timeout_at(deadline):
                 await self._reader.start()
                 await self._reader.reached(await self._reader.committed_end())
                 telemetry.info(

@@ -74,9 +74,10 @@ async def _admin(connection: Connection) -> AsyncIterator[Any]:
 
 
 async def _create_or_check(config: RegistryConfig, admin: Any) -> TopicFacts:
-    if config.topic not in await admin.list_topics():
+    is_new = config.topic not in await admin.list_topics()
+    if is_new:
         await _create(config, admin)
-    return await _check(config, admin)
+    return await _check(config, admin, is_new=is_new)
 
 
 async def _create(config: RegistryConfig, admin: Any) -> None:
@@ -104,7 +105,7 @@ async def _create(config: RegistryConfig, admin: Any) -> None:
             raise error(*message)
 
 
-async def _check(config: RegistryConfig, admin: Any) -> TopicFacts:
+async def _check(config: RegistryConfig, admin: Any, *, is_new: bool) -> TopicFacts:
     (topic,) = await admin.describe_topics([config.topic])
     error = errors.for_code(topic["error_code"])
     if error is not errors.NoError:
@@ -116,17 +117,19 @@ async def _check(config: RegistryConfig, admin: Any) -> TopicFacts:
             "of all records matters. Name another topic with kafkastore.topic"
         )
     wanted = config.get_int("kafkastore.topic.replication.factor")
-    if len(partitions[0]["replicas"]) < wanted:
+    replicas = len(partitions[0]["replicas"])
+    if replicas < wanted and not is_new:
         telemetry.warning(
-            "topic %s has fewer replicas than kafkastore.topic.replication.factor=%d",
-            *(config.topic, wanted),
+            "topic %s has replication factor %d, less than kafkastore.topic.replication.factor=%d",
+            *(config.topic, replicas, wanted),
         )
     values = await _configuration(config.topic, admin)
     policy = values.get(CLEANUP_POLICY)
     if policy is not None and policy != "compact":
         raise StoreError(
-            f"topic {config.topic} has {CLEANUP_POLICY}={policy}, and must have compact: else the "
-            f"brokers delete schemas. Set it with kafka-configs, or barnabas topic alter"
+            f"topic {config.topic} has {CLEANUP_POLICY}={policy}, and must have compact, or the "
+            f"brokers delete schemas: barnabas topic alter {config.topic} -c "
+            f"{CLEANUP_POLICY}=compact"
         )
     return TopicFacts(int(values.get(MESSAGE_BYTES) or MESSAGE_BYTES_DEFAULT))
 
