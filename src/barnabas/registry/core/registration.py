@@ -14,6 +14,7 @@ from barnabas.registry.contracts import (
     RuleSet,
     merged_rule_set,
     with_version,
+    without_version,
 )
 from barnabas.registry.core.compatibility import incompatibilities, validates_new
 from barnabas.registry.core.content import Content, can_stand_for, parsed, read_content, with_tags
@@ -152,24 +153,16 @@ def _read_or_find(attempt: _Attempt) -> tuple[Content | None, SchemaValue | None
 
 def _already_there(attempt: _Attempt, content: Content) -> SchemaValue | None:
     """The version that a registration asks for, if it is there."""
-    found = find_content(attempt.view, attempt.subject, content, latest_only=attempt.version == -1)
-    if found is None:
-        return None
-    if attempt.version <= 0:
-        return found if attempt.id in (None, found.id) else None
-    if attempt.id != found.id:
-        return None
-    if attempt.version == found.version:
-        return found
-    other = attempt.view.state.version(attempt.subject, attempt.version)
-    if (
-        other is not None
-        and not other.deleted
-        and other.id == found.id
-        and other.content_hash() == found.content_hash()
-    ):
-        return other
-    return None
+    found: SchemaValue | None
+    if attempt.version > 0:
+        found = attempt.view.state.version(attempt.subject, attempt.version)
+        if found is None or found.deleted or not can_stand_for(attempt.view, content, found):
+            return None
+    else:
+        found = find_content(
+            attempt.view, attempt.subject, content, latest_only=attempt.version == -1
+        )
+    return found if found is not None and attempt.id in (None, found.id) else None
 
 
 def _register(attempt: _Attempt, content: Content | None) -> Decision[SchemaValue]:
@@ -262,11 +255,26 @@ def _same_content(
             return found, wanted_id
         wanted_id = known_id
         break
-    if attempt.version == 0:
-        for value in reversed(live[-LOOKBACK_MAX:]):
-            if wanted_id in (None, value.id) and can_stand_for(view, content, value):
-                return value, wanted_id
+    if attempt.version > 0:
+        return None, wanted_id
+    asked = _as_asked(attempt, content)
+    for value in reversed(live[-LOOKBACK_MAX:] if attempt.version == 0 else live[-1:]):
+        if wanted_id in (None, value.id) and can_stand_for(view, asked, value):
+            return value, wanted_id
     return None, wanted_id
+
+
+def _as_asked(attempt: _Attempt, content: Content) -> Content:
+    """Content without the version in its metadata, if that is not from the request.
+
+    With it, a schema that inherits such metadata would be a new one each time.
+    """
+    metadata = attempt.request.metadata
+    if metadata is not None and VERSION_PROPERTY in metadata.properties:
+        return content
+    if content.metadata is None or VERSION_PROPERTY not in content.metadata.properties:
+        return content
+    return replace(content, metadata=without_version(content.metadata))
 
 
 def _next_version(

@@ -185,7 +185,9 @@ def test_bad_rules_are_refused(registry: Registry, rules: RuleSet, says: str) ->
 
 
 def test_a_version_has_to_be_the_next_one(registry: Registry) -> None:
-    assert put(registry, "a", text("x"), version=1).version == 1
+    first = put(registry, "a", text("x"), version=1)
+    assert first.version == 1
+    assert put(registry, "a", text("x"), version=1) == first
     request = SchemaRequest(text("x", "y"), version=3)
     assert "not the next one" in refused(registry, 42201, register, "a", request)
     assert put(registry, "a", text("x", "y"), version=2).version == 2
@@ -216,6 +218,16 @@ def test_a_schema_without_its_version_finds_one_that_says_it(registry: Registry)
     said = Metadata(properties={"confluent:version": "1"})
     plain = put(registry, "b", text("w"))
     assert put(registry, "b", text("w"), metadata=said) == plain
+
+
+@pytest.mark.parametrize("version", [None, -1])
+def test_a_schema_that_inherits_a_version_in_its_metadata_is_found(
+    registry: Registry, version: int | None
+) -> None:
+    put(registry, "a", text("x"), metadata=Metadata(properties={"k": "v"}), version=-1)
+    second = put(registry, "a", text("x", "y"))
+    assert second.metadata == Metadata(properties={"confluent:version": "2", "k": "v"})
+    assert put(registry, "a", text("x", "y"), version=version) == second
 
 
 def test_a_schema_that_fails_as_new_is_found_if_it_is_there(registry: Registry) -> None:
