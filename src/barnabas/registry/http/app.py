@@ -4,6 +4,7 @@ An ASGI application for uvicorn. It does its own routing: Starlette's router cos
 than everything that is done here for a read.
 """
 
+import itertools
 import logging
 import time
 import uuid
@@ -11,7 +12,8 @@ from http import HTTPStatus
 from typing import Any
 
 import httpx
-from starlette.types import Receive, Scope, Send
+from starlette.middleware.cors import CORSMiddleware
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from barnabas.registry import errors
 from barnabas.registry.errors import RegistryError
@@ -33,6 +35,18 @@ _log = logging.getLogger(__name__)
 
 _VARY = (b"vary", b"Accept, Accept-Encoding")
 _EMPTY_QUERY = Query(b"")
+
+
+def open_to_pages(app: ASGIApp, config: HttpConfig) -> ASGIApp:
+    """The application, as web pages of the allowed origins may use it."""
+    if not config.allowed_origins:
+        return app
+    return CORSMiddleware(
+        app,
+        allow_origins=config.allowed_origins,
+        allow_methods=config.allowed_methods or ("GET", "POST", "PUT", "DELETE", "HEAD"),
+        allow_headers=config.allowed_headers,
+    )
 
 
 class ClientGoneError(Exception):
@@ -114,6 +128,9 @@ class RegistryApp:
         self._config = config or HttpConfig()
         self._encoded = EncodedSchemas()
         self._forwarder = Forwarder(self._config, leader_transport)
+        self._requests = itertools.count(1)
+        self._request_ids = str(uuid.uuid4()).encode()[:24] + b"%012x"
+        """Ids of requests that bring none: like UUIDs, but cheap."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
@@ -154,7 +171,7 @@ class RegistryApp:
         content_type = answer.content_type or answer_type(request.accept) or V1
         request_id = request.request_id
         if not request_id or len(request_id) > REQUEST_ID_LENGTH_MAX:
-            request_id = str(uuid.uuid4()).encode()
+            request_id = self._request_ids % next(self._requests)
         headers = [
             (b"content-type", content_type),
             (b"content-length", b"%d" % len(answer.body)),

@@ -19,6 +19,14 @@ class HttpConfig:
     """A longer body of a request is refused with 413."""
     logs_requests: bool = True
     """Whether each request gets a line in the log, in Apache's format."""
+    forwarded_headers: tuple[str, ...] = ()
+    """Headers that go on to the leader, besides those that always do."""
+    allowed_origins: tuple[str, ...] = ()
+    """Origins whose web pages may use the interface, or `*`."""
+    allowed_methods: tuple[str, ...] = ()
+    """Methods that those pages may use; all of them if empty."""
+    allowed_headers: tuple[str, ...] = ()
+    """Headers that those pages may send, besides what browsers always send."""
     leader_connect_timeout_ms: int = 60_000
     leader_read_timeout_ms: int = 60_000
     leader_tls: ssl.SSLContext | None = None

@@ -17,26 +17,16 @@ OFFSET_HEADER = b"x-barnabas-offset"
 
 CONNECTIONS_MAX = 100
 
-_NOT_SENT_ON = frozenset(
+_SENT_ON = frozenset(
     {
-        b"accept-encoding",
-        b"connection",
-        b"content-length",
-        b"expect",
-        b"host",
-        b"keep-alive",
-        b"proxy-authenticate",
-        b"proxy-authorization",
-        b"proxy-connection",
-        b"te",
-        b"trailer",
-        b"transfer-encoding",
-        b"upgrade",
-        b"x-forward",
-        OFFSET_HEADER,
+        b"accept",
+        b"authorization",
+        b"confluent-accept-unknown-properties",
+        b"content-type",
+        b"x-request-id",
     }
 )
-"""Headers between a client and this instance only, and those that are written anew."""
+"""Headers that always go on to the leader: Confluent's."""
 
 _log = logging.getLogger(__name__)
 
@@ -49,6 +39,8 @@ class Forwarder:
     ) -> None:
         self._config = config
         self._transport = transport
+        more = (name.strip().lower().encode("latin-1") for name in config.forwarded_headers)
+        self._sent_on = _SENT_ON.union(more) - {b"x-forward", b"host", b"content-length"}
         self._client: httpx.AsyncClient | None = None
 
     async def forward(
@@ -64,7 +56,7 @@ class Forwarder:
         Returns its answer, whatever that is, and the offset that it rests on, None if the leader
         does not say. Raises RegistryError 50003 if there is no answer in time.
         """
-        sent = [(name, value) for name, value in headers if name.lower() not in _NOT_SENT_ON]
+        sent = [(name, value) for name, value in headers if name.lower() in self._sent_on]
         sent += [(b"x-forward", b"true"), (b"accept-encoding", b"identity")]
         client = self._opened()
         try:

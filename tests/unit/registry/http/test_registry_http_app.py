@@ -2,6 +2,7 @@
 
 import logging
 import re
+import uuid
 
 import httpx
 import pytest
@@ -9,7 +10,7 @@ from starlette.types import Message
 
 from barnabas.registry import errors
 from barnabas.registry.errors import RegistryError
-from barnabas.registry.http.app import RegistryApp
+from barnabas.registry.http.app import RegistryApp, open_to_pages
 from barnabas.registry.http.config import HttpConfig
 from support.registry_format import text
 from support.registry_http import ask, run
@@ -36,7 +37,9 @@ def test_headers(app: RegistryApp) -> None:
     assert reply.headers[b"content-type"] == b"application/vnd.schemaregistry.v1+json"
     assert reply.headers[b"content-length"] == b"%d" % len(reply.body)
     assert b"Accept" in reply.headers[b"vary"]
-    assert len(reply.headers[b"x-request-id"]) == 36
+    again = run(ask(app, "GET", "/config"))
+    assert len({reply.headers[b"x-request-id"], again.headers[b"x-request-id"]}) == 2
+    assert str(uuid.UUID(reply.headers[b"x-request-id"].decode()))
 
 
 def test_a_request_id_comes_back(app: RegistryApp) -> None:
@@ -192,3 +195,17 @@ async def test_websockets_are_refused(app: RegistryApp) -> None:
 
     await app({"type": "websocket"}, receive, send)
     assert sent == [{"type": "websocket.close"}]
+
+
+async def test_web_pages_of_allowed_origins_may_use_it(app: RegistryApp) -> None:
+    config = HttpConfig(allowed_origins=("http://page",), allowed_headers=("X-Own",))
+    opened = open_to_pages(app, config)
+    asked = {b"origin": b"http://page", b"access-control-request-method": b"DELETE"}
+    reply = await ask(opened, "OPTIONS", "/subjects/s", headers=asked)
+    assert reply.status == 200
+    assert reply.headers[b"access-control-allow-origin"] == b"http://page"
+    reply = await ask(opened, "GET", "/subjects", headers={b"origin": b"http://page"})
+    assert reply.headers[b"access-control-allow-origin"] == b"http://page"
+    reply = await ask(opened, "GET", "/subjects", headers={b"origin": b"http://other"})
+    assert b"access-control-allow-origin" not in reply.headers
+    assert open_to_pages(app, HttpConfig()) is app

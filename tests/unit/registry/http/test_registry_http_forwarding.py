@@ -9,6 +9,7 @@ import pytest
 
 from barnabas.registry import errors
 from barnabas.registry.http.app import RegistryApp
+from barnabas.registry.http.config import HttpConfig
 from barnabas.registry.http.forwarding import target_to_send
 from support.registry_format import text
 from support.registry_http import Reply, ask
@@ -140,6 +141,7 @@ async def test_headers_and_body_are_kept(pair: Pair) -> None:
         b"x-request-id": b"id-1",
         b"confluent-accept-unknown-properties": b"true",
         b"host": b"follower:8081",
+        b"cookie": b"a=b",
         b"connection": b"keep-alive, x",
         b"transfer-encoding": b"chunked",
     }
@@ -153,8 +155,20 @@ async def test_headers_and_body_are_kept(pair: Pair) -> None:
     assert sent.headers["host"] == "leader:8081"
     assert sent.headers["content-length"] == str(len(body))
     assert "transfer-encoding" not in sent.headers
+    assert "cookie" not in sent.headers
     assert reply.headers[b"content-type"] == b"application/json"
     assert reply.headers[b"x-request-id"] == b"id-1"
+
+
+async def test_headers_that_are_named_go_on_too(pair: Pair) -> None:
+    config = HttpConfig(forwarded_headers=("X-Tenant", "X-Forward", "Content-Length"))
+    app = RegistryApp(pair.follower, config, leader_transport=pair.wire)
+    headers = {b"x-tenant": b"t", b"x-other": b"o", b"content-type": b"application/json"}
+    await ask(app, "PUT", "/config", {"compatibility": "FULL"}, headers=headers)
+    sent = pair.wire.seen[0].headers
+    assert sent["x-tenant"] == "t"
+    assert "x-other" not in sent
+    assert sent.get_list("x-forward") == ["true"]
 
 
 async def test_a_request_is_forwarded_once(pair: Pair) -> None:
