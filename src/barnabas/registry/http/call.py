@@ -54,6 +54,16 @@ class Call:
             name = subjects.in_context(self.context, name)
         return resolve_alias(self.view, name) if name else name
 
+    def wants_plain(self) -> bool:
+        """Whether a schema is asked for as it is stored, which most clients always do."""
+        query = self.query
+        return not query or not (
+            query.text("format").strip()
+            or query.text("referenceFormat")
+            or query.texts("findTags")
+            or query.flag("fetchMaxId")
+        )
+
     def prefix(self, default: str) -> str:
         """The `subjectPrefix` of a list, in the context of the path."""
         if self.context is None:

@@ -58,7 +58,7 @@ def get(call: Call) -> Answer:
     """GET /schemas/ids/{id}."""
     query = call.query
     value = get_by_id(call.view, call.schema_id(), call.subject_of_id())
-    if not query:
+    if call.wants_plain():
         return Answer(call.encoded.by_id(value))
     body = version_json(
         call.view,

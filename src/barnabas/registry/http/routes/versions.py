@@ -48,7 +48,7 @@ def get(call: Call) -> Answer:
     """GET /subjects/{subject}/versions/{version}."""
     query = call.query
     value = get_version(call.view, call.subject(), call.text(1), deleted=query.flag("deleted"))
-    if not query:
+    if call.wants_plain():
         return Answer(call.encoded.version(value))
     return json_answer(
         version_json(
