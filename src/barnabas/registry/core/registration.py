@@ -97,7 +97,7 @@ def register(
         if found is not None:
             return Decision((), found)
         check_registrable(view, name, with_id=attempt.id is not None)
-        return _register(attempt, content)
+        return _register(attempt, content, searched=content if attempt.id is None else None)
     else:
         check_registrable(view, name, with_id=attempt.id is not None)
     return _register(attempt, _read(attempt, is_new=_is_new(attempt)))
@@ -165,7 +165,10 @@ def _already_there(attempt: _Attempt, content: Content) -> SchemaValue | None:
     return found if found is not None and attempt.id in (None, found.id) else None
 
 
-def _register(attempt: _Attempt, content: Content | None) -> Decision[SchemaValue]:
+def _register(
+    attempt: _Attempt, content: Content | None, searched: Content | None = None
+) -> Decision[SchemaValue]:
+    """Register content under its subject, where `searched` is known not to be."""
     view, subject = attempt.view, attempt.subject
     live = view.state.versions(subject)
     version_next = view.state.next_version(subject)
@@ -174,7 +177,7 @@ def _register(attempt: _Attempt, content: Content | None) -> Decision[SchemaValu
     if content is None:
         raise errors.invalid_schema("the schema is empty")
     wanted_id = attempt.id if mode_in_scope(view, subject) == "IMPORT" else None
-    found, wanted_id = _same_content(attempt, content, live, wanted_id)
+    found, wanted_id = _same_content(attempt, content, live, wanted_id, searched)
     if found is not None:
         return Decision((), found)
     if not attempt.is_import and not attempt.force:
@@ -241,14 +244,18 @@ def _with_request_tags(attempt: _Attempt) -> SchemaRequest:
 
 
 def _same_content(
-    attempt: _Attempt, content: Content, live: list[SchemaValue], wanted_id: int | None
+    attempt: _Attempt,
+    content: Content,
+    live: list[SchemaValue],
+    wanted_id: int | None,
+    searched: Content | None,
 ) -> tuple[SchemaValue | None, int | None]:
     """The version that has the content already; else the id that the content has to get."""
     view, subject = attempt.view, attempt.subject
     context = subjects.context_of(subject)
     for known_id in reversed(view.state.ids_of(context, content.hash())):
         known = view.state.any_by_id(context, known_id)
-        if known is None or not content.is_that_of(known) or wanted_id not in (None, known_id):
+        if known is None or not content.has_content_of(known) or wanted_id not in (None, known_id):
             continue
         found = find_by_hash(view, subject, content)
         if attempt.version == 0 and found is not None and wanted_id in (None, found.id):
@@ -258,6 +265,8 @@ def _same_content(
     if attempt.version > 0:
         return None, wanted_id
     asked = _as_asked(attempt, content)
+    if searched is not None and asked.has_content_of(searched):
+        return None, wanted_id
     for value in reversed(live[-LOOKBACK_MAX:] if attempt.version == 0 else live[-1:]):
         if wanted_id in (None, value.id) and can_stand_for(view, asked, value):
             return value, wanted_id
@@ -318,7 +327,7 @@ def _next_version(
 def _check_free(view: View, subject: str, version: int, schema_id: int, content: Content) -> None:
     """Raise RegistryError 42205 if an import gives an id or a version that something else has."""
     known = view.state.any_by_id(subjects.context_of(subject), schema_id)
-    if known is not None and not content.is_that_of(known):
+    if known is not None and not content.has_content_of(known):
         raise errors.not_permitted(
             f"id {schema_id} is that of another schema, version {known.version} of subject "
             f"{known.subject!r}"
