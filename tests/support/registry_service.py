@@ -34,6 +34,7 @@ class MemoryService:
         self.formats = PlainFormats()
         self.defaults = defaults or Defaults()
         self.is_ready = True
+        self.cluster_id = "k"
         self.is_leader = is_leader
         self.leader_url = leader_url
         self.failure: Exception | None = None

@@ -37,18 +37,6 @@ _VARY = (b"vary", b"Accept, Accept-Encoding")
 _EMPTY_QUERY = Query(b"")
 
 
-def open_to_pages(app: ASGIApp, config: HttpConfig) -> ASGIApp:
-    """The application, as web pages of the allowed origins may use it."""
-    if not config.allowed_origins:
-        return app
-    return CORSMiddleware(
-        app,
-        allow_origins=config.allowed_origins,
-        allow_methods=config.allowed_methods or ("GET", "POST", "PUT", "DELETE", "HEAD"),
-        allow_headers=config.allowed_headers,
-    )
-
-
 class ClientGoneError(Exception):
     """The client closed the connection before it had sent its request."""
 
@@ -128,31 +116,19 @@ class RegistryApp:
         self._config = config or HttpConfig()
         self._encoded = EncodedSchemas()
         self._forwarder = Forwarder(self._config, leader_transport)
+        self._served = _open_to_pages(self._http, self._config)
         self._requests = itertools.count(1)
         self._request_ids = str(uuid.uuid4()).encode()[:24] + b"%012x"
         """Ids of requests that bring none: like UUIDs, but cheap."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http":
-            await self._http(scope, receive, send)
-        elif scope["type"] == "lifespan":
-            await self._lifespan(receive, send)
-        else:
-            await send({"type": "websocket.close"})
+        """Answer one request."""
+        assert scope["type"] == "http", scope["type"]
+        await self._served(scope, receive, send)
 
     async def close(self) -> None:
         """Close the connections to the leader."""
         await self._forwarder.close()
-
-    async def _lifespan(self, receive: Receive, send: Send) -> None:
-        while True:
-            message = await receive()
-            if message["type"] == "lifespan.startup":
-                await send({"type": "lifespan.startup.complete"})
-            elif message["type"] == "lifespan.shutdown":
-                await self.close()
-                await send({"type": "lifespan.shutdown.complete"})
-                return
 
     async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
         is_logged = self._config.logs_requests and request_log.is_on()
@@ -206,8 +182,10 @@ class RegistryApp:
         data = await request.body(self._config.body_bytes_max) if has_body else b""
         body = read_object(data) if has_body and parts else {}
         query = scope["query_string"]
+        service = self._service
         call = Call(
-            self._service.view,
+            service,
+            service.view,
             parameters,
             context,
             Query(query) if query else _EMPTY_QUERY,
@@ -255,6 +233,18 @@ class RegistryApp:
             await self._service.caught_up(offset)
         except RegistryError as fault:
             _log.warning("behind the leader after a forwarded write: %s", fault.message)
+
+
+def _open_to_pages(app: ASGIApp, config: HttpConfig) -> ASGIApp:
+    """The application, as web pages of the allowed origins may use it."""
+    if not config.allowed_origins:
+        return app
+    return CORSMiddleware(
+        app,
+        allow_origins=config.allowed_origins,
+        allow_methods=config.allowed_methods or ("GET", "POST", "PUT", "DELETE", "HEAD"),
+        allow_headers=config.allowed_headers,
+    )
 
 
 def _no_method(node: Node, method: str) -> Answer:

@@ -11,6 +11,7 @@ from barnabas.registry.http.answers import Answer
 from barnabas.registry.http.config import HttpConfig
 from barnabas.registry.http.schema_json import EncodedSchemas
 from barnabas.registry.http.target import Query, decoded, number
+from barnabas.registry.service import Service
 
 Response = TypeVar("Response")
 
@@ -19,6 +20,7 @@ Response = TypeVar("Response")
 class Call:
     """A request that has found its route."""
 
+    service: Service
     view: View
     parameters: list[bytes]
     """The segments of the path that stand for a subject, a version and so on, not decoded."""

@@ -3,6 +3,10 @@
 import ssl
 from dataclasses import dataclass
 
+from barnabas import __version__
+from barnabas.registry.config import RegistryConfig
+from barnabas.registry.pem import client_context
+
 BODY_BYTES_MAX = 16 << 20
 
 
@@ -10,9 +14,8 @@ BODY_BYTES_MAX = 16 << 20
 class HttpConfig:
     """Facts that `/v1/metadata` tells, and limits."""
 
-    kafka_cluster_id: str = ""
     group_id: str = "schema-registry"
-    version: str = ""
+    version: str = __version__
     commit_id: str = ""
     deployment: tuple[str, ...] | None = None
     body_bytes_max: int = BODY_BYTES_MAX
@@ -31,3 +34,25 @@ class HttpConfig:
     leader_read_timeout_ms: int = 60_000
     leader_tls: ssl.SSLContext | None = None
     """How the leader's certificate is checked where it listens on https; None is the default."""
+
+    @classmethod
+    def of(cls, config: RegistryConfig) -> "HttpConfig":
+        """What the file of the server says. Raises ConfigError."""
+        is_limited = config.get_bool("size.limit.filter.enabled")
+        bytes_max = config.get_int("size.limit.filter.max.request.body.size")
+        speaks_tls = config.inter_instance_listener.scheme == "https"
+        return cls(
+            group_id=config.group_id,
+            body_bytes_max=bytes_max if is_limited else BODY_BYTES_MAX,
+            forwarded_headers=tuple(config.get_list("inter.instance.headers.whitelist")),
+            allowed_origins=_words(config.get_str("access.control.allow.origin")),
+            allowed_methods=_words(config.get_str("access.control.allow.methods")),
+            allowed_headers=_words(config.get_str("access.control.allow.headers")),
+            leader_connect_timeout_ms=config.get_int("leader.connect.timeout.ms"),
+            leader_read_timeout_ms=config.get_int("leader.read.timeout.ms"),
+            leader_tls=client_context(config, "") if speaks_tls else None,
+        )
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(word.strip() for word in text.split(",") if word.strip())

@@ -2,7 +2,8 @@
 
 import logging
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 _log = logging.getLogger(__name__)
@@ -15,31 +16,34 @@ def is_on() -> bool:
 
 def log_request(scope: Mapping[str, Any], status: int, body_bytes: int, duration_s: float) -> None:
     """Write the line of a request that has been answered."""
-    client = scope.get("client")
-    target = scope["raw_path"]
+    target: bytes = scope["raw_path"]
     if scope["query_string"]:
         target += b"?" + scope["query_string"]
-    headers = scope["headers"]
+    referer = user_agent = "-"
+    for name, value in scope["headers"]:
+        if name == b"user-agent":
+            user_agent = printable(value)
+        elif name == b"referer":
+            referer = printable(value)
+    client = scope.get("client")
     _log.info(
         '%s - - [%s] "%s %s HTTP/%s" %d %d "%s" "%s" %d',
         client[0] if client else "-",
-        time.strftime("%d/%b/%Y:%H:%M:%S %z"),
+        _stamp(int(time.time())),
         scope["method"],
         printable(target),
         scope["http_version"],
         status,
         body_bytes,
-        _header(headers, b"referer"),
-        _header(headers, b"user-agent"),
+        referer,
+        user_agent,
         round(duration_s * 1000),
     )
 
 
-def _header(headers: Iterable[tuple[bytes, bytes]], name: bytes) -> str:
-    for found, value in headers:
-        if found == name:
-            return printable(value)
-    return "-"
+@lru_cache(maxsize=2)
+def _stamp(now_s: int) -> str:
+    return time.strftime("%d/%b/%Y:%H:%M:%S %z", time.localtime(now_s))
 
 
 def printable(data: bytes) -> str:

@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from aiokafka import errors
@@ -28,6 +28,7 @@ class TopicFacts:
 
     message_bytes_max: int = MESSAGE_BYTES_DEFAULT
     """The largest batch of records that the brokers take."""
+    cluster_id: str = ""
 
 
 async def prepare_topic(config: RegistryConfig, connection: Connection) -> TopicFacts:
@@ -77,7 +78,9 @@ async def _create_or_check(config: RegistryConfig, admin: Any) -> TopicFacts:
     is_new = config.topic not in await admin.list_topics()
     if is_new:
         await _create(config, admin)
-    return await _check(config, admin, is_new=is_new)
+    facts = await _check(config, admin, is_new=is_new)
+    cluster = await admin.describe_cluster()
+    return replace(facts, cluster_id=cluster.get("cluster_id") or "")
 
 
 async def _create(config: RegistryConfig, admin: Any) -> None:

@@ -8,9 +8,12 @@ import httpx
 import pytest
 from starlette.types import Message
 
+from barnabas import __version__
 from barnabas.registry import errors
+from barnabas.registry.config import RegistryConfig
 from barnabas.registry.errors import RegistryError
-from barnabas.registry.http.app import RegistryApp, open_to_pages
+from barnabas.registry.http import new_interface
+from barnabas.registry.http.app import RegistryApp
 from barnabas.registry.http.config import HttpConfig
 from support.registry_format import text
 from support.registry_http import ask, run
@@ -157,23 +160,6 @@ async def test_a_client_that_goes_away_gets_nothing(app: RegistryApp) -> None:
     assert sent == []
 
 
-async def test_it_starts_and_stops_as_servers_ask(app: RegistryApp) -> None:
-    asked = [{"type": "lifespan.startup"}, {"type": "lifespan.shutdown"}]
-    sent: list[Message] = []
-
-    async def receive() -> Message:
-        return asked.pop(0)
-
-    async def send(message: Message) -> None:
-        sent.append(message)
-
-    await app({"type": "lifespan"}, receive, send)
-    assert [one["type"] for one in sent] == [
-        "lifespan.startup.complete",
-        "lifespan.shutdown.complete",
-    ]
-
-
 async def test_an_http_client_finds_its_way(app: RegistryApp) -> None:
     transport = httpx.ASGITransport(app=app)
     async with httpx.AsyncClient(transport=transport, base_url="http://registry") as client:
@@ -184,22 +170,9 @@ async def test_an_http_client_finds_its_way(app: RegistryApp) -> None:
         assert latest.json()["subject"] == "a/b"
 
 
-async def test_websockets_are_refused(app: RegistryApp) -> None:
-    sent: list[Message] = []
-
-    async def receive() -> Message:
-        return {"type": "websocket.connect"}
-
-    async def send(message: Message) -> None:
-        sent.append(message)
-
-    await app({"type": "websocket"}, receive, send)
-    assert sent == [{"type": "websocket.close"}]
-
-
-async def test_web_pages_of_allowed_origins_may_use_it(app: RegistryApp) -> None:
+async def test_web_pages_of_allowed_origins_may_use_it(service: MemoryService) -> None:
     config = HttpConfig(allowed_origins=("http://page",), allowed_headers=("X-Own",))
-    opened = open_to_pages(app, config)
+    opened = RegistryApp(service, config)
     asked = {b"origin": b"http://page", b"access-control-request-method": b"DELETE"}
     reply = await ask(opened, "OPTIONS", "/subjects/s", headers=asked)
     assert reply.status == 200
@@ -208,4 +181,39 @@ async def test_web_pages_of_allowed_origins_may_use_it(app: RegistryApp) -> None
     assert reply.headers[b"access-control-allow-origin"] == b"http://page"
     reply = await ask(opened, "GET", "/subjects", headers={b"origin": b"http://other"})
     assert b"access-control-allow-origin" not in reply.headers
-    assert open_to_pages(app, HttpConfig()) is app
+
+
+FILE = """
+kafkastore.bootstrap.servers=localhost:9092
+schema.registry.group.id=group
+inter.instance.headers.whitelist=X-Tenant, X-Own
+access.control.allow.origin=http://a, http://b
+access.control.allow.methods=GET
+leader.connect.timeout.ms=5
+leader.read.timeout.ms=6
+size.limit.filter.max.request.body.size=7
+"""
+
+
+def test_the_server_s_file() -> None:
+    found = HttpConfig.of(RegistryConfig.from_text(FILE))
+    assert found == HttpConfig(
+        group_id="group",
+        version=__version__,
+        forwarded_headers=("X-Tenant", "X-Own"),
+        allowed_origins=("http://a", "http://b"),
+        allowed_methods=("GET",),
+        leader_connect_timeout_ms=5,
+        leader_read_timeout_ms=6,
+    )
+    limited = RegistryConfig.from_text(FILE, {"size.limit.filter.enabled": "true"})
+    assert HttpConfig.of(limited).body_bytes_max == 7
+    secret = {"listeners": "https://host:1", "inter.instance.protocol": "https"}
+    assert HttpConfig.of(RegistryConfig.from_text(FILE, secret)).leader_tls is not None
+
+
+def test_the_server_gets_its_interface(service: MemoryService) -> None:
+    app = new_interface(service, RegistryConfig.from_text(FILE))
+    reply = run(ask(app, "GET", "/v1/metadata/id"))
+    assert reply.json["scope"]["clusters"]["schema-registry-cluster"] == "group"
+    assert run(ask(app, "GET", "/v1/metadata/version")).json == {"version": __version__}

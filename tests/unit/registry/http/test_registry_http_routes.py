@@ -487,7 +487,7 @@ CASES = [
 
 
 def new_app() -> RegistryApp:
-    config = HttpConfig(kafka_cluster_id="k", version="1.2", commit_id="c0ffee", deployment=("x",))
+    config = HttpConfig(version="1.2", commit_id="c0ffee", deployment=("x",))
     return RegistryApp(MemoryService(), config)
 
 

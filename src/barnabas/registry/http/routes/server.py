@@ -52,7 +52,7 @@ def exporter(call: Call) -> Answer:
 def cluster_id(call: Call) -> Answer:
     """GET /v1/metadata/id."""
     clusters = {
-        "kafka-cluster": call.config.kafka_cluster_id,
+        "kafka-cluster": call.service.cluster_id,
         "schema-registry-cluster": call.config.group_id,
     }
     return json_answer({"scope": {"path": [], "clusters": clusters}})
