@@ -32,6 +32,7 @@ class HttpConfig:
     """Headers that those pages may send, besides what browsers always send."""
     leader_connect_timeout_ms: int = 60_000
     leader_read_timeout_ms: int = 60_000
+    """How long a connection to the leader, and its answer, may take; 0 is for ever."""
     leader_tls: ssl.SSLContext | None = None
     """How the leader's certificate is checked where it listens on https; None is the default."""
 

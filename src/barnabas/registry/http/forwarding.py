@@ -79,8 +79,8 @@ class Forwarder:
 
     def _opened(self) -> httpx.AsyncClient:
         if self._client is None:
-            read_s = self._config.leader_read_timeout_ms / 1000
-            connect_s = self._config.leader_connect_timeout_ms / 1000
+            read_s = self._config.leader_read_timeout_ms / 1000 or None
+            connect_s = self._config.leader_connect_timeout_ms / 1000 or None
             self._client = httpx.AsyncClient(
                 transport=self._transport,
                 timeout=httpx.Timeout(read_s, connect=connect_s),

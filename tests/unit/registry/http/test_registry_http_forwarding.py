@@ -251,3 +251,13 @@ def test_targets_arrive_as_they_came(parts: list[bytes], query: bytes, target: b
     found = target_to_send(parts, query)
     assert found == target
     assert httpx.URL(LEADER).copy_with(raw_path=found).raw_path == target
+
+
+@pytest.mark.parametrize(("connect_ms", "read_ms"), [(5_000, 7_000), (0, 0)])
+async def test_the_leader_has_so_much_time(pair: Pair, connect_ms: int, read_ms: int) -> None:
+    config = HttpConfig(leader_connect_timeout_ms=connect_ms, leader_read_timeout_ms=read_ms)
+    app = RegistryApp(pair.follower, config, leader_transport=pair.wire)
+    await ask(app, "PUT", "/config", {"compatibility": "FULL"})
+    timeout = pair.wire.seen[0].extensions["timeout"]
+    assert timeout["connect"] == (connect_ms / 1000 or None)
+    assert timeout["read"] == (read_ms / 1000 or None)
