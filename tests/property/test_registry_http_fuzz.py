@@ -110,6 +110,37 @@ def _dumped(value: Any) -> bytes:
     return json.dumps(value).encode()
 
 
+TEXTS = st.one_of(st.text(max_size=3), st.sampled_from(["\ud800", "confluent:version", "\x00"]))
+REGISTRATIONS = st.fixed_dictionaries(
+    {"schema": st.sampled_from([text("a"), text("b"), text("a", tags={"a": ["PII"]})])},
+    optional={
+        "metadata": st.fixed_dictionaries(
+            {},
+            optional={
+                "properties": st.dictionaries(TEXTS, TEXTS, max_size=2),
+                "tags": st.dictionaries(TEXTS, st.lists(TEXTS, max_size=2), max_size=2),
+                "sensitive": st.lists(TEXTS, max_size=2),
+            },
+        ),
+        "ruleSet": RULES,
+        "references": REFERENCES,
+        "schemaTagsToAdd": TAGS,
+        "version": st.sampled_from([0, 1, 2, -1, (1 << 31) - 1]),
+        "id": st.sampled_from([1, 7, (1 << 31) - 1]),
+    },
+)
+SETTINGS = st.fixed_dictionaries(
+    {},
+    optional={
+        "mode": st.sampled_from(["IMPORT", "READWRITE", "READONLY", None]),
+        "compatibility": st.sampled_from(["NONE", "FULL_TRANSITIVE", None]),
+        "alias": TEXTS,
+        "compatibilityGroup": TEXTS,
+        "defaultMetadata": st.fixed_dictionaries(
+            {"properties": st.dictionaries(TEXTS, TEXTS, max_size=2)}
+        ),
+    },
+)
 BODIES = st.one_of(OBJECTS.map(_dumped), JSON.map(_dumped), st.binary(max_size=20))
 
 
@@ -126,13 +157,23 @@ def known_paths(draw: st.DrawFn) -> tuple[str, bytes]:
 
 @st.composite
 def requests(draw: st.DrawFn) -> tuple[str, bytes, bytes]:
-    if draw(st.integers(0, 4)):
+    kind = draw(st.sampled_from(["registration", "setting", "known", "known", "any"]))
+    if kind == "registration":
+        method = "POST"
+        path = draw(st.sampled_from([b"/subjects/s/versions", b"/subjects/t/versions"]))
+        body = draw(REGISTRATIONS.map(_dumped))
+    elif kind == "setting":
+        method = "PUT"
+        path = draw(st.sampled_from([b"/config", b"/config/s", b"/mode", b"/mode/s"]))
+        body = draw(SETTINGS.map(_dumped))
+    elif kind == "known":
         method, path = draw(known_paths())
+        body = draw(BODIES) if method in ("POST", "PUT") else b""
     else:
         method = draw(METHODS)
         path = b"/" + b"/".join(draw(st.lists(SEGMENTS, max_size=6)))
+        body = draw(BODIES) if method in ("POST", "PUT") else b""
     query = draw(QUERIES)
-    body = draw(BODIES) if method in ("POST", "PUT") else b""
     return method, path + (b"?" + query if query else b""), body
 
 
