@@ -12,6 +12,7 @@ import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
+from barnabas.app.cluster import Cluster
 from barnabas.registry import errors
 from barnabas.registry.core.deletion import delete_subject
 from barnabas.registry.errors import RegistryError
@@ -346,3 +347,27 @@ async def test_brokers_that_cannot_be_reached_are_named() -> None:
     store = new_store("127.0.0.1:1", "t", PORTS[0], kafkastore_init_timeout_ms="500")
     with pytest.raises(StoreError, match=r"at 127\.0\.0\.1:1 within 500 ms"):
         await store.start()
+
+
+async def test_writes_go_on_when_brokers_go_and_come(topic: str) -> None:
+    """One broker after another, then all of them at once."""
+    with Cluster(nodes=3) as cluster:
+        first, second = (new_store(cluster.bootstrap_servers, topic, port) for port in PORTS[:2])
+        acknowledged = Acknowledged()
+        async with running(first, second):
+
+            async def write(name: str) -> None:
+                await acknowledged.write_at([first, second], "s", text(name))
+
+            await write("before")
+            for node_id in (1, 2, 3):
+                await asyncio.to_thread(cluster.stop_node, node_id)
+                await write(f"without {node_id}")
+                await asyncio.to_thread(cluster.start_node, node_id)
+                await write(f"with {node_id} again")
+            for act in (cluster.stop_node, cluster.start_node):
+                await asyncio.gather(*(asyncio.to_thread(act, node_id) for node_id in (1, 2, 3)))
+            await write("after")
+            assert sorted(acknowledged.ids.values()) == list(range(1, 9))
+            await second.caught_up()
+            assert second.view.state == first.view.state
