@@ -11,11 +11,14 @@ from itertools import count
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+from aiokafka.errors import TransactionalIdAuthorizationFailed
 
 from barnabas.app.cluster import Cluster
 from barnabas.registry import errors
 from barnabas.registry.core.deletion import delete_subject
 from barnabas.registry.errors import RegistryError
+from barnabas.registry.kafka import store as store_module
+from barnabas.registry.kafka import writer
 from barnabas.registry.kafka.faults import StoreError
 from barnabas.registry.kafka.store import KafkaStore
 from barnabas.registry.service import Done, Forward
@@ -313,6 +316,40 @@ async def test_two_instances_with_one_url_cannot_lead(bootstrap: str, topic: str
         with pytest.raises(StoreError, match="two instances have one URL"):
             await twin.start()
         await wait_for(lambda: first.is_leader, "the first leads again")
+
+
+async def test_a_cluster_that_refuses_transactions_says_what_is_needed(
+    bootstrap: str, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Refused(AIOKafkaProducer):
+        async def start(self) -> None:
+            raise TransactionalIdAuthorizationFailed
+
+    monkeypatch.setattr(writer, "AIOKafkaProducer", Refused)
+    store = new_store(bootstrap, topic, PORTS[0], kafkastore_timeout_ms="2000")
+    async with running(store):
+        assert store.is_ready
+        with pytest.raises(RegistryError, match="allow Write and Describe on it") as caught:
+            await store.write(registering("s", text("a")))
+        assert caught.value.code == errors.STORE_ERROR
+        monkeypatch.undo()
+        await wait_for(lambda: store.is_leader, "it leads when it may")
+        assert (await registered(store, "s", text("a"))).id == 1
+
+
+async def test_a_cluster_without_transactions_is_named(
+    bootstrap: str, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Waiting(AIOKafkaProducer):
+        async def start(self) -> None:
+            await asyncio.Event().wait()
+
+    monkeypatch.setattr(writer, "AIOKafkaProducer", Waiting)
+    monkeypatch.setattr(store_module, "BEGIN_TIMEOUT_S", 0.1)
+    store = new_store(bootstrap, topic, PORTS[0], kafkastore_timeout_ms="1000")
+    async with running(store):
+        with pytest.raises(RegistryError, match="__transaction_state"):
+            await store.write(registering("s", text("a")))
 
 
 async def test_nobody_leads_where_nobody_may(bootstrap: str, topic: str) -> None:

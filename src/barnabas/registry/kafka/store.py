@@ -73,8 +73,10 @@ class KafkaStore:
         self._reigning: asyncio.Task[None] | None = None
         self._changed = asyncio.Event()
         """Set, and replaced, at each change of leader or reign."""
-        self._trouble: str | None = None
-        """Why there is no leader or no reign, where that is known."""
+        self._no_leader: str | None = None
+        """Why nobody leads, where that is known."""
+        self._no_reign: str | None = None
+        """Why this instance could not write when it last tried."""
 
     # Service
 
@@ -113,10 +115,10 @@ class KafkaStore:
 
     def _too_late(self) -> RegistryError:
         if self._leader is None:
-            why = self._trouble or "none is elected yet"
+            why = self._no_leader or "none is elected yet"
             return RegistryError(errors.UNKNOWN_LEADER, f"there is no leader: {why}")
         if not self.is_leader:
-            why = self._trouble or "it has just been elected"
+            why = self._no_reign or "it has just been elected"
             return RegistryError(errors.STORE_ERROR, f"the leader cannot write yet: {why}")
         return RegistryError(
             errors.OPERATION_TIMEOUT,
@@ -161,7 +163,7 @@ class KafkaStore:
                 await self._joined.wait()
         except TimeoutError:
             await self.stop()
-            detail = f": {self._trouble}" if self._trouble else ""
+            detail = f": {self._no_leader}" if self._no_leader else ""
             raise StoreError(
                 f"{doing} has taken longer than kafkastore.init.timeout.ms="
                 f"{self._config.init_timeout_ms}{detail}"
@@ -205,7 +207,7 @@ class KafkaStore:
             self._reign.end("an election did not wait for it")
 
     def _elected(self, leader: Identity | None, leads: bool) -> None:
-        self._trouble = None if leader is not None else "no instance may lead"
+        self._no_leader = None if leader is not None else "no instance may lead"
         self._set_leader(leader, leads=leads)
         self._joined.set()
         if leads and self._reign is not None:
@@ -219,7 +221,7 @@ class KafkaStore:
     def _lost(self, reason: str) -> None:
         if self._leads:
             telemetry.warning("this instance leads no longer: %s", reason)
-        self._trouble = reason
+        self._no_leader = reason
         self._set_leader(None, leads=False)
         if self._reign is not None:
             self._elections += 1
@@ -260,7 +262,7 @@ class KafkaStore:
                 failures = 0
                 continue
             failures = 1 if began else failures + 1
-            self._trouble = reason
+            self._no_reign = reason
             self._tell_change()
             telemetry.warning("writes are interrupted: %s", reason)
             # Somebody else may lead by now: the group knows.
@@ -294,7 +296,7 @@ class KafkaStore:
             beginning.cancel()
             await asyncio.wait((beginning,))
         if reign.is_open:
-            self._trouble = None
+            self._no_reign = None
             self._tell_change()
             telemetry.info("this instance takes writes, from offset %d", self._reader.position)
         return reign.is_open

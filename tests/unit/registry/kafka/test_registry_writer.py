@@ -123,7 +123,7 @@ async def play(monkeypatch: pytest.MonkeyPatch) -> Play:
     connection = Connection(config)
     replica = Replica()
     reader = Reading(connection, brokers, replica)
-    reign = Reign(config, connection, TopicFacts(20_000), reader, replica, PlainFormats())
+    reign = Reign(config, connection, TopicFacts("", 20_000), reader, replica, PlainFormats())
     reader.reign = reign
     await reign.begin()
     return Play(brokers, reader, replica, reign)
