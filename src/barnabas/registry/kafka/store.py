@@ -14,7 +14,7 @@ from barnabas.registry.core.decision import Decision, Formats, View
 from barnabas.registry.errors import RegistryError
 from barnabas.registry.kafka.connection import Connection
 from barnabas.registry.kafka.election import Elector
-from barnabas.registry.kafka.faults import TROUBLE, StoreError, words
+from barnabas.registry.kafka.faults import CLIENT_TROUBLE, StoreError, watch, words
 from barnabas.registry.kafka.membership import Identity
 from barnabas.registry.kafka.reader import TopicReader
 from barnabas.registry.kafka.replica import Replica
@@ -146,7 +146,8 @@ class KafkaStore:
     async def start(self) -> None:
         """Prepare the topic, read it to its end and join the group.
 
-        Raises StoreError if that cannot be done within `kafkastore.init.timeout.ms`.
+        Where this instance leads, it also waits for the first try to begin a reign. Raises
+        StoreError if the rest cannot be done within `kafkastore.init.timeout.ms`.
         """
         deadline = asyncio.get_running_loop().time() + self._config.init_timeout_ms / 1000
         self._facts = await prepare_topic(self._config, self._connection)
@@ -159,7 +160,7 @@ class KafkaStore:
                     "topic %s is read up to offset %d", self._config.topic, self._reader.position
                 )
                 doing = f"joining group {self._config.group_id}"
-                self._elector.start()
+                watch(self._elector.start(), "the election", self.failure)
                 await self._joined.wait()
         except TimeoutError:
             await self.stop()
@@ -172,6 +173,10 @@ class KafkaStore:
             await self.stop()
             raise
         self.failure.add_done_callback(self._failed)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout_at(deadline):
+                while self._leads and not self.is_leader and self._no_reign is None:
+                    await self._changed.wait()
 
     async def stop(self) -> None:
         """Finish the writes that wait, leave the group and let go of the brokers."""
@@ -217,6 +222,7 @@ class KafkaStore:
             self._reign.end("another instance leads")
         if leads and self._reigning is None:
             self._reigning = asyncio.create_task(self._reign_on())
+            watch(self._reigning, "the writer", self.failure)
 
     def _lost(self, reason: str) -> None:
         if self._leads:
@@ -289,7 +295,7 @@ class KafkaStore:
                 return False
             try:
                 beginning.result()
-            except (*TROUBLE, StoreError) as error:
+            except (*CLIENT_TROUBLE, StoreError) as error:
                 reign.end(words(error))
                 return False
         finally:
