@@ -1,7 +1,7 @@
 """Shared by ShareFetch and ShareAcknowledge: session checks and acknowledgements."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from barnabas.base.ids import Uuid
 from barnabas.broker.context import RequestContext
@@ -29,11 +29,18 @@ class _Batch(Protocol):
     acknowledge_types: list[int]
 
 
+class _Partition(Protocol):
+    partition_index: int
+
+    @property
+    def acknowledgement_batches(self) -> Sequence[_Batch]: ...
+
+
 class _Topic(Protocol):
     topic_id: Uuid
 
     @property
-    def partitions(self) -> Sequence[Any]: ...
+    def partitions(self) -> Sequence[_Partition]: ...
 
 
 def request_error(
