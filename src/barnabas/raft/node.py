@@ -14,6 +14,7 @@ from typing import Any
 
 from barnabas.base.clock import Clock, Timer
 from barnabas.base.disk import Disk
+from barnabas.base.ids import NO_NODE
 from barnabas.log.errors import LogDirFailure
 from barnabas.log.partition_log import PartitionLog
 from barnabas.protocol.messages.describe_quorum import DescribeQuorumRequest
@@ -52,7 +53,7 @@ from barnabas.raft.interfaces import (
     RaftTransport,
     RandomSource,
 )
-from barnabas.raft.quorum_state import NO_NODE, ElectionState, read_quorum_state
+from barnabas.raft.quorum_state import ElectionState, read_quorum_state
 from barnabas.raft.recovery import MetadataLogError, check_voters, recover
 from barnabas.raft.replica_log import ReplicaLog
 from barnabas.raft.settings import RaftSettings

@@ -14,6 +14,9 @@ from barnabas.protocol.session_epochs import FINAL_EPOCH, INITIAL_EPOCH, epoch_a
 
 PartitionId = tuple[Uuid, int]
 
+MEMBER_ID_LENGTH_MAX = 36
+"""As many characters as a UUID in its long form has."""
+
 
 class SessionKey(NamedTuple):
     """One member of one group."""

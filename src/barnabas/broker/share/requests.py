@@ -10,9 +10,8 @@ from barnabas.coordinator.promise import Promise
 from barnabas.metadata.features import SHARE_VERSION
 from barnabas.protocol.errors import ErrorCode
 from barnabas.share.core.states import AckBatch, AcknowledgeType, Refused
-from barnabas.share.sessions import PartitionId
+from barnabas.share.sessions import MEMBER_ID_LENGTH_MAX, PartitionId
 
-MEMBER_ID_LENGTH_MAX = 36
 RENEWALS_FROM = 2
 
 

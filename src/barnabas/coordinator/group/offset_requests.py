@@ -42,10 +42,10 @@ from barnabas.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitResponsePartition,
     TxnOffsetCommitResponseTopic,
 )
+from barnabas.protocol.records.batch import NO_OFFSET
 
 GROUP_ID_NOT_FOUND_FROM_VERSION = 9
 NO_RETENTION = -1
-NO_OFFSET = -1
 
 
 def check_commit(group: Group | None, request: OffsetCommitRequest, version: int) -> ErrorCode:

@@ -28,6 +28,7 @@ from barnabas.protocol.answers import encode_answer
 from barnabas.protocol.apis import ApiKey
 from barnabas.protocol.codec import encode
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.frames import CORRELATION_END
 from barnabas.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitResponse,
@@ -38,7 +39,6 @@ from barnabas.protocol.messages.offset_commit import (
 R = TypeVar("R")
 
 FLEXIBLE_FROM: Final = 8
-CORRELATION_END: Final = 8
 PARTITIONS_MAX: Final = 64
 """Of a commit that is remembered."""
 _BETWEEN: Final = 6

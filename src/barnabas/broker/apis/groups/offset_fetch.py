@@ -22,11 +22,11 @@ from barnabas.protocol.messages.offset_fetch import (
     OffsetFetchResponseTopic,
     OffsetFetchResponseTopics,
 )
+from barnabas.protocol.records.batch import NO_OFFSET
 
 TOP_LEVEL_ERROR_FROM_VERSION = 2
 GROUPS_FROM_VERSION = 8
 TOPIC_IDS_FROM_VERSION = 10
-NO_OFFSET = -1
 
 
 def handle_offset_fetch(
