@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from barnabas.base.network import Part
+from barnabas.base.promise import Promise
 from barnabas.broker.context import RequestContext
-from barnabas.coordinator.promise import Promise
 from barnabas.net.connection import Reply
 from barnabas.protocol.apis import ApiKey
 

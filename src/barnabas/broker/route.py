@@ -13,10 +13,10 @@ from functools import partial
 from typing import Generic, TypeAlias, TypeVar
 
 from barnabas.base.network import Part
+from barnabas.base.promise import Promise
 from barnabas.broker.context import RequestContext
 from barnabas.broker.deferred_reply import answer_later
 from barnabas.broker.responses import respond
-from barnabas.coordinator.promise import Promise
 from barnabas.net.connection import Reply
 from barnabas.protocol.apis import AnyApi, Api, ApiKey
 from barnabas.protocol.codec import decode_at

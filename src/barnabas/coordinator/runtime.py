@@ -16,6 +16,7 @@ from collections.abc import Callable
 from typing import Generic, TypeVar
 
 from barnabas.base.clock import Clock, Timer
+from barnabas.base.promise import Promise
 from barnabas.coordinator.appending import EncodedStep, write, write_encoded
 from barnabas.coordinator.decision import (
     Answer,
@@ -28,7 +29,6 @@ from barnabas.coordinator.decision import (
 from barnabas.coordinator.errors import CoordinatorWriteError, coordinator_error
 from barnabas.coordinator.loader import replay_batches
 from barnabas.coordinator.partition_writer import PartitionWriter
-from barnabas.coordinator.promise import Promise
 from barnabas.coordinator.record_codec import RecordTypes
 from barnabas.coordinator.runtime_entry import Entry, Parked, Pending
 from barnabas.log.producers.verification import AppendTerms

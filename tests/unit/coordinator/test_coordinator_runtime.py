@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
+from barnabas.base.promise import Promise
 from barnabas.coordinator.group.classic.states import GroupState
 from barnabas.coordinator.group.records import RECORD_TYPES
-from barnabas.coordinator.promise import Promise
 from barnabas.coordinator.record_codec import decode_record, encode_record
 from barnabas.protocol.errors import DecodeError, ErrorCode
 from barnabas.protocol.messages.list_groups import ListGroupsRequest

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple, Protocol
 
 from barnabas.base.ids import Uuid
+from barnabas.base.promise import Promise
 from barnabas.broker.context import RequestContext
 from barnabas.broker.services import BrokerServices
-from barnabas.coordinator.promise import Promise
 from barnabas.metadata.features import SHARE_VERSION
 from barnabas.protocol.errors import ErrorCode
 from barnabas.share.core.states import AckBatch, AcknowledgeType, Refused

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 from barnabas.base.clock import Clock
+from barnabas.base.promise import Promise, gather
 from barnabas.coordinator.decision import Decision, Moment, Waiter
 from barnabas.coordinator.group.config import GroupConfig
 from barnabas.coordinator.group.records import RECORD_TYPES
@@ -12,7 +13,6 @@ from barnabas.coordinator.group.shard import GroupShard
 from barnabas.coordinator.group.view import GroupMetadata
 from barnabas.coordinator.partition_of import partition_of
 from barnabas.coordinator.partition_writer import PartitionWriter
-from barnabas.coordinator.promise import Promise, gather
 from barnabas.coordinator.runtime import CoordinatorRuntime
 from barnabas.protocol.errors import ErrorCode
 

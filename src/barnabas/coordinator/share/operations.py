@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 from barnabas.base.ids import Uuid
-from barnabas.coordinator.promise import Promise, gather
+from barnabas.base.promise import Promise, gather
 from barnabas.coordinator.share.service import ShareCoordinator
 from barnabas.coordinator.share.state import (
     DONE,

@@ -21,7 +21,7 @@ from barnabas.base.backoff import ExponentialBackoff
 from barnabas.base.clock import Clock
 from barnabas.base.ids import Uuid
 from barnabas.base.internal_topics import SHARE_GROUP_STATE
-from barnabas.coordinator.promise import Promise
+from barnabas.base.promise import Promise
 from barnabas.coordinator.share.batches import combine
 from barnabas.coordinator.share.operations import (
     DELETE,

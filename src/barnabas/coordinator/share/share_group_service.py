@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 from barnabas.base.clock import Clock
 from barnabas.base.ids import TopicPartition, Uuid
+from barnabas.base.promise import Promise, flat, gather, then
 from barnabas.coordinator.decision import Decision, Moment
 from barnabas.coordinator.group.client import ClientInfo
 from barnabas.coordinator.group.refusal import Refusal
@@ -22,7 +23,6 @@ from barnabas.coordinator.group.share.heartbeat import Heard, Initialization, ch
 from barnabas.coordinator.group.share.offsets import Alteration, Deletion
 from barnabas.coordinator.group.share.requests import ShareGroups
 from barnabas.coordinator.group.step import Client
-from barnabas.coordinator.promise import Promise, flat, gather, then
 from barnabas.coordinator.share.end_offsets import EndOffsets
 from barnabas.coordinator.share.joins import HeldJoins
 from barnabas.coordinator.share.persister import Persister, ShareStateError, ShareSummary

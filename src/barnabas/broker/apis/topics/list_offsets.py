@@ -6,9 +6,9 @@ Nothing writes to tiered storage: nothing is known to be tiered, or waits to be.
 
 from typing import NamedTuple
 
+from barnabas.base.promise import Promise, flat, gather, then
 from barnabas.broker.context import RequestContext
 from barnabas.broker.services import BrokerServices
-from barnabas.coordinator.promise import Promise, flat, gather, then
 from barnabas.log.errors import LogDirFailure
 from barnabas.log.timestamp_lookup import LookedUp
 from barnabas.protocol.errors import ErrorCode

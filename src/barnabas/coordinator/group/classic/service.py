@@ -2,11 +2,11 @@
 
 from collections.abc import Callable
 
+from barnabas.base.promise import Promise, then
 from barnabas.coordinator.group.classic.responses import join_error, level_join, level_leave
 from barnabas.coordinator.group.client import ClientInfo
 from barnabas.coordinator.group.config import GroupConfig
 from barnabas.coordinator.group.shards import GroupShards
-from barnabas.coordinator.promise import Promise, then
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.describe_groups import (
     DescribedGroup,

@@ -2,13 +2,13 @@
 
 from collections.abc import Callable, Iterable
 
+from barnabas.base.promise import Promise
 from barnabas.coordinator.group.client import ClientInfo
 from barnabas.coordinator.group.config import GroupConfig
 from barnabas.coordinator.group.consumer.heartbeat import check_request
 from barnabas.coordinator.group.consumer.requests import refused
 from barnabas.coordinator.group.refusal import Refusal
 from barnabas.coordinator.group.shards import GroupShards
-from barnabas.coordinator.promise import Promise
 from barnabas.protocol.messages.consumer_group_describe import DescribedGroup
 from barnabas.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
