@@ -26,6 +26,7 @@ from barnabas.coordinator.group.classic.rebalance import (
 from barnabas.coordinator.group.classic.records import group_record
 from barnabas.coordinator.group.classic.states import GroupState
 from barnabas.coordinator.group.config import NEW_MEMBER_JOIN_TIMEOUT_MS, PENDING_JOINS_MAX
+from barnabas.coordinator.group.registry import GroupRegistry
 from barnabas.coordinator.group.step import Client, Step, TimerKey, TimerKind
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
@@ -47,6 +48,14 @@ class StaticMemberStored:
     old_session_timeout_ms: int
     old_leader_id: str | None
     api_version: int
+
+    def stored(
+        self, step: Step, groups: GroupRegistry, error: ErrorCode, is_appended: bool
+    ) -> None:
+        """Answer the member, and give its former self its place back if the record is lost."""
+        group = groups.get_of(ClassicGroup, self.group_id)
+        if group is not None:
+            _static_member_stored(step, group, self, error, is_appended)
 
 
 @dataclass(slots=True)
@@ -244,7 +253,7 @@ def _replace_static_member(
         complete_if_joined(step, group)
 
 
-def static_member_stored(
+def _static_member_stored(
     step: Step,
     group: ClassicGroup,
     stored: StaticMemberStored,

@@ -27,6 +27,7 @@ from barnabas.coordinator.group.consumer.embedded import (
 from barnabas.coordinator.group.consumer.group import ConsumerGroup
 from barnabas.coordinator.group.consumer.member import ConsumerMember
 from barnabas.coordinator.group.modern.timing import reset_session as reset_member_session
+from barnabas.coordinator.group.modern.timing import start_timers
 from barnabas.coordinator.group.refusal import Refusal
 from barnabas.coordinator.group.registry import GroupRegistry
 from barnabas.coordinator.group.step import Step
@@ -45,6 +46,16 @@ class Downgraded:
 
     former: ConsumerGroup
     group: ClassicGroup
+
+    def stored(
+        self, step: Step, groups: GroupRegistry, error: ErrorCode, is_appended: bool
+    ) -> None:
+        """Put the consumer group back where the log will never have the change."""
+        group_id = self.group.group_id
+        if error and not is_appended and groups.get(group_id) is self.group:
+            groups.drop(group_id)
+            groups.put(self.former)
+            start_timers(step, self.former)
 
 
 def upgrade(step: Step, classic: ClassicGroup) -> ConsumerGroup | Refusal:

@@ -14,9 +14,7 @@ from barnabas.coordinator.group.consumer.fencing import fence
 from barnabas.coordinator.group.consumer.group import ConsumerGroup
 from barnabas.coordinator.group.consumer.heartbeat import heartbeat
 from barnabas.coordinator.group.consumer.member import ConsumerMember
-from barnabas.coordinator.group.consumer.migration import Downgraded
 from barnabas.coordinator.group.modern.requests import ModernGroupRequests
-from barnabas.coordinator.group.modern.timing import start_timers
 from barnabas.coordinator.group.refusal import Refusal
 from barnabas.coordinator.group.step import Client, Step
 from barnabas.protocol.errors import ErrorCode
@@ -100,18 +98,10 @@ class ConsumerGroups(ModernGroupRequests[ConsumerGroup, ConsumerMember]):
         response = classic_members.leave(step, self._groups, group, leaving)
         return step.decide_and_replay(response)
 
-    # Time and outcome
+    # Time
 
     def _fence(self, step: Step, group: ConsumerGroup, member: ConsumerMember) -> None:
         fence(step, self._groups, group, [member])
-
-    def downgraded(self, stored: Downgraded, *, is_lost: bool, now: Moment) -> None:
-        """The records by which a group changed to the classic protocol were stored, or lost."""
-        group_id = stored.group.group_id
-        if is_lost and self._groups.get(group_id) is stored.group:
-            self._groups.drop(group_id)
-            self._groups.put(stored.former)
-            start_timers(self.step(now), stored.former)
 
 
 def refused(refusal: Refusal) -> ConsumerGroupHeartbeatResponse:
