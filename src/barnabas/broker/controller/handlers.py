@@ -8,6 +8,7 @@ import random
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from barnabas.base.clock import Clock
@@ -114,9 +115,11 @@ async def handle_broker_heartbeat(
     controller = services.metadata.controller
     response: BrokerHeartbeatResponse = await handle_decision(services, context, request)
     if response.error_code == ErrorCode.NONE and controller is not None:
-        context.connection.on_close = lambda: controller.connection_lost(
-            request.broker_id, request.broker_epoch
-        )
+        lost = partial(controller.connection_lost, request.broker_id, request.broker_epoch)
+        if context.connection.is_closed:
+            lost()  # it ended while the heartbeat was decided
+        else:
+            context.connection.on_close = lost
     return response
 
 
