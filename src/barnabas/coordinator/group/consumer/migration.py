@@ -16,6 +16,7 @@ from barnabas.coordinator.group.classic.group import ClassicGroup
 from barnabas.coordinator.group.classic.member import Member
 from barnabas.coordinator.group.classic.rebalance import prepare_rebalance, reset_session
 from barnabas.coordinator.group.classic.records import group_record
+from barnabas.coordinator.group.classic.responses import join_error
 from barnabas.coordinator.group.classic.states import GroupState
 from barnabas.coordinator.group.consumer.embedded import (
     assigned_by_id,
@@ -34,7 +35,6 @@ from barnabas.coordinator.group.step import Step
 from barnabas.coordinator.group.subscription import CONSUMER_PROTOCOL_TYPE
 from barnabas.protocol.errors import DecodeError, ErrorCode
 from barnabas.protocol.messages.group_records import ClassicMemberMetadata, ClassicProtocol
-from barnabas.protocol.messages.join_group import JoinGroupResponse
 from barnabas.protocol.messages.sync_group import SyncGroupResponse
 
 telemetry = logging.getLogger(__name__)
@@ -76,10 +76,7 @@ def upgrade(step: Step, classic: ClassicGroup) -> ConsumerGroup | Refusal:
     group.metadata_hash = step.metadata.subscription_hash(group.subscribed_names)
     for member in classic.members.values():
         again = ErrorCode.REBALANCE_IN_PROGRESS
-        response = JoinGroupResponse(
-            error_code=again, member_id=member.member_id, protocol_name=None
-        )
-        step.answer(member.join_waiter, response)
+        step.answer(member.join_waiter, join_error(again, member.member_id))
         classic.set_join_waiter(member, None)
         step.answer(member.sync_waiter, SyncGroupResponse(error_code=again))
         member.sync_waiter = None

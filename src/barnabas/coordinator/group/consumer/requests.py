@@ -9,6 +9,7 @@ from typing import ClassVar
 
 from barnabas.coordinator.decision import Decision, Moment, Waiter
 from barnabas.coordinator.group.classic.join import Join
+from barnabas.coordinator.group.classic.responses import join_error
 from barnabas.coordinator.group.consumer import classic_members, describe
 from barnabas.coordinator.group.consumer.fencing import fence
 from barnabas.coordinator.group.consumer.group import ConsumerGroup
@@ -23,7 +24,6 @@ from barnabas.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatResponse,
 )
 from barnabas.protocol.messages.heartbeat import HeartbeatRequest
-from barnabas.protocol.messages.join_group import JoinGroupResponse
 from barnabas.protocol.messages.leave_group import MemberIdentity
 from barnabas.protocol.messages.sync_group import SyncGroupRequest
 
@@ -71,11 +71,7 @@ class ConsumerGroups(ModernGroupRequests[ConsumerGroup, ConsumerMember]):
         step = self.step(now)
         response = classic_members.join(step, self._groups, group, request)
         if isinstance(response, ErrorCode):
-            return Decision(
-                response=JoinGroupResponse(
-                    error_code=response, member_id=request.request.member_id, protocol_name=None
-                )
-            )
+            return Decision(response=join_error(response, request.request.member_id))
         needs_id = response.error_code == ErrorCode.MEMBER_ID_REQUIRED
         return step.decide_and_replay(response, is_soft=needs_id)
 
