@@ -5,7 +5,7 @@ ever written; its decisions say so (`replays=False`), and a continuation tells t
 record fared.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from barnabas.coordinator.decision import Answer, Decision, Moment, Waiter
@@ -58,14 +58,10 @@ class ClassicGroups(GroupRequests):
 
     __slots__ = ()
 
-    def describe(self, group_ids: Iterable[str], version: int) -> Decision:
-        """DescribeGroups."""
-        return Decision(
-            response=[
-                described(group_id, self._groups.find(ClassicGroup, group_id), version)
-                for group_id in group_ids
-            ]
-        )
+    def describe(self, group_id: str, version: int) -> Decision:
+        """DescribeGroups of one group."""
+        group = self._groups.find(ClassicGroup, group_id)
+        return Decision(response=described(group_id, group, version))
 
     def create(self, request: Join, now: Moment, replaced: Group | None = None) -> Decision:
         """JoinGroup where there is no group yet, or one without members that makes way."""

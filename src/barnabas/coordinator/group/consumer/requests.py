@@ -4,7 +4,6 @@ Each method makes a step, lets the modules beside this one decide, and returns a
 records change the group as they are replayed. A refused request writes nothing.
 """
 
-from collections.abc import Iterable
 from typing import ClassVar
 
 from barnabas.coordinator.decision import Decision, Moment, Waiter
@@ -49,20 +48,11 @@ class ConsumerGroups(ModernGroupRequests[ConsumerGroup, ConsumerMember]):
             return Decision(response=refused(response))
         return step.decide_and_replay(response)
 
-    def describe(self, group_ids: Iterable[str]) -> Decision:
-        """ConsumerGroupDescribe."""
+    def describe(self, group_id: str) -> Decision:
+        """ConsumerGroupDescribe of one group."""
+        group = self._groups.find(ConsumerGroup, group_id)
         assignors = self._config.consumer_assignors
-        return Decision(
-            response=[
-                describe.described(
-                    group_id,
-                    self._groups.find(ConsumerGroup, group_id),
-                    self._metadata,
-                    assignors,
-                )
-                for group_id in group_ids
-            ]
-        )
+        return Decision(response=describe.described(group_id, group, self._metadata, assignors))
 
     # Classic members
 
