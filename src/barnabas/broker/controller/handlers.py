@@ -89,7 +89,7 @@ async def handle_decision(
             response = await services.metadata.decide_here(
                 request,
                 principal=str(context.principal),
-                deadline_ms=timeout_ms if timeout_ms > 0 else None,
+                timeout_ms=timeout_ms if timeout_ms > 0 else None,
             )
     except NotLeaderError:
         return refuse(request, ErrorCode.NOT_CONTROLLER)
@@ -139,7 +139,7 @@ async def handle_envelope(
             response = await services.metadata.decide_here(
                 inner,
                 principal=principal,
-                deadline_ms=timeout_ms if timeout_ms > 0 else None,
+                timeout_ms=timeout_ms if timeout_ms > 0 else None,
             )
     except NotLeaderError:
         return EnvelopeResponse(error_code=ErrorCode.NOT_CONTROLLER)
