@@ -412,24 +412,24 @@ class MetadataNode:
         principal: str = ANONYMOUS,
         client_address: str = "",
         api_version: int | None = None,
-        deadline_ms: int | None = None,
+        timeout_ms: int | None = None,
     ) -> Any:
         """The active controller's response to a request, once its records are committed.
 
         `api_version` is the one that `request` came in, where it came from a client.
 
-        Without a controller it waits for one, for `deadline_ms` or a minute, and then answers
+        Without a controller it waits for one, for `timeout_ms` or a minute, and then answers
         REQUEST_TIMED_OUT; so it does when the commit takes longer, and the change may still
         happen, as in Kafka. Raises the failure of the metadata log.
         """
-        limit_ms = FORWARD_TIMEOUT_MS if deadline_ms is None else deadline_ms
+        limit_ms = FORWARD_TIMEOUT_MS if timeout_ms is None else timeout_ms
         end_ms = self._clock.monotonic_ms() + limit_ms
         call = self._channel.call(request, api_version, principal, client_address)
         while not self._is_stopped:
             left_ms = max(end_ms - self._clock.monotonic_ms(), 1)
             if self.controller is not None and self.controller.is_active:
                 try:
-                    return await self.decide_here(request, principal=principal, deadline_ms=left_ms)
+                    return await self.decide_here(request, principal=principal, timeout_ms=left_ms)
                 except NotLeaderError:
                     pass  # deposed meanwhile: ask the next one
                 except TimeoutError:
@@ -447,8 +447,8 @@ class MetadataNode:
         self,
         request: Message,
         *,
-        principal: str,  # see below
-        deadline_ms: int | None = None,
+        principal: str,
+        timeout_ms: int | None = None,
     ) -> Any:
         """As `handle`, but only while this node is the active controller.
 
@@ -462,4 +462,4 @@ class MetadataNode:
             return await self.raft.handle(request, api.max_stable_version)
         if self.controller is None:
             raise NotLeaderError
-        return await self.controller.handle(request, deadline_ms)
+        return await self.controller.handle(request, timeout_ms)

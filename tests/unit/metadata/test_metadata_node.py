@@ -171,7 +171,7 @@ async def test_a_requester_that_will_not_wait_is_told_so(tmp_path: Path) -> None
         request = CreateTopicsRequest(
             topics=[CreatableTopic(name="slow", num_partitions=1, replication_factor=1)]
         )
-        response = await harness.node.handle(request, deadline_ms=1)
+        response = await harness.node.handle(request, timeout_ms=1)
         assert response.topics[0].error_code == ErrorCode.REQUEST_TIMED_OUT
         harness.disk.gate.set()
         assert (await harness.create("slow")).error_code == ErrorCode.TOPIC_ALREADY_EXISTS
@@ -306,7 +306,7 @@ async def test_one_voter_of_two_decides_nothing(tmp_path: Path) -> None:
 
 async def no_controller_is_found(harness: NodeHarness) -> None:
     topic = CreatableTopic(name="never", num_partitions=1, replication_factor=1)
-    response = await harness.node.handle(CreateTopicsRequest(topics=[topic]), deadline_ms=50)
+    response = await harness.node.handle(CreateTopicsRequest(topics=[topic]), timeout_ms=50)
     assert response.topics[0].error_code == ErrorCode.REQUEST_TIMED_OUT
 
 

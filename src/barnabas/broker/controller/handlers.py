@@ -8,6 +8,7 @@ import random
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TypeVar
 
 from barnabas.base.clock import Clock
@@ -114,7 +115,7 @@ async def decide(
             response = await services.metadata.decide_here(
                 request,
                 principal=str(context.principal),
-                deadline_ms=timeout_ms if timeout_ms > 0 else None,
+                timeout_ms=timeout_ms if timeout_ms > 0 else None,
             )
     except NotLeaderError:
         response = refuse(request, ErrorCode.NOT_CONTROLLER)
@@ -159,9 +160,11 @@ async def handle_broker_heartbeat(
     controller = services.metadata.controller
     response = await decide(services, context, request, BrokerHeartbeatResponse)
     if response.error_code == ErrorCode.NONE and controller is not None:
-        context.connection.on_close = lambda: controller.connection_lost(
-            request.broker_id, request.broker_epoch
-        )
+        lost = partial(controller.connection_lost, request.broker_id, request.broker_epoch)
+        if context.connection.is_closed:
+            lost()  # it ended while the heartbeat was decided
+        else:
+            context.connection.on_close = lost
     return response
 
 
@@ -181,7 +184,7 @@ async def handle_envelope(
             response = await services.metadata.decide_here(
                 inner,
                 principal=principal,
-                deadline_ms=timeout_ms if timeout_ms > 0 else None,
+                timeout_ms=timeout_ms if timeout_ms > 0 else None,
             )
     except NotLeaderError:
         return EnvelopeResponse(error_code=ErrorCode.NOT_CONTROLLER)

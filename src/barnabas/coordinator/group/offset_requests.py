@@ -8,7 +8,7 @@ from barnabas.base.ids import ZERO_UUID, Uuid
 from barnabas.coordinator.decision import CoordinatorRecord, Moment
 from barnabas.coordinator.group.config import GroupConfig
 from barnabas.coordinator.group.group import Group
-from barnabas.coordinator.group.offset_record import offset_record
+from barnabas.coordinator.group.offset_record import OffsetRecord, offset_record
 from barnabas.coordinator.group.offsets import (
     NO_EXPIRY,
     CommittedOffset,
@@ -20,6 +20,7 @@ from barnabas.coordinator.group.view import GroupMetadata
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.offset_commit import (
     OffsetCommitRequest,
+    OffsetCommitRequestPartition,
     OffsetCommitResponse,
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
@@ -38,6 +39,7 @@ from barnabas.protocol.messages.offset_fetch import (
 )
 from barnabas.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
     TxnOffsetCommitResponse,
     TxnOffsetCommitResponsePartition,
     TxnOffsetCommitResponseTopic,
@@ -73,23 +75,12 @@ def commit(
     for topic in request.topics:
         results = []
         for partition in topic.partitions:
-            metadata = partition.committed_metadata or ""
             error = ErrorCode.NONE
-            if _utf16_length(metadata) > config.offset_metadata_size_max:
+            if _utf16_length(partition.committed_metadata or "") > config.offset_metadata_size_max:
                 error = ErrorCode.OFFSET_METADATA_TOO_LARGE
             else:
                 records.append(
-                    offset_record(
-                        request.group_id,
-                        topic.name,
-                        partition.partition_index,
-                        offset=partition.committed_offset,
-                        leader_epoch=partition.committed_leader_epoch,
-                        metadata=metadata,
-                        commit_timestamp_ms=now.wall_ms,
-                        expire_timestamp_ms=expire_ms,
-                        topic_id=topic.topic_id,
-                    )
+                    _record(request.group_id, topic.name, partition, now, expire_ms, topic.topic_id)
                 )
             results.append(
                 OffsetCommitResponsePartition(
@@ -124,24 +115,11 @@ def transactional_commit(
     for topic in request.topics:
         results = []
         for partition in topic.partitions:
-            metadata = partition.committed_metadata or ""
             error = ErrorCode.NONE
-            if _utf16_length(metadata) > config.offset_metadata_size_max:
+            if _utf16_length(partition.committed_metadata or "") > config.offset_metadata_size_max:
                 error = ErrorCode.OFFSET_METADATA_TOO_LARGE
             else:
-                records.append(
-                    offset_record(
-                        request.group_id,
-                        topic.name,
-                        partition.partition_index,
-                        offset=partition.committed_offset,
-                        leader_epoch=partition.committed_leader_epoch,
-                        metadata=metadata,
-                        commit_timestamp_ms=now.wall_ms,
-                        expire_timestamp_ms=NO_EXPIRY,
-                        topic_id=ZERO_UUID,
-                    )
-                )
+                records.append(_record(request.group_id, topic.name, partition, now))
             results.append(
                 TxnOffsetCommitResponsePartition(
                     partition_index=partition.partition_index, error_code=error
@@ -149,6 +127,27 @@ def transactional_commit(
             )
         response.topics.append(TxnOffsetCommitResponseTopic(name=topic.name, partitions=results))
     return records, response
+
+
+def _record(
+    group_id: str,
+    topic: str,
+    partition: OffsetCommitRequestPartition | TxnOffsetCommitRequestPartition,
+    now: Moment,
+    expire_ms: int = NO_EXPIRY,
+    topic_id: Uuid = ZERO_UUID,
+) -> OffsetRecord:
+    return offset_record(
+        group_id,
+        topic,
+        partition.partition_index,
+        offset=partition.committed_offset,
+        leader_epoch=partition.committed_leader_epoch,
+        metadata=partition.committed_metadata or "",
+        commit_timestamp_ms=now.wall_ms,
+        expire_timestamp_ms=expire_ms,
+        topic_id=topic_id,
+    )
 
 
 def fetch(

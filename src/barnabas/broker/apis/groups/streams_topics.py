@@ -69,7 +69,7 @@ class StreamsTopics:
         )
         try:
             response = await metadata.handle(
-                request, principal=principal, deadline_ms=CREATION_TIMEOUT_MS
+                request, principal=principal, timeout_ms=CREATION_TIMEOUT_MS
             )
         finally:
             self._creating.difference_update(topic.name for topic in topics)

@@ -37,7 +37,7 @@ async def create_topics(
         topics=[_description(services, name) for name in names], timeout_ms=CREATION_TIMEOUT_MS
     )
     response = await services.metadata.handle(
-        request, principal=str(principal), deadline_ms=CREATION_TIMEOUT_MS
+        request, principal=str(principal), timeout_ms=CREATION_TIMEOUT_MS
     )
     assert isinstance(response, CreateTopicsResponse)
     outcome: dict[str, ErrorCode] = {}

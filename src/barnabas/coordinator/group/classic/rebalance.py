@@ -14,6 +14,7 @@ import logging
 from barnabas.coordinator.group.classic.group import ClassicGroup
 from barnabas.coordinator.group.classic.member import Member
 from barnabas.coordinator.group.classic.records import group_record
+from barnabas.coordinator.group.classic.responses import join_error
 from barnabas.coordinator.group.classic.states import GroupEvent, GroupState
 from barnabas.coordinator.group.step import Step, TimerKey, TimerKind
 from barnabas.protocol.errors import ErrorCode
@@ -151,7 +152,7 @@ def remove_member(step: Step, group: ClassicGroup, member_id: str) -> None:
     member = group.members.get(member_id)
     if member is not None:
         gone = ErrorCode.UNKNOWN_MEMBER_ID
-        step.answer(member.join_waiter, JoinGroupResponse(error_code=gone, protocol_name=None))
+        step.answer(member.join_waiter, join_error(gone, ""))
         step.answer(member.sync_waiter, SyncGroupResponse(error_code=gone))
         group.set_join_waiter(member, None)
         member.sync_waiter = None

@@ -101,7 +101,7 @@ class ClassicGroupService:
         """State and members of classic groups."""
         groups = self._shards.run_for_each(
             request.groups,
-            lambda shard, group_id: shard.classics.describe([group_id], client.api_version),
+            lambda shard, group_id: shard.classics.describe(group_id, client.api_version),
             lambda group_id, error: DescribedGroup(group_id=group_id, error_code=error),
             allows_empty_id=True,
         )

@@ -45,6 +45,6 @@ class ConsumerGroupService:
         """State, members and assignments of consumer groups."""
         return self._shards.run_for_each(
             group_ids,
-            lambda shard, group_id: shard.consumers.describe([group_id]),
+            lambda shard, group_id: shard.consumers.describe(group_id),
             lambda group_id, error: DescribedGroup(group_id=group_id, error_code=error),
         )

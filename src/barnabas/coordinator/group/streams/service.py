@@ -45,7 +45,7 @@ class StreamsGroupService:
         """State, topology, members and assignments of streams groups."""
         return self._shards.run_for_each(
             group_ids,
-            lambda shard, group_id: shard.streams.describe([group_id]),
+            lambda shard, group_id: shard.streams.describe(group_id),
             lambda group_id, error: DescribedGroup(group_id=group_id, error_code=error),
         )
 
