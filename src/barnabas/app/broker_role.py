@@ -12,7 +12,6 @@ from random import Random
 
 from barnabas.app.background import Background
 from barnabas.app.coordinators import Coordinators
-from barnabas.app.ending import take_all
 from barnabas.app.housekeeping import keep_coordinators, keep_logs
 from barnabas.app.listening import LIMIT_KEYS, bind_listeners, follow_limits, server_limits
 from barnabas.app.log_directories import LogDirectories
@@ -24,6 +23,7 @@ from barnabas.base.config.node import NodeConfig
 from barnabas.base.config.topic import TOPIC_DEFAULT_KEYS
 from barnabas.base.config.validation import CORDONED_KEY
 from barnabas.base.disk import Disk
+from barnabas.base.ending import take_all
 from barnabas.base.internal_topics import CONSUMER_OFFSETS, SHARE_GROUP_STATE
 from barnabas.base.local_disk import LocalDisk
 from barnabas.base.network import Network

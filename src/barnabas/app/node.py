@@ -14,10 +14,10 @@ from typing import Protocol
 
 from barnabas.app.broker_role import BrokerRole
 from barnabas.app.controller_role import ControllerRole
-from barnabas.app.ending import Step, give_up, take_all
 from barnabas.base.clock import Clock, SystemClock
 from barnabas.base.config.node import NodeConfig
 from barnabas.base.disk import Disk
+from barnabas.base.ending import Step, give_up, take_all
 from barnabas.base.local_disk import LocalDisk
 from barnabas.base.network import Network
 from barnabas.metadata.broker_lifecycle import UnreportedDirectoryError
