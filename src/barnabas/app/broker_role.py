@@ -210,8 +210,6 @@ class BrokerRole:
         """Join the cluster, then serve; the metadata has been started."""
         self._metadata.on_config(LIMIT_KEYS, partial(follow_limits, self.server))
         await self._join()
-        # Nobody waited for a directory before, and what failed until now has been told.
-        self.logs.on_directory_offline = self._directories.failed
         self.server.start()
         keep_logs(self._background, self._config, self._clock, self.logs)
         keep_coordinators(
@@ -239,6 +237,8 @@ class BrokerRole:
         await self.replicas.opened()
         self.replicas.on_opened = self._partitions_opened
         await self._directories.say(metadata.image)  # the only one may be a new one, too
+        # What failed until now is told at once; what fails from now on is told as it does.
+        self.logs.on_directory_offline = self._directories.failed
         await self._directories.say_failed()
         await metadata.unfence_broker()
         self._coordinators.load(metadata.image)
