@@ -76,17 +76,15 @@ class Node:
         self,
         *,
         config: NodeConfig,
-        disk: Disk,
         own_disk: LocalDisk | None,
         metadata: MetadataNode,
         controller: ControllerRole | None,
         broker: BrokerRole | None,
         failure: NodeFailure,
     ) -> None:
-        """Use `open`. `own_disk` is `disk` where nobody else closes it."""
+        """Use `open`. `own_disk` is the disk where nobody else closes it."""
         self.config = config
         self.metadata = metadata
-        self._disk = disk
         self._own_disk = own_disk
         self._controller = controller
         self._broker = broker
@@ -153,7 +151,6 @@ class Node:
             raise
         return cls(
             config=config,
-            disk=disk,
             own_disk=own_disk,
             metadata=metadata,
             controller=controller,
@@ -228,8 +225,8 @@ class Node:
         steps: list[Step] = [role.leave for role in reversed(self._roles)]
         steps.append(self.metadata.stop)
         steps.extend(role.close for role in self._roles)
-        if isinstance(self._disk, LocalDisk):
-            steps.append(self._disk.close)
+        if self._own_disk is not None:
+            steps.append(self._own_disk.close)
         await take_all(*steps)
 
 
