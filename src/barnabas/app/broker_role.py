@@ -148,6 +148,7 @@ class BrokerRole:
                 lambda: random.getrandbits(31),
             ),
             fetch_max_bytes=config.get_int("fetch.max.bytes"),
+            in_background=self._background.start,
         )
         worker: Worker = (
             ProcessWorker() if isinstance(disk, LocalDisk) else InlineWorker(disk, clock)
