@@ -13,6 +13,7 @@ from typing import Any
 from barnabas.base.clock import Clock
 from barnabas.base.config.node import NodeConfig
 from barnabas.base.disk import Disk
+from barnabas.base.ending import take_all
 from barnabas.base.ids import Uuid
 from barnabas.base.network import Network
 from barnabas.base.principals import ANONYMOUS
@@ -386,22 +387,32 @@ class MetadataNode:
             return producer_id
 
     async def stop(self) -> None:
-        """Finish what is under way, leave the quorum and close the metadata log."""
+        """Finish what is under way, leave the quorum and close the metadata log.
+
+        Raises the first error of a part, when all else is closed.
+        """
         self._is_stopped = True
         self._channel.leader_changed()  # who still looks for a controller looks no more
+        await take_all(
+            self._end_tasks,
+            self.lifecycle.close,
+            *(() if self.controller is None else (self.controller.close,)),
+            self._snapshotter.stop,
+            self._stop_raft,
+            self._peers.close,
+        )
+
+    async def _end_tasks(self) -> None:
         for task in self._tasks:
             task.cancel()
         if self._tasks:
             await asyncio.wait(self._tasks)
-        await self.lifecycle.close()
-        if self.controller is not None:
-            await self.controller.close()
-        await self._snapshotter.stop()
+
+    async def _stop_raft(self) -> None:
         try:
             await self.raft.stop()
         except LogDirFailure as failure:
             telemetry.error("the metadata log was not closed cleanly: %s", failure)
-        self._peers.close()
 
     # -- requests
 

@@ -12,6 +12,7 @@ from node_harness import CLUSTER_ID, NodeHarness
 
 from barnabas.base.ids import ZERO_UUID, Uuid
 from barnabas.log.errors import LogDirFailure
+from barnabas.log.partition_log import PartitionLog
 from barnabas.metadata.bootstrap import feature_records, write_bootstrap
 from barnabas.metadata.controller.activation import BootstrapError
 from barnabas.metadata.features import GROUP_VERSION, KRAFT_VERSION, UnsupportedFeatureError
@@ -208,6 +209,30 @@ async def test_a_stopped_node_is_no_controller(tmp_path: Path) -> None:
     assert result.error_code == ErrorCode.NOT_CONTROLLER
     with pytest.raises(NotLeaderError):
         await harness.node.raft.wait_committed(0)
+
+
+async def test_the_log_is_closed_whatever_ends_badly_before_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    harness = NodeHarness(str(tmp_path))
+    harness.format()
+    await harness.start()
+    logs: list[PartitionLog] = []
+    close = PartitionLog.close
+
+    def close_and_note(log: PartitionLog, *, clean: bool = True) -> None:
+        close(log, clean=clean)
+        logs.append(log)
+
+    async def failing() -> None:
+        raise RuntimeError("of our own making")
+
+    monkeypatch.setattr(PartitionLog, "close", close_and_note)
+    monkeypatch.setattr(harness.node.lifecycle, "close", failing)
+    with pytest.raises(RuntimeError, match="of our own making"):
+        await harness.node.stop()
+    assert [(Path(log.directory).name, log.is_closed) for log in logs] == [(METADATA_LOG, True)]
+    harness.disk.close()
 
 
 # -- snapshots

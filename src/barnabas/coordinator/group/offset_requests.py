@@ -8,7 +8,7 @@ from barnabas.base.ids import ZERO_UUID, Uuid
 from barnabas.coordinator.decision import CoordinatorRecord, Moment
 from barnabas.coordinator.group.config import GroupConfig
 from barnabas.coordinator.group.group import Group
-from barnabas.coordinator.group.offset_record import OffsetRecord, offset_record
+from barnabas.coordinator.group.offset_record import offset_record
 from barnabas.coordinator.group.offsets import (
     NO_EXPIRY,
     CommittedOffset,
@@ -48,6 +48,7 @@ from barnabas.protocol.records.batch import NO_OFFSET
 
 GROUP_ID_NOT_FOUND_FROM_VERSION = 9
 NO_RETENTION = -1
+_Committed = OffsetCommitRequestPartition | TxnOffsetCommitRequestPartition
 
 
 def check_commit(group: Group | None, request: OffsetCommitRequest, version: int) -> ErrorCode:
@@ -76,7 +77,7 @@ def commit(
         results = []
         for partition in topic.partitions:
             error = ErrorCode.NONE
-            if _utf16_length(partition.committed_metadata or "") > config.offset_metadata_size_max:
+            if _is_too_long(partition, config):
                 error = ErrorCode.OFFSET_METADATA_TOO_LARGE
             else:
                 records.append(
@@ -91,6 +92,32 @@ def commit(
             OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=results)
         )
     return records, OffsetCommitResponse(topics=topics)
+
+
+def _is_too_long(partition: _Committed, config: GroupConfig) -> bool:
+    """Whether more is to be kept with an offset than may be."""
+    return _utf16_length(partition.committed_metadata or "") > config.offset_metadata_size_max
+
+
+def _record(
+    group_id: str,
+    topic: str,
+    partition: _Committed,
+    now: Moment,
+    expire_ms: int,
+    topic_id: Uuid,
+) -> CoordinatorRecord:
+    return offset_record(
+        group_id,
+        topic,
+        partition.partition_index,
+        offset=partition.committed_offset,
+        leader_epoch=partition.committed_leader_epoch,
+        metadata=partition.committed_metadata or "",
+        commit_timestamp_ms=now.wall_ms,
+        expire_timestamp_ms=expire_ms,
+        topic_id=topic_id,
+    )
 
 
 def check_transactional_commit(
@@ -116,10 +143,12 @@ def transactional_commit(
         results = []
         for partition in topic.partitions:
             error = ErrorCode.NONE
-            if _utf16_length(partition.committed_metadata or "") > config.offset_metadata_size_max:
+            if _is_too_long(partition, config):
                 error = ErrorCode.OFFSET_METADATA_TOO_LARGE
             else:
-                records.append(_record(request.group_id, topic.name, partition, now))
+                records.append(
+                    _record(request.group_id, topic.name, partition, now, NO_EXPIRY, ZERO_UUID)
+                )
             results.append(
                 TxnOffsetCommitResponsePartition(
                     partition_index=partition.partition_index, error_code=error
@@ -127,27 +156,6 @@ def transactional_commit(
             )
         response.topics.append(TxnOffsetCommitResponseTopic(name=topic.name, partitions=results))
     return records, response
-
-
-def _record(
-    group_id: str,
-    topic: str,
-    partition: OffsetCommitRequestPartition | TxnOffsetCommitRequestPartition,
-    now: Moment,
-    expire_ms: int = NO_EXPIRY,
-    topic_id: Uuid = ZERO_UUID,
-) -> OffsetRecord:
-    return offset_record(
-        group_id,
-        topic,
-        partition.partition_index,
-        offset=partition.committed_offset,
-        leader_epoch=partition.committed_leader_epoch,
-        metadata=partition.committed_metadata or "",
-        commit_timestamp_ms=now.wall_ms,
-        expire_timestamp_ms=expire_ms,
-        topic_id=topic_id,
-    )
 
 
 def fetch(

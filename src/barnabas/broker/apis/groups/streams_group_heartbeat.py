@@ -70,7 +70,7 @@ def _create(services: BrokerServices, context: RequestContext, group_id: str, he
     claimed = creation.claim(topics, now_ms)
     if claimed:
         interval_ms = services.groups.streams.heartbeat_interval_ms(group_id)
-        services.start(
+        services.in_background(
             creation.create(
                 services.metadata,
                 claimed,
