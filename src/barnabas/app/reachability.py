@@ -21,7 +21,7 @@ async def unreachable_reason(host: str, port: int) -> str | None:
     except TimeoutError:
         return f"no answer within {CONNECT_TIMEOUT_S:g} s"
     except socket.gaierror:
-        return "the name is not known"
+        return "unknown host name"
     except ConnectionRefusedError:
         return "the connection is refused"
     except OSError as error:
