@@ -363,9 +363,7 @@ def test_cancelled_moves_are_a_failure_and_deleted_ones_are_not() -> None:
     cluster.on_pause = lambda: cast(None, cluster.targets.pop(0, None))
     with pytest.raises(CliError) as caught:
         carried_out(cluster, move(0, (1,), (2,)), move(1, (1,), (2,)))
-    assert caught.value.line() == (
-        "cancelled or changed by somebody else: t-0; again looks again"
-    )
+    assert caught.value.line() == ("cancelled or changed by somebody else: t-0; again looks again")
     cluster = Cluster({1: [1]}, live=[1, 2])
     value = carried_out(cluster, move(0, (1,), (2,)), move(1, (1,), (2,)))
     assert (value["moved"], value["deleted"]) == (1, ["t-0"])
@@ -404,9 +402,7 @@ def test_every_way_to_be_ended_removes_throttles(number: signal.Signals) -> None
     finally:
         signal.signal(number, ours)
     assert caught.value.code is ExitCode.INTERRUPTED
-    assert "the cluster is still moving 1 partitions, 0 were not started" in str(
-        caught.value
-    )
+    assert "the cluster is still moving 1 partitions, 0 were not started" in str(caught.value)
     assert cluster.configs == {}
 
 
