@@ -59,6 +59,6 @@ async def advertised_problems(
         ):
             problems.append(
                 f"clients are told to connect to {listener}, which only this machine can reach: "
-                "set advertised.listeners if others shall connect"
+                "set advertised.listeners if other machines must connect"
             )
     return problems

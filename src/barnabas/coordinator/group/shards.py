@@ -119,7 +119,7 @@ class GroupShards:
         """A step that nobody waits for; a shard that cannot take it now meets it again."""
 
         def failed(error: ErrorCode) -> int:
-            telemetry.warning("%s stay: %s", what, error.name)
+            telemetry.warning("cannot remove %s: %s", what, error.name)
             return 0
 
         for partition in self.runtime.partitions():
