@@ -51,7 +51,7 @@ class Seconds(click.FloatRange):
     ) -> float:
         seconds = float(super().convert(value, param, ctx))
         if math.isnan(seconds):
-            self.fail(f"{value!r} is no time", param, ctx)
+            self.fail(f"{value!r} is not a time", param, ctx)
         return seconds
 
 
@@ -142,7 +142,8 @@ _OPTIONS: Sequence[Callable[[Any], Any]] = (
         "-b",
         envvar="BARNABAS_BOOTSTRAP_SERVERS",
         metavar="HOST:PORT,...",
-        help=f"Brokers to ask first; BARNABAS_BOOTSTRAP_SERVERS, then {DEFAULT_BOOTSTRAP}.",
+        help="Brokers to contact first; by default BARNABAS_BOOTSTRAP_SERVERS, then "
+        f"{DEFAULT_BOOTSTRAP}.",
     ),
     click.option(
         "--client-config",
@@ -206,7 +207,7 @@ def _probe(address: str, timeout_s: float) -> str | None:
         with socket.create_connection(host_port, timeout=timeout_s):
             return None
     except socket.gaierror:
-        return "name not known"
+        return "unknown host name"
     except TimeoutError:
         return "no answer"
     except OSError as error:

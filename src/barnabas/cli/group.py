@@ -55,7 +55,7 @@ def list_command(connection: Connection, as_json: bool) -> None:
 @json_option
 @connection_options
 def describe_command(connection: Connection, names: tuple[str, ...], as_json: bool) -> None:
-    """Show members, committed offsets and how far they lag behind."""
+    """Show members, committed offsets and lag."""
     found = {name: _describe(connection, name) for name in dict.fromkeys(names)}
     described = [group for group in found.values() if group is not None]
     missing = [name for name, group in found.items() if group is None]
@@ -198,11 +198,20 @@ Examples:
 
 @command.command("reset-offsets", epilog=RESET_EPILOG)
 @click.argument("name")
-@click.option("--topic", "-t", "topics", multiple=True, metavar="TOPIC[:PARTITION]", help="Which.")
+@click.option(
+    "--topic",
+    "-t",
+    "topics",
+    multiple=True,
+    metavar="TOPIC[:PARTITION]",
+    help="Topic or partition to reset; may be repeated.",
+)
 @click.option("--all-topics", is_flag=True, help="Every topic the group has offsets for.")
 @click.option("--to", "position", required=True, type=PositionType(), help=f"Where to: {HELP}.")
-@click.option("--execute", is_flag=True, help="Do it; otherwise only show what would be done.")
-@click.option("--create", is_flag=True, help="Also for a group that does not exist yet.")
+@click.option(
+    "--execute", is_flag=True, help="Reset the offsets; otherwise only show what would change."
+)
+@click.option("--create", is_flag=True, help="Create the group if it does not exist.")
 @json_option
 @connection_options
 def reset_command(

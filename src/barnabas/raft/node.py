@@ -414,7 +414,7 @@ class RaftNode:
             return
         self.failure = error
         if not isinstance(error, LogDirFailure | MetadataLogError | OSError):
-            telemetry.error("a fault of the quorum's replica", exc_info=error)
+            telemetry.error("the quorum's replica failed", exc_info=error)
         self._set_timer(NEVER)
         self._settle()
         self._applier.fail_waiters(error)

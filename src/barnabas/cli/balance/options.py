@@ -52,7 +52,7 @@ _OPTIONS: Sequence[Callable[[Any], Any]] = (
         type=click.IntRange(min=1),
         default=CONCURRENT_DEFAULT,
         show_default=True,
-        help="Partitions that are moved at the same time.",
+        help="Number of partitions to move at the same time.",
     ),
     click.option("--dry-run", is_flag=True, help="Show the plan; move nothing."),
     click.option("--yes", "-y", is_flag=True, help="Do not ask."),

@@ -116,7 +116,7 @@ class GroupShards:
         """A step that nobody waits for; where a shard cannot take it now, that is only logged."""
 
         def failed(error: ErrorCode) -> int:
-            telemetry.warning("%s stay: %s", what, error.name)
+            telemetry.warning("cannot remove %s: %s", what, error.name)
             return 0
 
         for partition in self.runtime.partitions():

@@ -53,6 +53,6 @@ class ShareMembershipService:
     def on_topics_deleted(self, topic_ids: frozenset[Uuid]) -> None:
         """Forget topics that are gone, in every shard of this node."""
         self._shards.run_everywhere(
-            "topics of share groups",
+            "deleted topics from share groups",
             lambda shard, _waiter, _now: shard.shares.topics_deleted(topic_ids),
         )
