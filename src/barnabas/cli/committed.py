@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from barnabas.cli.connection import Connection
-from barnabas.cli.errors import NOT_FOUND_CODES, from_kafka
+from barnabas.cli.errors import NOT_FOUND_CODES, CliError, ExitCode, from_kafka
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, TopicPartition
@@ -32,6 +32,8 @@ def committed_offsets(
 
     Raises CliError.
     """
+    if not group:  # librdkafka's consumer would end the process
+        raise CliError("a group's name cannot be empty", ExitCode.USAGE)
     deadline = time.monotonic() + connection.timeout_s
     keys = sorted(partitions)
     found: list[TopicPartition] = []

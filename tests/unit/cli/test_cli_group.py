@@ -104,3 +104,9 @@ def test_a_coordinator_that_is_never_there_is_one_line(
     assert (result.code, result.out) == (1, b"")
     assert "g: " in result.err
     assert "[NOT_COORDINATOR]" in result.err
+
+
+def test_a_group_has_a_name(cli: ClusterCli) -> None:
+    result = cli.run("group", "reset-offsets", "", "--all-topics", "--to", "0")
+    assert result.code == 2
+    assert "cannot be empty" in result.err
