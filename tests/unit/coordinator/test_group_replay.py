@@ -51,10 +51,25 @@ def test_a_first_record_makes_the_group_and_tombstones_end_it(kind: Kind) -> Non
     for record in of_member:
         replay(groups, record)
     assert not group.members
+    groups.cancel_ended()
     assert not len(timers)
     for record in tombstones:
         replay(groups, record)
     assert groups.get("g") is None
+
+
+@of_each_kind
+def test_a_member_that_ends_and_comes_back_in_one_step_keeps_its_timers(kind: Kind) -> None:
+    timers = GroupTimers()
+    groups = GroupRegistry(timers)
+    replay(groups, member_record(kind))
+    key = TimerKey(TimerKind.MEMBER_SESSION, "g", "m")
+    timers.schedule(key, 1)  # a handler sets timers before its records are replayed
+    for record in kind.records.member_tombstones("g", "m"):
+        replay(groups, record)
+    replay(groups, member_record(kind))
+    groups.cancel_ended()
+    assert key in timers
 
 
 @of_each_kind

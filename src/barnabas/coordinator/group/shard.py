@@ -268,6 +268,7 @@ class GroupShard:
         return self._of_type[group.group_type]
 
     def _step(self, now: Moment) -> Step:
+        self.groups.cancel_ended()
         return Step(now, self._config, self._timers, self._metadata)
 
 

@@ -167,7 +167,6 @@ def replace_static(
     """Give a static member's place, with all that it owns, to its next self."""
     member = replace(former, member_id=member_id, member_epoch=0, previous_member_epoch=0)
     if member_id != former.member_id:
-        # Replay of the tombstones cancels timers, and those of its next self are being set.
         step.records += group.records.member_tombstones(group.group_id, former.member_id)
     step.records += [
         member_record(group.group_id, member),
