@@ -83,3 +83,11 @@ def test_a_record_of_another_kind_takes_the_groups_place(kind: Kind) -> None:
     assert groups.get_of(kind, "g") is not None
     assert not len(timers)
     assert former.state == "Dead"
+
+
+def test_a_group_that_takes_anothers_place_leaves_nobody_using_it() -> None:
+    groups = GroupRegistry(GroupTimers())
+    former = ClassicGroup("g")
+    groups.put(former)
+    groups.put(ClassicGroup("g"))
+    assert former.state == "Dead"

@@ -49,9 +49,7 @@ class GroupRegistry:
 
     def put(self, group: Group) -> None:
         """Take a group in, in place of whatever had its id."""
-        former = self._groups.get(group.group_id)
-        if former is not None:
-            self._cancel(former.timer_keys())
+        self.drop(group.group_id)
         self._groups[group.group_id] = group
 
     def drop(self, group_id: str) -> None:
