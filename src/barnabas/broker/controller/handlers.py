@@ -109,18 +109,10 @@ async def decide(
     response_class: type[Resp],
 ) -> Resp:
     """What the active controller decides; NOT_CONTROLLER from any other."""
-    timeout_ms = getattr(request, "timeout_ms", 0)
     try:
-        with _while_the_log_serves(services):
-            response = await services.metadata.decide_here(
-                request,
-                principal=str(context.principal),
-                timeout_ms=timeout_ms if timeout_ms > 0 else None,
-            )
+        response = await _decide_for(services, str(context.principal), request)
     except NotLeaderError:
         response = refuse(request, ErrorCode.NOT_CONTROLLER)
-    except TimeoutError:
-        response = refuse(request, ErrorCode.REQUEST_TIMED_OUT)
     assert isinstance(response, response_class)
     return fit(response, context.api_version)
 
@@ -178,19 +170,26 @@ async def handle_envelope(
         return EnvelopeResponse(error_code=ErrorCode.INVALID_REQUEST)
     if api.key not in FORWARDED:
         return EnvelopeResponse(error_code=ErrorCode.INVALID_REQUEST)
-    timeout_ms = getattr(inner, "timeout_ms", 0)
     try:
-        with _while_the_log_serves(services):
-            response = await services.metadata.decide_here(
-                inner,
-                principal=principal,
-                timeout_ms=timeout_ms if timeout_ms > 0 else None,
-            )
+        response = await _decide_for(services, principal, inner)
     except NotLeaderError:
         return EnvelopeResponse(error_code=ErrorCode.NOT_CONTROLLER)
-    except TimeoutError:
-        response = refuse(inner, ErrorCode.REQUEST_TIMED_OUT)
     return seal_response(api, header, fit(response, header.request_api_version))
+
+
+async def _decide_for(services: ControllerServices, principal: str, request: Message) -> Message:
+    """What is decided for the principal, within the time that the request gives.
+
+    Raises NotLeaderError where another node decides.
+    """
+    timeout_ms = getattr(request, "timeout_ms", 0)
+    try:
+        with _while_the_log_serves(services):
+            return await services.metadata.decide_here(
+                request, principal=principal, timeout_ms=timeout_ms if timeout_ms > 0 else None
+            )
+    except TimeoutError:
+        return refuse(request, ErrorCode.REQUEST_TIMED_OUT)
 
 
 FORWARDED = frozenset(
