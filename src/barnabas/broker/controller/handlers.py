@@ -4,26 +4,22 @@ directly.
 All of it is decided by the quorum's leader; any other node says so, and who leads.
 """
 
-import random
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeVar
 
-from barnabas.base.clock import Clock
 from barnabas.broker.apis.cluster.api_versions import handle_api_versions, refuse_version
 from barnabas.broker.apis.security.sasl_authenticate import handle_sasl_authenticate
 from barnabas.broker.apis.security.sasl_handshake import handle_sasl_handshake
 from barnabas.broker.context import RequestContext
 from barnabas.broker.controller.cluster import handle_describe_cluster_at_controller
 from barnabas.broker.controller.configs import without_refused
+from barnabas.broker.controller.services import ControllerServices
 from barnabas.broker.controller.versions import fit
 from barnabas.broker.route import Route, route
 from barnabas.metadata.controller.refusals import refuse
 from barnabas.metadata.envelope import seal_response, unseal
-from barnabas.metadata.image import MetadataImage
-from barnabas.metadata.node import MetadataNode
 from barnabas.protocol import apis
 from barnabas.protocol.api import Api, ApiKey
 from barnabas.protocol.errors import DecodeError, ErrorCode
@@ -39,22 +35,6 @@ from barnabas.raft.interfaces import NotLeaderError
 
 Req = TypeVar("Req", bound=Message)
 Resp = TypeVar("Resp", bound=Message)
-
-
-@dataclass(slots=True)
-class ControllerServices:
-    """One per node that plays `controller`; its handlers get it with every request."""
-
-    clock: Clock
-    random: random.Random
-    cluster_id: str
-    metadata: MetadataNode
-    served_apis: set[ApiKey] = field(default_factory=set)
-
-    @property
-    def image(self) -> MetadataImage:
-        """The cluster's metadata as this node has it."""
-        return self.metadata.image
 
 
 @contextmanager
