@@ -6,7 +6,7 @@ All of it is decided by the quorum's leader; any other node says so, and who lea
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
+from dataclasses import dataclass
 from typing import TypeVar
 
 from barnabas.broker.apis.cluster.api_versions import handle_api_versions, refuse_version
@@ -18,8 +18,10 @@ from barnabas.broker.controller.configs import without_refused
 from barnabas.broker.controller.services import ControllerServices
 from barnabas.broker.controller.versions import fit
 from barnabas.broker.route import Route, route
+from barnabas.metadata.active_controller import ActiveController
 from barnabas.metadata.controller.refusals import refuse
 from barnabas.metadata.envelope import seal_response, unseal
+from barnabas.net.connection import Connection
 from barnabas.protocol import apis
 from barnabas.protocol.api import Api, ApiKey
 from barnabas.protocol.errors import DecodeError, ErrorCode
@@ -125,6 +127,21 @@ async def handle_incremental_alter_configs_at_controller(
     return response
 
 
+@dataclass(frozen=True, slots=True)
+class _ConnectionLost:
+    """Tells the controller that the connection of a broker's heartbeats has ended.
+
+    Those of all its heartbeats are equal, so that the connection keeps one.
+    """
+
+    controller: ActiveController
+    broker_id: int
+    broker_epoch: int
+
+    def __call__(self, _: Connection) -> None:
+        self.controller.connection_lost(self.broker_id, self.broker_epoch)
+
+
 async def handle_broker_heartbeat(
     services: ControllerServices, context: RequestContext, request: BrokerHeartbeatRequest
 ) -> BrokerHeartbeatResponse:
@@ -132,11 +149,8 @@ async def handle_broker_heartbeat(
     controller = services.metadata.controller
     response = await decide(services, context, request, BrokerHeartbeatResponse)
     if response.error_code == ErrorCode.NONE and controller is not None:
-        lost = partial(controller.connection_lost, request.broker_id, request.broker_epoch)
-        if context.connection.is_closed:
-            lost()  # it ended while the heartbeat was decided
-        else:
-            context.connection.on_close = lost
+        lost = _ConnectionLost(controller, request.broker_id, request.broker_epoch)
+        context.connection.when_closed(lost)
     return response
 
 
