@@ -179,11 +179,12 @@ async def _decide_for(services: ControllerServices, principal: str, request: Mes
     timeout_ms = getattr(request, "timeout_ms", 0)
     try:
         with _while_the_log_serves(services):
-            return await services.metadata.decide_here(
+            response: Message = await services.metadata.decide_here(
                 request, principal=principal, timeout_ms=timeout_ms if timeout_ms > 0 else None
             )
     except TimeoutError:
-        return refuse(request, ErrorCode.REQUEST_TIMED_OUT)
+        response = refuse(request, ErrorCode.REQUEST_TIMED_OUT)
+    return response
 
 
 FORWARDED = frozenset(
