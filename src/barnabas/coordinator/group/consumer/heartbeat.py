@@ -26,6 +26,7 @@ from barnabas.coordinator.group.modern.heartbeat import (
     check_size,
     find,
     find_member,
+    find_or_create,
 )
 from barnabas.coordinator.group.modern.member import (
     JOINING_EPOCH,
@@ -218,16 +219,12 @@ def _find_or_create(
 ) -> ConsumerGroup | Refusal:
     """The group; one that joins may create it, or convert it from the classic protocol."""
     group_id = request.group_id
-    group = groups.get(group_id)
-    if request.member_epoch == JOINING_EPOCH:
-        if group is None:
-            return ConsumerGroup(group_id)
-        if isinstance(group, ClassicGroup):
-            if not group.is_empty:
-                return upgrade(step, group)
-            step.records += group.tombstones()
-            return ConsumerGroup(group_id)
-    return find(groups, ConsumerGroup, group_id)
+    if request.member_epoch != JOINING_EPOCH:
+        return find(groups, ConsumerGroup, group_id)
+    classic = groups.get_of(ClassicGroup, group_id)
+    if classic is not None and not classic.is_empty:
+        return upgrade(step, classic)
+    return find_or_create(step, groups, ConsumerGroup, group_id)
 
 
 def _find_or_subscribe(
