@@ -45,7 +45,7 @@ def test_a_first_record_makes_the_group_and_tombstones_end_it(kind: Kind) -> Non
     replay(groups, member_record(kind))
     group = groups.get_of(kind, "g")
     assert group is not None
-    timers.schedule(TimerKey(TimerKind.MEMBER_SESSION, "g", "m"), 1)
+    timers.schedule(TimerKey(TimerKind.MODERN_SESSION, "g", "m"), 1)
     tombstones = group.tombstones()
     of_member = [record for record in tombstones if hasattr(record.key, "member_id")]
     for record in of_member:
@@ -63,7 +63,7 @@ def test_a_member_that_ends_and_comes_back_in_one_step_keeps_its_timers(kind: Ki
     timers = GroupTimers()
     groups = GroupRegistry(timers)
     replay(groups, member_record(kind))
-    key = TimerKey(TimerKind.MEMBER_SESSION, "g", "m")
+    key = TimerKey(TimerKind.MODERN_SESSION, "g", "m")
     timers.schedule(key, 1)  # a handler sets timers before its records are replayed
     for record in kind.records.member_tombstones("g", "m"):
         replay(groups, record)

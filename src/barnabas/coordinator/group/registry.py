@@ -45,7 +45,7 @@ class GroupRegistry:
         group = self._groups.get(group_id)
         if group is None:
             return Refusal(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
-        return group if isinstance(group, kind) else not_of_kind(kind, group_id)
+        return group if isinstance(group, kind) else _not_of_kind(kind, group_id)
 
     def put(self, group: Group) -> None:
         """Take a group in, in place of whatever had its id."""
@@ -83,7 +83,7 @@ class GroupRegistry:
             self._timers.cancel(key)
 
 
-def not_of_kind(kind: type[Group], group_id: str) -> Refusal:
+def _not_of_kind(kind: type[Group], group_id: str) -> Refusal:
     """The group is of another kind."""
     return Refusal(
         ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a {kind.group_type} group."

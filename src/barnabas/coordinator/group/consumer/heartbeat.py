@@ -24,7 +24,7 @@ from barnabas.coordinator.group.modern.heartbeat import (
     blank_field,
     check_epoch,
     check_size,
-    find,
+    find_for_member,
     find_member,
     find_or_create,
 )
@@ -220,7 +220,7 @@ def _find_or_create(
     """The group; one that joins may create it, or convert it from the classic protocol."""
     group_id = request.group_id
     if request.member_epoch != JOINING_EPOCH:
-        return find(groups, ConsumerGroup, group_id)
+        return find_for_member(groups, ConsumerGroup, group_id)
     classic = groups.get_of(ClassicGroup, group_id)
     if classic is not None and not classic.is_empty:
         return upgrade(step, classic)

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from barnabas.coordinator.group.modern.heartbeat import (
     check_epoch,
     check_size,
-    find,
+    find_for_member,
     find_member,
     find_or_create,
 )
@@ -132,7 +132,7 @@ def _find_or_create(
     """The group; one that joins may create it, also in place of an empty classic group."""
     group_id = request.group_id
     if request.member_epoch != JOINING_EPOCH:
-        return find(groups, StreamsGroup, group_id)
+        return find_for_member(groups, StreamsGroup, group_id)
     group = find_or_create(step, groups, StreamsGroup, group_id)
     if isinstance(group, Refusal):
         return group
