@@ -10,8 +10,6 @@ from barnabas.cli.connection import Connection, connection_options
 from barnabas.cli.errors import CliError, ExitCode
 from barnabas.cli.output import Output, Row, json_option, print_json
 
-PARTITIONS_NAMED_MAX = 3
-
 
 @click.command(
     "reassign",
@@ -111,6 +109,7 @@ def _cancel(
     as_json: bool,
 ) -> int:
     from barnabas.cli.admin_calls import reassign, reassignments
+    from barnabas.cli.balance.model import first_few
     from barnabas.cli.balance.throttles import clear_throttles
     from barnabas.cli.confirm import confirm
 
@@ -118,9 +117,7 @@ def _cancel(
     keys = [key for key in ongoing if wanted is None or key in wanted]
     rows: list[Row] = [{"partition": str(key), "cancelled": not wishes.is_dry_run} for key in keys]
     if keys and not wishes.is_dry_run:
-        named = ", ".join(map(str, keys[:PARTITIONS_NAMED_MAX]))
-        more = f" and {len(keys) - 3} more" if len(keys) > PARTITIONS_NAMED_MAX else ""
-        confirm(f"Cancel the moves of {named}{more}?", wishes.is_agreed)
+        confirm(f"Cancel the moves of {first_few(keys)}?", wishes.is_agreed)
         refused = reassign(admin, dict.fromkeys(keys))
         for key in refused:
             rows[keys.index(key)]["cancelled"] = False

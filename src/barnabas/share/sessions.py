@@ -134,10 +134,6 @@ class ShareSessions:
                 del self._members[key.group_id]
         return session
 
-    def knows(self, connection: object) -> bool:
-        """Whether sessions were opened through the connection."""
-        return connection in self._by_connection
-
     def connection_lost(self, connection: object) -> list[tuple[SessionKey, ShareSession | None]]:
         """The members that came through a connection, with the sessions that end with it."""
         keys = self._by_connection.pop(connection, {})

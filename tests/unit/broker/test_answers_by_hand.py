@@ -34,9 +34,7 @@ def versions(api: apis.AnyApi) -> range:
 
 
 def context_of(api: apis.AnyApi, version: int) -> RequestContext:
-    connection: Any = SimpleNamespace(
-        peer_host="client", listener_name="PLAINTEXT", on_close=None, state=None
-    )
+    connection: Any = SimpleNamespace(peer_host="client", listener_name="PLAINTEXT", state=None)
     return RequestContext(api.key, version, 7, None, connection, ANONYMOUS)
 
 

@@ -5,7 +5,9 @@ from typing import Any
 
 import pytest
 
+from barnabas.base.network import ListenerOptions
 from barnabas.broker.controller.handlers import handle_broker_heartbeat
+from barnabas.net.connection import Connection
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.broker_heartbeat import (
     BrokerHeartbeatRequest,
@@ -22,14 +24,19 @@ class Cluster:
     def __init__(self, error: ErrorCode = ErrorCode.NONE) -> None:
         self.lost: list[tuple[int, int]] = []
         self._error = error
-        self.connection = SimpleNamespace(is_closed=False, on_close=None)
+        transport: Any = SimpleNamespace(peer_host="broker")
+        service: Any = None
+        self.connection = Connection(
+            transport, service, ListenerOptions("CONTROLLER"), lambda _: None
+        )
+        self._controller = SimpleNamespace(connection_lost=lambda *who: self.lost.append(who))
         self._ends_meanwhile = False
 
     async def heartbeat(self, *, ends_meanwhile: bool = False) -> None:
         self._ends_meanwhile = ends_meanwhile
         metadata = SimpleNamespace(
             raft=SimpleNamespace(failure=None),
-            controller=SimpleNamespace(connection_lost=lambda *who: self.lost.append(who)),
+            controller=self._controller,
             decide_here=self._decide,
         )
         services: Any = SimpleNamespace(metadata=metadata)
@@ -40,16 +47,16 @@ class Cluster:
 
     async def _decide(self, _request: Any, **_: Any) -> BrokerHeartbeatResponse:
         if self._ends_meanwhile:
-            self.connection.is_closed = True
+            self.connection.closed(None)
         return BrokerHeartbeatResponse(error_code=self._error)
 
 
-async def test_the_end_of_the_connection_is_told() -> None:
+async def test_the_end_of_the_connection_is_told_once_however_many_heartbeats_it_brought() -> None:
     cluster = Cluster()
-    await cluster.heartbeat()
+    for _ in range(3):
+        await cluster.heartbeat()
     assert not cluster.lost
-    assert cluster.connection.on_close is not None
-    cluster.connection.on_close()
+    cluster.connection.closed(None)
     assert cluster.lost == [(2, 7)]
 
 

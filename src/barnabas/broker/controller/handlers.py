@@ -4,26 +4,24 @@ directly.
 All of it is decided by the quorum's leader; any other node says so, and who leads.
 """
 
-import random
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass
 from typing import TypeVar
 
-from barnabas.base.clock import Clock
 from barnabas.broker.apis.cluster.api_versions import handle_api_versions, refuse_version
 from barnabas.broker.apis.security.sasl_authenticate import handle_sasl_authenticate
 from barnabas.broker.apis.security.sasl_handshake import handle_sasl_handshake
 from barnabas.broker.context import RequestContext
 from barnabas.broker.controller.cluster import handle_describe_cluster_at_controller
 from barnabas.broker.controller.configs import without_refused
+from barnabas.broker.controller.services import ControllerServices
 from barnabas.broker.controller.versions import fit
 from barnabas.broker.route import Route, route
+from barnabas.metadata.active_controller import ActiveController
 from barnabas.metadata.controller.refusals import refuse
 from barnabas.metadata.envelope import seal_response, unseal
-from barnabas.metadata.image import MetadataImage
-from barnabas.metadata.node import MetadataNode
+from barnabas.net.connection import Connection
 from barnabas.protocol import apis
 from barnabas.protocol.api import Api, ApiKey
 from barnabas.protocol.errors import DecodeError, ErrorCode
@@ -39,22 +37,6 @@ from barnabas.raft.interfaces import NotLeaderError
 
 Req = TypeVar("Req", bound=Message)
 Resp = TypeVar("Resp", bound=Message)
-
-
-@dataclass(slots=True)
-class ControllerServices:
-    """One per node that plays `controller`; its handlers get it with every request."""
-
-    clock: Clock
-    random: random.Random
-    cluster_id: str
-    metadata: MetadataNode
-    served_apis: set[ApiKey] = field(default_factory=set)
-
-    @property
-    def image(self) -> MetadataImage:
-        """The cluster's metadata as this node has it."""
-        return self.metadata.image
 
 
 @contextmanager
@@ -109,18 +91,10 @@ async def decide(
     response_class: type[Resp],
 ) -> Resp:
     """What the active controller decides; NOT_CONTROLLER from any other."""
-    timeout_ms = getattr(request, "timeout_ms", 0)
     try:
-        with _while_the_log_serves(services):
-            response = await services.metadata.decide_here(
-                request,
-                principal=str(context.principal),
-                timeout_ms=timeout_ms if timeout_ms > 0 else None,
-            )
+        response = await _decide_for(services, str(context.principal), request)
     except NotLeaderError:
         response = refuse(request, ErrorCode.NOT_CONTROLLER)
-    except TimeoutError:
-        response = refuse(request, ErrorCode.REQUEST_TIMED_OUT)
     assert isinstance(response, response_class)
     return fit(response, context.api_version)
 
@@ -153,6 +127,21 @@ async def handle_incremental_alter_configs_at_controller(
     return response
 
 
+@dataclass(frozen=True, slots=True)
+class _ConnectionLost:
+    """Tells the controller that the connection of a broker's heartbeats has ended.
+
+    Those of all its heartbeats are equal, so that the connection keeps one.
+    """
+
+    controller: ActiveController
+    broker_id: int
+    broker_epoch: int
+
+    def __call__(self, _: Connection) -> None:
+        self.controller.connection_lost(self.broker_id, self.broker_epoch)
+
+
 async def handle_broker_heartbeat(
     services: ControllerServices, context: RequestContext, request: BrokerHeartbeatRequest
 ) -> BrokerHeartbeatResponse:
@@ -160,11 +149,8 @@ async def handle_broker_heartbeat(
     controller = services.metadata.controller
     response = await decide(services, context, request, BrokerHeartbeatResponse)
     if response.error_code == ErrorCode.NONE and controller is not None:
-        lost = partial(controller.connection_lost, request.broker_id, request.broker_epoch)
-        if context.connection.is_closed:
-            lost()  # it ended while the heartbeat was decided
-        else:
-            context.connection.on_close = lost
+        lost = _ConnectionLost(controller, request.broker_id, request.broker_epoch)
+        context.connection.when_closed(lost)
     return response
 
 
@@ -178,19 +164,27 @@ async def handle_envelope(
         return EnvelopeResponse(error_code=ErrorCode.INVALID_REQUEST)
     if api.key not in FORWARDED:
         return EnvelopeResponse(error_code=ErrorCode.INVALID_REQUEST)
-    timeout_ms = getattr(inner, "timeout_ms", 0)
     try:
-        with _while_the_log_serves(services):
-            response = await services.metadata.decide_here(
-                inner,
-                principal=principal,
-                timeout_ms=timeout_ms if timeout_ms > 0 else None,
-            )
+        response = await _decide_for(services, principal, inner)
     except NotLeaderError:
         return EnvelopeResponse(error_code=ErrorCode.NOT_CONTROLLER)
-    except TimeoutError:
-        response = refuse(inner, ErrorCode.REQUEST_TIMED_OUT)
     return seal_response(api, header, fit(response, header.request_api_version))
+
+
+async def _decide_for(services: ControllerServices, principal: str, request: Message) -> Message:
+    """What is decided for the principal, within the time that the request gives.
+
+    Raises NotLeaderError where another node decides.
+    """
+    timeout_ms = getattr(request, "timeout_ms", 0)
+    try:
+        with _while_the_log_serves(services):
+            response: Message = await services.metadata.decide_here(
+                request, principal=principal, timeout_ms=timeout_ms if timeout_ms > 0 else None
+            )
+    except TimeoutError:
+        response = refuse(request, ErrorCode.REQUEST_TIMED_OUT)
+    return response
 
 
 FORWARDED = frozenset(

@@ -23,7 +23,6 @@ from barnabas.broker.share.requests import (
     AckOutcome,
     acknowledge,
     request_error,
-    watch_connection,
 )
 from barnabas.net.connection import Reply
 from barnabas.protocol.codec import decode_at
@@ -102,8 +101,9 @@ def _session(
     if request.share_session_epoch == INITIAL_EPOCH:
         if _has_acknowledgements(request):
             return ErrorCode.INVALID_REQUEST
-        watch_connection(services, context)
-        return sessions.open(key, named, context.connection)
+        opened = sessions.open(key, named, context.connection)
+        context.connection.when_closed(services.share_partitions.connection_lost)
+        return opened
     session = sessions.resume(key, request.share_session_epoch)
     if isinstance(session, ShareSession) and request.share_session_epoch != FINAL_EPOCH:
         forgotten = [

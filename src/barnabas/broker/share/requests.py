@@ -5,7 +5,6 @@ from typing import NamedTuple, Protocol
 
 from barnabas.base.ids import Uuid
 from barnabas.base.promise import Promise
-from barnabas.broker.context import RequestContext
 from barnabas.broker.services import BrokerServices
 from barnabas.metadata.features import SHARE_VERSION
 from barnabas.protocol.errors import ErrorCode
@@ -51,22 +50,6 @@ def request_error(
     if group_id is None or not member_id or len(member_id) > MEMBER_ID_LENGTH_MAX:
         return ErrorCode.INVALID_REQUEST
     return ErrorCode.NONE
-
-
-def watch_connection(services: BrokerServices, context: RequestContext) -> None:
-    """Have the sessions of a connection end with it."""
-    connection = context.connection
-    shares = services.share_partitions
-    if shares.sessions.knows(connection):
-        return
-    told_before = connection.on_close
-
-    def lost() -> None:
-        if told_before is not None:
-            told_before()
-        shares.connection_lost(connection)
-
-    connection.on_close = lost
 
 
 def acknowledge(

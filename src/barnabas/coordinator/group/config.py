@@ -116,8 +116,10 @@ class GroupConfig:
                 return self.consumer
             case GroupType.SHARE:
                 return self.share
-            case _:
+            case GroupType.STREAMS:
                 return self.streams
+            case GroupType.CLASSIC:
+                raise AssertionError("members of classic groups assign for themselves")
 
     @classmethod
     def from_node(cls, config: NodeConfig) -> "GroupConfig":

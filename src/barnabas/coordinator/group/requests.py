@@ -45,6 +45,7 @@ class GroupRequests(ABC):
 
     def step(self, now: Moment) -> Step:
         """A step that begins now."""
+        self._groups.cancel_ended()
         return Step(now, self._config, self._timers, self._metadata)
 
     # The classic protocol

@@ -18,10 +18,10 @@ from barnabas.coordinator.decision import (
 from barnabas.coordinator.group import admin, offset_requests
 from barnabas.coordinator.group.classic.group import ClassicGroup
 from barnabas.coordinator.group.classic.join import Join
-from barnabas.coordinator.group.classic.requests import ClassicGroups
+from barnabas.coordinator.group.classic.requests import ClassicGroupRequests
 from barnabas.coordinator.group.classic.responses import unknown_members
 from barnabas.coordinator.group.config import GroupConfig
-from barnabas.coordinator.group.consumer.requests import ConsumerGroups
+from barnabas.coordinator.group.consumer.requests import ConsumerGroupRequests
 from barnabas.coordinator.group.continuation import Continuation
 from barnabas.coordinator.group.group import Group
 from barnabas.coordinator.group.group_type import GroupType
@@ -31,9 +31,9 @@ from barnabas.coordinator.group.records import offset_tombstone
 from barnabas.coordinator.group.registry import GroupRegistry
 from barnabas.coordinator.group.replay import replay
 from barnabas.coordinator.group.requests import GroupRequests
-from barnabas.coordinator.group.share.requests import ShareGroups
+from barnabas.coordinator.group.share.requests import ShareGroupRequests
 from barnabas.coordinator.group.step import Client, GroupTimers, Step
-from barnabas.coordinator.group.streams.requests import StreamsGroups
+from barnabas.coordinator.group.streams.requests import StreamsGroupRequests
 from barnabas.coordinator.group.view import GroupMetadata
 from barnabas.log.producers.verification import Verification
 from barnabas.protocol.errors import ErrorCode
@@ -64,10 +64,10 @@ class GroupShard:
         self.groups = GroupRegistry(self._timers)
         self.offsets = OffsetStore()
         parts = config, self._timers, self.groups, self._metadata
-        self.classics = ClassicGroups(*parts)
-        self.consumers = ConsumerGroups(*parts)
-        self.shares = ShareGroups(*parts)
-        self.streams = StreamsGroups(*parts)
+        self.classics = ClassicGroupRequests(*parts)
+        self.consumers = ConsumerGroupRequests(*parts)
+        self.shares = ShareGroupRequests(*parts)
+        self.streams = StreamsGroupRequests(*parts)
         self._of_type: dict[GroupType, GroupRequests] = {
             GroupType.CLASSIC: self.classics,
             GroupType.CONSUMER: self.consumers,
@@ -268,6 +268,7 @@ class GroupShard:
         return self._of_type[group.group_type]
 
     def _step(self, now: Moment) -> Step:
+        self.groups.cancel_ended()
         return Step(now, self._config, self._timers, self._metadata)
 
 

@@ -21,7 +21,7 @@ from barnabas.coordinator.group.refusal import Refusal
 from barnabas.coordinator.group.service import GroupCoordinator
 from barnabas.coordinator.group.share.heartbeat import Heard, Initialization, check_request
 from barnabas.coordinator.group.share.offsets import Alteration, Deletion
-from barnabas.coordinator.group.share.requests import ShareGroups
+from barnabas.coordinator.group.share.requests import ShareGroupRequests
 from barnabas.coordinator.group.step import Client
 from barnabas.coordinator.share.end_offsets import EndOffsets
 from barnabas.coordinator.share.joins import HeldJoins
@@ -356,7 +356,9 @@ class ShareGroupService:
 
     # Helpers
 
-    async def _run(self, group_id: str, step: Callable[[ShareGroups, Moment], Decision]) -> Any:
+    async def _run(
+        self, group_id: str, step: Callable[[ShareGroupRequests, Moment], Decision]
+    ) -> Any:
         """The response of a step, or an error code."""
         return await _settled(self._groups.shares.run(group_id, step, lambda error: error))
 

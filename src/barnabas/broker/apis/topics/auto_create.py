@@ -8,7 +8,12 @@ import asyncio
 import logging
 from collections.abc import Iterable, Mapping
 
-from barnabas.base.internal_topics import CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE
+from barnabas.base.internal_topics import (
+    CONSUMER_OFFSETS,
+    CREATION_TIMEOUT_MS,
+    SHARE_GROUP_STATE,
+    TRANSACTION_STATE,
+)
 from barnabas.broker.services import BrokerServices
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.create_topics import (
@@ -19,7 +24,6 @@ from barnabas.protocol.messages.create_topics import (
 )
 from barnabas.security.principal import Principal
 
-CREATION_TIMEOUT_MS = 30_000
 VISIBILITY_TIMEOUT_MS = 1_000
 
 telemetry = logging.getLogger(__name__)

@@ -141,7 +141,7 @@ def _join_without_id(step: Step, group: ClassicGroup, request: Join) -> JoinGrou
     if request.client.api_version >= MEMBER_ID_REQUIRED_FROM_VERSION:
         group.pending_joins.add(new_id)
         step.schedule(
-            TimerKey(TimerKind.SESSION, group.group_id, new_id),
+            TimerKey(TimerKind.CLASSIC_SESSION, group.group_id, new_id),
             request.request.session_timeout_ms,
         )
         return join_error(ErrorCode.MEMBER_ID_REQUIRED, new_id)
@@ -237,7 +237,7 @@ def _replace_static_member(
     member.sync_waiter = None
     group.rename_static(old_id, new_id)
     member.is_new = False
-    step.timers.cancel(TimerKey(TimerKind.SESSION, group.group_id, old_id))
+    step.timers.cancel(TimerKey(TimerKind.CLASSIC_SESSION, group.group_id, old_id))
     _update_member(step, group, member, request)
     reset_session(step, group, member)
     reason = f"static member {new_id} takes the place of {old_id}: {request.reason}"
@@ -285,7 +285,7 @@ def _static_member_stored(
             stored.old_session_timeout_ms,
         )
         group.set_join_waiter(member, None)
-        step.timers.cancel(TimerKey(TimerKind.SESSION, group.group_id, member.member_id))
+        step.timers.cancel(TimerKey(TimerKind.CLASSIC_SESSION, group.group_id, member.member_id))
         group.rename_static(stored.new_member_id, stored.old_member_id)
         reset_session(step, group, member)
         step.answer(waiter, join_error(error, ""))

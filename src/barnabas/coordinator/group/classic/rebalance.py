@@ -148,7 +148,7 @@ def remove_member(step: Step, group: ClassicGroup, member_id: str) -> None:
 
     What it has parked is answered with UNKNOWN_MEMBER_ID, so that it may begin anew.
     """
-    step.timers.cancel(TimerKey(TimerKind.SESSION, group.group_id, member_id))
+    step.timers.cancel(TimerKey(TimerKind.CLASSIC_SESSION, group.group_id, member_id))
     member = group.members.get(member_id)
     if member is not None:
         gone = ErrorCode.UNKNOWN_MEMBER_ID
@@ -164,7 +164,7 @@ def reset_session(
 ) -> None:
     """A member has given a sign of life: its session counts from now."""
     step.schedule(
-        TimerKey(TimerKind.SESSION, group.group_id, member.member_id),
+        TimerKey(TimerKind.CLASSIC_SESSION, group.group_id, member.member_id),
         member.session_timeout_ms if timeout_ms is None else timeout_ms,
     )
 

@@ -53,7 +53,7 @@ class GroupCreated:
                 groups.put(self.replaced)
 
 
-class ClassicGroups(GroupRequests):
+class ClassicGroupRequests(GroupRequests):
     """The door to the classic groups of a shard."""
 
     __slots__ = ()
@@ -141,7 +141,7 @@ class ClassicGroups(GroupRequests):
 
 
 _EXPIRED: dict[TimerKind, Callable[[Step, ClassicGroup, str], None]] = {
-    TimerKind.SESSION: session_ended,
+    TimerKind.CLASSIC_SESSION: session_ended,
     TimerKind.JOIN: lambda step, group, _: join_time_is_up(step, group),
     TimerKind.SYNC: lambda step, group, _: sync_time_is_up(step, group),
 }

@@ -27,7 +27,7 @@ from barnabas.protocol.messages.leave_group import MemberIdentity
 from barnabas.protocol.messages.sync_group import SyncGroupRequest
 
 
-class ConsumerGroups(ModernGroupRequests[ConsumerGroup, ConsumerMember]):
+class ConsumerGroupRequests(ModernGroupRequests[ConsumerGroup, ConsumerMember]):
     """The door to the consumer groups of a shard."""
 
     __slots__ = ()

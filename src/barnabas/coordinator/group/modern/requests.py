@@ -52,7 +52,7 @@ class ModernGroupRequests(GroupRequests, Generic[G, M]):
     __slots__ = ()
 
     reasons: ClassVar[dict[TimerKind, str]] = {
-        TimerKind.MEMBER_SESSION: "it was silent for its session time-out",
+        TimerKind.MODERN_SESSION: "it was silent for its session time-out",
         TimerKind.REVOCATION: "it did not give its partitions up in time",
         TimerKind.REJOIN: "it did not join again in time",
         TimerKind.RESYNC: "it did not ask for its assignment in time",

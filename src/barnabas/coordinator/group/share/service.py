@@ -11,7 +11,7 @@ from barnabas.base.ids import Uuid
 from barnabas.base.promise import Promise
 from barnabas.coordinator.decision import Decision, Moment
 from barnabas.coordinator.group.shards import GroupShards
-from barnabas.coordinator.group.share.requests import ShareGroups
+from barnabas.coordinator.group.share.requests import ShareGroupRequests
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.share_group_describe import DescribedGroup
 
@@ -25,7 +25,7 @@ class ShareMembershipService:
     def run(
         self,
         group_id: str,
-        step: Callable[[ShareGroups, Moment], Decision],
+        step: Callable[[ShareGroupRequests, Moment], Decision],
         on_error: Callable[[ErrorCode], Any],
     ) -> Any:
         """A step of the share groups of the shard to which `group_id` belongs."""

@@ -21,7 +21,7 @@ from barnabas.protocol.messages.streams_group_heartbeat import (
 )
 
 
-class StreamsGroups(ModernGroupRequests[StreamsGroup, StreamsMember]):
+class StreamsGroupRequests(ModernGroupRequests[StreamsGroup, StreamsMember]):
     """The door to the streams groups of a shard."""
 
     __slots__ = ()
