@@ -356,6 +356,8 @@ MUTATIONS = [
         "consumers read up to the high watermark",
         _uncommitted_is_read,
         20,
+        kinds=("partition",),
+        seen_as="position-lost",
     ),
     Mutation(
         "flush.messages ignored",
