@@ -1,5 +1,32 @@
 """Errors of the registry's REST interface, by Confluent's numeric codes."""
 
+SUBJECT_NOT_FOUND = 40401
+VERSION_NOT_FOUND = 40402
+SCHEMA_NOT_FOUND = 40403
+SUBJECT_SOFT_DELETED = 40404
+SUBJECT_NOT_SOFT_DELETED = 40405
+VERSION_SOFT_DELETED = 40406
+VERSION_NOT_SOFT_DELETED = 40407
+CONFIG_NOT_FOUND = 40408
+MODE_NOT_FOUND = 40409
+INCOMPATIBLE_SCHEMA = 40901
+INVALID_SCHEMA = 42201
+INVALID_VERSION = 42202
+INVALID_COMPATIBILITY_LEVEL = 42203
+INVALID_MODE = 42204
+OPERATION_NOT_PERMITTED = 42205
+REFERENCE_EXISTS = 42206
+ID_DOES_NOT_MATCH = 42207
+INVALID_SUBJECT = 42208
+SCHEMA_TOO_LARGE = 42209
+INVALID_RULE_SET = 42210
+CONTEXT_NOT_EMPTY = 42211
+UNPROCESSABLE = 422
+STORE_ERROR = 50001
+OPERATION_TIMEOUT = 50002
+FORWARDING_FAILED = 50003
+UNKNOWN_LEADER = 50004
+
 
 class RegistryError(Exception):
     """An answer that refuses: the HTTP status, Confluent's code and one sentence."""
@@ -13,3 +40,49 @@ class RegistryError(Exception):
     def status(self) -> int:
         """The HTTP status: the first three digits of the code."""
         return self.code if self.code < 1000 else self.code // 100
+
+
+def subject_not_found(subject: str) -> RegistryError:
+    """No version of the subject is there, or all are soft-deleted and those were not asked for."""
+    return RegistryError(SUBJECT_NOT_FOUND, f"subject {subject!r} does not exist")
+
+
+def version_not_found(version: int) -> RegistryError:
+    """The subject is there, this version of it is not."""
+    return RegistryError(VERSION_NOT_FOUND, f"version {version} does not exist")
+
+
+def schema_not_found(name: int | str | None = None) -> RegistryError:
+    """No schema has this id or guid, or this content under the subject."""
+    of = "" if name is None else f" {name}"
+    return RegistryError(SCHEMA_NOT_FOUND, f"schema{of} does not exist")
+
+
+def invalid_schema(message: str) -> RegistryError:
+    """The text is no schema, or what it refers to is not there."""
+    return RegistryError(INVALID_SCHEMA, message)
+
+
+def invalid_version(version: str | int) -> RegistryError:
+    """What was given for a version is none."""
+    return RegistryError(
+        INVALID_VERSION,
+        f"{version!r} is not a version: give a number from 1 to 2147483647, or latest",
+    )
+
+
+def invalid_subject(subject: str) -> RegistryError:
+    """The name may not be used for a subject."""
+    return RegistryError(INVALID_SUBJECT, f"{subject!r} cannot be the name of a subject")
+
+
+def not_permitted(message: str) -> RegistryError:
+    """The mode, or the rules of an import, forbid it."""
+    return RegistryError(OPERATION_NOT_PERMITTED, message)
+
+
+def reference_exists(subject: str, version: int, by: str) -> RegistryError:
+    """A schema cannot go because another one refers to it."""
+    return RegistryError(
+        REFERENCE_EXISTS, f"version {version} of subject {subject!r} is referred to by {by}"
+    )

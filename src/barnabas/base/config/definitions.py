@@ -112,8 +112,12 @@ class ConfigKey:
 
 
 def load_table(name: str) -> dict[str, ConfigKey]:
-    """The keys of one table, in its order."""
-    path = os.path.join(TABLES_DIRECTORY, name + ".txt")
+    """The keys of one table of Kafka's, in its order."""
+    return read_table(os.path.join(TABLES_DIRECTORY, name + ".txt"))
+
+
+def read_table(path: str) -> dict[str, ConfigKey]:
+    """The keys of a table in this format, in its order."""
     with open(path, encoding="utf-8") as file:
         lines = file.read().splitlines()
     keys = [_parse_key(facts, doc) for facts, doc in zip(lines[::2], lines[1::2], strict=True)]

@@ -1,0 +1,1 @@
+"""The registry's rules as pure decisions: a state and a request in, records and an answer out."""

@@ -1,0 +1,124 @@
+"""Deletion of versions, subjects and contexts: soft first, then for good."""
+
+from dataclasses import replace
+
+from barnabas.registry import errors, subjects
+from barnabas.registry.core.decision import Decision, View
+from barnabas.registry.core.lookup import own_version, version_number
+from barnabas.registry.core.marks import marks
+from barnabas.registry.core.modes import check_writable
+from barnabas.registry.errors import RegistryError
+from barnabas.registry.store.records import (
+    ConfigKey,
+    ContextKey,
+    DeleteSubjectKey,
+    DeleteSubjectValue,
+    ModeKey,
+    Record,
+    SchemaKey,
+    SchemaValue,
+)
+
+
+def delete_version(
+    view: View, subject: str, version: str | int, *, permanent: bool = False
+) -> Decision[int]:
+    """Delete one version (a number, 'latest' or -1); the answer is its number.
+
+    Raises RegistryError: 40401, 40402, 40406 and 40407, 42202, 42205, 42206.
+    """
+    name = subjects.normal(subject)
+    value = own_version(view, name, version_number(version), deleted=True)
+    if value.deleted and not permanent:
+        raise RegistryError(
+            errors.VERSION_SOFT_DELETED,
+            f"version {value.version} of subject {name!r} is deleted already; "
+            "with permanent=true it is deleted for good",
+        )
+    check_writable(view, name)
+    _check_unreferenced(view, value, permanent)
+    if not permanent:
+        record = Record(SchemaKey(name, value.version), replace(value, deleted=True))
+        return Decision((record,), value.version)
+    if not value.deleted:
+        raise RegistryError(
+            errors.VERSION_NOT_SOFT_DELETED,
+            f"version {value.version} of subject {name!r} has to be deleted without "
+            "permanent=true first",
+        )
+    records = [*marks(view, [value]), Record(SchemaKey(name, value.version), None)]
+    if len(view.state.versions(name, "all")) == 1:
+        records += _settings_removed(view, name)
+    return Decision(tuple(records), value.version)
+
+
+def delete_subject(view: View, subject: str, *, permanent: bool = False) -> Decision[list[int]]:
+    """Delete all versions of a subject; the answer is their numbers.
+
+    Raises RegistryError: 40401, 40404, 40405, 42205, 42206.
+    """
+    name = subjects.normal(subject)
+    values = view.state.versions(name, "all" if permanent else "live")
+    if not view.state.versions(name, "all"):
+        raise errors.subject_not_found(name)
+    if not values:
+        raise RegistryError(
+            errors.SUBJECT_SOFT_DELETED,
+            f"subject {name!r} is deleted already; with permanent=true it is deleted for good",
+        )
+    check_writable(view, name)
+    for value in values:
+        _check_unreferenced(view, value, permanent, but_by=name)
+        if permanent and not value.deleted:
+            raise RegistryError(
+                errors.SUBJECT_NOT_SOFT_DELETED,
+                f"subject {name!r} has to be deleted without permanent=true first",
+            )
+    numbers = [value.version for value in values]
+    if not permanent:
+        record = Record(DeleteSubjectKey(name), DeleteSubjectValue(name, numbers[-1]))
+        return Decision((record,), numbers)
+    records = [
+        *marks(view, values),
+        *(Record(SchemaKey(name, number), None) for number in reversed(numbers)),
+        *_settings_removed(view, name),
+    ]
+    return Decision(tuple(records), numbers)
+
+
+def _check_unreferenced(
+    view: View, value: SchemaValue, permanent: bool, but_by: str | None = None
+) -> None:
+    """Raise RegistryError 42206 if others refer to a version: for good, soft-deleted ones too."""
+    for other in view.state.referrers(value.subject, value.version):
+        if other.subject != but_by and (permanent or not other.deleted):
+            raise errors.reference_exists(
+                value.subject,
+                value.version,
+                f"version {other.version} of subject {other.subject!r}",
+            )
+
+
+def _settings_removed(view: View, subject: str) -> list[Record]:
+    records: list[Record] = []
+    if view.state.mode(subject) is not None:
+        records.append(Record(ModeKey(subject), None))
+    if view.state.config(subject) is not None:
+        records.append(Record(ConfigKey(subject), None))
+    return records
+
+
+def delete_context(view: View, context: str) -> Decision[None]:
+    """Delete a context that has no schemas, soft-deleted ones counted.
+
+    Raises RegistryError 42211 if it has some, 42208 if it is no name of a context.
+    """
+    try:
+        name = subjects.context_named(context)
+    except ValueError as fault:
+        raise errors.invalid_subject(context) from fault
+    if view.state.subjects(subjects.context_prefix(name), "all"):
+        raise RegistryError(errors.CONTEXT_NOT_EMPTY, f"context {name!r} has schemas")
+    if not view.state.is_named(name):
+        return Decision((), None)
+    return Decision((Record(ContextKey(name), None),), None)

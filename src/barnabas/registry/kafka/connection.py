@@ -1,0 +1,71 @@
+"""How to reach the brokers: addresses, TLS and SASL, as aiokafka takes them."""
+
+import re
+from typing import Any
+
+from barnabas.base.config.errors import ConfigError
+from barnabas.registry.config import RegistryConfig
+from barnabas.registry.pem import client_context
+
+SERVED_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+_OPTION = re.compile(r"(\w+)\s*=\s*(?:\"((?:[^\"\\]|\\.)*)\"|'((?:[^'\\]|\\.)*)'|([^\s;\"']+))")
+
+
+class Connection:
+    """The options of every client of the brokers."""
+
+    def __init__(self, config: RegistryConfig) -> None:
+        """Read TLS and SASL. Raises ConfigError."""
+        self.request_timeout_ms = config.get_int("kafkastore.request.timeout.ms")
+        self.retry_backoff_ms = config.get_int("kafkastore.retry.backoff.ms")
+        self._client_id = config.get_str("kafkastore.client.id")
+        self._options: dict[str, Any] = {
+            "bootstrap_servers": config.bootstrap_servers,
+            "metadata_max_age_ms": config.get_int("kafkastore.metadata.max.age.ms"),
+            "connections_max_idle_ms": config.get_int("kafkastore.connections.max.idle.ms"),
+            "retry_backoff_ms": self.retry_backoff_ms,
+            "security_protocol": config.security_protocol,
+        }
+        if config.security_protocol.endswith("SSL"):
+            self._options["ssl_context"] = client_context(config, "kafkastore.")
+        if config.security_protocol.startswith("SASL"):
+            self._options |= _sasl_options(config)
+
+    def options(self, purpose: str, *, request_timeout_ms: int | None = None) -> dict[str, Any]:
+        """Keyword arguments of an aiokafka client. `purpose` becomes part of its id."""
+        return self._options | {
+            "client_id": f"{self._client_id}-{purpose}",
+            "request_timeout_ms": request_timeout_ms or self.request_timeout_ms,
+        }
+
+
+def _sasl_options(config: RegistryConfig) -> dict[str, Any]:
+    mechanism = config.get_str("kafkastore.sasl.mechanism")
+    if mechanism not in SERVED_MECHANISMS:
+        raise ConfigError(
+            "kafkastore.sasl.mechanism",
+            f"{mechanism} is not served; set one of {', '.join(SERVED_MECHANISMS)}",
+        )
+    key = "kafkastore.sasl.jaas.config"
+    options = jaas_options(config.get_str(key))
+    missing = [name for name in ("username", "password") if name not in options]
+    if missing:
+        raise ConfigError(
+            key,
+            f"has no {' and no '.join(missing)}; it is written "
+            '<module> required username="…" password="…";',
+        )
+    return {
+        "sasl_mechanism": mechanism,
+        "sasl_plain_username": options["username"],
+        "sasl_plain_password": options["password"],
+    }
+
+
+def jaas_options(text: str) -> dict[str, str]:
+    """The options of a login module in JAAS's notation."""
+    options = {}
+    for match in _OPTION.finditer(text):
+        quoted = match[2] if match[2] is not None else match[3]
+        options[match[1]] = match[4] if quoted is None else re.sub(r"\\(.)", r"\1", quoted)
+    return options

@@ -1,0 +1,314 @@
+"""One reign: the time from fencing the former leader until this instance leads no longer.
+
+Decisions are taken against a state of their own, `speculative`, which is ahead of the committed
+one by what is not committed yet. Their records wait for the next transaction; while one is under
+way those of many requests gather for the one after it. A request is answered when the committed
+state of this instance holds all that its answer rests on, also if it wrote nothing itself: the
+schema that it found may be one that another request is about to commit.
+
+Any failure ends the reign, and with it the speculative state. Whoever waits is told to try again.
+The transactional id is the same for all leaders, so `InitProducerId` at the start of a reign ends
+the transactions of the one before, even if that one still believes that it leads.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from aiokafka import AIOKafkaProducer
+
+from barnabas.registry import errors
+from barnabas.registry.config import RegistryConfig
+from barnabas.registry.core.decision import Decision, Formats, View
+from barnabas.registry.errors import RegistryError
+from barnabas.registry.kafka.connection import Connection
+from barnabas.registry.kafka.faults import TROUBLE, StoreError, words
+from barnabas.registry.kafka.reader import TopicReader
+from barnabas.registry.kafka.replica import Replica
+from barnabas.registry.kafka.topic import TopicFacts
+from barnabas.registry.service import Done
+from barnabas.registry.store.encoding import encode_key, encode_value
+
+Response = TypeVar("Response")
+
+TRANSACTION_TIMEOUT_MS = 20_000
+"""After so long the brokers end a transaction whose leader is gone; readers wait for that."""
+BATCH_BYTES_MAX = 512 * 1024
+RECORD_OVERHEAD_BYTES = 512
+"""More than a batch's header and a record's lengths take."""
+WAITING_MAX = 10_000
+"""Requests that wait for a transaction; more are refused."""
+
+telemetry = logging.getLogger(__name__)
+
+
+class _Request:
+    """A request that is decided, and answered when what it rests on is committed."""
+
+    __slots__ = ("answer", "outcome")
+
+    def __init__(self, outcome: Any, answer: asyncio.Future[Any]) -> None:
+        self.outcome = outcome
+        """The response, or the RegistryError that refuses."""
+        self.answer = answer
+
+
+class _Batch:
+    """What goes into one transaction, and who waits for it."""
+
+    __slots__ = ("records", "requests")
+
+    def __init__(self) -> None:
+        self.records: list[tuple[bytes, bytes | None]] = []
+        self.requests: list[_Request] = []
+
+
+class Reign:
+    """`ended` holds the reason when it is over; nothing starts it again."""
+
+    def __init__(
+        self,
+        config: RegistryConfig,
+        connection: Connection,
+        facts: TopicFacts,
+        reader: TopicReader,
+        replica: Replica,
+        formats: Formats,
+    ) -> None:
+        self.ended: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self._config = config
+        self._connection = connection
+        self._record_bytes_max = facts.message_bytes_max - RECORD_OVERHEAD_BYTES
+        self._batch_bytes_max = min(BATCH_BYTES_MAX, self._record_bytes_max)
+        self._reader = reader
+        self._replica = replica
+        self._formats = formats
+        self._speculative = replica.state
+        self._producer: Any = None
+        self._next = _Batch()
+        self._wanted = asyncio.Event()
+        self._idle = asyncio.Event()
+        """Set while no transaction is under way."""
+        self._idle.set()
+        self._open = asyncio.Event()
+        """Set unless paused."""
+        self._open.set()
+        self._own: set[int] = set()
+        """Offsets that this reign wrote and the reader has not handed on yet."""
+        self._committed_to = 0
+        """The position after the last committed record that an answer may rest on."""
+        self._unanswered = 0
+        self._answered = asyncio.Event()
+        """Set while no request waits."""
+        self._answered.set()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._committing: asyncio.Task[None] | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it takes requests."""
+        return self._committing is not None and not self.ended.done()
+
+    async def begin(self) -> None:
+        """Fence the former leader, read to the end and start to decide.
+
+        Raises KafkaError, TimeoutError or StoreError if that cannot be done.
+        """
+        options = self._connection.options("writer")
+        producer = AIOKafkaProducer(
+            **options,
+            transactional_id=self._config.transactional_id,
+            transaction_timeout_ms=TRANSACTION_TIMEOUT_MS,
+            max_batch_size=self._batch_bytes_max,
+            max_request_size=self._record_bytes_max + RECORD_OVERHEAD_BYTES,
+        )
+        try:
+            await producer.start()
+            end = await self._reader.log_end()
+            await self._reader.reached(end)
+        except BaseException:
+            await _close(producer)
+            raise
+        self._producer = producer
+        self._committed_to = end
+        self._speculative = self._replica.state.copy()
+        if not self.ended.done():
+            self._committing = asyncio.create_task(self._commit_for_ever())
+
+    def end(self, reason: str) -> None:
+        """Stop at once; whoever waits for a commit is told to try again."""
+        if self.ended.done():
+            return
+        self.ended.set_result(reason)
+        if self._committing is not None:
+            self._committing.cancel()
+        self._refuse(self._next, reason)
+
+    async def close(self) -> None:
+        """End, and let go of the brokers."""
+        self.end("it is over")
+        tasks = [*self._tasks, *([self._committing] if self._committing else [])]
+        if tasks:
+            await asyncio.wait(tasks)
+        if self._producer is not None:
+            await _close(self._producer)
+
+    async def pause(self) -> None:
+        """Begin no transaction until `resume`; returns when none is under way."""
+        self._open.clear()
+        await self._idle.wait()
+
+    def resume(self) -> None:
+        """Go on after `pause`."""
+        self._open.set()
+
+    async def finish(self) -> None:
+        """Wait until all that was asked for is answered, or the reign is over."""
+        answered = asyncio.create_task(self._answered.wait())
+        await asyncio.wait((answered, self.ended), return_when=asyncio.FIRST_COMPLETED)
+        answered.cancel()
+
+    # Requests
+
+    async def submit(self, decide: Callable[[View], Decision[Response]]) -> Done[Response]:
+        """Decide, and wait for the commit. Raises RegistryError."""
+        if len(self._next.requests) >= WAITING_MAX:
+            raise _try_again("too many writes wait already")
+        try:
+            decision = decide(View(self._speculative, self._formats, self._config.defaults))
+        except RegistryError as refusal:
+            if self._is_settled:
+                raise
+            return await self._wait_in_next(refusal)
+        if not decision.records and self._is_settled:
+            return Done(decision.response, self._committed_to - 1)
+        records = [(encode_key(item.key), encode_value(item.value)) for item in decision.records]
+        if any(len(key) + len(value or b"") > self._record_bytes_max for key, value in records):
+            raise RegistryError(
+                errors.SCHEMA_TOO_LARGE,
+                f"the schema is too large: topic {self._config.topic} takes records of "
+                f"{self._record_bytes_max} bytes (max.message.bytes)",
+            )
+        for item in decision.records:
+            offset = self._speculative.offset + 1
+            complaint = self._speculative.replay(item.key, item.value, offset)
+            if complaint is not None:
+                self.end("a decision contradicted the state")
+                raise AssertionError(complaint)
+        self._next.records += records
+        return await self._wait_in_next(decision.response)
+
+    @property
+    def _is_settled(self) -> bool:
+        """Whether the speculative state is the committed one, which readers see."""
+        return (
+            not self._next.records
+            and self._idle.is_set()
+            and self._reader.position >= self._committed_to
+        )
+
+    async def _wait_in_next(self, outcome: Response | RegistryError) -> Done[Response]:
+        request = _Request(outcome, asyncio.get_running_loop().create_future())
+        self._next.requests.append(request)
+        self._wanted.set()
+        self._unanswered += 1
+        self._answered.clear()
+        try:
+            done: Done[Response] = await request.answer
+        finally:
+            self._unanswered -= 1
+            if not self._unanswered:
+                self._answered.set()
+        return done
+
+    # Transactions
+
+    async def _commit_for_ever(self) -> None:
+        while True:
+            await self._wanted.wait()
+            await self._open.wait()
+            batch, self._next = self._next, _Batch()
+            self._wanted.clear()
+            self._idle.clear()
+            try:
+                if batch.records:
+                    await self._commit(batch.records)
+            except asyncio.CancelledError:
+                self._refuse(batch, self.ended.result())
+                raise
+            except (*TROUBLE, AssertionError) as error:  # aiokafka asserts states of its own
+                self._refuse(batch, words(error))
+                self.end(words(error))
+                return
+            finally:
+                self._idle.set()
+            task = asyncio.create_task(self._answer(batch, self._committed_to))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _commit(self, records: list[tuple[bytes, bytes | None]]) -> None:
+        """Write records in one transaction. Raises KafkaError or TimeoutError."""
+        producer = self._producer
+        async with asyncio.timeout(TRANSACTION_TIMEOUT_MS / 1000):
+            await producer.begin_transaction()
+            futures = [
+                await producer.send(self._config.topic, value, key, partition=0)
+                for key, value in records
+            ]
+            offsets = [found.offset for found in await asyncio.gather(*futures)]
+            if min(offsets) < 0:
+                raise TimeoutError("a broker does not say where it has put a record")
+            # Known before anybody can read them, which is after the commit.
+            self._own.update(offsets)
+            await producer.commit_transaction()
+        self._committed_to = max(offsets) + 1
+
+    async def _answer(self, batch: _Batch, position: int) -> None:
+        try:
+            await self._reader.reached(position)
+        except StoreError as error:
+            self._refuse(batch, str(error))
+            return
+        for request in batch.requests:
+            if request.answer.done():
+                continue
+            if isinstance(request.outcome, RegistryError):
+                request.answer.set_exception(request.outcome)
+            else:
+                request.answer.set_result(Done(request.outcome, position - 1))
+
+    def _refuse(self, batch: _Batch, reason: str) -> None:
+        for request in batch.requests:
+            if not request.answer.done():
+                request.answer.set_exception(_try_again(reason))
+
+    def note_read(self, offset: int, *, changes: bool) -> None:
+        """The committed state has applied a record; another writer's ends the reign.
+
+        Our speculative state does not know of it. An instance of Confluent's that has lost the
+        lead without knowing can write such a record, as nothing fences it.
+        """
+        if offset in self._own:
+            self._own.discard(offset)
+        elif changes and self.is_open:
+            self.end(f"somebody else has written to the topic, at offset {offset}")
+
+
+def _try_again(reason: str) -> RegistryError:
+    return RegistryError(
+        errors.STORE_ERROR,
+        f"the write may not have been stored; try it again ({reason})",
+    )
+
+
+async def _close(producer: Any) -> None:
+    """Close without waiting for what it still wants to send."""
+    closing = asyncio.create_task(producer.stop())
+    await asyncio.wait((closing,), timeout=1.0)
+    if closing.done():
+        if not closing.cancelled() and closing.exception() is not None:
+            telemetry.debug("the producer has not closed well: %s", closing.exception())
+        return
+    closing.cancel()
+    await asyncio.wait((closing,), timeout=1.0)

@@ -1,0 +1,241 @@
+"""One instance of the registry: its sockets, its store and its REST interface."""
+
+import asyncio
+import contextlib
+import logging
+import math
+import os
+import signal
+import socket
+from collections.abc import Callable, Iterator, MutableMapping
+from typing import Any, Final, Protocol
+
+import uvicorn
+
+from barnabas.registry.config import HttpListener, RegistryConfig
+from barnabas.registry.core.decision import Formats
+from barnabas.registry.kafka.store import KafkaStore
+from barnabas.registry.pem import server_context
+
+STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+EXIT_FAILED = 1
+EXIT_AT_ONCE = 130
+BACKLOG = 2048
+
+telemetry = logging.getLogger(__name__)
+
+
+class RestInterface(Protocol):
+    """An ASGI application over a service."""
+
+    async def __call__(
+        self, scope: MutableMapping[str, Any], receive: Callable[[], Any], send: Callable[..., Any]
+    ) -> None:
+        """Serve one request."""
+
+    async def close(self) -> None:
+        """Let go of connections to the leader."""
+
+
+NewInterface = Callable[[KafkaStore, RegistryConfig], RestInterface]
+"""Builds the REST interface of a store that has started."""
+
+
+class CannotListenError(Exception):
+    """An address cannot be bound. The message names it."""
+
+
+class _Listener(uvicorn.Server):
+    """uvicorn without its signals, which are the server's business; says when it is up."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.up = asyncio.Event()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen."""
+        await super().startup(sockets)
+        self.up.set()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Nothing."""
+        yield
+
+
+class RegistryServer:
+    """Start it and stop it once. `failure` of the store says when it can serve no longer."""
+
+    def __init__(
+        self, config: RegistryConfig, formats: Formats, new_interface: NewInterface
+    ) -> None:
+        """Bind the listeners. Raises CannotListenError and ConfigError."""
+        self.config = config
+        self._sockets = _bind_all(config.listeners)
+        try:
+            self._tls = (
+                server_context(config)
+                if any(listener.scheme == "https" for listener in config.listeners)
+                else None
+            )
+            port = self.listeners[config.listeners.index(config.inter_instance_listener)].port
+            self.store = KafkaStore(config, formats, port)
+        except BaseException:
+            self._close_sockets()
+            raise
+        self._new_interface = new_interface
+        self._interface: RestInterface | None = None
+        self._serving: list[tuple[_Listener, asyncio.Task[None]]] = []
+
+    @property
+    def listeners(self) -> list[HttpListener]:
+        """The listeners with the ports that they are bound to."""
+        return [
+            HttpListener(listener.name, listener.scheme, listener.host, bound.getsockname()[1])
+            for listener, bound in zip(self.config.listeners, self._sockets, strict=True)
+        ]
+
+    async def start(self) -> None:
+        """Read the topic, join the group, then serve. Raises StoreError."""
+        try:
+            await self.store.start()
+        except BaseException:
+            self._close_sockets()
+            raise
+        interface = self._interface = self._new_interface(self.store, self.config)
+        for listener, bound in zip(self.config.listeners, self._sockets, strict=True):
+            server = _Listener(self._uvicorn_config(listener, interface))
+            task = asyncio.create_task(server.serve([bound]))
+            self._serving.append((server, task))
+            await server.up.wait()
+        for listener in self.listeners:
+            telemetry.info("the schema registry serves %s", listener)
+
+    async def stop(self) -> None:
+        """Answer what was asked, finish its writes, leave the group."""
+        for server, _ in self._serving:
+            server.should_exit = True
+        await asyncio.gather(*(task for _, task in self._serving), return_exceptions=True)
+        if self._interface is not None:
+            await self._interface.close()
+        await self.store.stop()
+        self._close_sockets()
+
+    def _uvicorn_config(self, listener: HttpListener, interface: RestInterface) -> uvicorn.Config:
+        config = uvicorn.Config(
+            interface,
+            loop="none",
+            http="httptools",
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            backlog=BACKLOG,
+            timeout_keep_alive=math.ceil(self.config.get_int("idle.timeout.ms") / 1000),
+            timeout_graceful_shutdown=math.ceil(self.config.get_int("shutdown.graceful.ms") / 1000),
+        )
+        config.load()
+        if listener.scheme == "https":
+            config.ssl = self._tls
+        return config
+
+    def _close_sockets(self) -> None:
+        for bound in self._sockets:
+            bound.close()
+
+
+def run_registry(
+    config: RegistryConfig,
+    formats: Formats,
+    new_interface: NewInterface,
+    on_ready: Callable[[RegistryServer], None] | None = None,
+) -> int:
+    """Run until SIGTERM, SIGINT or SIGHUP; returns the exit code, 0 after a clean stop.
+
+    A second signal ends the process at once. Raises CannotListenError, ConfigError and StoreError
+    if the instance cannot start.
+    """
+    for warning in config.warnings:
+        telemetry.warning("%s", warning)
+    with asyncio.Runner(loop_factory=_new_event_loop) as runner:
+        return runner.run(_run(config, formats, new_interface, on_ready))
+
+
+async def _run(
+    config: RegistryConfig,
+    formats: Formats,
+    new_interface: NewInterface,
+    on_ready: Callable[[RegistryServer], None] | None,
+) -> int:
+    stopping = asyncio.Event()
+    _watch_signals(stopping)
+    server = RegistryServer(config, formats, new_interface)
+    starting = asyncio.create_task(server.start())
+    stop = asyncio.create_task(stopping.wait())
+    await asyncio.wait((starting, stop), return_when=asyncio.FIRST_COMPLETED)
+    if not starting.done():
+        telemetry.info("the schema registry was stopped before it had started")
+        starting.cancel()
+        await asyncio.wait((starting,))
+        return 0
+    try:
+        await starting
+        if on_ready is not None:
+            on_ready(server)
+        await asyncio.wait((stop, server.store.failure), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        stop.cancel()
+    telemetry.info("the schema registry stops")
+    await server.stop()
+    telemetry.info("the schema registry has stopped")
+    return EXIT_FAILED if server.store.failure.done() else 0
+
+
+def _watch_signals(stopping: asyncio.Event) -> None:
+    loop = asyncio.get_running_loop()
+
+    def stop(number: signal.Signals) -> None:
+        if stopping.is_set() and number is not signal.SIGHUP:
+            telemetry.warning("second signal: the registry ends at once")
+            os._exit(EXIT_AT_ONCE)
+        stopping.set()
+
+    for number in STOP_SIGNALS:
+        if number is signal.SIGHUP and signal.getsignal(number) is signal.SIG_IGN:
+            continue  # nohup
+        loop.add_signal_handler(number, stop, number)
+
+
+def _bind_all(listeners: tuple[HttpListener, ...]) -> list[socket.socket]:
+    with contextlib.ExitStack() as stack:
+        bound = [stack.enter_context(_bind(listener)) for listener in listeners]
+        stack.pop_all()
+    return bound
+
+
+def _bind(listener: HttpListener) -> socket.socket:
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            listener.host, listener.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        found = socket.socket(family, kind, protocol)
+        try:
+            found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            found.bind(address)
+            found.setblocking(False)
+        except BaseException:
+            found.close()
+            raise
+    except OSError as error:
+        raise CannotListenError(f"cannot listen at {listener}: {error}") from error
+    return found
+
+
+def _new_event_loop() -> asyncio.AbstractEventLoop:
+    """uvloop where it is installed."""
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.new_event_loop()
+    return uvloop.new_event_loop()

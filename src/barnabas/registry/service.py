@@ -1,0 +1,70 @@
+"""What the REST interface asks of the registry: reads of committed state, writes by the leader.
+
+`kafka/store.py` is the real one, over `_schemas`; tests of the REST interface have one in memory.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
+from barnabas.registry.core.decision import Decision, View
+
+Response = TypeVar("Response")
+
+
+@dataclass(frozen=True, slots=True)
+class Done(Generic[Response]):
+    """A write that is committed and in the view of this instance.
+
+    `offset` is that of the last record that the answer rests on. An instance that forwarded the
+    write can wait for it with `Service.caught_up`, so that a client reads what it has written.
+    """
+
+    response: Response
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Forward:
+    """Another instance leads: ask it. `leader_url` is `http://host:port`, without a slash."""
+
+    leader_url: str
+
+
+class Service(Protocol):
+    """The registry behind the REST interface."""
+
+    @property
+    def view(self) -> View:
+        """The committed state with formats and defaults, for reads; to be taken anew each time.
+
+        The state changes between two awaits: a request that reads twice does so without one.
+        """
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the topic has been read to its end and this instance is in its group."""
+
+    @property
+    def is_leader(self) -> bool:
+        """Whether this instance decides on writes."""
+
+    @property
+    def leader_url(self) -> str | None:
+        """Where the leader is, this instance's own URL if it leads, None while there is none."""
+
+    async def write(self, decide: Callable[[View], Decision[Response]]) -> Done[Response] | Forward:
+        """Decide, append and commit; answers when the committed view holds the records.
+
+        `decide` is one of the decisions of `core`, with its arguments bound. It is called at most
+        once, at once or when a reign has begun, and its RegistryError is raised here. Also raises
+        RegistryError: 50001 if the records cannot be stored (nothing was done, or it is not known
+        whether it was: try again), 50002 if that takes longer than `kafkastore.timeout.ms`, 50004
+        if there is no leader.
+        """
+
+    async def caught_up(self, offset: int | None = None) -> None:
+        """Wait until the view holds an offset, or all that is committed now if None.
+
+        Raises RegistryError 50002 after `kafkastore.timeout.ms`.
+        """

@@ -1,0 +1,78 @@
+"""The registry as a process: it serves when it has read the topic, and stops cleanly."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+
+from barnabas.registry.config import RegistryConfig
+from barnabas.registry.server import CannotListenError, RegistryServer
+from support.patience import PATIENCE_S
+from support.registry_format import PlainFormats
+from support.registry_server import new_interface
+
+TESTS = Path(__file__).parents[1]
+
+
+@asynccontextmanager
+async def server_process(*arguments: str) -> AsyncIterator[asyncio.subprocess.Process]:
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "support.registry_server", *arguments),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(TESTS), *sys.path])},
+    )
+    try:
+        yield process
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.communicate()
+
+
+async def url_of(process: asyncio.subprocess.Process) -> str:
+    assert process.stdout is not None
+    async with asyncio.timeout(PATIENCE_S):
+        return (await process.stdout.readline()).decode().strip()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+async def test_it_serves_until_a_signal_and_leaves_its_group(
+    kafka_bootstrap_servers: str, number: signal.Signals
+) -> None:
+    topic = f"_schemas-server-{number.name}"
+    group = f"schema.registry.group.id=group-{topic}"
+    async with server_process(kafka_bootstrap_servers, topic, group) as process:
+        url = await url_of(process)
+        async with httpx.AsyncClient(trust_env=False) as client:
+            assert (await client.get(url)).json() == {"subjects": [], "leader": url}
+        process.send_signal(number)
+        async with asyncio.timeout(PATIENCE_S):
+            assert await process.wait() == 0
+    async with server_process(kafka_bootstrap_servers, topic, group) as process:
+        assert (await url_of(process)).startswith("http://127.0.0.1:")
+
+
+async def test_what_keeps_it_from_starting_is_said(kafka_bootstrap_servers: str) -> None:
+    arguments = ["kafkastore.init.timeout.ms=300"]
+    async with server_process("127.0.0.1:1", "t", *arguments) as process:
+        _, said = await process.communicate()
+    assert process.returncode == 1
+    assert b"StoreError: topic t could not be looked up or created at 127.0.0.1:1" in said
+
+
+async def test_an_address_in_use_is_named() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        listener = f"http://127.0.0.1:{taken.getsockname()[1]}"
+        values = {"kafkastore.bootstrap.servers": "127.0.0.1:1", "listeners": listener}
+        with pytest.raises(CannotListenError, match=f"cannot listen at {listener}"):
+            RegistryServer(RegistryConfig(values), PlainFormats(), new_interface)
