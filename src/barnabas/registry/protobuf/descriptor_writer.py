@@ -20,7 +20,7 @@ from barnabas.registry.protobuf.nodes import (
     Word,
 )
 from barnabas.registry.protobuf.scope import Scope, joined
-from barnabas.registry.protobuf.tokens import whole_number
+from barnabas.registry.protobuf.tokens import plain_number
 
 _FieldProto = descriptor_pb2.FieldDescriptorProto
 _LABELS = {
@@ -304,6 +304,4 @@ def _default_value(option: Option, proto: descriptor_pb2.FieldDescriptorProto) -
         return raw.decode("utf-8", "replace")
     if not isinstance(value, Word):
         return ""
-    negative, digits = value.text[:1] == "-", value.text.lstrip("-")
-    number = whole_number(digits) if digits[:1].isdigit() else None
-    return value.text if number is None else str(-number if negative else number)
+    return plain_number(value.text)

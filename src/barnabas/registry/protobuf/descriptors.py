@@ -1,5 +1,6 @@
 """Descriptors by the protobuf library: it builds them, which finds what our own rules do not."""
 
+import re
 from functools import cache
 from typing import Any
 
@@ -25,29 +26,43 @@ class OptionFault(ValueError):  # noqa: N818 - it is the option that is at fault
         self.option = option
 
 
+class CompileFault(ValueError):  # noqa: N818 - it is the file that is at fault
+    """The library refuses the file, in its words."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message.removeprefix("Couldn't build proto file into descriptor pool: "))
+
+
 def compile_file(
     scope: Scope, path: str = "default", *, lenient: bool = False
 ) -> tuple[descriptor_pb2.FileDescriptorProto, descriptor_pool.DescriptorPool]:
     """The descriptor of the scope's file, and a pool that holds it and all that it imports.
 
-    Custom options of which the scope does not have the extension are left out, and with `lenient`
-    also those whose values do not fit. Raises OptionFault, and TypeError if the library refuses
-    the file.
+    Custom options of which the scope does not have the extension are left out. Raises OptionFault
+    or CompileFault; with `lenient` neither, but options are left out that cannot be written.
     """
     pool = descriptor_pool.DescriptorPool()
-    known = _library_files(scope)
-    for serialized in known.values():
-        pool.AddSerializedFile(serialized)
-    for other_path, file in scope.files.items():
-        if other_path not in known:
-            other, its_options = write_descriptor(file, other_path, scope)
-            _fill_standard(its_options, lenient=True)
-            pool.AddSerializedFile(other.SerializeToString())
     proto, optioned = write_descriptor(scope.root, path, scope)
     _fill_standard(optioned, lenient)
-    pool.AddSerializedFile(proto.SerializeToString())
+    try:
+        _add_imported(scope, pool)
+        pool.AddSerializedFile(proto.SerializeToString())
+    except TypeError as error:
+        if lenient:
+            return proto, pool
+        raise CompileFault(str(error)) from None
     _fill_custom(optioned, scope, pool, lenient)
     return proto, pool
+
+
+def _add_imported(scope: Scope, pool: descriptor_pool.DescriptorPool) -> None:
+    for path, file in scope.files.items():
+        serialized = library_descriptor(path)
+        if serialized is None:
+            proto, optioned = write_descriptor(file, path, scope)
+            _fill_standard(optioned, lenient=True)
+            serialized = proto.SerializeToString()
+        pool.AddSerializedFile(serialized)
 
 
 def decompile(serialized: bytes) -> File:
@@ -57,15 +72,6 @@ def decompile(serialized: bytes) -> File:
         return read_descriptor(factory.FromString(serialized))
     except (DecodeError, ValueError, KeyError) as error:
         raise SchemaFault(f"the serialized file descriptor cannot be read: {error}") from None
-
-
-def _library_files(scope: Scope) -> dict[str, bytes]:
-    found = {}
-    for path in scope.files:
-        serialized = library_descriptor(path)
-        if serialized is not None:
-            found[path] = serialized
-    return found
 
 
 @cache
@@ -92,7 +98,7 @@ def _fill_standard(optioned: list[Optioned], lenient: bool) -> None:
                 text_format.Merge(_as_text(parts, _text(option.value)), proto)
             except text_format.ParseError as error:
                 if not lenient:
-                    raise OptionFault(option, str(error)) from None
+                    raise OptionFault(option, _said(error)) from None
 
 
 def _is_simple(proto: OptionsProto, option: Option) -> bool:
@@ -127,10 +133,15 @@ def _fill_custom(
                 text_format.Merge(text, message, descriptor_pool=pool)
             except text_format.ParseError as error:
                 if not lenient:
-                    raise OptionFault(option, str(error)) from None
+                    raise OptionFault(option, _said(error)) from None
                 continue
             # They become unknown fields, which keep their place.
             proto.MergeFromString(message.SerializeToString())
+
+
+def _said(error: text_format.ParseError) -> str:
+    """The library's words without their place, which is one in the text that we made."""
+    return re.sub(r"^\d+:\d+ : (?:'.*': )?", "", str(error), flags=re.DOTALL)
 
 
 def _custom_text(option: Option, within: str, scope: Scope) -> str | None:

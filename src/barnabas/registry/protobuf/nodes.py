@@ -35,14 +35,14 @@ SCALARS = frozenset(
 )
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Word:
     """A value of an option that stands without quotes: a number, `true`, `-inf`, an enum value."""
 
     text: str
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Aggregate:
     """A value of an option in braces. A key that came several times has the list of its values."""
 
@@ -250,6 +250,8 @@ class File:
     enums: tuple[Enum, ...] = ()
     extends: tuple[Extend, ...] = ()
     services: tuple[Service, ...] = ()
+    # What the file declares, by the path that it is known by: `scope.py` finds it once.
+    names: dict[str, object] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def is_proto3(self) -> bool:

@@ -5,9 +5,8 @@ in the order of their numbers, and an entry of a map that stands as a message be
 order of messages stays: records count them.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from decimal import Decimal, InvalidOperation
 
 from barnabas.registry.protobuf.nodes import (
     SCALARS,
@@ -29,11 +28,9 @@ from barnabas.registry.protobuf.nodes import (
     Value,
     Word,
 )
-from barnabas.registry.protobuf.option_values import both, merged, merged_aggregates, whole
+from barnabas.registry.protobuf.option_values import all_of, merged, whole
 from barnabas.registry.protobuf.scope import ExtensionEntry, Scope, joined
-from barnabas.registry.protobuf.tokens import whole_number
-
-_EXPONENT_MAX = 400
+from barnabas.registry.protobuf.tokens import plain_number
 
 
 def normalize_file(scope: Scope) -> File:
@@ -192,21 +189,23 @@ class _Normalizer:
 
     def _one(self, extension: ExtensionEntry, options: list[Option]) -> Option:
         node = self._message_of(extension.type_name, extension.within)
-        result = options[0]
-        for option in options[1:]:
-            result = merged(result, option, lambda key, a, b: self._both(node, key, a, b))
-        return result
+        values = [option.value for option in options]
+        value = merged(values, lambda key, several: self._together(node, key, several))
+        return Option(options[0].parts, value)
 
-    def _both(self, node: tuple[Message, str] | None, key: str, a: Value, b: Value) -> Value:
+    def _together(
+        self, node: tuple[Message, str] | None, key: str, values: Sequence[Value]
+    ) -> Value:
+        """What values of a field are: of a single message one message, of a list all of them."""
         field = None
         if node is not None:
             field = next((one for one in node[0].all_fields() if one.name == key), None)
         if node is None or field is None or field.label == "repeated" or field.is_map:
-            return both(key, a, b)
+            return all_of(key, values)
         inner = self._message_of(field.type, node[1])
-        if inner is not None and isinstance(a, Aggregate) and isinstance(b, Aggregate):
-            return merged_aggregates(a, b, lambda k, x, y: self._both(inner, k, x, y))
-        return b
+        if inner is None:
+            return values[-1]
+        return merged(values, lambda k, several: self._together(inner, k, several))
 
     def _message_of(self, type_name: str, within: str) -> tuple[Message, str] | None:
         entry = self._scope.resolve(type_name, within)
@@ -219,7 +218,7 @@ class _Normalizer:
         if isinstance(value, str):
             return value
         if isinstance(value, Word):
-            return Word(_number(value.text))
+            return Word(plain_number(value.text))
         if isinstance(value, tuple):
             items = tuple(self._value(item, within) for item in value)
             return items[0] if len(items) == 1 and not is_option else items
@@ -262,22 +261,3 @@ def _reserved(statements: Iterable[Reserved]) -> tuple[Reserved, ...]:
 
 def _span(span: Span) -> Span:
     return Span(span.first, None if span.end == span.first else span.end)
-
-
-def _number(text: str) -> str:
-    """A number in decimal, without exponent and without zeros at its end."""
-    sign = "-" if text[0] == "-" else ""
-    digits = text[len(sign) :]
-    if not (digits[:1].isdigit() or digits[:1] == "."):
-        return text
-    number = whole_number(digits)
-    if number is not None:
-        return f"{sign}{number}"
-    try:
-        decimal = Decimal(digits.rstrip("fF"))
-    except InvalidOperation:
-        return text
-    if abs(decimal.adjusted()) > _EXPONENT_MAX:
-        return text
-    plain = f"{decimal:f}"
-    return sign + (plain.rstrip("0").rstrip(".") if "." in plain else plain)

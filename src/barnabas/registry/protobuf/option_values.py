@@ -1,11 +1,11 @@
 """Options that are written in several ways, or in several places, as one value."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 
 from barnabas.registry.protobuf.nodes import Aggregate, Option, Value
 
-# What two values of a key are together. The key says which field of the message it is.
-Merge = Callable[[str, Value, Value], Value]
+# What several values of a key are together. The key says which field of the message it is.
+Merge = Callable[[str, Sequence[Value]], Value]
 
 
 def whole(option: Option) -> Option:
@@ -16,28 +16,30 @@ def whole(option: Option) -> Option:
     return Option(option.parts[:1], value, option.position)
 
 
-def merged(first: Option, second: Option, merge: Merge) -> Option:
-    """What two options of one name say together; if they are no messages, the second one."""
-    if isinstance(first.value, Aggregate) and isinstance(second.value, Aggregate):
-        value = merged_aggregates(first.value, second.value, merge)
-        return Option(second.parts, value, first.position)
-    return second
+def merged(values: Sequence[Value], merge: Merge) -> Value:
+    """What values of one option say together: all messages in one, else the last value."""
+    messages: list[Aggregate] = []
+    for value in reversed(values):
+        if not isinstance(value, Aggregate):
+            break
+        messages.append(value)
+    if not messages:
+        return values[-1]
+    by_key: dict[str, list[Value]] = {}
+    for message in reversed(messages):
+        for key, value in message.entries:
+            by_key.setdefault(key, []).append(value)
+    return Aggregate(
+        tuple(
+            (key, several[0] if len(several) == 1 else merge(key, several))
+            for key, several in by_key.items()
+        )
+    )
 
 
-def merged_aggregates(first: Aggregate, second: Aggregate, merge: Merge) -> Aggregate:
-    entries = dict(first.entries)
-    for key, value in second.entries:
-        entries[key] = merge(key, entries[key], value) if key in entries else value
-    return Aggregate(tuple(entries.items()))
-
-
-def both(_key: str, first: Value, second: Value) -> Value:
+def all_of(_key: str, values: Iterable[Value]) -> Value:
     """The list of all values, each once."""
-    values: list[Value] = []
-    for value in (*as_list(first), *as_list(second)):
-        if value not in values:
-            values.append(value)
-    return tuple(values)
+    return tuple(dict.fromkeys(item for value in values for item in as_list(value)))
 
 
 def as_list(value: Value) -> tuple[Value, ...]:

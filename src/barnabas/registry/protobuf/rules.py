@@ -100,6 +100,8 @@ class _Rules:
             if not oneof.fields and not oneof.groups:
                 raise self._fault(f"the oneof {oneof.name} has no fields", oneof.position)
             for field in oneof.fields:
+                if field.is_map:
+                    raise self._fault("a map cannot be in a oneof", field.position)
                 self._field(field, name, labelled=False)
             for group in oneof.groups:
                 self._group(group, name, labelled=False)
@@ -206,14 +208,23 @@ class _Rules:
             )
         return entry.node
 
-    def _message_type(self, name: str, within: str, position: int) -> None:
-        if name in SCALARS or not isinstance(self._type(name, within, position), Message):
+    def _message_type(self, name: str, within: str, position: int) -> Message:
+        node = None if name in SCALARS else self._type(name, within, position)
+        if not isinstance(node, Message):
             raise self._fault(f"{name} is no message", position)
+        return node
 
     def _extend(self, extend: Extend, within: str) -> None:
-        self._message_type(extend.name, within, extend.position)
+        extended = self._message_type(extend.name, within, extend.position)
         if not extend.fields and not extend.groups:
             raise self._fault(f"the extension of {extend.name} has no fields", extend.position)
+        open_to = _Spans([(span, "open") for one in extended.extensions for span in one.spans])
+        for node in extend.members():
+            if not open_to.why(node.number):
+                raise self._fault(
+                    f"{extend.name} has no extension range with the number {node.number}",
+                    node.position,
+                )
         for field in extend.fields:
             if field.is_map:
                 raise self._fault("an extension cannot be a map", field.position)

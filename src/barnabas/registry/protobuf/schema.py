@@ -8,7 +8,12 @@ from functools import cached_property, lru_cache
 from typing import ClassVar
 
 from barnabas.registry.protobuf.compatibility import compare
-from barnabas.registry.protobuf.descriptors import OptionFault, compile_file, decompile
+from barnabas.registry.protobuf.descriptors import (
+    CompileFault,
+    OptionFault,
+    compile_file,
+    decompile,
+)
 from barnabas.registry.protobuf.known import known_file
 from barnabas.registry.protobuf.message_indexes import index_of_message, message_at
 from barnabas.registry.protobuf.nodes import File
@@ -141,10 +146,7 @@ class ProtobufSchema:
         return self.scope.files.get(file.imports[0].path, file)
 
     def _serialized(self) -> str:
-        try:
-            proto, _ = compile_file(self.scope, lenient=True)
-        except TypeError as error:
-            raise SchemaFault(f"the schema has no descriptor: {error}") from None
+        proto, _ = compile_file(self.scope, lenient=True)
         return base64.b64encode(proto.SerializeToString(deterministic=True)).decode()
 
 
@@ -171,8 +173,10 @@ def _check_descriptor(text: str, scope: Scope) -> None:
         option = fault.option
         name = ".".join(option.parts)
         raise fault_at(text, option.position, f"the option {name}: {fault}") from None
-    except TypeError as error:
-        raise SchemaFault(f"the protobuf library refuses the schema: {error}") from None
+    except CompileFault as fault:
+        # The library asks it of proto2 too, where protoc only warns.
+        if not str(fault).startswith("duplicate json_name") or scope.root.is_proto3:
+            raise SchemaFault(f"the protobuf library refuses the schema: {fault}") from None
 
 
 def _read(text: str) -> tuple[File, str]:

@@ -140,40 +140,49 @@ def _see(scope: Scope, path: str) -> None:
             stack.extend(one.path for one in file.imports if one.kind == "public")
 
 
+@dataclass(slots=True)
+class _Names:
+    """What one file declares."""
+
+    package: str
+    path: str
+    entries: dict[str, Entry] = field(default_factory=dict)
+    extensions: dict[str, ExtensionEntry] = field(default_factory=dict)
+
+    def types(self, messages: Iterable[Message], enums: Iterable[Enum], within: str) -> None:
+        for enum in enums:
+            self._add(joined(within, enum.name), enum)
+        for message in messages:
+            name = joined(within, message.name)
+            self._add(name, message)
+            self.types(message.messages, message.enums, name)
+            groups = [group.body for group in message.all_groups()]
+            self.types([*groups, *_bodies(message.extends)], (), name)
+            self.extends(message.extends, name)
+
+    def _add(self, name: str, node: Message | Enum) -> None:
+        self.entries[name] = Entry(name, self.package, node, self.path)
+
+    def extends(self, extends: Iterable[Extend], within: str) -> None:
+        for extend in extends:
+            for node in extend.members():
+                own = node.name.lower() if isinstance(node, Group) else node.name
+                name = joined(within, own)
+                self.extensions[name] = ExtensionEntry(name, within, node)
+
+
 def _collect(scope: Scope, file: File, path: str) -> None:
-    _collect_types(scope, file.messages, file.enums, file.package, file.package, path)
-    _collect_extensions(scope, file.extends, file.package)
-    # A group of an `extend` block is a message beside the block.
-    _collect_types(scope, _bodies(file.extends), (), file.package, file.package, path)
-
-
-def _collect_types(
-    scope: Scope,
-    messages: Iterable[Message],
-    enums: Iterable[Enum],
-    within: str,
-    package: str,
-    path: str,
-) -> None:
-    for enum in enums:
-        name = joined(within, enum.name)
-        scope.entries[name] = Entry(name, package, enum, path)
-    for message in messages:
-        name = joined(within, message.name)
-        scope.entries[name] = Entry(name, package, message, path)
-        _collect_types(scope, message.messages, message.enums, name, package, path)
-        groups = [group.body for group in message.all_groups()]
-        _collect_types(scope, [*groups, *_bodies(message.extends)], (), name, package, path)
-        _collect_extensions(scope, message.extends, name)
+    names = file.names.get(path)
+    if not isinstance(names, _Names):
+        names = _Names(file.package, path)
+        names.types(file.messages, file.enums, file.package)
+        names.extends(file.extends, file.package)
+        # A group of an `extend` block is a message beside the block.
+        names.types(_bodies(file.extends), (), file.package)
+        file.names[path] = names
+    scope.entries.update(names.entries)
+    scope.extensions.update(names.extensions)
 
 
 def _bodies(extends: Iterable[Extend]) -> list[Message]:
     return [group.body for extend in extends for group in extend.groups]
-
-
-def _collect_extensions(scope: Scope, extends: Iterable[Extend], within: str) -> None:
-    for extend in extends:
-        for node in extend.members():
-            own = node.name.lower() if isinstance(node, Group) else node.name
-            name = joined(within, own)
-            scope.extensions[name] = ExtensionEntry(name, within, node)

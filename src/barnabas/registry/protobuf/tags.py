@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from barnabas.registry.protobuf.nodes import Aggregate, Field, File, Message, Option
-from barnabas.registry.protobuf.option_values import as_list, both, merged, whole
+from barnabas.registry.protobuf.option_values import all_of, as_list, merged, whole
 from barnabas.registry.schema import SchemaFault, TaggedEntity
 
 RECORD = "SR_RECORD"
@@ -122,13 +122,11 @@ def _with_tags(
 
 def _meta(options: Iterable[Option], name: str) -> Aggregate | None:
     """All that the options say of a name, in whichever way they are written."""
-    found: Option | None = None
-    for option in options:
-        if _is_meta(option, name):
-            found = whole(option) if found is None else merged(found, whole(option), both)
-    if found is None or not isinstance(found.value, Aggregate):
+    values = [whole(option).value for option in options if _is_meta(option, name)]
+    if not values:
         return None
-    return found.value
+    value = merged(values, all_of)
+    return value if isinstance(value, Aggregate) else None
 
 
 def _is_meta(option: Option, name: str) -> bool:

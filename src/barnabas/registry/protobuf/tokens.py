@@ -1,11 +1,16 @@
 """Tokens of a .proto text: one regular expression cuts it, a cursor walks over the pieces."""
 
 import re
+from decimal import Decimal, InvalidOperation
 
 from barnabas.registry.schema import SchemaFault
 
 TEXT_CHARS_MAX = 8 << 20
 NESTING_MAX = 64
+# Of a name with all its parts. A name is looked for in each scope around it.
+NAME_CHARS_MAX = 1024
+NAME_PARTS_MAX = 64
+_EXPONENT_MAX = 400
 
 # No alternative can match what another has begun, so that time is linear in the text.
 _TOKEN = re.compile(
@@ -88,19 +93,28 @@ class Cursor:
         """A name without dots."""
         if self.kind != "word" or "." in self.token:
             raise self.unexpected(what)
-        return self.take()
+        return self._checked(self.take(), self._index - 1)
 
     def full_name(self, what: str) -> str:
         """A name that may have dots, in front too. Blanks between its parts are dropped."""
         if self.kind != "word" and self.token != ".":
             raise self.unexpected(what)
-        name = self.take()
-        while name.endswith(".") or self.token[:1] == "." or self.token == ".":
-            if self.kind not in ("word", "symbol"):
+        start = self._index
+        parts = [self.take()]
+        while self.token[:1] == "." or parts[-1] == ".":
+            if self.token[:1] == "." and parts[-1] == ".":
                 raise self.unexpected(what)
-            name += self.take()
-            if ".." in name:
+            if self.kind != "word" and self.token != ".":
                 raise self.unexpected(what)
+            parts.append(self.take())
+        return self._checked("".join(parts), start)
+
+    def _checked(self, name: str, start: int) -> str:
+        if len(name) > NAME_CHARS_MAX or name.count(".") > NAME_PARTS_MAX:
+            raise self.fault(
+                f"a name has more than {NAME_CHARS_MAX} characters or {NAME_PARTS_MAX} parts",
+                self._positions[start],
+            )
         return name
 
     def string(self, what: str) -> str:
@@ -182,6 +196,25 @@ def whole_number(token: str) -> int | None:
         return int(token, 8) if token[0] == "0" and token != "0" else int(token)
     except ValueError:
         return None
+
+
+def plain_number(text: str) -> str:
+    """A number in decimal, without exponent and without zeros at its end."""
+    sign = "-" if text[0] == "-" else ""
+    digits = text[len(sign) :]
+    if not (digits[:1].isdigit() or digits[:1] == "."):
+        return text
+    number = whole_number(digits)
+    if number is not None:
+        return f"{sign}{number}"
+    try:
+        decimal = Decimal(digits.rstrip("fF"))
+    except InvalidOperation:
+        return text
+    if abs(decimal.adjusted()) > _EXPONENT_MAX:
+        return text
+    plain = f"{decimal:f}"
+    return sign + (plain.rstrip("0").rstrip(".") if "." in plain else plain)
 
 
 def _cut(text: str) -> tuple[list[str], list[str], list[int]]:
