@@ -35,18 +35,27 @@ def _option(cursor: Cursor) -> Option:
 
 
 def _name(cursor: Cursor) -> tuple[str, ...]:
-    # A first name with dots (`features.field_presence`) stays one part.
-    parts = [_extension_name(cursor) or cursor.full_name("the name of an option")]
-    while True:
-        if cursor.kind == "word" and cursor.token[0] == ".":
-            parts.extend(cursor.take()[1:].split("."))
-        elif cursor.kind == "symbol" and cursor.accept("."):
+    parts = [_extension_name(cursor) or _plain_name(cursor)]
+    while cursor.token[:1] == "." and cursor.kind in ("word", "symbol"):
+        if cursor.kind == "symbol":
+            cursor.take()
             extension = _extension_name(cursor)
-            parts.extend(
-                [extension] if extension else cursor.full_name("the name of an option").split(".")
-            )
+            if extension:
+                parts.append(extension)
+                continue
+        name = _plain_name(cursor).removeprefix(".")
+        if len(parts) == 1 and parts[0][0] != "(":
+            # A first name with dots (`features.field_presence`) is one part.
+            parts[0] += f".{name}"
         else:
-            return tuple(parts)
+            parts.extend(name.split("."))
+    return tuple(parts)
+
+
+def _plain_name(cursor: Cursor) -> str:
+    if cursor.kind != "word":
+        raise cursor.unexpected("the name of an option")
+    return cursor.take()
 
 
 def _extension_name(cursor: Cursor) -> str:

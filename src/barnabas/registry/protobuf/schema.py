@@ -23,7 +23,7 @@ from barnabas.registry.protobuf.printer import print_file
 from barnabas.registry.protobuf.rules import check_file
 from barnabas.registry.protobuf.scope import Scope, joined, scope_of
 from barnabas.registry.protobuf.tags import change_tags, tags_of
-from barnabas.registry.protobuf.tokens import fault_at
+from barnabas.registry.protobuf.tokens import TEXT_CHARS_MAX, fault_at
 from barnabas.registry.protobuf.without_extensions import without_extensions
 from barnabas.registry.schema import (
     Incompatibility,
@@ -35,7 +35,7 @@ from barnabas.registry.schema import (
 
 PROTOBUF = "PROTOBUF"
 # No .proto text is of these characters only, but an empty one.
-_BASE64 = re.compile(r"[A-Za-z0-9+/\s]+={0,2}\s*")
+_BASE64 = re.compile(r"\s*+[A-Za-z0-9+/][A-Za-z0-9+/\s]*+={0,2}\s*+", re.ASCII)
 _REFERENCES_CACHED_MAX = 256
 _REFERENCE_CHARS_CACHED_MAX = 1 << 16
 
@@ -181,13 +181,15 @@ def _check_descriptor(text: str, scope: Scope) -> None:
 
 def _read(text: str) -> tuple[File, str]:
     """The file of a text, and the text that the positions in it are of."""
-    if not _BASE64.fullmatch(text):
+    if len(text) > TEXT_CHARS_MAX or not _BASE64.fullmatch(text):
         return parse_file(text), text
     try:
-        serialized = base64.b64decode("".join(text.split()), validate=True)
-    except binascii.Error:
-        return parse_file(text), text
-    file = decompile(serialized)
+        file = decompile(base64.b64decode("".join(text.split()), validate=True))
+    except (binascii.Error, SchemaFault) as no_descriptor:
+        try:
+            return parse_file(text), text
+        except SchemaFault as fault:
+            raise SchemaFault(f"{fault}; nor is it base64 of one: {no_descriptor}") from None
     # Names in a descriptor can be anything; those that are names can be printed and read again.
     printed = print_file(file)
     try:
