@@ -12,6 +12,7 @@ from barnabas.registry.protobuf.descriptor_reader import read_descriptor
 from barnabas.registry.protobuf.descriptor_writer import Optioned, OptionsProto, write_descriptor
 from barnabas.registry.protobuf.known import known_file, library_descriptor
 from barnabas.registry.protobuf.nodes import Aggregate, File, Option, Value, Word
+from barnabas.registry.protobuf.printer import print_file
 from barnabas.registry.protobuf.scope import Scope, scope_of
 from barnabas.registry.schema import SchemaFault
 
@@ -65,12 +66,14 @@ def _add_imported(scope: Scope, pool: descriptor_pool.DescriptorPool) -> None:
         pool.AddSerializedFile(serialized)
 
 
-def decompile(serialized: bytes) -> File:
-    """The file of a serialized descriptor. Raises SchemaFault."""
+def decompile(serialized: bytes) -> tuple[File, str]:
+    """The file of a serialized descriptor, and its canonical text. Raises SchemaFault."""
     factory = _reading_class()
     try:
-        return read_descriptor(factory.FromString(serialized))
-    except (DecodeError, ValueError, KeyError) as error:
+        file = read_descriptor(factory.FromString(serialized))
+        return file, print_file(file)
+    except (DecodeError, ValueError, KeyError, TypeError) as error:
+        # A TypeError is a string that is no UTF-8, which the library gives as bytes.
         raise SchemaFault(f"the serialized file descriptor cannot be read: {error}") from None
 
 

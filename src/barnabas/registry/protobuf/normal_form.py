@@ -224,8 +224,9 @@ class _Normalizer:
             return items[0] if len(items) == 1 and not is_option else items
         entries: dict[str, Value] = {}
         for key, inner in value.entries:
-            if inner != ():
-                entries.setdefault(self._key(key, within), self._value(inner, within))
+            normal = self._value(inner, within)
+            if normal != ():
+                entries.setdefault(self._key(key, within), normal)
         return Aggregate(tuple(sorted(entries.items())))
 
     def _key(self, key: str, within: str) -> str:

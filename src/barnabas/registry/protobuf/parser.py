@@ -240,6 +240,9 @@ def _extend(cursor: Cursor, at: int) -> Extend:
     fields: list[Field] = []
     groups: list[Group] = []
     _block(cursor, name, lambda cursor: _field(cursor, fields, groups))
+    for field in fields:
+        if field.is_map:
+            raise cursor.fault("an extension cannot be a map", field.position)
     return Extend(name, tuple(fields), tuple(groups), at)
 
 

@@ -226,8 +226,6 @@ class _Rules:
                     node.position,
                 )
         for field in extend.fields:
-            if field.is_map:
-                raise self._fault("an extension cannot be a map", field.position)
             self._field(field, within)
         for group in extend.groups:
             self._group(group, within)

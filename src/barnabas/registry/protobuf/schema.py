@@ -184,14 +184,13 @@ def _read(text: str) -> tuple[File, str]:
     if len(text) > TEXT_CHARS_MAX or not _BASE64.fullmatch(text):
         return parse_file(text), text
     try:
-        file = decompile(base64.b64decode("".join(text.split()), validate=True))
+        file, printed = decompile(base64.b64decode("".join(text.split()), validate=True))
     except (binascii.Error, SchemaFault) as no_descriptor:
         try:
             return parse_file(text), text
         except SchemaFault as fault:
             raise SchemaFault(f"{fault}; nor is it base64 of one: {no_descriptor}") from None
-    # Names in a descriptor can be anything; those that are names can be printed and read again.
-    printed = print_file(file)
+    # Names in a descriptor can be anything; those that are names can be read again.
     try:
         read_again = parse_file(printed)
     except SchemaFault as fault:

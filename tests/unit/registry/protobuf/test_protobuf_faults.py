@@ -41,6 +41,7 @@ GRAMMAR = {
     P + "message A { map<string, map<string, A>> t = 1; }": "expected '>' after the types of a map",
     P + "message A { oneof o { optional string a = 1; } }": "a field of a oneof has no label",
     P + "message A { a..b c = 1; }": "line 2, column 15: expected the type of a field",
+    P + "extend A { map<string, A> a = 1; }": "line 2, column 27: an extension cannot be a map",
     P + "option a = ;": "line 2, column 12: expected a value, found ;",
     P + "option a = -b;": "line 2, column 13: expected a number, found b",
     P + 'option a = "\\q";': "line 2, column 12: the string has an escape that does not exist",

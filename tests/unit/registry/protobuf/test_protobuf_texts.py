@@ -186,6 +186,20 @@ def test_a_descriptor_with_names_that_are_none_is_refused(name: str) -> None:
         FORMAT.parse(base64.b64encode(proto.SerializeToString()).decode())
 
 
+def test_a_descriptor_with_bytes_for_text_is_refused() -> None:
+    proto = FileDescriptorProto(name="x", syntax="proto3")
+    proto.message_type.add(name="A").field.add(name="pppp", number=1, label=1, type=1)
+    serialized = proto.SerializeToString().replace(b"pppp", b"\xff\xfe\xfd\xfc")
+    with pytest.raises(SchemaFault, match="file descriptor"):
+        FORMAT.parse(base64.b64encode(serialized).decode())
+
+
+def test_an_empty_list_in_a_list_has_one_normal_form() -> None:
+    text = PROTO3 + "option (a) = {b: [[]] c: [] d: [[1]] e: 2};"
+    normal = FORMAT.parse(text).normalized()
+    assert normal.normalized() == normal
+
+
 def test_base64_that_is_no_descriptor_is_refused() -> None:
     with pytest.raises(SchemaFault, match="the serialized file descriptor cannot be read"):
         FORMAT.parse(base64.b64encode(b"no descriptor at all").decode())
