@@ -13,85 +13,17 @@ from collections import deque
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from barnabas.registry.protobuf.nodes import (
-    SCALARS,
-    Enum,
-    Field,
-    Group,
-    Message,
-    OneOf,
+from barnabas.registry.protobuf.differences import Difference
+from barnabas.registry.protobuf.field_types import (
+    STRING_OR_BYTES,
+    FieldType,
+    named_type,
+    type_of,
 )
+from barnabas.registry.protobuf.nodes import Enum, Field, Group, Message, OneOf
 from barnabas.registry.protobuf.scope import Entry, Scope, joined
-from barnabas.registry.schema import Incompatibility
-
-_COMPATIBLE = frozenset(
-    [
-        "MESSAGE_ADDED",
-        "MESSAGE_MOVED",
-        "ENUM_ADDED",
-        "ENUM_REMOVED",
-        "ENUM_CONST_ADDED",
-        "ENUM_CONST_CHANGED",
-        "ENUM_CONST_REMOVED",
-        "FIELD_ADDED",
-        "FIELD_REMOVED",
-        "FIELD_NAME_CHANGED",
-        "FIELD_STRING_OR_BYTES_LABEL_CHANGED",
-        "ONEOF_ADDED",
-        "ONEOF_REMOVED",
-        "ONEOF_FIELD_ADDED",
-        "ONEOF_FIELD_MOVED_TO_TOP_LEVEL",
-    ]
-)
-_DESCRIPTIONS = {
-    "PACKAGE_CHANGED": "the two schemas have different packages",
-    "MESSAGE_REMOVED": "the new schema lacks a message of the old one, {path}",
-    "FIELD_KIND_CHANGED": (
-        "the field {path} changes between a scalar, a message, a group and a map"
-    ),
-    "FIELD_SCALAR_KIND_CHANGED": "the scalar field {path} changes to a type of another encoding",
-    "FIELD_NAMED_TYPE_CHANGED": "the field {path} changes to another message",
-    "FIELD_NUMERIC_LABEL_CHANGED": "the label of the numeric field {path} changes",
-    "REQUIRED_FIELD_ADDED": "the new schema has a required field {path} that the old one lacks",
-    "REQUIRED_FIELD_REMOVED": "the new schema lacks the required field {path} of the old one",
-    "ONEOF_FIELD_REMOVED": "the new schema lacks a field of a oneof of the old one, {path}",
-    "MULTIPLE_FIELDS_MOVED_TO_ONEOF": (
-        "several fields that were outside a oneof in the old schema are in {path} in the new one"
-    ),
-    "FIELD_MOVED_TO_EXISTING_ONEOF": (
-        "the oneof {path} has a field in the new schema that stood outside of it in the old one"
-    ),
-}
-
-_NUMBER = "number"
-_STRING = "string or bytes"
-_SCALAR_KINDS = {
-    **dict.fromkeys(["int32", "int64", "uint32", "uint64", "bool"], _NUMBER),
-    **dict.fromkeys(["sint32", "sint64"], "zigzag"),
-    **dict.fromkeys(["string", "bytes"], _STRING),
-    **dict.fromkeys(["fixed32", "sfixed32"], "fixed32"),
-    **dict.fromkeys(["fixed64", "sfixed64"], "fixed64"),
-    "float": "float",
-    "double": "double",
-}
 
 Versions = Mapping[str, tuple[str, int]]
-
-
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """A change at a place of the new file: `#/Message/Nested/number of the field`."""
-
-    kind: str
-    path: str
-
-    @property
-    def is_compatible(self) -> bool:
-        return self.kind in _COMPATIBLE
-
-    def incompatibility(self) -> Incompatibility:
-        description = _DESCRIPTIONS.get(self.kind, "").format(path=self.path)
-        return Incompatibility(self.kind, self.path, description)
 
 
 def compare(
@@ -102,24 +34,6 @@ def compare(
     The versions are subject and version of each import that is a reference, by its path.
     """
     return _Comparison(original, update, original_versions, update_versions).run()
-
-
-@dataclass(frozen=True, slots=True)
-class _Type:
-    """A type of a field with the scope that its names are resolved in.
-
-    `kind` is scalar, message, group or map; `entry` is what its name means, if that was found.
-    """
-
-    kind: str
-    name: str
-    within: str
-    entry: Entry | None = None
-    key: str = ""
-
-    @property
-    def scalar_kind(self) -> str:
-        return _NUMBER if self.entry is not None else _SCALAR_KINDS[self.name]
 
 
 @dataclass(slots=True)
@@ -308,13 +222,13 @@ class _Comparison:
         self._labels_and_types(
             old.label,
             new.label,
-            _type_of(old, old_name, self._original),
-            _type_of(new, new_name, self._update),
+            type_of(old, old_name, self._original),
+            type_of(new, new_name, self._update),
         )
         del self._path[depth:]
 
     def _labels_and_types(
-        self, old_label: str | None, new_label: str | None, old: _Type, new: _Type
+        self, old_label: str | None, new_label: str | None, old: FieldType, new: FieldType
     ) -> None:
         if old.kind != new.kind:
             self._note("FIELD_KIND_CHANGED")
@@ -322,32 +236,32 @@ class _Comparison:
             self._scalars(old_label, new_label, old, new)
         elif old.kind == "map":
             keys = [
-                _named_type(one.key, one.within, scope)
+                named_type(one.key, one.within, scope)
                 for one, scope in ((old, self._original), (new, self._update))
             ]
             self._labels_and_types(None, None, *keys)
             self._labels_and_types(
                 None,
                 None,
-                _named_type(old.name, old.within, self._original),
-                _named_type(new.name, new.within, self._update),
+                named_type(old.name, old.within, self._original),
+                named_type(new.name, new.within, self._update),
             )
         else:
             self._messages(old, new)
 
     def _scalars(
-        self, old_label: str | None, new_label: str | None, old: _Type, new: _Type
+        self, old_label: str | None, new_label: str | None, old: FieldType, new: FieldType
     ) -> None:
         if old.scalar_kind != new.scalar_kind:
             self._note("FIELD_SCALAR_KIND_CHANGED")
         elif _labels_differ(old_label, new_label):
             self._note(
                 "FIELD_STRING_OR_BYTES_LABEL_CHANGED"
-                if old.scalar_kind == _STRING
+                if old.scalar_kind == STRING_OR_BYTES
                 else "FIELD_NUMERIC_LABEL_CHANGED"
             )
 
-    def _messages(self, old: _Type, new: _Type) -> None:
+    def _messages(self, old: FieldType, new: FieldType) -> None:
         if old.entry is None or new.entry is None:
             # Of what cannot be found, the name as written has to do.
             if old.name != new.name:
@@ -399,26 +313,3 @@ def _labels_differ(old: str | None, new: str | None) -> bool:
     if old is None or new is None:
         return (old == "repeated") != (new == "repeated")
     return old != new
-
-
-def _type_of(node: Field | Group, within: str, scope: Scope) -> _Type:
-    if isinstance(node, Group):
-        return _Type("group", node.name, within, scope.resolve(node.name, within))
-    if node.key_type is not None:
-        return _Type("map", node.type, within, None, node.key_type)
-    return _named_type(node.type, within, scope)
-
-
-def _named_type(name: str, within: str, scope: Scope) -> _Type:
-    if name in SCALARS:
-        return _Type("scalar", name, within)
-    entry = scope.resolve(name, within)
-    if entry is None:
-        return _Type("message", name, within)
-    if isinstance(entry.node, Enum):
-        return _Type("scalar", name, within, entry)
-    if entry.node.is_map_entry:
-        parts = {one.name: one.type for one in entry.node.fields}
-        if "key" in parts and "value" in parts:
-            return _Type("map", parts["value"], entry.full_name, None, parts["key"])
-    return _Type("message", name, within, entry)

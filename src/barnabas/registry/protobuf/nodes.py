@@ -94,6 +94,8 @@ class Reserved:
 
 @dataclass(slots=True)
 class Extensions:
+    """One `extensions` statement: numbers that other files may use for fields."""
+
     spans: tuple[Span, ...]
     options: tuple[Option, ...] = ()
     position: int = field(default=-1, compare=False)
@@ -133,6 +135,8 @@ class Group:
 
 @dataclass(slots=True)
 class OneOf:
+    """Fields of which at most one is set."""
+
     name: str
     fields: tuple[Field, ...] = ()
     groups: tuple[Group, ...] = ()
@@ -146,6 +150,8 @@ class OneOf:
 
 @dataclass(slots=True)
 class Extend:
+    """An `extend` block: fields for a message that is defined elsewhere."""
+
     name: str
     fields: tuple[Field, ...] = ()
     groups: tuple[Group, ...] = ()
@@ -158,6 +164,8 @@ class Extend:
 
 @dataclass(slots=True)
 class EnumValue:
+    """A name and a number of an enum."""
+
     name: str
     number: int
     options: tuple[Option, ...] = ()
@@ -166,6 +174,8 @@ class EnumValue:
 
 @dataclass(slots=True)
 class Enum:
+    """An enum, with its values in the order of the text."""
+
     name: str
     values: tuple[EnumValue, ...] = ()
     reserved: tuple[Reserved, ...] = ()
@@ -175,6 +185,8 @@ class Enum:
 
 @dataclass(slots=True)
 class Message:
+    """A message, with what is defined in it."""
+
     name: str
     fields: tuple[Field, ...] = ()
     oneofs: tuple[OneOf, ...] = ()
@@ -212,6 +224,8 @@ class Message:
 
 @dataclass(slots=True)
 class Method:
+    """An `rpc` of a service: names of messages as written."""
+
     name: str
     input: str
     output: str
@@ -223,6 +237,8 @@ class Method:
 
 @dataclass(slots=True)
 class Service:
+    """A service, with its methods in the order of the text."""
+
     name: str
     methods: tuple[Method, ...] = ()
     options: tuple[Option, ...] = ()
