@@ -160,6 +160,9 @@ class ProtobufFormat:
     ) -> ProtobufSchema:
         file, text = _read(text)
         schema = ProtobufSchema(file, references)
+        if references:
+            # A reference that is no schema is a fault here, not when it is needed.
+            _ = schema.scope
         if is_new:
             check_file(text, schema.scope)
             _check_descriptor(text, schema.scope)
