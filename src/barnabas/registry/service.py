@@ -53,6 +53,10 @@ class Service(Protocol):
     def leader_url(self) -> str | None:
         """Where the leader is, this instance's own URL if it leads, None while there is none."""
 
+    @property
+    def cluster_id(self) -> str:
+        """The id of the Kafka cluster, empty while it is not known."""
+
     async def write(self, decide: Callable[[View], Decision[Response]]) -> Done[Response] | Forward:
         """Decide, append and commit; answers when the committed view holds the records.
 

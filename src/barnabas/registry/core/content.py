@@ -35,8 +35,8 @@ class Content:
         """The hash that equal content shares."""
         return content_hash(self.text, self.references, self.metadata, self.rule_set)
 
-    def is_that_of(self, value: SchemaValue) -> bool:
-        """Whether a stored version has this very content."""
+    def has_content_of(self, value: "SchemaValue | Content") -> bool:
+        """Whether something has this very content."""
         return (
             self.text == value.text
             and self.schema_type == value.schema_type

@@ -14,6 +14,7 @@ from barnabas.registry.contracts import (
     RuleSet,
     merged_rule_set,
     with_version,
+    without_version,
 )
 from barnabas.registry.core.compatibility import incompatibilities, validates_new
 from barnabas.registry.core.content import Content, can_stand_for, parsed, read_content, with_tags
@@ -96,7 +97,7 @@ def register(
         if found is not None:
             return Decision((), found)
         check_registrable(view, name, with_id=attempt.id is not None)
-        return _register(attempt, content)
+        return _register(attempt, content, searched=content if attempt.id is None else None)
     else:
         check_registrable(view, name, with_id=attempt.id is not None)
     return _register(attempt, _read(attempt, is_new=_is_new(attempt)))
@@ -152,27 +153,22 @@ def _read_or_find(attempt: _Attempt) -> tuple[Content | None, SchemaValue | None
 
 def _already_there(attempt: _Attempt, content: Content) -> SchemaValue | None:
     """The version that a registration asks for, if it is there."""
-    found = find_content(attempt.view, attempt.subject, content, latest_only=attempt.version == -1)
-    if found is None:
-        return None
-    if attempt.version <= 0:
-        return found if attempt.id in (None, found.id) else None
-    if attempt.id != found.id:
-        return None
-    if attempt.version == found.version:
-        return found
-    other = attempt.view.state.version(attempt.subject, attempt.version)
-    if (
-        other is not None
-        and not other.deleted
-        and other.id == found.id
-        and other.content_hash() == found.content_hash()
-    ):
-        return other
-    return None
+    found: SchemaValue | None
+    if attempt.version > 0:
+        found = attempt.view.state.version(attempt.subject, attempt.version)
+        if found is None or found.deleted or not can_stand_for(attempt.view, content, found):
+            return None
+    else:
+        found = find_content(
+            attempt.view, attempt.subject, content, latest_only=attempt.version == -1
+        )
+    return found if found is not None and attempt.id in (None, found.id) else None
 
 
-def _register(attempt: _Attempt, content: Content | None) -> Decision[SchemaValue]:
+def _register(
+    attempt: _Attempt, content: Content | None, searched: Content | None = None
+) -> Decision[SchemaValue]:
+    """Register content under its subject, where `searched` is known not to be."""
     view, subject = attempt.view, attempt.subject
     live = view.state.versions(subject)
     version_next = view.state.next_version(subject)
@@ -181,7 +177,7 @@ def _register(attempt: _Attempt, content: Content | None) -> Decision[SchemaValu
     if content is None:
         raise errors.invalid_schema("the schema is empty")
     wanted_id = attempt.id if mode_in_scope(view, subject) == "IMPORT" else None
-    found, wanted_id = _same_content(attempt, content, live, wanted_id)
+    found, wanted_id = _same_content(attempt, content, live, wanted_id, searched)
     if found is not None:
         return Decision((), found)
     if not attempt.is_import and not attempt.force:
@@ -248,25 +244,46 @@ def _with_request_tags(attempt: _Attempt) -> SchemaRequest:
 
 
 def _same_content(
-    attempt: _Attempt, content: Content, live: list[SchemaValue], wanted_id: int | None
+    attempt: _Attempt,
+    content: Content,
+    live: list[SchemaValue],
+    wanted_id: int | None,
+    searched: Content | None,
 ) -> tuple[SchemaValue | None, int | None]:
     """The version that has the content already; else the id that the content has to get."""
     view, subject = attempt.view, attempt.subject
     context = subjects.context_of(subject)
     for known_id in reversed(view.state.ids_of(context, content.hash())):
         known = view.state.any_by_id(context, known_id)
-        if known is None or not content.is_that_of(known) or wanted_id not in (None, known_id):
+        if known is None or not content.has_content_of(known) or wanted_id not in (None, known_id):
             continue
         found = find_by_hash(view, subject, content)
         if attempt.version == 0 and found is not None and wanted_id in (None, found.id):
             return found, wanted_id
         wanted_id = known_id
         break
-    if attempt.version == 0:
-        for value in reversed(live[-LOOKBACK_MAX:]):
-            if wanted_id in (None, value.id) and can_stand_for(view, content, value):
-                return value, wanted_id
+    if attempt.version > 0:
+        return None, wanted_id
+    asked = _as_asked(attempt, content)
+    if searched is not None and asked.has_content_of(searched):
+        return None, wanted_id
+    for value in reversed(live[-LOOKBACK_MAX:] if attempt.version == 0 else live[-1:]):
+        if wanted_id in (None, value.id) and can_stand_for(view, asked, value):
+            return value, wanted_id
     return None, wanted_id
+
+
+def _as_asked(attempt: _Attempt, content: Content) -> Content:
+    """Content without the version in its metadata, if that is not from the request.
+
+    With it, a schema that inherits such metadata would be a new one each time.
+    """
+    metadata = attempt.request.metadata
+    if metadata is not None and VERSION_PROPERTY in metadata.properties:
+        return content
+    if content.metadata is None or VERSION_PROPERTY not in content.metadata.properties:
+        return content
+    return replace(content, metadata=without_version(content.metadata))
 
 
 def _next_version(
@@ -310,7 +327,7 @@ def _next_version(
 def _check_free(view: View, subject: str, version: int, schema_id: int, content: Content) -> None:
     """Raise RegistryError 42205 if an import gives an id or a version that something else has."""
     known = view.state.any_by_id(subjects.context_of(subject), schema_id)
-    if known is not None and not content.is_that_of(known):
+    if known is not None and not content.has_content_of(known):
         raise errors.not_permitted(
             f"id {schema_id} is that of another schema, version {known.version} of subject "
             f"{known.subject!r}"

@@ -100,6 +100,11 @@ class KafkaStore:
         """Where the leader is, None while there is none."""
         return None if self._leader is None else self._leader.url
 
+    @property
+    def cluster_id(self) -> str:
+        """The id of the Kafka cluster; not asked for where the topic is not looked up."""
+        return self._facts.cluster_id
+
     async def write(self, decide: Callable[[View], Decision[Response]]) -> Done[Response] | Forward:
         """Decide, append and commit, or say who can. See `Service.write`."""
         try:

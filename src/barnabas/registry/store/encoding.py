@@ -52,7 +52,9 @@ def _key_json(key: Key) -> dict[str, Any]:
         case ModeKey(subject):
             return _filled({"keytype": "MODE", "subject": subject, "magic": 0})
         case NoopKey(subject):
-            return _filled({"keytype": "NOOP", "subject": subject, "magic": 0})
+            if subject is None:
+                return {"keytype": "NOOP", "magic": 0}
+            return {"keytype": "NOOP", "subject": subject, "magic": 0}  # empty ones too
         case DeleteSubjectKey(subject):
             return _filled({"keytype": "DELETE_SUBJECT", "subject": subject, "magic": 0})
         case ClearSubjectKey(subject):

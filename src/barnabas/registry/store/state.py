@@ -32,7 +32,7 @@ class _Context:
 
     def __init__(self) -> None:
         self.subjects: Tables[str, int, SchemaValue] = Tables()
-        """Versions by subject, qualified."""
+        """Versions by subject, qualified; each subject's ascending."""
         self.by_id: Tables[int, tuple[str, int], None] = Tables()
         """(subject, version) of all that carry an id."""
         self.by_hash: dict[bytes, tuple[int, ...]] = {}
@@ -87,7 +87,7 @@ class RegistryState:
         """Whether two states hold the same; how far they have read does not matter."""
         return isinstance(other, RegistryState) and self._content() == other._content()
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None  # type: ignore[assignment] # it changes
 
     def _content(self) -> tuple[object, ...]:
         contents = {name: found.content() for name, found in self._contexts.items()}
@@ -149,7 +149,10 @@ class RegistryState:
         old = context.subjects.get(subject).get(version)
         if old is not None:
             self._untie(context, old)
+        is_last = version >= self._version_last(subject)
         context.subjects.put(subject, version, value)
+        if not is_last:
+            context.subjects.sort(subject)
         context.by_id.put(value.id, (subject, version), None)
         content_hash = value.content_hash()
         others = context.by_hash.get(content_hash, ())
@@ -201,18 +204,24 @@ class RegistryState:
 
     def versions(self, subject: str, which: Which = "live") -> list[SchemaValue]:
         """Versions of a subject, ascending."""
-        found = self._versions(subject)
-        values = [found[version] for version in sorted(found)]
+        values = self._versions(subject).values()
         if which == "all":
-            return values
+            return list(values)
         return [value for value in values if value.deleted == (which == "deleted")]
 
     def latest(self, subject: str) -> SchemaValue | None:
         """The highest version of a subject that is not deleted."""
-        live = [version for version, value in self._versions(subject).items() if not value.deleted]
-        return self._versions(subject)[max(live)] if live else None
+        for value in reversed(self._versions(subject).values()):
+            if not value.deleted:
+                return value
+        return None
 
-    def _versions(self, subject: str) -> Mapping[int, SchemaValue]:
+    def _version_last(self, subject: str) -> int:
+        for version in reversed(self._versions(subject)):
+            return version
+        return 0
+
+    def _versions(self, subject: str) -> dict[int, SchemaValue]:
         return self._contexts.get(subjects.context_of(subject), _NO_CONTEXT).subjects.get(subject)
 
     def subjects(self, prefix: str = "", which: Which = "live") -> list[str]:
@@ -220,29 +229,31 @@ class RegistryState:
 
         'deleted' gives those that have no live version.
         """
-        return sorted(
-            subject
-            for subject in self._subjects_with_prefix(prefix)
-            if which == "all" or self._is_live(subject) == (which == "live")
-        )
+        found: list[str] = []
+        for start, context in self._contexts_with_prefix(prefix):
+            for subject, versions in context.subjects.items():
+                if subject.startswith(start) and (
+                    which == "all" or _is_live(versions) == (which == "live")
+                ):
+                    found.append(subject)
+        found.sort()
+        return found
 
-    def _subjects_with_prefix(self, prefix: str) -> Iterator[str]:
+    def _contexts_with_prefix(self, prefix: str) -> Iterator[tuple[str, _Context]]:
+        """Contexts that a prefix reaches, each with how its subjects have to begin."""
         wanted = subjects.parse(prefix)
         for name, context in self._contexts.items():
             if wanted.context == subjects.ANY_CONTEXT:
-                start = subjects.context_prefix(name) + wanted.subject
+                yield subjects.context_prefix(name) + wanted.subject, context
             elif prefix.startswith(":.") and ":" not in prefix[1:]:
-                start = prefix  # the name of the context is not complete
+                yield prefix, context  # the name of the context is not complete
             elif name == wanted.context:
-                start = str(wanted)
-            else:
-                continue
-            yield from (subject for subject in context.subjects if subject.startswith(start))
+                yield str(wanted), context
 
     def has_subjects(self, scope: str | None, which: Which = "live") -> bool:
         """Whether a subject, any of a context (`:.name:`) or any at all (None) has versions."""
         return any(
-            which == "all" or self._is_live(subject) == (which == "live")
+            which == "all" or _is_live(self._versions(subject)) == (which == "live")
             for subject in self._subjects_in_scope(scope)
         )
 
@@ -258,9 +269,6 @@ class RegistryState:
         if wanted.is_context and wanted.context != subjects.DEFAULT_CONTEXT:
             return list(found)
         return [scope] if scope in found else []
-
-    def _is_live(self, subject: str) -> bool:
-        return any(not value.deleted for value in self._versions(subject).values())
 
     def by_id(self, context: str, schema_id: int) -> list[SchemaValue]:
         """All versions that have an id in a context, soft-deleted ones too."""
@@ -310,7 +318,7 @@ class RegistryState:
 
     def next_version(self, subject: str) -> int:
         """The version that follows all that the subject ever had."""
-        return max(max(self._versions(subject), default=0), self._marks.get(subject, 0)) + 1
+        return max(self._version_last(subject), self._marks.get(subject, 0)) + 1
 
     # Settings
 
@@ -329,3 +337,8 @@ class RegistryState:
     def modes(self) -> Mapping[str | None, ModeValue]:
         """All modes."""
         return self._modes
+
+
+def _is_live(versions: dict[int, SchemaValue]) -> bool:
+    """Whether a version is not deleted; mostly the last one is not."""
+    return any(not value.deleted for value in reversed(versions.values()))

@@ -1,14 +1,13 @@
 """A table of small tables, cheap to copy."""
 
-from collections.abc import Iterator, Mapping
-from types import MappingProxyType
-from typing import Generic, TypeVar
+from collections.abc import Iterable, Iterator
+from typing import Any, Generic, TypeVar
 
 Name = TypeVar("Name")
 Inner = TypeVar("Inner")
 Entry = TypeVar("Entry")
 
-_EMPTY: Mapping[object, object] = MappingProxyType({})
+_EMPTY: dict[Any, Any] = {}
 
 
 class Tables(Generic[Name, Inner, Entry]):
@@ -32,10 +31,12 @@ class Tables(Generic[Name, Inner, Entry]):
         self._own = set()
         return other
 
-    def get(self, name: Name) -> Mapping[Inner, Entry]:
-        """The small table of a name, empty if there is none. Not to be kept over a change."""
-        found = self._tables.get(name)
-        return _EMPTY if found is None else found  # type: ignore[return-value]
+    def get(self, name: Name) -> dict[Inner, Entry]:
+        """The small table of a name, empty if there is none.
+
+        To be read only, and not to be kept over a change.
+        """
+        return self._tables.get(name, _EMPTY)
 
     def put(self, name: Name, inner: Inner, entry: Entry) -> None:
         """Set one entry of one small table."""
@@ -47,6 +48,12 @@ class Tables(Generic[Name, Inner, Entry]):
             table = self._tables[name] = table.copy()
             self._own.add(name)
         table[inner] = entry
+
+    def sort(self, name: Name) -> None:
+        """Put a small table into the order of its keys."""
+        table: dict[Any, Entry] = self._tables[name]
+        self._tables[name] = {inner: table[inner] for inner in sorted(table)}
+        self._own.add(name)
 
     def remove(self, name: Name, inner: Inner) -> None:
         """Take one entry away; a small table that is empty goes too."""
@@ -62,6 +69,10 @@ class Tables(Generic[Name, Inner, Entry]):
             self._own.add(name)
         del table[inner]
 
+    def items(self) -> Iterable[tuple[Name, dict[Inner, Entry]]]:
+        """Names and small tables. To be read only, and not to be kept over a change."""
+        return self._tables.items()
+
     def __contains__(self, name: object) -> bool:
         return name in self._tables
 
@@ -74,4 +85,4 @@ class Tables(Generic[Name, Inner, Entry]):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Tables) and self._tables == other._tables
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None  # type: ignore[assignment] # it changes

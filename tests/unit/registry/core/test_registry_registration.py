@@ -185,7 +185,9 @@ def test_bad_rules_are_refused(registry: Registry, rules: RuleSet, says: str) ->
 
 
 def test_a_version_has_to_be_the_next_one(registry: Registry) -> None:
-    assert put(registry, "a", text("x"), version=1).version == 1
+    first = put(registry, "a", text("x"), version=1)
+    assert first.version == 1
+    assert put(registry, "a", text("x"), version=1) == first
     request = SchemaRequest(text("x", "y"), version=3)
     assert "not the next one" in refused(registry, 42201, register, "a", request)
     assert put(registry, "a", text("x", "y"), version=2).version == 2
@@ -216,6 +218,16 @@ def test_a_schema_without_its_version_finds_one_that_says_it(registry: Registry)
     said = Metadata(properties={"confluent:version": "1"})
     plain = put(registry, "b", text("w"))
     assert put(registry, "b", text("w"), metadata=said) == plain
+
+
+@pytest.mark.parametrize("version", [None, -1])
+def test_a_schema_that_inherits_a_version_in_its_metadata_is_found(
+    registry: Registry, version: int | None
+) -> None:
+    put(registry, "a", text("x"), metadata=Metadata(properties={"k": "v"}), version=-1)
+    second = put(registry, "a", text("x", "y"))
+    assert second.metadata == Metadata(properties={"confluent:version": "2", "k": "v"})
+    assert put(registry, "a", text("x", "y"), version=version) == second
 
 
 def test_a_schema_that_fails_as_new_is_found_if_it_is_there(registry: Registry) -> None:
@@ -276,7 +288,9 @@ def test_a_reference_to_nothing_is_refused(registry: Registry, reference: Refere
     refused(registry, 42201, register, "user", SchemaRequest(text("u"), references=(reference,)))
 
 
-def test_a_schema_gets_all_that_it_refers_to_what_others_need_first(registry: Registry) -> None:
+def test_a_schema_gets_all_that_it_refers_to_what_others_need_first(
+    registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
     put(registry, "c", text("c"))
     put(registry, "b", text("b", uses=["C"]), references=(Reference("C", "c", 1),))
     put(registry, "a", text("a", uses=["C", "B"]), references=(Reference("B", "b", 1),))
@@ -287,7 +301,7 @@ def test_a_schema_gets_all_that_it_refers_to_what_others_need_first(registry: Re
         seen.append([reference.name for reference in references])
         return parse(kind, schema, references, is_new=is_new)
 
-    registry.formats.parse = watched  # type: ignore[method-assign]
+    monkeypatch.setattr(registry.formats, "parse", watched)
     twice = (Reference("B", "b", 1), Reference("C", "c", 1))
     put(registry, "d", text("d", uses=["C", "B"]), references=twice)
     assert seen[0] == ["C", "B"]
@@ -318,7 +332,7 @@ def test_a_long_chain_of_references_is_refused(registry: Registry) -> None:
 
 
 def test_a_schema_with_its_references_written_out_finds_the_one_that_refers(
-    registry: Registry,
+    registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put(registry, "base", text("x"))
     user = put(registry, "user", text("u", uses=["B"]), references=(Reference("B", "base", 1),))
@@ -332,7 +346,7 @@ def test_a_schema_with_its_references_written_out_finds_the_one_that_refers(
     def _plain(name: str) -> Any:
         return type("R", (), {"name": name, "text": name})()
 
-    registry.formats.parse = lenient  # type: ignore[method-assign]
+    monkeypatch.setattr(registry.formats, "parse", lenient)
     assert put(registry, "user", text("u", uses=[text("x")])) == user
 
 

@@ -53,6 +53,7 @@ KEYS: list[tuple[Key, str]] = [
     (ModeKey(":.ctx:"), '{"keytype":"MODE","subject":":.ctx:","magic":0}'),
     (NoopKey(), '{"keytype":"NOOP","magic":0}'),
     (NoopKey("s"), '{"keytype":"NOOP","subject":"s","magic":0}'),
+    (NoopKey(""), '{"keytype":"NOOP","subject":"","magic":0}'),
     (DeleteSubjectKey("s"), '{"keytype":"DELETE_SUBJECT","subject":"s","magic":0}'),
     (ClearSubjectKey("s"), '{"keytype":"CLEAR_SUBJECT","subject":"s","magic":0}'),
     (ClearSubjectKey(None), '{"keytype":"CLEAR_SUBJECT","magic":0}'),

@@ -1,0 +1,19 @@
+"""The registry's REST interface: Confluent's routes, codes and JSON, over `registry.service`.
+
+Of schema-registry 8.5 it leaves out on purpose: associations (`/associations`), the key registry,
+`format=logical`, compressed answers, and changes of exporters (there are none to list). It
+differs where Confluent's fails: an offset below 0 is 0, PUT /mode without a mode is 42204, a path
+that is not percent-encoded UTF-8 is 400.
+
+`server.run_registry` takes `new_interface` as it is.
+"""
+
+from barnabas.registry.config import RegistryConfig
+from barnabas.registry.http.app import RegistryApp
+from barnabas.registry.http.config import HttpConfig
+from barnabas.registry.service import Service
+
+
+def new_interface(service: Service, config: RegistryConfig) -> RegistryApp:
+    """The REST interface of a service, as the file of the server has it. Raises ConfigError."""
+    return RegistryApp(service, HttpConfig.of(config))

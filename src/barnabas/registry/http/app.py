@@ -1,0 +1,267 @@
+"""The application: one request in, one answer out, whatever happens in between.
+
+An ASGI application for uvicorn. It does its own routing: Starlette's router costs a request more
+than everything that is done here for a read.
+"""
+
+import itertools
+import logging
+import time
+import uuid
+from http import HTTPStatus
+from typing import Any
+
+import httpx
+from starlette.middleware.cors import CORSMiddleware
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from barnabas.registry import errors
+from barnabas.registry.errors import RegistryError
+from barnabas.registry.http import request_log
+from barnabas.registry.http.answers import Answer, plain_fault, refusal
+from barnabas.registry.http.bodies import read_object
+from barnabas.registry.http.call import Call, Write
+from barnabas.registry.http.config import HttpConfig
+from barnabas.registry.http.forwarding import OFFSET_HEADER, Forwarder, target_to_send
+from barnabas.registry.http.negotiation import V1, answer_type, is_consumed
+from barnabas.registry.http.schema_json import EncodedSchemas
+from barnabas.registry.http.table import Node, find
+from barnabas.registry.http.target import Query, segments, without_context
+from barnabas.registry.service import Forward, Service
+
+REQUEST_ID_LENGTH_MAX = 128
+
+_log = logging.getLogger(__name__)
+
+_VARY = (b"vary", b"Accept, Accept-Encoding")
+_EMPTY_QUERY = Query(b"")
+
+
+class ClientGoneError(Exception):
+    """The client closed the connection before it had sent its request."""
+
+
+class _Request:
+    """What the application wants to know of a request."""
+
+    __slots__ = (
+        "accept",
+        "content_length",
+        "content_type",
+        "is_forwarded",
+        "method",
+        "receive",
+        "request_id",
+        "scope",
+    )
+
+    def __init__(self, scope: Scope, receive: Receive) -> None:
+        self.scope = scope
+        self.receive = receive
+        self.method: str = scope["method"]
+        self.accept = b""
+        self.content_type = b""
+        self.content_length = b""
+        self.request_id = b""
+        self.is_forwarded = False
+        for name, value in scope["headers"]:
+            if name == b"accept":
+                self.accept = value if not self.accept else self.accept + b"," + value
+            elif name == b"content-type":
+                self.content_type = value
+            elif name == b"content-length":
+                self.content_length = value
+            elif name == b"x-request-id":
+                self.request_id = value
+            elif name == b"x-forward":
+                self.is_forwarded = value.strip().lower() == b"true"
+
+    async def body(self, bytes_max: int) -> bytes:
+        """The whole body. Raises RegistryError 413 and ClientGoneError."""
+        length = self.content_length
+        if length.isdigit() and int(length) > bytes_max:
+            raise _too_large(bytes_max)
+        parts: list[bytes] = []
+        size = 0
+        while True:
+            message = await self.receive()
+            if message["type"] == "http.disconnect":
+                raise ClientGoneError
+            part = message.get("body", b"")
+            size += len(part)
+            if size > bytes_max:
+                raise _too_large(bytes_max)
+            parts.append(part)
+            if not message.get("more_body", False):
+                return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def _too_large(bytes_max: int) -> RegistryError:
+    return plain_fault(
+        HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"the body is longer than {bytes_max} bytes"
+    )
+
+
+class RegistryApp:
+    """The REST interface of one instance of the registry."""
+
+    def __init__(
+        self,
+        service: Service,
+        config: HttpConfig | None = None,
+        *,
+        leader_transport: httpx.AsyncBaseTransport | None = None,
+    ) -> None:
+        self._service = service
+        self._config = config or HttpConfig()
+        self._encoded = EncodedSchemas()
+        self._forwarder = Forwarder(self._config, leader_transport)
+        self._served = _open_to_pages(self._http, self._config)
+        self._requests = itertools.count(1)
+        self._request_ids = str(uuid.uuid4()).encode()[:24] + b"%012x"
+        """Ids of requests that bring none: like UUIDs, but cheap."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        assert scope["type"] == "http", scope["type"]
+        await self._served(scope, receive, send)
+
+    async def close(self) -> None:
+        """Close the connections to the leader."""
+        await self._forwarder.close()
+
+    async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
+        is_logged = self._config.logs_requests and request_log.is_on()
+        start_s = time.perf_counter() if is_logged else 0.0
+        request = _Request(scope, receive)
+        try:
+            answer = await self._answer(request)
+        except RegistryError as fault:
+            answer = refusal(fault)
+        except ClientGoneError:
+            return
+        except Exception:  # noqa: BLE001 - a bug of ours: the client learns that, and no more
+            path = request_log.printable(scope["raw_path"])
+            _log.exception("%s %s failed", request.method, path)
+            answer = refusal(RegistryError(errors.STORE_ERROR, "the registry failed; see its log"))
+        content_type = answer.content_type or answer_type(request.accept) or V1
+        request_id = request.request_id
+        if not request_id or len(request_id) > REQUEST_ID_LENGTH_MAX:
+            request_id = self._request_ids % next(self._requests)
+        headers = [
+            (b"content-type", content_type),
+            (b"content-length", b"%d" % len(answer.body)),
+            _VARY,
+            (b"x-request-id", request_id),
+            *answer.headers,
+        ]
+        if answer.status == HTTPStatus.NO_CONTENT:
+            del headers[:2]
+        body = answer.body if request.method != "HEAD" else b""
+        await send({"type": "http.response.start", "status": answer.status, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
+        if is_logged:
+            duration_s = time.perf_counter() - start_s
+            request_log.log_request(scope, answer.status, len(body), duration_s)
+
+    async def _answer(self, request: _Request) -> Answer:
+        scope = request.scope
+        parts, context = without_context(segments(scope["raw_path"]))
+        node, parameters = find(parts)
+        if node is None:
+            raise plain_fault(HTTPStatus.NOT_FOUND)
+        method = request.method
+        handler = node.handlers.get("GET" if method == "HEAD" else method)
+        if handler is None:
+            return _no_method(node, method)
+        has_body = method in ("POST", "PUT")
+        if has_body and not is_consumed(request.content_type):
+            raise plain_fault(HTTPStatus.UNSUPPORTED_MEDIA_TYPE)
+        if answer_type(request.accept) is None:
+            raise plain_fault(HTTPStatus.NOT_ACCEPTABLE)
+        data = await request.body(self._config.body_bytes_max) if has_body else b""
+        body = read_object(data) if has_body and parts else {}
+        query = scope["query_string"]
+        service = self._service
+        call = Call(
+            service,
+            service.view,
+            parameters,
+            context,
+            Query(query) if query else _EMPTY_QUERY,
+            body,
+            self._config,
+            self._encoded,
+        )
+        found = handler(call)
+        if isinstance(found, Answer):
+            return found
+        return await self._write(request, found, data)
+
+    async def _write(self, request: _Request, write: Write[Any], data: bytes) -> Answer:
+        service = self._service
+        if write.may_be_read and not service.is_leader:
+            known = _already_there(service, write)
+            if known is not None:
+                return known
+        done = await service.write(write.decide)
+        if not isinstance(done, Forward):
+            answer = write.answer(service.view, done.response)
+            if request.is_forwarded:
+                answer.headers = [*answer.headers, (OFFSET_HEADER, b"%d" % done.offset)]
+            return answer
+        if request.is_forwarded:
+            raise RegistryError(
+                errors.FORWARDING_FAILED,
+                "the request was forwarded to this instance, which does not lead; try again",
+            )
+        scope = request.scope
+        answer, offset = await self._forwarder.forward(
+            done.leader_url,
+            request.method,
+            target_to_send(segments(scope["raw_path"]), scope["query_string"]),
+            scope["headers"],
+            data,
+        )
+        if answer.status < HTTPStatus.MULTIPLE_CHOICES:
+            await self._catch_up(offset)
+        return answer
+
+    async def _catch_up(self, offset: int | None) -> None:
+        """Wait until this instance knows what the leader wrote: clients read what they write."""
+        try:
+            await self._service.caught_up(offset)
+        except RegistryError as fault:
+            _log.warning("behind the leader after a forwarded write: %s", fault.message)
+
+
+def _open_to_pages(app: ASGIApp, config: HttpConfig) -> ASGIApp:
+    """The application, as web pages of the allowed origins may use it."""
+    if not config.allowed_origins:
+        return app
+    return CORSMiddleware(
+        app,
+        allow_origins=config.allowed_origins,
+        allow_methods=config.allowed_methods or ("GET", "POST", "PUT", "DELETE", "HEAD"),
+        allow_headers=config.allowed_headers,
+    )
+
+
+def _no_method(node: Node, method: str) -> Answer:
+    allow = [(b"allow", node.allowed)]
+    if method == "OPTIONS":
+        return Answer(b"", HTTPStatus.NO_CONTENT, allow)
+    answer = refusal(plain_fault(HTTPStatus.METHOD_NOT_ALLOWED))
+    answer.headers = allow
+    return answer
+
+
+def _already_there(service: Service, write: Write[Any]) -> Answer | None:
+    """What a registration that is there already answers, without the leader."""
+    try:
+        decision = write.decide(service.view)
+    except RegistryError:
+        return None  # the leader knows more; it is for it to refuse
+    if decision.records:
+        return None
+    return write.answer(service.view, decision.response)

@@ -1,0 +1,58 @@
+"""What the REST interface is told by the server that it is part of."""
+
+import ssl
+from dataclasses import dataclass
+
+from barnabas import __version__
+from barnabas.registry.config import RegistryConfig
+from barnabas.registry.pem import client_context
+
+BODY_BYTES_MAX = 16 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class HttpConfig:
+    """Facts that `/v1/metadata` tells, and limits."""
+
+    group_id: str = "schema-registry"
+    version: str = __version__
+    commit_id: str = ""
+    deployment: tuple[str, ...] | None = None
+    body_bytes_max: int = BODY_BYTES_MAX
+    """A longer body of a request is refused with 413."""
+    logs_requests: bool = True
+    """Whether each request gets a line in the log, in Apache's format."""
+    forwarded_headers: tuple[str, ...] = ()
+    """Headers that go on to the leader, besides those that always do."""
+    allowed_origins: tuple[str, ...] = ()
+    """Origins whose web pages may use the interface, or `*`."""
+    allowed_methods: tuple[str, ...] = ()
+    """Methods that those pages may use; all of them if empty."""
+    allowed_headers: tuple[str, ...] = ()
+    """Headers that those pages may send, besides what browsers always send."""
+    leader_connect_timeout_ms: int = 60_000
+    leader_read_timeout_ms: int = 60_000
+    leader_tls: ssl.SSLContext | None = None
+    """How the leader's certificate is checked where it listens on https; None is the default."""
+
+    @classmethod
+    def of(cls, config: RegistryConfig) -> "HttpConfig":
+        """What the file of the server says. Raises ConfigError."""
+        is_limited = config.get_bool("size.limit.filter.enabled")
+        bytes_max = config.get_int("size.limit.filter.max.request.body.size")
+        speaks_tls = config.inter_instance_listener.scheme == "https"
+        return cls(
+            group_id=config.group_id,
+            body_bytes_max=bytes_max if is_limited else BODY_BYTES_MAX,
+            forwarded_headers=tuple(config.get_list("inter.instance.headers.whitelist")),
+            allowed_origins=_words(config.get_str("access.control.allow.origin")),
+            allowed_methods=_words(config.get_str("access.control.allow.methods")),
+            allowed_headers=_words(config.get_str("access.control.allow.headers")),
+            leader_connect_timeout_ms=config.get_int("leader.connect.timeout.ms"),
+            leader_read_timeout_ms=config.get_int("leader.read.timeout.ms"),
+            leader_tls=client_context(config, "") if speaks_tls else None,
+        )
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(word.strip() for word in text.split(",") if word.strip())

@@ -1,0 +1,113 @@
+"""Writes that another instance leads: sent on to it as they came, its answer given back."""
+
+import logging
+import ssl
+from collections.abc import Iterable
+from urllib.parse import quote_from_bytes
+
+import httpx
+
+from barnabas.registry import errors
+from barnabas.registry.errors import RegistryError
+from barnabas.registry.http.answers import Answer
+from barnabas.registry.http.config import HttpConfig
+
+OFFSET_HEADER = b"x-barnabas-offset"
+"""On the answer to a forwarded write: the offset in `_schemas` that it rests on."""
+
+CONNECTIONS_MAX = 100
+
+_SENT_ON = frozenset(
+    {
+        b"accept",
+        b"authorization",
+        b"confluent-accept-unknown-properties",
+        b"content-type",
+        b"x-request-id",
+    }
+)
+"""Headers that always go on to the leader: Confluent's."""
+
+_log = logging.getLogger(__name__)
+
+
+class Forwarder:
+    """Connections to the leader. Opened when the first write has to be sent on."""
+
+    def __init__(
+        self, config: HttpConfig, transport: httpx.AsyncBaseTransport | None = None
+    ) -> None:
+        self._config = config
+        self._transport = transport
+        more = (name.strip().lower().encode("latin-1") for name in config.forwarded_headers)
+        self._sent_on = _SENT_ON.union(more) - {b"x-forward", b"host", b"content-length"}
+        self._client: httpx.AsyncClient | None = None
+
+    async def forward(
+        self,
+        leader_url: str,
+        method: str,
+        target: bytes,
+        headers: Iterable[tuple[bytes, bytes]],
+        body: bytes,
+    ) -> tuple[Answer, int | None]:
+        """Send a request to the leader.
+
+        Returns its answer, whatever that is, and the offset that it rests on, None if the leader
+        does not say. Raises RegistryError 50003 if there is no answer in time.
+        """
+        sent = [(name, value) for name, value in headers if name.lower() in self._sent_on]
+        sent += [(b"x-forward", b"true"), (b"accept-encoding", b"identity")]
+        client = self._opened()
+        try:
+            url = httpx.URL(leader_url).copy_with(raw_path=target)
+            response = await client.request(method, url, headers=sent, content=body or None)
+        except (httpx.HTTPError, httpx.InvalidURL, ssl.SSLError) as fault:
+            _log.warning("cannot forward to the leader at %s: %r", leader_url, fault)
+            reason = str(fault) or type(fault).__name__
+            raise RegistryError(
+                errors.FORWARDING_FAILED,
+                f"cannot forward the request to the leader at {leader_url}: {reason}",
+            ) from fault
+        offset = response.headers.get(OFFSET_HEADER.decode(), "")
+        answer = Answer(
+            response.content,
+            response.status_code,
+            content_type=response.headers.get("content-type", "").encode() or None,
+        )
+        return answer, int(offset) if offset.isascii() and offset.isdigit() else None
+
+    def _opened(self) -> httpx.AsyncClient:
+        if self._client is None:
+            read_s = self._config.leader_read_timeout_ms / 1000
+            connect_s = self._config.leader_connect_timeout_ms / 1000
+            self._client = httpx.AsyncClient(
+                transport=self._transport,
+                timeout=httpx.Timeout(read_s, connect=connect_s),
+                limits=httpx.Limits(max_connections=CONNECTIONS_MAX),
+                trust_env=False,
+                verify=self._config.leader_tls or True,
+            )
+        return self._client
+
+    async def close(self) -> None:
+        """Close the connections."""
+        if self._client is not None:
+            client, self._client = self._client, None
+            await client.aclose()
+
+
+def target_to_send(parts: Iterable[bytes], query: bytes) -> bytes:
+    """The segments of a path and a query as a target that no client or proxy changes.
+
+    Dots that are a whole segment are escaped: they would be taken for steps up and down.
+    """
+    path = b"".join(
+        b"/" + (part.replace(b".", b"%2E") if part in (b".", b"..") else part) for part in parts
+    )
+    target = path or b"/"
+    if query:
+        target += b"?" + query
+    if not target.isascii():
+        target = quote_from_bytes(target, safe="%/?&=:;,@!$'()*+~-._[]").encode()
+    return target

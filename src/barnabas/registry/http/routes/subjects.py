@@ -1,0 +1,63 @@
+"""`/subjects` and `/subjects/{subject}`."""
+
+from barnabas.registry import subjects
+from barnabas.registry.core.decision import Decision, View
+from barnabas.registry.core.deletion import delete_subject
+from barnabas.registry.core.listing import list_subjects
+from barnabas.registry.core.lookup import latest_with_metadata, look_up
+from barnabas.registry.http.answers import Answer, json_answer
+from barnabas.registry.http.bodies import schema_request
+from barnabas.registry.http.call import Call, Write
+from barnabas.registry.http.schema_json import version_json
+from barnabas.registry.store.records import Which
+
+
+def which(call: Call) -> Which:
+    """Which versions a list has: `deletedOnly` wins over `deleted`."""
+    if call.query.flag("deletedOnly"):
+        return "deleted"
+    return "all" if call.query.flag("deleted") else "live"
+
+
+def list_all(call: Call) -> Answer:
+    """GET /subjects."""
+    return json_answer(
+        list_subjects(
+            call.view,
+            prefix=call.prefix(subjects.EVERY_CONTEXT),
+            which=which(call),
+            offset=call.query.number("offset", 0),
+            limit=call.query.number("limit", -1),
+        )
+    )
+
+
+def find(call: Call) -> Answer:
+    """POST /subjects/{subject}: the version that has a schema."""
+    found = look_up(
+        call.view,
+        call.subject(),
+        schema_request(call.body),
+        normalize=call.query.flag("normalize"),
+        deleted=call.query.flag("deleted"),
+    )
+    return json_answer(version_json(call.view, found, form=call.query.text("format")))
+
+
+def latest_with(call: Call) -> Answer:
+    """GET /subjects/{subject}/metadata: the latest version that has some properties."""
+    pairs = zip(call.query.texts("key"), call.query.texts("value"), strict=False)
+    found = latest_with_metadata(
+        call.view, call.subject(), dict(pairs), deleted=call.query.flag("deleted")
+    )
+    return json_answer(version_json(call.view, found, form=call.query.text("format")))
+
+
+def delete(call: Call) -> Write[list[int]]:
+    """DELETE /subjects/{subject}."""
+    subject, permanent = call.subject(), call.query.flag("permanent")
+
+    def decide(view: View) -> Decision[list[int]]:
+        return delete_subject(view, subject, permanent=permanent)
+
+    return Write(decide, lambda _, versions: json_answer(versions))
