@@ -6,7 +6,7 @@
 import asyncio
 import time
 
-from barnabas.coordinator.promise import Promise
+from barnabas.base.promise import Promise
 
 ANSWERS = 50_000
 ROUNDS = 5

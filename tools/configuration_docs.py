@@ -34,25 +34,26 @@ TITLES = {
 HEAD = """\
 # Configuration
 
-Written by `tools/configuration_docs.py` from `src/barnabas/base/config/keys/`; a test holds the
-two together. Names, types, defaults and scopes are Apache Kafka 4.3's.
+`tools/configuration_docs.py` writes this page from `src/barnabas/base/config/keys/`; a test checks
+that they agree. Names, types, defaults and scopes are Apache Kafka 4.3's.
 
-A node's values come from its properties file, then the environment, then `--override key=value`,
-the later winning. In the environment `log.retention.ms` is `BARNABAS_LOG_RETENTION_MS`; `__`
-stands for `_` and `___` for `-`.
+A node takes its values from its properties file, then the environment, then
+`--override key=value`; later ones override earlier ones. In the environment `log.retention.ms` is
+`BARNABAS_LOG_RETENTION_MS`; `__` stands for `_` and `___` for `-`.
 
-What becomes of a key that is set:
+The status of a key says what happens when it is set:
 
 - **supported**: it does what it does in Kafka.
-- **planned**: it is checked and has no effect yet; the node says so in one line at its start.
-- **moot**: nothing here needs it (thread pools, purgatories); it is accepted without a word.
+- **planned**: the node checks it, but it has no effect yet. If its value is not the default, the
+  node says so in one line at its start.
+- **moot**: nothing here needs it (thread pools, purgatories); the node accepts it silently.
 - **refused**: it is not served yet and ignoring it would be unsafe: the node does not start.
-- **never**: it names a Java class or another thing that cannot be had here: the node does not
+- **never**: it names a Java class or something else that does not exist here: the node does not
   start if it is set to anything but its default.
 
-A listener whose protocol is not PLAINTEXT is refused as well. A key that Kafka 4.3 does not have
-is named in one line, with the key that may have been meant. Keys of Kafka's internal tests are
-left out below.
+A listener whose protocol is not PLAINTEXT is refused as well. For a key that Kafka 4.3 does not
+have, the node prints one line with the key that may have been meant. Keys of Kafka's internal tests
+are left out below.
 """
 
 

@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, Page, sync_playwright
 
 from barnabas.demo.commands import MissingError, check_requirements
+from support.dashboard_page import Dashboard
 
 CHROMIUM = (
     os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
@@ -41,6 +42,23 @@ def browser() -> Iterator[Browser]:
         chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
         yield chromium
         chromium.close()
+
+
+@pytest.fixture
+def dashboard() -> Iterator[Dashboard]:
+    made = Dashboard()
+    made.state.set_connection("connected")
+    yield made
+    made.stop()
+
+
+@pytest.fixture
+def page(browser: Browser, dashboard: Dashboard) -> Iterator[Page]:
+    page = browser.new_page()
+    page.goto(dashboard.url)
+    page.wait_for_selector("body[data-version]")
+    yield page
+    page.close()
 
 
 @dataclass

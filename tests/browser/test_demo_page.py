@@ -2,90 +2,20 @@
 
 from __future__ import annotations
 
-import json
-import threading
-from collections.abc import Iterator
-from itertools import pairwise
-from typing import Any
+from playwright.sync_api import Page, expect
 
-import pytest
-import uvicorn
-from playwright.sync_api import Browser, FloatRect, Page, expect
-
-from barnabas.demo.dashboard.server import DashboardServer, create_app
-from barnabas.demo.dashboard.state import BrokerStatus, ClusterStatus, DashboardState, GroupStatus
-from barnabas.demo.topics import (
-    ACTIVITY_COUNTS,
-    CONVERSION,
-    RECOMMENDATIONS,
-    STATION_AVAILABILITY,
-    TOP_SEARCHES,
-)
-from support.node_process import wait_until
+from barnabas.demo.dashboard.state import GroupStatus
+from barnabas.demo.topics import ACTIVITY_COUNTS, CONVERSION, RECOMMENDATIONS, TOP_SEARCHES
+from support.dashboard_page import Dashboard, cluster
 
 HOSTILE = "<img src=x onerror=document.title='owned'>"
 
 
-class Dashboard:
-    """A server of a state that the test fills itself."""
-
-    def __init__(self) -> None:
-        self.state = DashboardState("broker:9092")
-        config = uvicorn.Config(create_app(self.state, []), port=0, log_level="error")
-        self._server = DashboardServer(config)
-        self._thread = threading.Thread(target=self._server.run)
-        self._thread.start()
-        wait_until(lambda: self._server.started, "the server's start")
-        port = self._server.servers[0].sockets[0].getsockname()[1]
-        self.url = f"http://127.0.0.1:{port}"
-
-    def put(self, topic: str, key: str, **row: Any) -> None:
-        self.state.apply(topic, key.encode(), json.dumps(row).encode())
-
-    def stop(self) -> None:
-        self._server.should_exit = True
-        self._thread.join(20)
-
-
-@pytest.fixture
-def dashboard() -> Iterator[Dashboard]:
-    made = Dashboard()
-    made.state.set_connection("connected")
-    yield made
-    made.stop()
-
-
-@pytest.fixture
-def page(browser: Browser, dashboard: Dashboard) -> Iterator[Page]:
-    page = browser.new_page()
-    page.goto(dashboard.url)
-    page.wait_for_selector("body[data-version]")
-    yield page
-    page.close()
-
-
-def station(dashboard: Dashboard, station_id: str, state: str, at_ms: int) -> None:
-    dashboard.put(
-        STATION_AVAILABILITY,
-        f"{station_id}@{at_ms}",
-        station_id=station_id,
-        name=f"Station {station_id}",
-        city="Ghent",
-        window_start_ms=at_ms,
-        window_end_ms=at_ms + 1,
-        state=state,
-        state_time_ms=at_ms,
-        state_sequence=1,
-        reports=1,
-        available_reports=int(state == "available"),
-    )
-
-
 def test_a_station_changes_before_ones_eyes(page: Page, dashboard: Dashboard) -> None:
-    station(dashboard, "s1", "available", 1)
+    dashboard.put_station("s1", "available", 1)
     tile = page.locator("[data-station=s1]")
     expect(tile).to_have_attribute("data-state", "available")
-    station(dashboard, "s1", "faulted", 2)
+    dashboard.put_station("s1", "faulted", 2)
     expect(tile).to_have_attribute("data-state", "faulted")
     expect(tile).to_have_attribute("aria-label", "Station s1: faulted")
     expect(page.locator("#state-faulted b")).to_have_text("1")
@@ -127,14 +57,6 @@ def test_a_group_shows_its_lag(page: Page, dashboard: Dashboard) -> None:
     expect(page.locator("#group-recommendations .lag b")).to_have_text("–")
 
 
-def cluster(*up: bool, **more: int) -> ClusterStatus:
-    nodes = [
-        BrokerStatus(node_id, f"127.0.0.1:{19091 + node_id}", is_up, 4 if is_up else 0, 13, 13)
-        for node_id, is_up in enumerate(up, start=1)
-    ]
-    return ClusterStatus(nodes, partitions=13, **more)
-
-
 def test_nodes_are_seen_and_that_nothing_is_lost(page: Page, dashboard: Dashboard) -> None:
     dashboard.state.set_cluster(cluster(True, True, True))
     expect(page.locator("#brokers li[data-state=up]")).to_have_count(3)
@@ -172,37 +94,6 @@ def test_figures_say_how_late_they_are(page: Page, dashboard: Dashboard) -> None
     expect(behind).to_have_text("up to date")
 
 
-GROUPS = ("dashboard", "recommendations", "warehouse", "pipeline-charging", "pipeline-stations")
-
-
-def test_brokers_and_groups_are_above_the_fold_and_do_not_collide(
-    page: Page, dashboard: Dashboard
-) -> None:
-    page.set_viewport_size({"width": 1280, "height": 800})
-    many = 12_345_678
-    dashboard.state.set_cluster(cluster(*[True] * 5))
-    dashboard.state.set_groups(
-        [GroupStatus(name, "charging-events", many, many, many, 4321.0) for name in GROUPS]
-    )
-    for number in range(60):
-        station(dashboard, f"s{number}", "available", number)
-    expect(page.locator(".group")).to_have_count(len(GROUPS))
-    expect(page.locator(".tile")).to_have_count(60)
-    boxes = [box_of(page, selector) for selector in (".brokers", *(f"#group-{g}" for g in GROUPS))]
-    assert all(box["y"] >= 0 and box["y"] + box["height"] <= 800 for box in boxes)
-    for one, next_one in pairwise(boxes):
-        assert one["x"] + one["width"] <= next_one["x"]
-    # No text runs out of its box.
-    for part in page.locator(".group, .group h3, .group p, .group .lag, #brokers li").all():
-        assert part.evaluate("part => part.scrollWidth <= part.clientWidth")
-
-
-def box_of(page: Page, selector: str) -> FloatRect:
-    box = page.locator(selector).bounding_box()
-    assert box is not None
-    return box
-
-
 def test_a_lost_broker_is_seen(page: Page, dashboard: Dashboard) -> None:
     expect(page.locator("#connection")).to_have_attribute("data-state", "connected")
     dashboard.state.set_connection("lost", "no broker answers")
@@ -232,11 +123,3 @@ def test_light_and_dark(page: Page) -> None:
 def test_every_section_has_a_name(page: Page) -> None:
     names = [section.get_attribute("aria-labelledby") for section in page.locator("section").all()]
     assert all(name and page.locator(f"#{name}").inner_text() for name in names)
-
-
-@pytest.mark.parametrize("width", [380, 800, 1440])
-def test_nothing_is_wider_than_the_window(page: Page, dashboard: Dashboard, width: int) -> None:
-    station(dashboard, "s1", "charging", 1)
-    page.set_viewport_size({"width": width, "height": 800})
-    expect(page.locator(".tile")).to_have_count(1)
-    assert page.evaluate("document.documentElement.scrollWidth") <= width

@@ -94,7 +94,7 @@ def test_a_node_that_dies_is_reported_and_the_others_go_on(tmp_path: Path) -> No
             assert again.wait(END_TIMEOUT_S) == 0
         code, errors = end(process)
     assert code == 0
-    assert "node 2 has ended (killed by SIGKILL); 1, 3 go on\n" in errors
+    assert "node 2 has ended (killed by SIGKILL); 1, 3 continue\n" in errors
     assert f"barnabas start {tmp_path}/node-2/server.properties" in errors
     with dev(*arguments) as process:
         again_ready = ready_line(process)

@@ -11,10 +11,14 @@ from itertools import count
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+from aiokafka.errors import TransactionalIdAuthorizationFailed
 
+from barnabas.app.cluster import Cluster
 from barnabas.registry import errors
 from barnabas.registry.core.deletion import delete_subject
 from barnabas.registry.errors import RegistryError
+from barnabas.registry.kafka import store as store_module
+from barnabas.registry.kafka import writer
 from barnabas.registry.kafka.faults import StoreError
 from barnabas.registry.kafka.store import KafkaStore
 from barnabas.registry.service import Done, Forward
@@ -314,6 +318,40 @@ async def test_two_instances_with_one_url_cannot_lead(bootstrap: str, topic: str
         await wait_for(lambda: first.is_leader, "the first leads again")
 
 
+async def test_a_cluster_that_refuses_transactions_says_what_is_needed(
+    bootstrap: str, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Refused(AIOKafkaProducer):
+        async def start(self) -> None:
+            raise TransactionalIdAuthorizationFailed
+
+    monkeypatch.setattr(writer, "AIOKafkaProducer", Refused)
+    store = new_store(bootstrap, topic, PORTS[0], kafkastore_timeout_ms="2000")
+    async with running(store):
+        assert store.is_ready
+        with pytest.raises(RegistryError, match="allow Write and Describe on it") as caught:
+            await store.write(registering("s", text("a")))
+        assert caught.value.code == errors.STORE_ERROR
+        monkeypatch.undo()
+        await wait_for(lambda: store.is_leader, "it leads when it may")
+        assert (await registered(store, "s", text("a"))).id == 1
+
+
+async def test_a_cluster_without_transactions_is_named(
+    bootstrap: str, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Waiting(AIOKafkaProducer):
+        async def start(self) -> None:
+            await asyncio.Event().wait()
+
+    monkeypatch.setattr(writer, "AIOKafkaProducer", Waiting)
+    monkeypatch.setattr(store_module, "BEGIN_TIMEOUT_S", 0.1)
+    store = new_store(bootstrap, topic, PORTS[0], kafkastore_timeout_ms="1000")
+    async with running(store):
+        with pytest.raises(RegistryError, match="__transaction_state"):
+            await store.write(registering("s", text("a")))
+
+
 async def test_nobody_leads_where_nobody_may(bootstrap: str, topic: str) -> None:
     store = new_store(
         bootstrap, topic, PORTS[0], leader_eligibility="false", kafkastore_timeout_ms="50"
@@ -346,3 +384,27 @@ async def test_brokers_that_cannot_be_reached_are_named() -> None:
     store = new_store("127.0.0.1:1", "t", PORTS[0], kafkastore_init_timeout_ms="500")
     with pytest.raises(StoreError, match=r"at 127\.0\.0\.1:1 within 500 ms"):
         await store.start()
+
+
+async def test_writes_go_on_when_brokers_go_and_come(topic: str) -> None:
+    """One broker after another, then all of them at once."""
+    with Cluster(nodes=3) as cluster:
+        first, second = (new_store(cluster.bootstrap_servers, topic, port) for port in PORTS[:2])
+        acknowledged = Acknowledged()
+        async with running(first, second):
+
+            async def write(name: str) -> None:
+                await acknowledged.write_at([first, second], "s", text(name))
+
+            await write("before")
+            for node_id in (1, 2, 3):
+                await asyncio.to_thread(cluster.stop_node, node_id)
+                await write(f"without {node_id}")
+                await asyncio.to_thread(cluster.start_node, node_id)
+                await write(f"with {node_id} again")
+            for act in (cluster.stop_node, cluster.start_node):
+                await asyncio.gather(*(asyncio.to_thread(act, node_id) for node_id in (1, 2, 3)))
+            await write("after")
+            assert sorted(acknowledged.ids.values()) == list(range(1, 9))
+            await second.caught_up()
+            assert second.view.state == first.view.state

@@ -70,7 +70,7 @@ class Watch:
             node = machine.node
             if node is None or machine.is_paused or machine.disk.fault is not None:
                 continue
-            if hasattr(node.metadata.raft, "_state"):
+            if node.metadata.raft.is_recovered:
                 self._look_at_quorum(machine, node.metadata.raft)
             if machine.is_serving:
                 self._look_at_image(machine, node)

@@ -78,7 +78,7 @@ class Machine:
     def leads_quorum(self) -> bool:
         """Whether the node believes that it leads the metadata quorum."""
         raft = None if self.node is None else self.node.metadata.raft
-        return raft is not None and hasattr(raft, "_state") and raft.is_leader
+        return raft is not None and raft.is_leader
 
     @property
     def leads_partitions(self) -> bool:

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from random import Random
 from typing import Any
 
+from barnabas.base.ids import NO_NODE
 from barnabas.broker.fetch.reading import Reader
 from barnabas.log import appending, loader, recovery
 from barnabas.log.log_state import LogState
@@ -21,7 +22,7 @@ from barnabas.protocol.errors import ErrorCode
 from barnabas.raft import effects
 from barnabas.raft.core import election
 from barnabas.raft.core.state import RaftState, Trigger, Unattached, election_timeout_ms
-from barnabas.raft.quorum_state import NO_NODE, ElectionState
+from barnabas.raft.quorum_state import ElectionState
 from barnabas.raft.replica_log import ReplicaLog
 from barnabas.replication.leadership import Leadership
 from barnabas.replication.partition import Partition
@@ -355,6 +356,8 @@ MUTATIONS = [
         "consumers read up to the high watermark",
         _uncommitted_is_read,
         20,
+        kinds=("partition",),
+        seen_as="position-lost",
     ),
     Mutation(
         "flush.messages ignored",

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from barnabas.coordinator.promise import Promise
+from barnabas.base.promise import Promise
 from barnabas.coordinator.share.persister_client import CoordinatorPersister
 from barnabas.protocol.errors import ErrorCode
 from barnabas.share.core.partition import SharePartition

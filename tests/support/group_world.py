@@ -12,6 +12,7 @@ from typing import Any, Generic, TypeVar
 
 from barnabas.base.config.node import NodeConfig
 from barnabas.base.disk import Buffer
+from barnabas.base.promise import Promise
 from barnabas.coordinator.decision import CoordinatorRecord
 from barnabas.coordinator.errors import CoordinatorWriteError
 from barnabas.coordinator.group.classic.group import ClassicGroup
@@ -19,7 +20,6 @@ from barnabas.coordinator.group.client import ClientInfo
 from barnabas.coordinator.group.records import RECORD_TYPES
 from barnabas.coordinator.group.service import GroupCoordinator
 from barnabas.coordinator.group.shard import GroupShard
-from barnabas.coordinator.promise import Promise
 from barnabas.coordinator.record_codec import decode_record
 from barnabas.log.producers.verification import AppendTerms
 from barnabas.protocol.codec import encode

@@ -6,12 +6,13 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import Any
 
-from barnabas.registry.errors import STORE_ERROR, UNKNOWN_LEADER
+from barnabas.registry.errors import STORE_ERROR, UNKNOWN_LEADER, RegistryError
 from barnabas.registry.kafka.store import KafkaStore
+from barnabas.registry.service import Done
 from barnabas.registry.store.encoding import decode_key, decode_value
 from barnabas.registry.store.records import SchemaKey, SchemaValue
 from support.registry_format import text
-from support.registry_member import Member, new_store
+from support.registry_member import Member, new_store, registering
 
 TRY_AGAIN = {STORE_ERROR, UNKNOWN_LEADER}
 
@@ -53,6 +54,22 @@ class Acknowledged:
             which += 1
             by_url = {member.url: member for member in members}
             at = by_url.get(answer.get("forward", ""), members[which % len(members)])
+            await asyncio.sleep(0.02)  # as a client would, before it asks again
+
+    async def write_at(self, stores: list[KafkaStore], subject: str, schema: str) -> None:
+        """Register at whichever store leads, until it is acknowledged."""
+        while True:
+            for store in stores:
+                self.tries += 1
+                try:
+                    done = await store.write(registering(subject, schema))
+                except RegistryError as error:
+                    if error.code not in TRY_AGAIN:
+                        raise
+                else:
+                    if isinstance(done, Done):
+                        self.note(subject, schema, done.response.id)
+                        return
             await asyncio.sleep(0.02)  # as a client would, before it asks again
 
     async def check(self, bootstrap: str, topic: str) -> KafkaStore:

@@ -8,7 +8,7 @@ cannot do without its own fields that have no default and that the writer does n
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -36,7 +36,7 @@ def text(*fields: str, **more: Any) -> str:
 class PlainSchema:
     """A schema of the small format."""
 
-    schema_type: str
+    schema_type: ClassVar[str] = "PLAIN"
     body: dict[str, Any]
     resolved: tuple[ResolvedReference, ...]
 
@@ -59,17 +59,13 @@ class PlainSchema:
 
     def normalized(self) -> ParsedSchema:
         body = {key: self.body[key] for key in sorted(self.body)}
-        return PlainSchema(
-            self.schema_type, body | {"fields": sorted(body.get("fields", []))}, self.resolved
-        )
+        return PlainSchema(body | {"fields": sorted(body.get("fields", []))}, self.resolved)
 
     def incompatibilities(self, written: ParsedSchema) -> list[Incompatibility]:
         assert isinstance(written, PlainSchema)
         theirs = {field.rstrip("!") for field in written.body.get("fields", [])}
         return [
-            Incompatibility(
-                "FIELD_MISSING", f"/{field}", f"the {{reader}} schema needs {field}", "x"
-            )
+            Incompatibility("FIELD_MISSING", f"/{field}", f"the reader schema needs {field}", "x")
             for field in self.body.get("fields", [])
             if field.endswith("!") and field.rstrip("!") not in theirs
         ]
@@ -94,9 +90,7 @@ class PlainSchema:
             tags.setdefault(entity, set()).difference_update(names)
         written = {entity.name: sorted(names) for entity, names in tags.items() if names}
         body = {key: value for key, value in self.body.items() if key != "tags"}
-        return PlainSchema(
-            self.schema_type, body | ({"tags": written} if written else {}), self.resolved
-        )
+        return PlainSchema(body | ({"tags": written} if written else {}), self.resolved)
 
     def top_level_fields(self) -> frozenset[str]:
         return frozenset(field.rstrip("!") for field in self.body.get("fields", []))
@@ -133,7 +127,7 @@ class PlainFormats:
         for name in body.get("uses", []):
             if name not in names:
                 raise SchemaFault(f"{name} is not known")
-        return PlainSchema(schema_type, body, tuple(references))
+        return PlainSchema(body, tuple(references))
 
 
 class Registry:

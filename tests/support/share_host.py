@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from barnabas.base.config.node import NodeConfig
 from barnabas.base.ids import TopicPartition, Uuid
-from barnabas.coordinator.promise import Promise
+from barnabas.base.promise import Promise
 from barnabas.coordinator.share.batches import combine
 from barnabas.coordinator.share.persister import (
     ShareState,

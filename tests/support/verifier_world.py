@@ -10,7 +10,7 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
-from barnabas.coordinator.promise import Promise
+from barnabas.base.promise import Promise
 from barnabas.coordinator.transaction.config import TransactionConfig
 from barnabas.coordinator.transaction.verifier import TransactionVerifier, Verifications
 from barnabas.log.partition_log import AppendOrigin

@@ -12,7 +12,6 @@ from random import Random
 
 from barnabas.app.background import Background
 from barnabas.app.coordinators import Coordinators
-from barnabas.app.ending import take_all
 from barnabas.app.housekeeping import keep_coordinators, keep_logs
 from barnabas.app.listening import LIMIT_KEYS, bind_listeners, follow_limits, server_limits
 from barnabas.app.log_directories import LogDirectories
@@ -24,6 +23,7 @@ from barnabas.base.config.node import NodeConfig
 from barnabas.base.config.topic import TOPIC_DEFAULT_KEYS
 from barnabas.base.config.validation import CORDONED_KEY
 from barnabas.base.disk import Disk
+from barnabas.base.ending import take_all
 from barnabas.base.internal_topics import CONSUMER_OFFSETS, SHARE_GROUP_STATE
 from barnabas.base.local_disk import LocalDisk
 from barnabas.base.network import Network
@@ -148,6 +148,7 @@ class BrokerRole:
                 lambda: random.getrandbits(31),
             ),
             fetch_max_bytes=config.get_int("fetch.max.bytes"),
+            in_background=self._background.start,
         )
         worker: Worker = (
             ProcessWorker() if isinstance(disk, LocalDisk) else InlineWorker(disk, clock)
@@ -210,8 +211,6 @@ class BrokerRole:
         """Join the cluster, then serve; the metadata has been started."""
         self._metadata.on_config(LIMIT_KEYS, partial(follow_limits, self.server))
         await self._join()
-        # Nobody waited for a directory before, and what failed until now has been told.
-        self.logs.on_directory_offline = self._directories.failed
         self.server.start()
         keep_logs(self._background, self._config, self._clock, self.logs)
         keep_coordinators(
@@ -239,6 +238,8 @@ class BrokerRole:
         await self.replicas.opened()
         self.replicas.on_opened = self._partitions_opened
         await self._directories.say(metadata.image)  # the only one may be a new one, too
+        # What failed until now is told at once; what fails from now on is told as it does.
+        self.logs.on_directory_offline = self._directories.failed
         await self._directories.say_failed()
         await metadata.unfence_broker()
         self._coordinators.load(metadata.image)

@@ -10,7 +10,8 @@ from barnabas.app.listening import LIMIT_KEYS, bind_listeners, follow_limits, se
 from barnabas.base.clock import Clock
 from barnabas.base.config.node import NodeConfig
 from barnabas.base.network import Network
-from barnabas.broker.controller.handlers import CONTROLLER_ROUTES, ControllerServices
+from barnabas.broker.controller.handlers import CONTROLLER_ROUTES
+from barnabas.broker.controller.services import ControllerServices
 from barnabas.broker.dispatch import Dispatcher
 from barnabas.metadata.node import MetadataNode
 from barnabas.net.server import Server

@@ -14,10 +14,10 @@ from typing import Protocol
 
 from barnabas.app.broker_role import BrokerRole
 from barnabas.app.controller_role import ControllerRole
-from barnabas.app.ending import Step, give_up, take_all
 from barnabas.base.clock import Clock, SystemClock
 from barnabas.base.config.node import NodeConfig
 from barnabas.base.disk import Disk
+from barnabas.base.ending import Step, give_up, take_all
 from barnabas.base.local_disk import LocalDisk
 from barnabas.base.network import Network
 from barnabas.metadata.broker_lifecycle import UnreportedDirectoryError
@@ -76,17 +76,15 @@ class Node:
         self,
         *,
         config: NodeConfig,
-        disk: Disk,
         own_disk: LocalDisk | None,
         metadata: MetadataNode,
         controller: ControllerRole | None,
         broker: BrokerRole | None,
         failure: NodeFailure,
     ) -> None:
-        """Use `open`. `own_disk` is `disk` where nobody else closes it."""
+        """Use `open`. `own_disk` is the disk where nobody else closes it."""
         self.config = config
         self.metadata = metadata
-        self._disk = disk
         self._own_disk = own_disk
         self._controller = controller
         self._broker = broker
@@ -153,7 +151,6 @@ class Node:
             raise
         return cls(
             config=config,
-            disk=disk,
             own_disk=own_disk,
             metadata=metadata,
             controller=controller,
@@ -228,8 +225,8 @@ class Node:
         steps: list[Step] = [role.leave for role in reversed(self._roles)]
         steps.append(self.metadata.stop)
         steps.extend(role.close for role in self._roles)
-        if isinstance(self._disk, LocalDisk):
-            steps.append(self._disk.close)
+        if self._own_disk is not None:
+            steps.append(self._own_disk.close)
         await take_all(*steps)
 
 

@@ -168,13 +168,8 @@ class NodeSet:
         if node_id in self._running:
             raise RuntimeError(f"node {node_id} runs already")
         config = NodeConfig.from_properties(dict(self._known[node_id].properties))
-        disk = LocalDisk()
-        try:
-            node = await Node.open(config, disk, SystemClock())
-            await node.start()
-        except BaseException:
-            disk.close()
-            raise
+        node = await Node.open(config)
+        await node.start()
         self._running[node_id] = node
 
     async def stop_node(self, node_id: int) -> None:

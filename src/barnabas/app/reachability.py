@@ -21,7 +21,7 @@ async def unreachable_reason(host: str, port: int) -> str | None:
     except TimeoutError:
         return f"no answer within {CONNECT_TIMEOUT_S:g} s"
     except socket.gaierror:
-        return "the name is not known"
+        return "unknown host name"
     except ConnectionRefusedError:
         return "the connection is refused"
     except OSError as error:
@@ -59,6 +59,6 @@ async def advertised_problems(
         ):
             problems.append(
                 f"clients are told to connect to {listener}, which only this machine can reach: "
-                "set advertised.listeners if others shall connect"
+                "set advertised.listeners if other machines must connect"
             )
     return problems

@@ -7,6 +7,7 @@ from typing import Any
 
 from barnabas.base.clock import Clock
 from barnabas.base.config.node import NodeConfig
+from barnabas.base.ending import take_all
 from barnabas.base.ids import Uuid
 from barnabas.base.internal_topics import SHARE_GROUP_STATE
 from barnabas.coordinator.group.service import GroupCoordinator
@@ -32,10 +33,9 @@ class Shares:
 
     async def close(self) -> None:
         """Answer all that waits and serve nobody any more."""
-        self.ends.close()
-        await self.persister.close()
-        await self.groups.close()
-        await self.coordinator.close()
+        await take_all(
+            self.ends.close, self.persister.close, self.groups.close, self.coordinator.close
+        )
 
 
 def make_shares(

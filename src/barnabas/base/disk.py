@@ -10,6 +10,9 @@ from typing import Protocol
 
 Buffer = bytes | bytearray | memoryview
 
+IOV_MAX = 1024
+"""Buffers of one gathering write; Linux and macOS refuse more."""
+
 
 class DirectoryInUseError(Exception):
     """Another node holds a directory's lock file."""

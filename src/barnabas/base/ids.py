@@ -10,6 +10,8 @@ Uuid = NewType("Uuid", bytes)
 ZERO_UUID = Uuid(bytes(16))
 METADATA_TOPIC_ID = Uuid(bytes(15) + b"\x01")
 """The fixed topic id of `__cluster_metadata` (KIP-500)."""
+NO_NODE = -1
+"""The id of no node."""
 
 
 class TopicPartition(NamedTuple):

@@ -7,3 +7,5 @@ INTERNAL_TOPICS = frozenset({CONSUMER_OFFSETS, TRANSACTION_STATE, SHARE_GROUP_ST
 """Topics that coordinators write; clients may not."""
 CLUSTER_METADATA = "__cluster_metadata"
 """The metadata log: no topic of the image."""
+CREATION_TIMEOUT_MS = 30_000
+"""How long it may take to create topics in passing, for a request that needs them."""

@@ -9,10 +9,8 @@ import sys
 from collections.abc import Awaitable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from barnabas.base.disk import Buffer, DirectoryInUseError, DiskFile
+from barnabas.base.disk import IOV_MAX, Buffer, DirectoryInUseError, DiskFile
 
-IOV_MAX = 1024
-"""Buffers of one gathering write; Linux and macOS refuse more."""
 FSYNC_THREADS_MAX = 4
 RECORD_LOCK: int | None = getattr(fcntl, "F_OFD_SETLK", None) if sys.platform == "linux" else None
 """Linux keeps flock's locks and record locks apart, and Java takes record locks. This kind belongs

@@ -7,7 +7,8 @@ from barnabas.broker.fetch.codec import NodeAddress
 from barnabas.broker.services import BrokerServices
 from barnabas.metadata.image import NO_LEADER
 from barnabas.protocol.errors import ErrorCode
-from barnabas.replication.partition import NO_EPOCH, Partition
+from barnabas.protocol.records.batch import NO_LEADER_EPOCH
+from barnabas.replication.partition import Partition
 
 HINTED = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH})
 
@@ -22,7 +23,7 @@ def current_leader(services: BrokerServices, topic: str | Uuid, index: int) -> t
     if isinstance(found, Partition):
         return found.leader_id, found.leader_epoch
     placed = None if image is None else image.partitions.get(index)
-    return (NO_LEADER, NO_EPOCH) if placed is None else (placed.leader, placed.leader_epoch)
+    return (NO_LEADER, NO_LEADER_EPOCH) if placed is None else (placed.leader, placed.leader_epoch)
 
 
 def addresses(

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from barnabas.base.network import Part
+from barnabas.base.promise import Promise
 from barnabas.broker.context import RequestContext
-from barnabas.coordinator.promise import Promise
 from barnabas.net.connection import Reply
 from barnabas.protocol.apis import ApiKey
 
@@ -33,9 +33,7 @@ def answer_later(
         try:
             parts = respond(context, response)
         except Exception:  # noqa: BLE001  # our own fault: it is logged, and the node serves on
-            name = ApiKey(context.api_key).name
-            telemetry.exception("%s failed; closing %s", name, context.client_host)
-            reply.fail()
+            give_up(reply, context)
             return
         reply.complete(parts)
 
@@ -44,3 +42,10 @@ def answer_later(
 
     promise.then(settled)
     return reply
+
+
+def give_up(reply: Reply, context: RequestContext) -> None:
+    """Log the error that is being handled, and close the connection in place of an answer."""
+    name = ApiKey(context.api_key).name
+    telemetry.exception("%s failed; closing %s", name, context.client_host)
+    reply.fail()

@@ -1,5 +1,6 @@
 """From a response to the parts of its frame."""
 
+import logging
 from collections.abc import Sequence
 from struct import Struct
 
@@ -10,6 +11,8 @@ from barnabas.protocol.answers import encode_answer
 from barnabas.protocol.apis import APIS
 from barnabas.protocol.schema import Message
 
+telemetry = logging.getLogger(__name__)
+
 _HEADER = Struct(">ii")
 _HEADER_FLEXIBLE = Struct(">iiB")
 
@@ -19,6 +22,17 @@ def respond(context: RequestContext, response: Message) -> list[Part]:
     version = context.api_version
     flexible = APIS[context.api_key].response_header_version(version) > 0
     return frame_response(context.correlation_id, flexible, encode_answer(response, version))
+
+
+def respond_instead(context: RequestContext, response: Message) -> list[Part]:
+    """As `respond`, where an encoder written by hand has raised what is being handled.
+
+    That is a bug of ours. The client is told of it, as `encode_answer` does, and does not ask
+    again and again on new connections.
+    """
+    name, version = type(response).__name__, context.api_version
+    telemetry.exception("cannot encode %s version %d by hand", name, version)
+    return respond(context, response)
 
 
 def frame_response(correlation_id: int, flexible_header: bool, parts: Sequence[Part]) -> list[Part]:

@@ -6,19 +6,18 @@ it, and gets the services of its listener.
 """
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Generic, TypeAlias, TypeVar
 
 from barnabas.base.network import Part
+from barnabas.base.promise import Promise
 from barnabas.broker.context import RequestContext
-from barnabas.broker.deferred_reply import answer_later
+from barnabas.broker.deferred_reply import answer_later, give_up
 from barnabas.broker.responses import respond
-from barnabas.coordinator.promise import Promise
 from barnabas.net.connection import Reply
-from barnabas.protocol.apis import AnyApi, Api, ApiKey
+from barnabas.protocol.apis import AnyApi, Api
 from barnabas.protocol.codec import decode_at
 from barnabas.protocol.schema import Message
 
@@ -35,8 +34,6 @@ AnswerRequest: TypeAlias = Callable[[RequestContext, bytearray, int], Answer]
 """A `RawHandler` that has its services."""
 RefuseVersion: TypeAlias = Callable[[int], Sequence[Part]]
 """Answers the request of this correlation id, whose version is not served."""
-
-telemetry = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,8 +120,6 @@ async def _complete(reply: Reply, response: Awaitable[Message], context: Request
         reply.fail()
         return
     except Exception:  # noqa: BLE001  # our own fault: it is logged, and the node serves on
-        name = ApiKey(context.api_key).name
-        telemetry.exception("%s failed; closing %s", name, context.client_host)
-        reply.fail()
+        give_up(reply, context)
         return
     reply.complete(parts)

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import random
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -56,6 +56,8 @@ class BrokerServices:
     recently_fenced: RecentlyFencedBrokers
     fetch_sessions: FetchSessionCache
     fetch_max_bytes: int
+    in_background: Callable[[Coroutine[Any, Any, None]], None]
+    """Runs what nobody waits for beside everything else; the node's end cancels what is left."""
     verifies_transactions: bool = True
     """Whether a transaction must be known to its coordinator before it is written (KIP-890)."""
     served_apis: set[ApiKey] = field(default_factory=set)
@@ -63,7 +65,7 @@ class BrokerServices:
     _tasks: set["asyncio.Future[None]"] = field(default_factory=set)
 
     def start(self, work: Coroutine[Any, Any, None]) -> "asyncio.Future[None]":
-        """Run `work` beside everything else; `close` waits for it."""
+        """Run `work`, which answers a request; `close` waits for it."""
         task = asyncio.ensure_future(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

@@ -194,7 +194,7 @@ class Admin:
                 reasons.append(f"{host}:{port} ({_reason(error)})")
         option = "--bootstrap-controller" if self.controllers else "--bootstrap-servers"
         raise CliError(
-            f"nobody answers at {', '.join(reasons)}",
+            f"no node answers at {', '.join(reasons)}",
             ExitCode.UNREACHABLE,
             f"give the address with {option}",
         )
@@ -255,7 +255,7 @@ class Admin:
             response = await self._send_to_any(DescribeClusterRequest())
         if response.error_code == ErrorCode.MISMATCHED_ENDPOINT_TYPE:
             raise CliError(
-                "a broker's listener was given where a controller's is asked for, or the other way",
+                "this is a broker's listener where a controller's is needed, or vice versa",
                 hint="brokers with --bootstrap-servers, controllers with --bootstrap-controller",
             )
         if response.error_code != ErrorCode.NONE:

@@ -144,12 +144,9 @@ def elect(
     """
     asked = None
     if keys is not None:
-        by_topic: dict[str, list[int]] = {}
-        for key in keys:
-            by_topic.setdefault(key.topic, []).append(key.partition)
         asked = [
             elect_leaders.TopicPartitions(topic=name, partitions=parts)
-            for name, parts in by_topic.items()
+            for name, parts in _by_topic(keys).items()
         ]
     request = elect_leaders.ElectLeadersRequest(
         election_type=kind, topic_partitions=asked, timeout_ms=int(admin.timeout_s * 1000)
@@ -229,12 +226,9 @@ def log_directories(
     """
     asked = None
     if keys is not None:
-        by_topic: dict[str, list[int]] = {}
-        for key in keys:
-            by_topic.setdefault(key.topic, []).append(key.partition)
         asked = [
             describe_log_dirs.DescribableLogDirTopic(topic=name, partitions=parts)
-            for name, parts in by_topic.items()
+            for name, parts in _by_topic(keys).items()
         ]
     request = describe_log_dirs.DescribeLogDirsRequest(topics=asked)
 
@@ -313,3 +307,10 @@ def remove_voter(admin: Admin, cluster_id: str, voter_id: int, directory_id: Uui
         cluster_id=cluster_id, voter_id=voter_id, voter_directory_id=directory_id
     )
     admin.decide(request, f"voter {voter_id}")
+
+
+def _by_topic(keys: Iterable[TopicPartition]) -> dict[str, list[int]]:
+    by_topic: dict[str, list[int]] = {}
+    for key in keys:
+        by_topic.setdefault(key.topic, []).append(key.partition)
+    return by_topic

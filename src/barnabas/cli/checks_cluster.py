@@ -65,8 +65,8 @@ def check_bootstrap(address: str, *, secured: bool) -> Finding:
     if apis is None:
         return fault(
             "bootstrap",
-            f"{address} accepts connections and does not speak Kafka's protocol in plain text",
-            "a TLS listener needs security.protocol in --client-config; or it is no broker",
+            f"{address} accepts connections, but does not speak Kafka's protocol in plain text",
+            "a TLS listener needs security.protocol in --client-config; or it is not a broker",
         )
     return ok("bootstrap", f"{address} answers, with {apis} APIs")
 
@@ -77,7 +77,7 @@ def connect_reason(host: str, port: int) -> str | None:
         with socket.create_connection((host, port), timeout=CONNECT_TIMEOUT_S):
             return None
     except socket.gaierror:
-        return "the name is not known"
+        return "unknown host name"
     except TimeoutError:
         return "no answer"
     except OSError as error:
@@ -109,7 +109,7 @@ def check_advertised(connection: Connection, metadata: "ClusterMetadata") -> Ite
     for broker in sorted(metadata.brokers.values(), key=lambda broker: broker.id):
         host, port = str(broker.host), int(broker.port)
         where = f"broker {broker.id} tells clients {host}:{port}"
-        advice = "set advertised.listeners on the broker to an address that its clients reach"
+        advice = "set advertised.listeners on the broker to an address that its clients can reach"
         reason = connect_reason(host, port)
         if reason is not None:
             yield fault(

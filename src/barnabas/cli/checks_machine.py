@@ -49,8 +49,8 @@ def check_node(config: NodeConfig) -> Iterator[Finding]:
     if config.get_int("log.flush.interval.messages") != 1:
         yield note(
             "durability",
-            "records are acknowledged before they are on the medium (Kafka's default)",
-            "on a single node, log.flush.interval.messages=1 outlives a power cut",
+            "records are acknowledged before they are on disk (Kafka's default)",
+            "on a single node, log.flush.interval.messages=1 survives a power cut",
         )
 
 
@@ -60,7 +60,7 @@ def check_directory(directory: str) -> Iterator[Finding]:
         yield fault("directory", f"{directory} does not exist", "run barnabas storage format")
         return
     if not os.access(directory, os.R_OK | os.W_OK | os.X_OK):
-        yield fault("directory", f"{directory} is not writable for this user", "change its owner")
+        yield fault("directory", f"{directory} is not writable by this user", "change its owner")
     if not os.path.exists(os.path.join(directory, "meta.properties")):
         yield fault("directory", f"{directory} is not formatted", "run barnabas storage format")
     kind = file_system_of(directory)
@@ -131,8 +131,8 @@ def _clock() -> Finding:
     if status & CLOCK_UNSYNCHRONISED:
         return note(
             "clock",
-            "the kernel does not know it as synchronised",
-            "run an NTP client: retention and time look-ups rest on the clock",
+            "the kernel does not report it as synchronised",
+            "run an NTP client: retention and look-ups by time depend on the clock",
         )
     return ok("clock", "synchronised")
 
@@ -146,5 +146,5 @@ def _port(host: str, port: int, listener: str) -> Finding:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind((host, port))
     except OSError as error:
-        return note("port", f"{listener}: {error.strerror}", "right if the node runs already")
+        return note("port", f"{listener}: {error.strerror}", "expected if the node already runs")
     return ok("port", f"{listener} is free")

@@ -76,7 +76,7 @@ def check_brokers(found: Survey) -> Iterator[Finding]:
             yield fault(
                 "nodes",
                 f"node {broker.id} at {broker.host}:{broker.port} is down",
-                f"start it; where it is lost for good: barnabas cluster remove {broker.id}",
+                f"start it; if it is lost for good: barnabas cluster remove {broker.id}",
             )
     for number, directories in found.directories.items():
         for directory in directories:
@@ -84,7 +84,7 @@ def check_brokers(found: Survey) -> Iterator[Finding]:
                 yield fault(
                     "nodes",
                     f"node {number}: directory {directory.path} has failed ({directory.error})",
-                    "see to the disk and restart the node; replicas are on the others meanwhile",
+                    "repair the disk and restart the node; other nodes have its replicas meanwhile",
                 )
     if not any(broker.is_fenced for broker in found.cluster.brokers.values()):
         yield ok("nodes", f"{len(found.cluster.brokers)} brokers, all up")
@@ -134,7 +134,7 @@ def check_racks(found: Survey) -> Iterator[Finding]:
     if without:
         yield note(
             "racks",
-            f"nodes without a rack: {', '.join(without)}; racks are no matter until all have one",
+            f"nodes without a rack: {', '.join(without)}; racks have no effect until all have one",
             "set broker.rack",
         )
         return

@@ -42,7 +42,7 @@ def status_command(connection: Connection, as_json: bool) -> int:
     "add",
     epilog="\b\nExamples:\n  barnabas cluster add --directory /srv/barnabas --rack b\n"
     "  barnabas cluster add --directory node-4 --node-id 4 --voter --wait 60\n\n"
-    "Run it on the new machine. Start the node as it says, then run barnabas rebalance.\n",
+    "Run this on the new machine. Start the node as it says, then run barnabas rebalance.\n",
 )
 @click.option(
     "--directory",
@@ -51,22 +51,28 @@ def status_command(connection: Connection, as_json: bool) -> int:
     type=click.Path(file_okay=False),
     help="For server.properties and the node's data.",
 )
-@click.option("--node-id", type=click.IntRange(min=0), help="By default one more than the highest.")
-@click.option("--host", help="Address to bind and tell; by default this machine's name.")
-@click.option("--port", type=click.IntRange(0, 65535), help="For clients; 9092, or a free one.")
 @click.option(
-    "--controller-port", type=click.IntRange(0, 65535), help="With --voter; 9093, or a free one."
+    "--node-id", type=click.IntRange(min=0), help="By default one more than the highest id."
 )
-@click.option("--rack", help="Where it stands: replicas of a partition avoid sharing a rack.")
-@click.option("--voter", is_flag=True, help="A controller too, that votes in the quorum.")
-@click.option("--replace", is_flag=True, help="It takes the place of a node that is down.")
+@click.option("--host", help="Address to bind and advertise; by default this machine's name.")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), help="Client port; by default 9092, or a free one."
+)
+@click.option(
+    "--controller-port",
+    type=click.IntRange(0, 65535),
+    help="Controller port, with --voter; by default 9093, or a free one.",
+)
+@click.option("--rack", help="Its rack; replicas of a partition avoid sharing a rack.")
+@click.option("--voter", is_flag=True, help="Make it a controller too, which votes in the quorum.")
+@click.option("--replace", is_flag=True, help="Replace a node that is down.")
 @click.option(
     "--wait",
     "wait_s",
     type=Seconds(least=0),
     default=0.0,
     metavar="SECONDS",
-    help="Wait so long for the node to be started, and then make it a voter with --voter.",
+    help="Wait this long for the node to start; with --voter, then make it a voter.",
 )
 @json_option
 @connection_options
@@ -85,7 +91,8 @@ def add_command(
 ) -> None:
     """Prepare a new node: its server.properties, and its formatted directory.
 
-    Settings are those of the nodes there are. Nothing moves to it before barnabas rebalance.
+    It gets the settings of the existing nodes. Nothing moves to it until you run barnabas
+    rebalance.
     """
     from barnabas.cli.admin import Admin
     from barnabas.cli.new_node import NodeWishes, prepare, wait_until_joined
@@ -106,7 +113,7 @@ def add_command(
         if not as_json:
             for line in made.lines:
                 say(line)
-            say(f"Node {made.node_id} is ready to be started:")
+            say(f"Node {made.node_id} is ready to start:")
             say(f"  barnabas start {made.path}")
         if wait_s:
             wait_until_joined(admin, made.node_id, wait_s, as_observer=voter)
@@ -122,7 +129,7 @@ def add_command(
     elif voter:
         say("Once it runs, make it a voter:")
         say(f"  barnabas quorum add-voter --config {made.path}")
-    say("To give it its share of what there is:")
+    say("To give it its share of the replicas:")
     say("  barnabas rebalance")
 
 
@@ -158,7 +165,7 @@ def drain_command(connection: Connection, node: int, wishes: Wishes, as_json: bo
     default=WAIT_DEFAULT_S,
     show_default=True,
     metavar="SECONDS",
-    help="Wait so long for the node to be stopped.",
+    help="Wait this long for the node to stop.",
 )
 @move_options
 @json_option
@@ -166,10 +173,10 @@ def drain_command(connection: Connection, node: int, wishes: Wishes, as_json: bo
 def remove_command(
     connection: Connection, node: int, wait_s: float, wishes: Wishes, as_json: bool
 ) -> None:
-    """Take a node out for good: drain it, take away its vote, wait for its end, forget it.
+    """Remove a node for good: drain it, remove its vote, wait for it to stop, unregister it.
 
-    Refused where the quorum would lose its majority. Each step is left out where it is done
-    already, so that the command can be run again.
+    Refused if the quorum would lose its majority. Steps that are already done are skipped, so you
+    can run the command again.
     """
     from barnabas.cli.admin import Admin
     from barnabas.cli.balance.survey import survey
@@ -193,11 +200,11 @@ def remove_command(
             if is_voter and not as_json:
                 say(f"Node {node} would lose its vote.")
         else:
-            confirm(f"Take node {node} out of the cluster for good?", wishes.is_agreed)
+            confirm(f"Remove node {node} from the cluster for good?", wishes.is_agreed)
             if is_voter:
                 remove(admin, read_quorum(admin), node)
                 value["voter_removed"] = True
-                _say(f"Node {node} does not vote any more.", as_json)
+                _say(f"Node {node} no longer votes.", as_json)
             if is_broker:
                 _forget(admin, node, wait_s, as_json=as_json, again=again)
                 value["unregistered"] = True
@@ -232,20 +239,20 @@ def _forget(admin: Any, node: int, wait_s: float, *, as_json: bool, again: str) 
 
     if not is_down():
         _say(
-            f"Node {node} holds nothing any more: stop it now (SIGTERM). Waiting for its end.",
+            f"Node {node} holds nothing any more: stop it now (SIGTERM). Waiting for it to stop.",
             as_json,
         )
         if not wait_until(admin, is_down, wait_s):
-            raise CliError(f"node {node} still runs", hint=f"stop it, then {again} goes on")
+            raise CliError(f"node {node} still runs", hint=f"stop it, then {again} continues")
     quorum = read_quorum(admin)
     if quorum.voter(node) is not None:
         # With controller.quorum.auto.join.enable it let itself in again while it ran.
         check_removal(quorum, node)
         remove(admin, quorum, node)
     if survey(admin).holds(node):
-        raise CliError(f"node {node} was given replicas meanwhile", hint=f"{again} goes on")
+        raise CliError(f"node {node} was given replicas meanwhile", hint=f"{again} continues")
     unregister(admin, node)
-    _say(f"Node {node} is out of the cluster.", as_json)
+    _say(f"Node {node} is removed from the cluster.", as_json)
 
 
 def _say(text: str, as_json: bool) -> None:

@@ -15,7 +15,7 @@ Examples:
 @click.argument("shell", type=click.Choice(SHELLS))
 @click.option("--json", "as_json", is_flag=True, help="Print the script as a JSON string.")
 def command(shell: str, as_json: bool) -> None:
-    """Print the completion script of a shell."""
+    """Print the completion script for a shell."""
     from barnabas.cli.main import cli
     from barnabas.cli.output import Output
 

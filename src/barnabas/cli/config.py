@@ -17,8 +17,9 @@ EVERY_BROKER = "all"
 def command() -> None:
     """Describe and change configuration of topics, brokers and groups.
 
-    Broker `all` stands for every broker there is, each changed by itself. Broker `defaults` is
-    what holds, also for brokers to come, where a broker has no value of its own.
+    Broker `all` is every broker of the cluster, each changed by itself. Broker `defaults` is the
+    cluster-wide default: it applies to all brokers, present and future, without a value of their
+    own.
     """
 
 
@@ -80,7 +81,7 @@ def set_command(
 def delete_command(
     connection: Connection, kind: str, name: str, keys: tuple[str, ...], as_json: bool
 ) -> None:
-    """Take keys back to their defaults."""
+    """Reset keys to their defaults."""
     for resource in _resources(connection, kind, name):
         config_calls.alter(connection, kind, resource, {}, keys)
     value = {"kind": kind, "name": name, "deleted": list(keys)}

@@ -3,12 +3,12 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from barnabas.base.config.node import HIDDEN
 from barnabas.cli.connection import Connection
 
 if TYPE_CHECKING:
     from confluent_kafka.admin import ConfigResource
 
-HIDDEN = "[hidden]"
 BROKER_DEFAULTS = "defaults"
 """In place of a broker's id: what holds for brokers that have no value of their own."""
 SOURCES = {

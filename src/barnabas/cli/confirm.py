@@ -12,6 +12,6 @@ def confirm(question: str, yes: bool) -> None:
     if yes:
         return
     if not sys.stdin.isatty():
-        raise CliError("nobody can be asked here", ExitCode.USAGE, "give --yes")
+        raise CliError("cannot ask for confirmation here", ExitCode.USAGE, "give --yes")
     if not click.confirm(question, err=True):
         raise CliError("nothing was done")

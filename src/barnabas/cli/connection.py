@@ -14,6 +14,7 @@ import click
 from barnabas.base.config.properties import parse_properties
 from barnabas.base.config.values import parse_host_port
 from barnabas.cli.errors import CliError, ExitCode, from_kafka
+from barnabas.cli.option_sets import Function, with_options
 
 if TYPE_CHECKING:
     from confluent_kafka.admin import AdminClient, ClusterMetadata
@@ -37,7 +38,6 @@ SECONDS_MAX = 7 * 86400
 """Milliseconds of it have 32 bits in requests, with room to spare."""
 
 Result = TypeVar("Result")
-Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class Seconds(click.FloatRange):
@@ -51,7 +51,7 @@ class Seconds(click.FloatRange):
     ) -> float:
         seconds = float(super().convert(value, param, ctx))
         if math.isnan(seconds):
-            self.fail(f"{value!r} is no time", param, ctx)
+            self.fail(f"{value!r} is not a time", param, ctx)
         return seconds
 
 
@@ -132,12 +132,7 @@ def connection_options(function: Function) -> Function:
         chosen = bootstrap_servers or servers or DEFAULT_BOOTSTRAP
         return function(connection=Connection(chosen, config, timeout), **rest)
 
-    wrapped.__doc__ = function.__doc__
-    wrapped.__name__ = function.__name__
-    wrapped.__click_params__ = getattr(function, "__click_params__", [])  # type: ignore[attr-defined]  # click collects options there
-    for option in reversed(_OPTIONS):
-        wrapped = option(wrapped)
-    return wrapped  # type: ignore[return-value]  # the wrapper takes what click passes
+    return with_options(function, wrapped, _OPTIONS)
 
 
 _OPTIONS: Sequence[Callable[[Any], Any]] = (
@@ -147,7 +142,8 @@ _OPTIONS: Sequence[Callable[[Any], Any]] = (
         "-b",
         envvar="BARNABAS_BOOTSTRAP_SERVERS",
         metavar="HOST:PORT,...",
-        help=f"Brokers to ask first; BARNABAS_BOOTSTRAP_SERVERS, then {DEFAULT_BOOTSTRAP}.",
+        help="Brokers to contact first; by default BARNABAS_BOOTSTRAP_SERVERS, then "
+        f"{DEFAULT_BOOTSTRAP}.",
     ),
     click.option(
         "--client-config",
@@ -211,7 +207,7 @@ def _probe(address: str, timeout_s: float) -> str | None:
         with socket.create_connection(host_port, timeout=timeout_s):
             return None
     except socket.gaierror:
-        return "name not known"
+        return "unknown host name"
     except TimeoutError:
         return "no answer"
     except OSError as error:

@@ -33,13 +33,18 @@ and headers[name] for one header.
 @click.command(epilog=EPILOG)
 @click.argument("topics", nargs=-1, required=True)
 @click.option(
-    "--partition", "-p", "chosen", multiple=True, type=int, help="Only this one; may be repeated."
+    "--partition",
+    "-p",
+    "chosen",
+    multiple=True,
+    type=int,
+    help="Only this partition; may be repeated.",
 )
-@click.option("--from", "-o", "start", type=PositionType(), help=f"Where to begin: {HELP}.")
-@click.option("--to", "-e", "end", type=PositionType(), help="Where to end, before that place.")
-@click.option("--count", "-n", type=click.IntRange(min=1), help="End after so many records.")
-@click.option("--follow", "-f", is_flag=True, help="Wait for more at the end; Ctrl-C ends it.")
-@click.option("--group", "-g", help="Read as a member of this group, and commit.")
+@click.option("--from", "-o", "start", type=PositionType(), help=f"Where to start: {HELP}.")
+@click.option("--to", "-e", "end", type=PositionType(), help="Where to stop, before that position.")
+@click.option("--count", "-n", type=click.IntRange(min=1), help="Stop after this many records.")
+@click.option("--follow", "-f", is_flag=True, help="Wait for more records; Ctrl-C ends it.")
+@click.option("--group", "-g", help="Read as a member of this group, and commit offsets.")
 @click.option(
     "--format",
     "-F",
@@ -57,7 +62,7 @@ and headers[name] for one header.
     type=click.Choice(["read_committed", "read_uncommitted"]),
     default="read_committed",
     show_default=True,
-    help="Whether records of open and aborted transactions are left out.",
+    help="read_committed leaves out records of open and aborted transactions.",
 )
 @json_option
 @connection_options
@@ -77,10 +82,10 @@ def command(
     isolation: str,
     as_json: bool,
 ) -> None:
-    """Print the records of TOPICS, from the earliest to the last there is now.
+    """Print the records of TOPICS, from the earliest to the latest.
 
-    With --follow it begins at the end unless --from says otherwise, and goes on. With --json,
-    and with -F json, each line is an object that `barnabas produce -F json` reads back.
+    With --follow it starts at the end, unless --from says otherwise, and waits for more. With
+    --json or -F json, each line is an object that `barnabas produce -F json` reads back.
     """
     render = _renderer("json" if as_json else form, template, keys=keys, headers=headers)
     if group is not None:
@@ -115,7 +120,7 @@ def _messages(
     count: int | None,
 ) -> "Generator[Message, None, None]":
     if follow and end is not None:
-        raise CliError("--follow has no end: leave --to out", ExitCode.USAGE)
+        raise CliError("--follow has no end: leave out --to", ExitCode.USAGE)
     begin = start or Position(Kind.LATEST if follow else Kind.EARLIEST)
     partitions = [item for topic in topics for item in topic_partitions(connection, topic, chosen)]
     starts = resolve(connection, begin, partitions)
@@ -136,14 +141,14 @@ def _group_messages(
 ) -> "Generator[Message, None, None]":
     if end is not None or chosen:
         raise CliError(
-            "a group decides on partitions and offsets: leave --to and --partition out",
+            "the group decides on partitions and offsets: leave out --to and --partition",
             ExitCode.USAGE,
         )
     if start is not None and start.kind not in (Kind.EARLIEST, Kind.LATEST):
         raise CliError(
-            "in a group --from is earliest or latest, for partitions without an offset",
+            "with --group, --from is earliest or latest, for partitions without an offset",
             ExitCode.USAGE,
-            "barnabas group reset-offsets moves a group",
+            "barnabas group reset-offsets moves a group's offsets",
         )
     for topic in topics:
         topic_partitions(connection, topic)

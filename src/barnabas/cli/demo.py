@@ -17,11 +17,11 @@ Examples:
   barnabas demo                       until Ctrl-C, page on http://127.0.0.1:8088/
   barnabas demo --seconds 60          a bounded run; exit code 0 if every figure is right
   barnabas demo --nodes 3 --fresh     three nodes: kill any one, no figure changes
-  barnabas demo --nodes 3 --exactly-once --fresh  ... nor is a result written twice
-  barnabas demo --bootstrap host:9092 on a Kafka cluster that runs already
+  barnabas demo --nodes 3 --exactly-once --fresh  the same, and no result is written twice
+  barnabas demo --bootstrap host:9092 on a Kafka cluster that is already running
 
-Ctrl-C stops the generators, lets the rest catch up and checks every figure; a second one ends at
-once. Started again with the same directory, everything goes on where it was, killed or not.
+Ctrl-C stops the generators, lets the rest catch up and checks every figure; a second Ctrl-C ends
+the demo at once. Started again with the same directory, it continues where it was, killed or not.
 
 \b
 Exit codes: 0 every figure is right, 5 some are not, 1 a part failed or something is not installed,
@@ -34,26 +34,28 @@ Exit codes: 0 every figure is right, 5 some are not, 1 a part failed or somethin
     "--directory",
     default=DEFAULT_DIRECTORY,
     show_default=True,
-    help="Where everything is kept; a later run goes on from there.",
+    help="Where everything is kept; a later run continues from there.",
 )
 @click.option(
     "--seconds",
     type=click.IntRange(min=1),
     envvar="SECONDS",
-    help="Publish for so many seconds, check and end. Without a terminal the default is "
-    f"{SECONDS_WITHOUT_TERMINAL}, with one there is no end.",
+    help="Publish for this many seconds, check and end. Without a terminal the default is "
+    f"{SECONDS_WITHOUT_TERMINAL}; with one there is no limit.",
 )
-@click.option("--bootstrap", help="Use this cluster, host:port, not a broker of our own.")
+@click.option("--bootstrap", help="Use this cluster (host:port) instead of starting a broker.")
 @click.option(
     "--nodes",
     type=click.IntRange(1, 5),
     help="Nodes of the cluster, each a process (a new directory only).  [default: 1]",
 )
-@click.option("--host", default="127.0.0.1", show_default=True, help="Where the page listens.")
+@click.option(
+    "--host", default="127.0.0.1", show_default=True, help="Address on which the page listens."
+)
 @click.option(
     "--port", type=click.IntRange(1, 65535), help="The page's port; by default from 8088 on."
 )
-@click.option("--seed", type=int, help="What happens follows from it (a new directory only).")
+@click.option("--seed", type=int, help="Seed of the generated events (a new directory only).")
 @click.option(
     "--rate", type=click.IntRange(min=1), help="Events per second (a new directory only)."
 )
@@ -87,8 +89,8 @@ def command(
 ) -> int:
     """Run the whole platform on live input: producers, broker, Spark and a dashboard.
 
-    Charging stations and shop visitors are simulated, published, processed and shown; at the end
-    every figure on the page is held against the truth.
+    It simulates charging stations and shop visitors, publishes and processes their events, and
+    shows the results. At the end it checks every figure on the page against the truth.
     """
     # Imported late: the other commands need neither the web server nor the clients.
     from rich.console import Console

@@ -53,28 +53,30 @@ class DevWishes:
     type=click.IntRange(1, 20),
     default=1,
     show_default=True,
-    help="How many nodes, each a process of its own.",
+    help="Number of nodes, each a process of its own.",
 )
-@click.option("--racks", help="Racks to deal out to the nodes in turn, such as a,b,c.")
+@click.option("--racks", help="Racks to assign to the nodes in turn, such as a,b,c.")
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
     default=9092,
     show_default=True,
-    help="Port for clients, of the first node; 0 takes any.",
+    help="Client port of the first node; 0 takes any free port.",
 )
 @click.option(
     "--controller-port",
     default=None,
     type=click.IntRange(0, 65535),
-    help="Port of the first controller; by default the one after those for clients.",
+    help="Port of the first controller; by default the next one after the client ports.",
 )
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address to bind and tell.")
+@click.option(
+    "--host", default="127.0.0.1", show_default=True, help="Address to bind and advertise."
+)
 @click.option(
     "--directory",
     "-d",
     type=click.Path(file_okay=False),
-    help="Keep data here; by default it is temporary and removed at the end.",
+    help="Keep data here; by default it is temporary, and removed at the end.",
 )
 @override_option
 @log_level_option
@@ -90,10 +92,10 @@ def command(
     log_level: str,
     as_json: bool,
 ) -> int:
-    """Run a broker, or a cluster of some, that needs no file and no formatting.
+    """Run a broker or a small cluster, without a configuration file or formatting.
 
-    Prints the addresses to give to clients, and runs until Ctrl-C. Of several nodes any one may
-    be killed: the others go on, and its end is reported.
+    It prints the addresses for clients, and runs until Ctrl-C. With several nodes you may kill any
+    one: the others continue, and the command reports its end.
     """
     level = log_level if log_level != "info" else "warning"
     wishes = DevWishes(

@@ -238,7 +238,7 @@ class _Supervisor:
         living = [
             str(item.node.node_id) for item in self._children if item.process.returncode is None
         ]
-        rest = f"; {', '.join(living)} go on" if living else "; it was the last one"
+        rest = f"; {', '.join(living)} continue" if living else "; it was the last one"
         self._say(f"{child.name} has ended ({_end_text(code)}){rest}")
         if living:
             self._say(f"Start it again: barnabas start {child.node.path}")
@@ -297,7 +297,7 @@ async def _is_ready(child: _Child) -> bool:
 
 
 def _last(child: _Child) -> str:
-    return child.last_lines[-1] if child.last_lines else "it said nothing"
+    return child.last_lines[-1] if child.last_lines else "it printed nothing"
 
 
 def _end_text(code: int) -> str:

@@ -20,7 +20,7 @@ Examples:
   barnabas doctor -b broker.example:9092 --round-trip
   barnabas doctor --config server.properties
 
-Exit code 5 if a fault was found; notes alone leave it 0.
+Exit code 5 if it finds a fault; 0 if it only has notes.
 """
 
 
@@ -30,10 +30,10 @@ Exit code 5 if a fault was found; notes alone leave it 0.
     "-c",
     "properties",
     type=click.Path(dir_okay=False),
-    help="Check the node of this server.properties on this machine too.",
+    help="Also check this machine's node with this server.properties.",
 )
-@click.option("--round-trip", is_flag=True, help="Send a record through a topic made for it.")
-@click.option("--machine-only", is_flag=True, help="Leave the cluster out.")
+@click.option("--round-trip", is_flag=True, help="Send a record through a temporary topic.")
+@click.option("--machine-only", is_flag=True, help="Do not check the cluster.")
 @json_option
 @connection_options
 def command(
@@ -43,9 +43,9 @@ def command(
     machine_only: bool,
     as_json: bool,
 ) -> int:
-    """Check a cluster as a client sees it, and the machine we are on.
+    """Check a cluster as a client sees it, and this machine.
 
-    Above all: whether the addresses that brokers tell their clients can be reached from here.
+    Above all, it checks whether this machine can reach the addresses that brokers advertise.
     """
     from barnabas.cli.checks_cluster import check_cluster
     from barnabas.cli.checks_machine import check_machine, check_node

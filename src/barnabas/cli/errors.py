@@ -21,7 +21,7 @@ class ExitCode(enum.IntEnum):
     PROBLEMS = 5
     """The check that was asked for found problems."""
     INTERNAL = 70
-    """A fault of ours."""
+    """A defect of Barnabas."""
     INTERRUPTED = 130
     """Ctrl-C."""
 
@@ -70,7 +70,7 @@ def from_kafka(error: object, what: str = "") -> CliError:
 
 
 def from_exception(error: Exception) -> CliError | None:
-    """A CliError for what users can cause; None for a fault of ours."""
+    """A CliError for what users can cause; None for a defect of Barnabas."""
     if isinstance(error, CliError):
         return error
     if type(error).__name__ in ("KafkaException", "KafkaError"):

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from barnabas.cli.committed import committed_offsets
 from barnabas.cli.confirm import confirm
 from barnabas.cli.connection import Connection, connection_options
 from barnabas.cli.errors import CliError, ExitCode, from_kafka
@@ -55,7 +56,7 @@ def list_command(connection: Connection, as_json: bool) -> None:
 @json_option
 @connection_options
 def describe_command(connection: Connection, names: tuple[str, ...], as_json: bool) -> None:
-    """Show members, committed offsets and how far they lag behind."""
+    """Show members, committed offsets and lag."""
     found = {name: _describe(connection, name) for name in dict.fromkeys(names)}
     described = [group for group in found.values() if group is not None]
     missing = [name for name, group in found.items() if group is None]
@@ -89,14 +90,21 @@ def _description(connection: Connection, name: str) -> "ConsumerGroupDescription
     return description
 
 
+def _partitions(connection: Connection) -> set[tuple[str, int]]:
+    """All partitions there are. Raises CliError."""
+    topics = connection.metadata().topics
+    return {(name, number) for name, topic in topics.items() for number in topic.partitions}
+
+
 def _describe(connection: Connection, name: str) -> dict[str, Any] | None:
     """A group, or None if there is none."""
     description = _description(connection, name)
-    committed = committed_offsets(connection, name)
+    existing = _partitions(connection)
+    committed = committed_offsets(connection, name, existing)
     state = _words(description.state.name)
     if state == "Dead" and not committed:
         return None
-    rows = _offset_rows(connection, description, committed)
+    rows = _offset_rows(connection, description, committed, existing)
     return {
         "group": name,
         "state": state,
@@ -124,6 +132,7 @@ def _offset_rows(
     connection: Connection,
     description: "ConsumerGroupDescription",
     committed: "list[TopicPartition]",
+    existing: set[tuple[str, int]],
 ) -> list[Row]:
     """A row for each partition with an offset or an owner."""
     from confluent_kafka import TopicPartition
@@ -135,8 +144,7 @@ def _offset_rows(
     }
     offsets = {(item.topic, item.partition): item for item in committed}
     keys = sorted(owners.keys() | offsets.keys())
-    topics = connection.metadata().topics
-    alive = [key for key in keys if key[0] in topics and key[1] in topics[key[0]].partitions]
+    alive = [key for key in keys if key in existing]
     ends = list_offsets(connection, [TopicPartition(*key) for key in alive], Position(Kind.LATEST))
     rows = []
     for key in keys:
@@ -156,17 +164,6 @@ def _offset_rows(
             }
         )
     return rows
-
-
-def committed_offsets(connection: Connection, group: str) -> "list[TopicPartition]":
-    """Every offset that a group has committed. Raises CliError."""
-    from confluent_kafka import ConsumerGroupTopicPartitions
-
-    futures = connection.admin.list_consumer_group_offsets(
-        [ConsumerGroupTopicPartitions(group)], request_timeout=connection.timeout_s
-    )
-    found = connection.wait(futures[group], group).topic_partitions or []
-    return sorted(found, key=lambda item: (item.topic, item.partition))
 
 
 @command.command("delete", epilog="\b\nExample:\n  barnabas group delete reports --yes\n")
@@ -198,11 +195,20 @@ Examples:
 
 @command.command("reset-offsets", epilog=RESET_EPILOG)
 @click.argument("name")
-@click.option("--topic", "-t", "topics", multiple=True, metavar="TOPIC[:PARTITION]", help="Which.")
+@click.option(
+    "--topic",
+    "-t",
+    "topics",
+    multiple=True,
+    metavar="TOPIC[:PARTITION]",
+    help="Topic or partition to reset; may be repeated.",
+)
 @click.option("--all-topics", is_flag=True, help="Every topic the group has offsets for.")
 @click.option("--to", "position", required=True, type=PositionType(), help=f"Where to: {HELP}.")
-@click.option("--execute", is_flag=True, help="Do it; otherwise only show what would be done.")
-@click.option("--create", is_flag=True, help="Also for a group that does not exist yet.")
+@click.option(
+    "--execute", is_flag=True, help="Reset the offsets; otherwise only show what would change."
+)
+@click.option("--create", is_flag=True, help="Create the group if it does not exist.")
 @json_option
 @connection_options
 def reset_command(
@@ -220,7 +226,7 @@ def reset_command(
 
     if bool(topics) == all_topics:
         raise CliError("give either --topic or --all-topics", ExitCode.USAGE)
-    committed = committed_offsets(connection, name)
+    committed = committed_offsets(connection, name, _partitions(connection))
     if not create and not committed and _words(_description(connection, name).state.name) == "Dead":
         error = _no_group(name)
         error.hint = "--create makes one"

@@ -13,7 +13,7 @@ DAMAGE = "damage"
 
 @click.group()
 def command() -> None:
-    """Look into log files on disk."""
+    """Inspect log files on disk."""
 
 
 @command.command(
@@ -24,14 +24,14 @@ def command() -> None:
 )
 @click.argument("paths", nargs=-1, required=True, type=click.Path(exists=True))
 @click.option("--records", "-r", is_flag=True, help="Show the records of batches too.")
-@click.option("--undecoded", is_flag=True, help="Show records of Kafka's own topics as bytes.")
+@click.option("--undecoded", is_flag=True, help="Show records of Kafka's internal topics as bytes.")
 @json_option
 def dump_command(paths: tuple[str, ...], records: bool, undecoded: bool, as_json: bool) -> int:
     """Show what log, index, snapshot and checkpoint files hold.
 
-    PATHS are files or directories, written by this node or by Apache Kafka. They are only read,
-    so a running node is not disturbed. With --json there is an object per line. Exit code 5 if
-    something is damaged.
+    PATHS are files or directories, written by this node or by Apache Kafka. This command
+    only reads them, so it does not disturb a running node. With --json it prints an object per
+    line. Exit code 5 if something is damaged.
     """
     from barnabas.base.local_disk import LocalDisk
     from barnabas.log.dump import dump_path, render

@@ -29,9 +29,9 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "cluster": ("Show the nodes of a cluster; add, drain and remove nodes.", "cluster"),
     "rebalance": ("Spread replicas and leaders evenly over the nodes.", "rebalance"),
     "quorum": ("Show the metadata quorum; add and remove voters.", "quorum"),
-    "log": ("Look into log files on disk.", "log"),
+    "log": ("Inspect log files on disk.", "log"),
     "doctor": ("Check a cluster, and the machine it runs on, for common faults.", "doctor"),
-    "completion": ("Print the shell's completion script.", "completion"),
+    "completion": ("Print the completion script for a shell.", "completion"),
 }
 TRACEBACK_VARIABLE = "BARNABAS_TRACEBACK"
 EPILOG = """\b
@@ -43,7 +43,7 @@ Examples:
 
 \b
 Exit codes: 0 done, 1 refused or failed, 2 wrong usage, 3 no broker answers,
-4 not found, 5 a check found problems, 70 a fault of ours, 130 interrupted.
+4 not found, 5 a check found problems, 70 an internal error, 130 interrupted.
 """
 
 

@@ -161,7 +161,7 @@ def _properties(
         for _, host, port in quorum.endpoints.get(voter.id, ())[:1]
     ]
     if not ends:
-        raise CliError("the quorum does not tell where its controllers answer")
+        raise CliError("the quorum does not report the addresses of its controllers")
     if dynamic:
         values["controller.quorum.bootstrap.servers"] = ",".join(end for _, end in ends)
     else:

@@ -119,7 +119,7 @@ def _require_controller(admin: Admin, voter: NewVoter) -> None:
     for _, host, port in voter.endpoints:
         if admin.serves(host, port, ApiKey.VOTE) is False:
             raise CliError(
-                f"{host}:{port} is no controller's listener: who answers there does not vote",
+                f"{host}:{port} is not a controller's listener: the node there does not vote",
                 hint="give the address of its listener in controller.listener.names; a node "
                 "whose process.roles has no controller cannot vote",
             )

@@ -23,7 +23,7 @@ def override_option(function: Function) -> Function:
         "overrides",
         multiple=True,
         metavar="KEY=VALUE",
-        help="Set a broker property; may be repeated. Wins over file and environment.",
+        help="Set a broker property; may be repeated. Overrides file and environment.",
     )(function)
 
 
@@ -34,7 +34,7 @@ def log_level_option(function: Function) -> Function:
         type=click.Choice(telemetry.LEVELS),
         default="info",
         show_default=True,
-        help="Least severity of what is printed while the node runs.",
+        help="Lowest severity of log messages to print.",
     )(function)
 
 

@@ -29,7 +29,9 @@ if TYPE_CHECKING:
 else:
     PositionParam = click.ParamType
 
-HELP = "earliest, latest, an offset, -N from the end, +N from the start, a time, or 90m ago as 90m"
+HELP = (
+    "earliest, latest, an offset, -N from the end, +N from the start, a time, or an age such as 90m"
+)
 
 
 class Kind(Enum):
@@ -76,7 +78,7 @@ def _time_ms(word: str, now_ms: int) -> int:
         try:
             return now_ms - parse_duration_ms(word)
         except ValueError:
-            raise ValueError(f"{word!r} is no position: {HELP}") from None
+            raise ValueError(f"{word!r} is not a position: {HELP}") from None
     return int(moment.astimezone().timestamp() * 1000)
 
 

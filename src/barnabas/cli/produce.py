@@ -27,13 +27,23 @@ Examples:
 @click.argument("files", nargs=-1, type=click.Path(exists=True, dir_okay=False))
 @click.option("--value", "-v", "values", multiple=True, help="A record's value; may be repeated.")
 @click.option("--key", "-k", help="The key of every record.")
-@click.option("--key-separator", "-K", metavar="TEXT", help="What ends the key within a line.")
+@click.option("--key-separator", "-K", metavar="TEXT", help="Text between key and value in a line.")
 @click.option(
-    "--header", "-H", "header_pairs", multiple=True, metavar="NAME=VALUE", help="For every record."
+    "--header",
+    "-H",
+    "header_pairs",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="A header of every record.",
 )
-@click.option("--partition", "-p", default=-1, help="Send there; otherwise the key decides.")
 @click.option(
-    "--timestamp", default=0, metavar="MS", help="Milliseconds since 1970 of every record."
+    "--partition", "-p", default=-1, help="Partition to send to; by default the key decides."
+)
+@click.option(
+    "--timestamp",
+    default=0,
+    metavar="MS",
+    help="Timestamp of every record, in milliseconds since 1970.",
 )
 @click.option(
     "--format",
@@ -44,22 +54,22 @@ Examples:
     show_default=True,
     help="A record per line, a JSON object per line, or the whole input as one record.",
 )
-@click.option("--repartition", is_flag=True, help="Leave out the partitions that JSON names.")
-@click.option("--tombstones", is_flag=True, help="An empty value is sent as null.")
+@click.option("--repartition", is_flag=True, help="Ignore the partitions that the JSON names.")
+@click.option("--tombstones", is_flag=True, help="Send an empty value as null.")
 @click.option(
     "--compression",
     "-z",
     type=click.Choice(["none", "gzip", "snappy", "lz4", "zstd"]),
     default="none",
     show_default=True,
-    help="Codec of the batches.",
+    help="Compression of batches.",
 )
 @click.option(
     "--acks",
     type=click.Choice(["0", "1", "all"]),
     default="all",
     show_default=True,
-    help="Who must have it.",
+    help="Who must have a record: nobody, the leader, or all in-sync replicas.",
 )
 @json_option
 @connection_options
@@ -80,10 +90,10 @@ def command(
     acks: str,
     as_json: bool,
 ) -> None:
-    """Send records to TOPIC: --value, the lines of FILES, or those of standard input.
+    """Send records to TOPIC: from --value, from the lines of FILES, or from standard input.
 
-    The producer is idempotent, except for short input: that leaves at once, and may arrive twice
-    if the connection breaks. -X enable.idempotence=true takes the time.
+    The producer is idempotent, except for short input: that is sent at once, and may arrive twice
+    if the connection breaks. -X enable.idempotence=true prevents this, and takes longer.
     """
     headers = [_header(pair) for pair in header_pairs]
 

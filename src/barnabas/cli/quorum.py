@@ -28,7 +28,7 @@ def controller_option(function: Function) -> Function:
         "-C",
         "controllers",
         metavar="HOST:PORT,...",
-        help="Ask controllers, not brokers: for when no broker answers.",
+        help="Ask controllers instead of brokers, for when no broker answers.",
     )(function)
 
 
@@ -53,7 +53,7 @@ def _reached(connection: Connection, controllers: str | None) -> Any:
 def status_command(connection: Connection, controllers: str | None, as_json: bool) -> int:
     """Show leader, epoch, high watermark, voters and their lag.
 
-    Exit code 5 if fewer voters follow than a majority needs after one more failure.
+    Exit code 5 if the quorum has no majority, or if three or more voters cannot lose one more.
     """
     from barnabas.cli.quorum_state import read_quorum
 
@@ -62,9 +62,9 @@ def status_command(connection: Connection, controllers: str | None, as_json: boo
     spare = quorum.alive - quorum.majority
     problem = None
     if spare < 0:
-        problem = "the quorum has no majority: start the voters that are gone"
+        problem = "the quorum has no majority: start the voters that are down"
     elif len(quorum.voters) > 2 and spare == 0:
-        problem = "one more voter lost, and nothing can be decided: start those that are gone"
+        problem = "if one more voter is lost, the majority is gone: start those that are down"
     value = {
         "leader": quorum.leader_id,
         "leader_epoch": quorum.leader_epoch,
@@ -152,9 +152,9 @@ def add_voter_command(
     controllers: str | None,
     as_json: bool,
 ) -> None:
-    """Make a controller that runs, and has caught up as an observer, a voter.
+    """Make a running controller a voter; it must have caught up as an observer.
 
-    Without a directory id, that of the observer with this node id is taken.
+    Without a directory id, the command takes that of the observer with this node id.
     """
     from barnabas.cli.new_voter import add, voter_from_config, voter_from_text
 
@@ -175,7 +175,7 @@ def add_voter_command(
     "  barnabas quorum remove-voter 4 --directory JEXY6aqzQY-32P5TStzaFg --yes\n",
 )
 @click.argument("node", type=int)
-@click.option("--directory", help="The id of its metadata directory; asked of the quorum if not.")
+@click.option("--directory", help="Id of its metadata directory; by default the quorum is asked.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @controller_option
 @json_option
@@ -188,9 +188,9 @@ def remove_voter_command(
     controllers: str | None,
     as_json: bool,
 ) -> None:
-    """Take a voter out of the quorum; the node itself goes on as an observer.
+    """Remove a voter from the quorum; the node itself continues as an observer.
 
-    Refused where the rest would have no majority.
+    Refused if the rest would have no majority.
     """
     from barnabas.cli.quorum_state import check_removal, read_quorum, remove, require_dynamic
 
@@ -199,16 +199,16 @@ def remove_voter_command(
         quorum = read_quorum(admin)
         _require_voter(quorum, node)
         check_removal(quorum, node)
-        confirm(f"Take node {node} out of the quorum?", yes)
+        confirm(f"Remove node {node} from the quorum?", yes)
         remove(admin, quorum, node, directory)
     rest = [item.id for item in quorum.voters if item.id != node]
     Output(as_json).result(
         {"node": node, "removed": True, "voters": rest},
-        f"node {node} does not vote any more; voters are {', '.join(map(str, rest))}",
+        f"node {node} no longer votes; the voters are {', '.join(map(str, rest))}",
     )
 
 
 def _require_voter(quorum: "Quorum", node: int) -> None:
     if quorum.voter(node) is None:
         voters = _ids(quorum.voters)
-        raise CliError(f"node {node} is no voter; voters are {voters}", ExitCode.NOT_FOUND)
+        raise CliError(f"node {node} is not a voter; the voters are {voters}", ExitCode.NOT_FOUND)

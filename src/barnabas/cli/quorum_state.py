@@ -136,12 +136,10 @@ def read_quorum(admin: Admin) -> Quorum:
 
 
 def _leaderless(admin: Admin) -> CliError:
-    text = (
-        "the metadata quorum has no leader: no majority of its voters is up and reaches each other"
-    )
+    text = "the metadata quorum has no leader: no majority of its voters is up and connected"
     if not admin.controllers:
         hint = (
-            "start the controllers that are down; any that lives tells which, with "
+            "start the controllers that are down; to see which, ask one that is up with "
             "--bootstrap-controller"
         )
         return CliError(text, ExitCode.UNREACHABLE, hint)
@@ -170,8 +168,8 @@ def check_removal(quorum: Quorum, voter_id: int) -> None:
         gone = ", ".join(str(voter.id) for voter in rest if not voter.is_alive)
         raise CliError(
             f"without node {voter_id} the quorum would lose its majority: {alive} of {len(rest)} "
-            f"voters would be alive, {needed} must be (gone: {gone})",
-            hint=f"start node {gone}, or remove what is gone for good first",
+            f"voters would be alive, and {needed} are needed (down: {gone})",
+            hint=f"start node {gone}, or first remove voters that are lost for good",
         )
 
 

@@ -16,8 +16,8 @@ Examples:
   barnabas rebalance --dry-run --write-plan plan.json
   barnabas rebalance --plan plan.json --yes
 
-The plan is shown first. Ctrl-C is safe at any time, and the same command goes on later. Replicas
-on nodes that are down stay there; `barnabas cluster drain NODE` moves them away for good.
+It shows the plan first. Ctrl-C is safe at any time; the same command continues later. Replicas on
+nodes that are down stay there; `barnabas cluster drain NODE` moves them away for good.
 """
 
 
@@ -26,7 +26,7 @@ on nodes that are down stay there; `barnabas cluster drain NODE` moves them away
     "--plan",
     "plan_path",
     type=click.Path(dir_okay=False),
-    help="Carry out this plan (JSON as of kafka-reassign-partitions), not one of our own.",
+    help="Carry out this plan (JSON of kafka-reassign-partitions) instead of making one.",
 )
 @click.option(
     "--write-plan", type=click.Path(dir_okay=False), help="Write the plan to this file too."
@@ -41,9 +41,9 @@ def command(
     write_plan: str | None,
     as_json: bool,
 ) -> None:
-    """Spread replicas and leaders over all nodes that live, moving as little as possible.
+    """Spread replicas and leaders evenly over all live nodes, moving as little as possible.
 
-    Racks are respected where every node has one. At the end the preferred leaders are elected.
+    It respects racks if every node has one. At the end it elects the preferred leaders.
     """
     from barnabas.cli.admin import Admin
     from barnabas.cli.balance.flow import carry_out

@@ -83,7 +83,7 @@ def headers_of(message: "Message") -> ReadHeaders:
 
 
 def to_json(message: "Message") -> str:
-    """One line with everything about a record; bytes that are no UTF-8 in base64."""
+    """One line with everything about a record; bytes that are not UTF-8 in base64."""
     kind, timestamp = message.timestamp()
     fields: dict[str, Any] = {
         "topic": message.topic(),

@@ -12,7 +12,7 @@ Examples:
   barnabas start server.properties --override log.retention.ms=3600000
   BARNABAS_LOG_RETENTION_MS=3600000 barnabas start server.properties
 
-SIGTERM and Ctrl-C end the node cleanly, with exit code 0; a second one ends it at once.
+SIGTERM and Ctrl-C end the node cleanly, with exit code 0; a second signal ends it at once.
 """
 
 
@@ -25,7 +25,7 @@ def command(properties: str, overrides: tuple[str, ...], log_level: str, as_json
     """Run a node with the configuration in PROPERTIES, a Kafka server.properties file.
 
     Its directories must have been formatted (`barnabas storage format`, or Kafka's own tool).
-    With --json, a line on standard output tells when it is ready.
+    With --json, a line on standard output says when it is ready.
     """
     config = load_node_config(properties, overrides)
     from barnabas.app.node import Node

@@ -37,7 +37,7 @@ config_option = click.option(
 )
 @json_option
 def random_uuid_command(as_json: bool) -> None:
-    """Print a new cluster id."""
+    """Print a new random id, for a cluster or a directory."""
     cluster_id = random_cluster_id(random.SystemRandom())
     Output(as_json).result({"uuid": cluster_id}, cluster_id)
 
@@ -76,14 +76,14 @@ def info_command(properties: str, overrides: tuple[str, ...], as_json: bool) -> 
 @config_option
 @click.option("--cluster-id", "-t", required=True, help="The cluster's id, the same on all nodes.")
 @click.option("--ignore-formatted", "-g", is_flag=True, help="Leave formatted directories alone.")
-@click.option("--release-version", "-r", help="metadata.version to begin with, such as 4.3.")
+@click.option("--release-version", "-r", help="metadata.version to start with, such as 4.3.")
 @click.option(
     "--feature", "-f", "features", multiple=True, metavar="NAME=LEVEL", help="A feature's level."
 )
-@click.option("--standalone", "-s", is_flag=True, help="This node is the whole dynamic quorum.")
+@click.option("--standalone", "-s", is_flag=True, help="Make this node a dynamic quorum of one.")
 @click.option("--initial-controllers", "-I", help="The dynamic quorum: id@host:port:uuid,...")
 @click.option(
-    "--no-initial-controllers", "-N", is_flag=True, help="This node joins a quorum that exists."
+    "--no-initial-controllers", "-N", is_flag=True, help="This node joins an existing quorum."
 )
 @click.option(
     "--add-scram",
@@ -91,7 +91,7 @@ def info_command(properties: str, overrides: tuple[str, ...], as_json: bool) -> 
     "scram",
     multiple=True,
     metavar="SPEC",
-    help="A SCRAM credential to begin with.",
+    help="An initial SCRAM credential.",
 )
 @override_option
 @json_option

@@ -33,7 +33,7 @@ def command() -> None:
     epilog="\b\nExamples:\n  barnabas topic list\n  barnabas topic list --match '^order' --json\n",
 )
 @click.option("--internal", is_flag=True, help="Show internal topics too.")
-@click.option("--match", metavar="REGEX", help="Only topics whose name holds this.")
+@click.option("--match", metavar="REGEX", help="Only topics with a match in their name.")
 @json_option
 @connection_options
 def list_command(connection: Connection, internal: bool, match: str | None, as_json: bool) -> None:
@@ -58,13 +58,17 @@ def list_command(connection: Connection, internal: bool, match: str | None, as_j
     "  barnabas topic create users -c cleanup.policy=compact --if-not-exists\n",
 )
 @click.argument("names", nargs=-1, required=True)
-@click.option("--partitions", "-p", default=-1, help="How many; the broker's default if not given.")
-@click.option("--replicas", "-r", default=-1, help="Of each partition; the broker's default.")
+@click.option(
+    "--partitions", "-p", default=-1, help="Number of partitions; by default the broker's."
+)
+@click.option(
+    "--replicas", "-r", default=-1, help="Replicas per partition; by default the broker's."
+)
 @click.option(
     "--config", "-c", "pairs", multiple=True, metavar="KEY=VALUE", help="A topic property."
 )
-@click.option("--if-not-exists", is_flag=True, help="Leave a topic that exists alone.")
-@click.option("--validate-only", is_flag=True, help="Ask whether it could be done; do nothing.")
+@click.option("--if-not-exists", is_flag=True, help="Leave an existing topic alone.")
+@click.option("--validate-only", is_flag=True, help="Only check whether it could be done.")
 @json_option
 @connection_options
 def create_command(
@@ -167,9 +171,9 @@ def _uuid_text(text: str) -> str:
     "  barnabas topic alter orders -c retention.ms=86400000 --unset cleanup.policy\n",
 )
 @click.argument("name")
-@click.option("--partitions", "-p", type=int, help="The new number of partitions, a greater one.")
+@click.option("--partitions", "-p", type=int, help="The new, greater number of partitions.")
 @click.option("--config", "-c", "pairs", multiple=True, metavar="KEY=VALUE", help="Set a property.")
-@click.option("--unset", multiple=True, metavar="KEY", help="Take a property back to its default.")
+@click.option("--unset", multiple=True, metavar="KEY", help="Reset a property to its default.")
 @json_option
 @connection_options
 def alter_command(
@@ -235,7 +239,7 @@ def trim_command(
     yes: bool,
     as_json: bool,
 ) -> None:
-    """Delete the records before a place in the log."""
+    """Delete the records before a position."""
     partitions = topic_partitions(connection, name, chosen)
     offsets = resolve(connection, before, partitions)
     confirm(f"Delete older records of {name}?", yes)

@@ -10,8 +10,6 @@ from barnabas.cli.connection import Connection, connection_options
 from barnabas.cli.errors import CliError, ExitCode
 from barnabas.cli.output import Output, Row, json_option, print_json
 
-PARTITIONS_NAMED_MAX = 3
-
 
 @click.command(
     "reassign",
@@ -25,11 +23,13 @@ PARTITIONS_NAMED_MAX = 3
     "--plan",
     "plan_path",
     type=click.Path(dir_okay=False),
-    help="JSON as of kafka-reassign-partitions.",
+    help="Plan in the JSON of kafka-reassign-partitions.",
 )
-@click.option("--verify", is_flag=True, help="Tell how far the plan is; move nothing.")
+@click.option("--verify", is_flag=True, help="Show the plan's progress; move nothing.")
 @click.option(
-    "--cancel", is_flag=True, help="Take back what is under way: of the plan, or all without one."
+    "--cancel",
+    is_flag=True,
+    help="Cancel moves under way: those of the plan, or all without a plan.",
 )
 @move_options
 @json_option
@@ -42,9 +42,9 @@ def reassign_command(
     wishes: Wishes,
     as_json: bool,
 ) -> int:
-    """Give partitions the replicas that a plan names. The first of them is to lead.
+    """Give partitions the replicas that a plan names; the first one is the preferred leader.
 
-    --verify ends with exit code 5 as long as the plan is not carried out.
+    With --verify, the exit code is 5 until the plan is carried out.
     """
     from barnabas.cli.admin import Admin
     from barnabas.cli.balance.flow import carry_out
@@ -109,6 +109,7 @@ def _cancel(
     as_json: bool,
 ) -> int:
     from barnabas.cli.admin_calls import reassign, reassignments
+    from barnabas.cli.balance.model import first_few
     from barnabas.cli.balance.throttles import clear_throttles
     from barnabas.cli.confirm import confirm
 
@@ -116,9 +117,7 @@ def _cancel(
     keys = [key for key in ongoing if wanted is None or key in wanted]
     rows: list[Row] = [{"partition": str(key), "cancelled": not wishes.is_dry_run} for key in keys]
     if keys and not wishes.is_dry_run:
-        named = ", ".join(map(str, keys[:PARTITIONS_NAMED_MAX]))
-        more = f" and {len(keys) - 3} more" if len(keys) > PARTITIONS_NAMED_MAX else ""
-        confirm(f"Take back the moves of {named}{more}?", wishes.is_agreed)
+        confirm(f"Cancel the moves of {first_few(keys)}?", wishes.is_agreed)
         refused = reassign(admin, dict.fromkeys(keys))
         for key in refused:
             rows[keys.index(key)]["cancelled"] = False
@@ -143,7 +142,7 @@ def _cancel(
 @click.option(
     "--unclean",
     is_flag=True,
-    help="Let a replica lead that is not in sync, where none other lives: records are lost.",
+    help="Elect a replica that is not in sync where no other is alive: records are lost.",
 )
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @json_option
@@ -173,7 +172,7 @@ def elect_leaders_command(
         if unclean:
             leaderless = [state.key for state in states if state.leader < 0]
             keys = [key for key in keys if key in leaderless]
-            confirm(f"Elect for {len(keys)} partitions a replica that may lack records?", yes)
+            confirm(f"Elect replicas that may lack records for {len(keys)} partitions?", yes)
         outcome = elect(admin, keys, UNCLEAN if unclean else PREFERRED) if keys else {}
         leaders = {state.key: state.leader for state in partitions(admin, list(names) or None)}
     before = {state.key: state.leader for state in states}
@@ -188,7 +187,7 @@ def elect_leaders_command(
         if error is not None or leaders.get(key) != before.get(key)
     ]
     Output(as_json).rows(
-        rows, ("partition", "leader", "was", "error"), "The right replicas lead already."
+        rows, ("partition", "leader", "was", "error"), "The right replicas already lead."
     )
     return ExitCode.PROBLEMS if any(row["error"] for row in rows) else ExitCode.DONE
 

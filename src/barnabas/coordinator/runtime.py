@@ -13,9 +13,10 @@ records are replayed only once the log has them.
 
 import logging
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from barnabas.base.clock import Clock, Timer
+from barnabas.base.promise import Promise
 from barnabas.coordinator.appending import EncodedStep, write, write_encoded
 from barnabas.coordinator.decision import (
     Answer,
@@ -28,7 +29,6 @@ from barnabas.coordinator.decision import (
 from barnabas.coordinator.errors import CoordinatorWriteError, coordinator_error
 from barnabas.coordinator.loader import replay_batches
 from barnabas.coordinator.partition_writer import PartitionWriter
-from barnabas.coordinator.promise import Promise
 from barnabas.coordinator.record_codec import RecordTypes
 from barnabas.coordinator.runtime_entry import Entry, Parked, Pending
 from barnabas.log.producers.verification import AppendTerms
@@ -92,25 +92,15 @@ class CoordinatorRuntime(Generic[S]):
         self._next_waiter += 1
         waiter = Waiter(self._next_waiter)
         decision = step(entry.shard, waiter, now)
-        if (
-            not decision.records
-            and decision.response is not None
-            and (decision.is_soft or entry.is_settled)
-        ):
-            self._send(decision.answers)
+        response: R | None = decision.response
+        if response is not None and decision.continuation is None:
+            error = self._append(entry, decision, now)
+            if not error and (decision.records or not (decision.is_soft or entry.is_settled)):
+                return self._when_committed(entry, response, on_error, now)
             self._arm(entry)
-            response: R = decision.response
-            return response
-        if decision.records and decision.response is not None and decision.continuation is None:
-            error = write(self._writer, entry, decision, now)
-            if decision.answers:
-                self._send(decision.answers)
-            if error:
-                self._arm(entry)
-                return on_error(error)
-            return self._when_committed(entry, decision.response, on_error, now)
-        pending = Pending(0, 0, decision.response, on_error, waiter, decision.continuation)
-        if decision.response is None:
+            return on_error(error) if error else response
+        pending = Pending(0, 0, response, on_error, waiter, decision.continuation)
+        if response is None:
             promise: Promise[R] = Promise()
             self._parked[waiter] = Parked(partition, promise, on_error)
             self._carry_out(entry, decision, pending if decision.records else None, now)
@@ -118,11 +108,8 @@ class CoordinatorRuntime(Generic[S]):
             return promise
         self._carry_out(entry, decision, pending, now)
         self._arm(entry)
-        if pending.is_done:
-            outcome: R = pending.outcome
-            return outcome
-        pending.promise = Promise()
-        return pending.promise
+        outcome: R | Promise[R] = _outcome(pending)
+        return outcome
 
     def run_encoded(
         self, partition: int, step: EncodedStep[S]
@@ -152,8 +139,10 @@ class CoordinatorRuntime(Generic[S]):
     ) -> ErrorCode | Promise[ErrorCode]:
         """Write the marker of a transaction, and let its records count, or not."""
         entry = self._entries.get(partition)
-        if entry is None or entry.error is not None:
-            return ErrorCode.NOT_COORDINATOR if entry is None else entry.error or ErrorCode.NONE
+        if entry is None:
+            return ErrorCode.NOT_COORDINATOR
+        if entry.error is not None:
+            return entry.error
         now = self._now()
         batch = encode_end_txn(
             is_commit=marker.is_commit,
@@ -273,49 +262,49 @@ class CoordinatorRuntime(Generic[S]):
         self, entry: Entry[S], decision: Decision, pending: Pending | None, now: Moment
     ) -> None:
         """Append, replay and wait for the commit; answers for others leave at once."""
-        error = ErrorCode.NONE
-        if decision.records:
-            error = write(self._writer, entry, decision, now)
-        self._send(decision.answers)
-        if error:
-            if pending is None:
-                pending = Pending(0, 0, continuation=decision.continuation)
-            self._finish(entry, pending, error, is_appended=False)
-            return
+        error = self._append(entry, decision, now)
         if pending is None:
             if decision.continuation is None:
-                if decision.records:
+                if decision.records and not error:
                     self._await_commit(entry)
                 return
             pending = Pending(0, 0, continuation=decision.continuation)
-        if not decision.records and entry.is_settled:
+        if error:
+            self._finish(entry, pending, error, is_appended=False)
+        elif not decision.records and entry.is_settled:
             self._finish(entry, pending, ErrorCode.NONE)
-            return
-        pending.end_offset = entry.end_offset
-        pending.deadline_ms = now.monotonic_ms + self._write_timeout_ms
-        entry.pending.append(pending)
+        else:
+            self._hold(entry, pending, now)
+
+    def _append(self, entry: Entry[S], decision: Decision, now: Moment) -> ErrorCode:
+        """Append and replay the records, if there are any, and let the answers for others leave."""
+        error = ErrorCode.NONE
         if decision.records:
-            self._await_commit(entry)
+            error = write(self._writer, entry, decision, now)
+        if decision.answers:
+            self._send(decision.answers)
+        return error
 
     def _when_committed(
         self, entry: Entry[S], response: R, on_error: Callable[[ErrorCode], R], now: Moment
     ) -> R | Promise[R]:
         """The response to what has been appended just now, or the promise of it."""
-        end_offset = entry.end_offset
-        if not entry.pending and self._writer.is_committed(entry.partition, end_offset):
-            entry.committed_offset = end_offset
+        if not entry.pending and self._writer.is_committed(entry.partition, entry.end_offset):
+            entry.committed_offset = entry.end_offset
             self._arm(entry)
             return response
-        deadline_ms = now.monotonic_ms + self._write_timeout_ms
-        pending = Pending(end_offset, deadline_ms, response, on_error)
+        pending = Pending(0, 0, response, on_error)
+        self._hold(entry, pending, now)
+        self._arm(entry)
+        outcome: R | Promise[R] = _outcome(pending)
+        return outcome
+
+    def _hold(self, entry: Entry[S], pending: Pending, now: Moment) -> None:
+        """Have a step wait until all that was appended so far is committed."""
+        pending.end_offset = entry.end_offset
+        pending.deadline_ms = now.monotonic_ms + self._write_timeout_ms
         entry.pending.append(pending)
         self._await_commit(entry)
-        self._arm(entry)
-        if pending.is_done:
-            outcome: R = pending.outcome
-            return outcome
-        pending.promise = Promise()
-        return pending.promise
 
     def _await_commit(self, entry: Entry[S]) -> None:
         """Have what waits for all that was appended so far released once it is committed."""
@@ -407,3 +396,11 @@ class CoordinatorRuntime(Generic[S]):
 
 def _same(error: ErrorCode) -> ErrorCode:
     return error
+
+
+def _outcome(pending: Pending) -> Any:
+    """The response that a step came to, or the promise of it."""
+    if pending.is_done:
+        return pending.outcome
+    pending.promise = Promise()
+    return pending.promise

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from barnabas.base.disk import Buffer
+from barnabas.base.promise import Promise
 from barnabas.coordinator.decision import Shard, Waiter
-from barnabas.coordinator.promise import Promise
 from barnabas.protocol.errors import ErrorCode
 
 S = TypeVar("S", bound=Shard)

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from barnabas.base.checksum import crc32c
 from barnabas.base.disk import Buffer
+from barnabas.log.checkpoints import EPOCH_MAX
 from barnabas.log.config import LONG_MAX, LogConfig
 from barnabas.log.errors import LogDirFailure
 from barnabas.log.index.txn_index import AbortedTransaction
@@ -27,6 +28,7 @@ from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.records.batch import (
     ATTRIBUTES_POSITION,
     LOG_OVERHEAD_BYTES,
+    NO_OFFSET,
     NO_TIMESTAMP,
     BatchHeader,
     CorruptBatchError,
@@ -36,8 +38,6 @@ from barnabas.protocol.records.batch import (
     read_header,
 )
 
-NO_OFFSET = -1
-EPOCH_MAX = 2**31 - 1
 _CLIENT = AppendOrigin.CLIENT
 
 

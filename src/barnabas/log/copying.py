@@ -8,10 +8,10 @@ Source: Kafka's ReplicaAlterLogDirsThread; KIP-101, KIP-113.
 """
 
 from barnabas.base.disk import FileRange
-from barnabas.log.leader_epochs import UNDEFINED_EPOCH
 from barnabas.log.partition_log import PartitionLog
 from barnabas.log.retention import raise_log_start
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.records.batch import NO_LEADER_EPOCH
 
 
 class CopyError(Exception):
@@ -63,7 +63,7 @@ def _append(future: PartitionLog, data: bytes) -> None:
 
 def _follow_truncation(current: PartitionLog, future: PartitionLog) -> None:
     """Drop what `current` does not have (any more)."""
-    while (epoch := future.epochs.latest_epoch) != UNDEFINED_EPOCH:
+    while (epoch := future.epochs.latest_epoch) != NO_LEADER_EPOCH:
         known, end_offset = current.end_offset_for_epoch(epoch)
         if known == epoch:
             break

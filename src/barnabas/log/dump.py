@@ -23,6 +23,7 @@ from barnabas.log.index.txn_index import read_aborted
 from barnabas.log.names import (
     CLEAN_SHUTDOWN_FILE,
     INDEX_SUFFIX,
+    KRAFT_SNAPSHOT_SUFFIX,
     LEADER_EPOCH_FILE,
     LOG_SUFFIX,
     META_PROPERTIES_FILE,
@@ -38,7 +39,6 @@ from barnabas.protocol.errors import DecodeError
 from barnabas.protocol.records.batch import CODEC_MASK, BatchHeader, Codec, check_crc
 from barnabas.protocol.records.records import Record, decode_records
 
-KRAFT_SNAPSHOT_SUFFIX = ".checkpoint"
 OFFSETS_SUFFIX = "-offset-checkpoint"
 
 Entry = dict[str, Any]

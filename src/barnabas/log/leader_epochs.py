@@ -7,8 +7,7 @@ batches anyway. Source: Kafka's LeaderEpochFileCache.
 
 from bisect import bisect_right
 
-UNDEFINED_EPOCH = -1
-UNDEFINED_OFFSET = -1
+from barnabas.protocol.records.batch import NO_LEADER_EPOCH, NO_OFFSET
 
 
 class LeaderEpochs:
@@ -20,7 +19,7 @@ class LeaderEpochs:
         self._entries = entries or []
         self.is_dirty = False
         """Whether the file is behind."""
-        self.latest_epoch = UNDEFINED_EPOCH
+        self.latest_epoch = NO_LEADER_EPOCH
         self._changed(dirty=False)
 
     @property
@@ -48,13 +47,13 @@ class LeaderEpochs:
         -1, (-1, -1).
         """
         entries = self._entries
-        if epoch == UNDEFINED_EPOCH:
-            return UNDEFINED_EPOCH, UNDEFINED_OFFSET
+        if epoch == NO_LEADER_EPOCH:
+            return NO_LEADER_EPOCH, NO_OFFSET
         if epoch == self.latest_epoch:
             return epoch, log_end_offset
         higher = bisect_right(entries, epoch, key=_epoch)
         if higher == len(entries):
-            return UNDEFINED_EPOCH, UNDEFINED_OFFSET
+            return NO_LEADER_EPOCH, NO_OFFSET
         if higher == 0:
             return epoch, entries[0][1]
         return entries[higher - 1][0], entries[higher][1]
@@ -62,7 +61,7 @@ class LeaderEpochs:
     def epoch_of(self, offset: int) -> int:
         """The epoch in which `offset` was or will be written; -1 if it is not known."""
         index = bisect_right(self._entries, offset, key=_start_offset)
-        return self._entries[index - 1][0] if index else UNDEFINED_EPOCH
+        return self._entries[index - 1][0] if index else NO_LEADER_EPOCH
 
     def truncate_from_end(self, end_offset: int) -> None:
         """Drop the epochs that begin at `end_offset` or after."""
@@ -87,7 +86,7 @@ class LeaderEpochs:
 
     def _changed(self, *, dirty: bool = True) -> None:
         self.is_dirty = dirty
-        self.latest_epoch = self._entries[-1][0] if self._entries else UNDEFINED_EPOCH
+        self.latest_epoch = self._entries[-1][0] if self._entries else NO_LEADER_EPOCH
 
 
 def _epoch(entry: tuple[int, int]) -> int:

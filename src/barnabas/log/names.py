@@ -13,6 +13,7 @@ SNAPSHOT_SUFFIX = ".snapshot"
 DELETED_SUFFIX = ".deleted"
 CLEANED_SUFFIX = ".cleaned"
 SWAP_SUFFIX = ".swap"
+KRAFT_SNAPSHOT_SUFFIX = ".checkpoint"
 KRAFT_SNAPSHOT_DELETED_SUFFIX = ".checkpoint.deleted"
 
 DELETE_DIR_SUFFIX = "-delete"

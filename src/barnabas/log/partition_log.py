@@ -34,6 +34,10 @@ class PartitionLog(LogState):
 
     What is done to its state is in modules of functions, one for each idea; most are called with
     the log's failures in mind. Those that append are methods as they are: a call more would show.
+
+    It inherits its state, which lies below those modules, for speed. A log that held it and passed
+    on what others read took 0.4 to 0.7 µs more for each produce request of one record: 5 to
+    8 % of the broker's own work, without socket and disk.
     """
 
     __slots__ = ()

@@ -137,18 +137,18 @@ class ActiveController:
 
     # -- requests
 
-    async def handle(self, request: Any, deadline_ms: int | None = None) -> Any:
+    async def handle(self, request: Any, timeout_ms: int | None = None) -> Any:
         """Decide a request and return its response once it is committed.
 
         Raises NotLeaderError when this controller is not, or no longer, the active one;
-        TimeoutError when `deadline_ms` milliseconds are over, and the change may still happen;
+        TimeoutError when `timeout_ms` milliseconds are over, and the change may still happen;
         and the failure of the metadata log.
         """
         if not self.is_active:
             raise NotLeaderError
         decision = self._decide(request)
         last_offset = self._take(decision)
-        async with asyncio.timeout(None if deadline_ms is None else deadline_ms / 1000):
+        async with asyncio.timeout(None if timeout_ms is None else timeout_ms / 1000):
             await self._raft.wait_committed(last_offset)
         return decision.response
 

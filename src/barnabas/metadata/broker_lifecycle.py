@@ -79,7 +79,7 @@ FINAL = frozenset(ADVICE) - {ErrorCode.DUPLICATE_BROKER_REGISTRATION}
 class Controller(Protocol):
     """How a broker reaches whoever is the active controller."""
 
-    def handle(self, request: Message, *, deadline_ms: int | None = None) -> Awaitable[Any]:
+    def handle(self, request: Message, *, timeout_ms: int | None = None) -> Awaitable[Any]:
         """The controller's answer; one that says REQUEST_TIMED_OUT when none was found."""
 
 
@@ -146,7 +146,7 @@ class BrokerLifecycle:
         limit_ms = self._config.get_int("initial.broker.registration.timeout.ms")
         said: ErrorCode | None = None
         while True:
-            response = await self._controller.handle(request, deadline_ms=ATTEMPT_TIMEOUT_MS)
+            response = await self._controller.handle(request, timeout_ms=ATTEMPT_TIMEOUT_MS)
             code = ErrorCode.of(response.error_code)
             if code is ErrorCode.NONE:
                 break
@@ -205,7 +205,7 @@ class BrokerLifecycle:
 
     async def _beat(self) -> Any:
         request = self._request()
-        response = await self._controller.handle(request, deadline_ms=self._interval_ms)
+        response = await self._controller.handle(request, timeout_ms=self._interval_ms)
         if response.error_code == ErrorCode.NONE:
             self._offline.update(dict.fromkeys(request.offline_log_dirs, True))
         return response
@@ -267,7 +267,7 @@ class BrokerLifecycle:
         heard_ms = started_ms = self._clock.monotonic_ms()
         while True:
             response = await self._controller.handle(
-                self._request(want_shut_down=True), deadline_ms=CONTROLLER_LOST_MS
+                self._request(want_shut_down=True), timeout_ms=CONTROLLER_LOST_MS
             )
             now_ms = self._clock.monotonic_ms()
             if response.error_code == ErrorCode.NONE:

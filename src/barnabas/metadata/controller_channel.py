@@ -151,7 +151,7 @@ class ControllerChannel:
             call.losses = losses + 1
             if call.losses >= LOSSES_MAX and not call.is_own:
                 name = type(call.request).__name__
-                telemetry.warning("giving up %s after %d tries: %s", name, call.losses, error)
+                telemetry.warning("giving up on %s after %d tries: %s", name, call.losses, error)
                 return refuse(call.request, ErrorCode.UNKNOWN_SERVER_ERROR)
         except (OSError, DecodeError) as error:
             telemetry.debug("controller %s:%d: %s", host, port, error)

@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 from barnabas.base.config.node import NodeConfig
 from barnabas.base.disk import Disk
 from barnabas.base.ids import Uuid
+from barnabas.log.names import META_PROPERTIES_FILE
 from barnabas.metadata.ids import RandomSource, random_uuid
 from barnabas.metadata.meta_properties import (
-    FILE_NAME,
     MetaProperties,
     MetaPropertiesError,
     check_ensemble,
@@ -47,9 +47,9 @@ def load_directories(disk: Disk, config: NodeConfig, random: RandomSource) -> No
             continue
         if properties is not None and (properties.cluster_id is None or properties.node_id is None):
             raise MetaPropertiesError(
-                f"{directory}/{FILE_NAME} does not name cluster.id and node.id; restore it, as it "
-                "is in the node's other directories and on other nodes but for node.id and "
-                "directory.id"
+                f"{directory}/{META_PROPERTIES_FILE} does not name cluster.id and node.id; "
+                "restore it, as it is in the node's other directories and on other nodes but for "
+                "node.id and directory.id"
             )
         if properties is None:
             raise MetaPropertiesError(

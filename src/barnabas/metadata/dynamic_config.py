@@ -70,4 +70,4 @@ class DynamicConfig:
         try:
             watch.callback(self.current)
         except Exception:  # noqa: BLE001  # our own fault, and others still have to hear
-            telemetry.exception("a change of %s was not followed", ", ".join(sorted(watch.keys)))
+            telemetry.exception("cannot apply a change of %s", ", ".join(sorted(watch.keys)))

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from barnabas.base.config.properties import parse_properties
 from barnabas.base.disk import Disk
 from barnabas.base.ids import Uuid, uuid_from_text, uuid_to_text
+from barnabas.log.names import META_PROPERTIES_FILE
 from barnabas.metadata.ids import is_reserved
-
-FILE_NAME = "meta.properties"
 
 
 class MetaPropertiesError(ValueError):
@@ -44,7 +43,7 @@ def read_meta_properties(disk: Disk, directory: str) -> MetaProperties | None:
 
     Raises MetaPropertiesError for a file that cannot be what it should, and OSError.
     """
-    path = f"{directory}/{FILE_NAME}"
+    path = f"{directory}/{META_PROPERTIES_FILE}"
     if not disk.exists(path):
         return None
     try:
@@ -56,7 +55,7 @@ def read_meta_properties(disk: Disk, directory: str) -> MetaProperties | None:
 def write_meta_properties(disk: Disk, directory: str, properties: MetaProperties) -> None:
     """Replace the file and force it to the medium."""
     lines = [f"{name}={_escape(value)}\n" for name, value in properties.to_values().items()]
-    disk.write_atomic(f"{directory}/{FILE_NAME}", ("#\n" + "".join(lines)).encode())
+    disk.write_atomic(f"{directory}/{META_PROPERTIES_FILE}", ("#\n" + "".join(lines)).encode())
 
 
 def check_ensemble(
@@ -68,7 +67,7 @@ def check_ensemble(
     """
     owners: dict[Uuid, str] = {}
     for directory, properties in sorted(found.items()):
-        path = f"{directory}/{FILE_NAME}"
+        path = f"{directory}/{META_PROPERTIES_FILE}"
         if properties.cluster_id is not None:
             cluster_id = cluster_id or properties.cluster_id
             if properties.cluster_id != cluster_id:

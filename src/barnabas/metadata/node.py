@@ -13,6 +13,7 @@ from typing import Any
 from barnabas.base.clock import Clock
 from barnabas.base.config.node import NodeConfig
 from barnabas.base.disk import Disk
+from barnabas.base.ending import take_all
 from barnabas.base.ids import Uuid
 from barnabas.base.network import Network
 from barnabas.base.principals import ANONYMOUS
@@ -386,22 +387,32 @@ class MetadataNode:
             return producer_id
 
     async def stop(self) -> None:
-        """Finish what is under way, leave the quorum and close the metadata log."""
+        """Finish what is under way, leave the quorum and close the metadata log.
+
+        Raises the first error of a part, when all else is closed.
+        """
         self._is_stopped = True
         self._channel.leader_changed()  # who still looks for a controller looks no more
+        await take_all(
+            self._end_tasks,
+            self.lifecycle.close,
+            *(() if self.controller is None else (self.controller.close,)),
+            self._snapshotter.stop,
+            self._stop_raft,
+            self._peers.close,
+        )
+
+    async def _end_tasks(self) -> None:
         for task in self._tasks:
             task.cancel()
         if self._tasks:
             await asyncio.wait(self._tasks)
-        await self.lifecycle.close()
-        if self.controller is not None:
-            await self.controller.close()
-        await self._snapshotter.stop()
+
+    async def _stop_raft(self) -> None:
         try:
             await self.raft.stop()
         except LogDirFailure as failure:
             telemetry.error("the metadata log was not closed cleanly: %s", failure)
-        self._peers.close()
 
     # -- requests
 
@@ -412,24 +423,24 @@ class MetadataNode:
         principal: str = ANONYMOUS,
         client_address: str = "",
         api_version: int | None = None,
-        deadline_ms: int | None = None,
+        timeout_ms: int | None = None,
     ) -> Any:
         """The active controller's response to a request, once its records are committed.
 
         `api_version` is the one that `request` came in, where it came from a client.
 
-        Without a controller it waits for one, for `deadline_ms` or a minute, and then answers
+        Without a controller it waits for one, for `timeout_ms` or a minute, and then answers
         REQUEST_TIMED_OUT; so it does when the commit takes longer, and the change may still
         happen, as in Kafka. Raises the failure of the metadata log.
         """
-        limit_ms = FORWARD_TIMEOUT_MS if deadline_ms is None else deadline_ms
+        limit_ms = FORWARD_TIMEOUT_MS if timeout_ms is None else timeout_ms
         end_ms = self._clock.monotonic_ms() + limit_ms
         call = self._channel.call(request, api_version, principal, client_address)
         while not self._is_stopped:
             left_ms = max(end_ms - self._clock.monotonic_ms(), 1)
             if self.controller is not None and self.controller.is_active:
                 try:
-                    return await self.decide_here(request, principal=principal, deadline_ms=left_ms)
+                    return await self.decide_here(request, principal=principal, timeout_ms=left_ms)
                 except NotLeaderError:
                     pass  # deposed meanwhile: ask the next one
                 except TimeoutError:
@@ -447,8 +458,8 @@ class MetadataNode:
         self,
         request: Message,
         *,
-        principal: str,  # see below
-        deadline_ms: int | None = None,
+        principal: str,
+        timeout_ms: int | None = None,
     ) -> Any:
         """As `handle`, but only while this node is the active controller.
 
@@ -462,4 +473,4 @@ class MetadataNode:
             return await self.raft.handle(request, api.max_stable_version)
         if self.controller is None:
             raise NotLeaderError
-        return await self.controller.handle(request, deadline_ms)
+        return await self.controller.handle(request, timeout_ms)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from barnabas.base.config.node import NodeConfig
 from barnabas.base.disk import Disk
 from barnabas.base.ids import uuid_to_text
+from barnabas.log.names import META_PROPERTIES_FILE
 from barnabas.metadata.bootstrap import feature_records, write_bootstrap
 from barnabas.metadata.features import (
     FEATURES,
@@ -26,7 +27,6 @@ from barnabas.metadata.features import (
 )
 from barnabas.metadata.ids import RandomSource, is_reserved, random_uuid
 from barnabas.metadata.meta_properties import (
-    FILE_NAME,
     MetaProperties,
     MetaPropertiesError,
     check_ensemble,
@@ -306,7 +306,7 @@ def storage_info(disk: Disk, config: NodeConfig) -> StorageInfo:
         try:
             properties = read_meta_properties(disk, directory)
         except MetaPropertiesError as error:
-            problems.append(f"Error loading {directory}/{FILE_NAME}: {error}")
+            problems.append(f"Error loading {directory}/{META_PROPERTIES_FILE}: {error}")
             continue
         if properties is None:
             problems.append(f"{directory} is not formatted.")

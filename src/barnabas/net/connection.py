@@ -89,13 +89,13 @@ class Connection:
         "_replies",
         "_service",
         "_transport",
+        "_when_closed",
         "frames",
         "get_buffer",
         "is_closed",
         "last_active_tick",
         "listener",
         "listener_name",
-        "on_close",
         "peer_host",
         "state",
     )
@@ -123,8 +123,7 @@ class Connection:
         self._busy = False
         self._may_overlap = may_overlap
         self._on_closed = on_closed
-        self.on_close: Callable[[], None] | None = None
-        """What the service wants to be told when the connection has gone."""
+        self._when_closed: tuple[Callable[[Connection], None], ...] = ()
         self.listener = listener
         """The listener that it came by."""
         self.listener_name = listener.name
@@ -165,9 +164,19 @@ class Connection:
         for reply in replies:
             reply.abandon()
         self._on_closed(self)
-        on_close, self.on_close = self.on_close, None
-        if on_close is not None:
-            on_close()
+        callbacks, self._when_closed = self._when_closed, ()
+        for callback in callbacks:
+            callback(self)
+
+    def when_closed(self, callback: "Callable[[Connection], None]") -> None:
+        """Call `callback` with this connection once it has gone: now, if it has gone already.
+
+        One that equals a callback given before is not called a second time.
+        """
+        if self.is_closed:
+            callback(self)
+        elif callback not in self._when_closed:
+            self._when_closed = (*self._when_closed, callback)
 
     def close(self) -> None:
         """Close now; answers not yet sent are lost."""

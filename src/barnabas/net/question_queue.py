@@ -45,7 +45,8 @@ class QuestionQueue(Generic[Lane, Question]):
 
         `request` makes one of questions with different keys, at most `batch_max`; None: they need
         not be asked any more. What is wrong with an answer, `answered` tells its questions. It
-        answers each before it takes the next: if it raises, that one and those behind it fail.
+        answers each before it takes the next: if it raises, or ends before it took the last, that
+        one and those behind it fail.
         """
         self._ask = ask
         self._request = request
@@ -91,6 +92,8 @@ class QuestionQueue(Generic[Lane, Question]):
             if request is not None:
                 response = await self._ask(lane, request)
                 self._answered(lane, _one_by_one(unanswered), response)
+                if unanswered:
+                    raise AssertionError(f"{len(unanswered)} questions were left without an answer")
         except (OSError, EncodeError) as error:
             self._failed(lane, list(unanswered), error)
         except asyncio.CancelledError:

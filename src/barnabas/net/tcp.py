@@ -13,7 +13,7 @@ import sys
 from collections import deque
 from collections.abc import Callable, Sequence
 
-from barnabas.base.disk import Buffer, FileRange
+from barnabas.base.disk import IOV_MAX, Buffer, FileRange
 from barnabas.base.network import (
     PLAIN_LISTENER,
     SYSTEM_OPTIONS,
@@ -25,8 +25,6 @@ from barnabas.base.network import (
     Transport,
 )
 
-IOV_MAX = 1024
-"""Buffers of one gathering write; Linux and macOS refuse more."""
 JOINED_SIZE_MAX_BYTES = 4096
 SENDFILE_SIZE_MAX_BYTES = 1 << 20
 """Bytes of one sendfile call, so that one cold reader does not hold the loop for long."""

@@ -14,6 +14,7 @@ from typing import Any
 
 from barnabas.base.clock import Clock, Timer
 from barnabas.base.disk import Disk
+from barnabas.base.ids import NO_NODE
 from barnabas.log.errors import LogDirFailure
 from barnabas.log.partition_log import PartitionLog
 from barnabas.protocol.messages.describe_quorum import DescribeQuorumRequest
@@ -41,7 +42,7 @@ from barnabas.raft.core.state import (
     Role,
 )
 from barnabas.raft.core.upgrade import upgrade_refusal
-from barnabas.raft.core.voter_history import EMPTY
+from barnabas.raft.core.voter_history import EMPTY, VoterHistory
 from barnabas.raft.describe_quorum import describe_quorum
 from barnabas.raft.effects import EffectRunner
 from barnabas.raft.exchange import Exchange
@@ -52,7 +53,7 @@ from barnabas.raft.interfaces import (
     RaftTransport,
     RandomSource,
 )
-from barnabas.raft.quorum_state import NO_NODE, ElectionState, read_quorum_state
+from barnabas.raft.quorum_state import ElectionState, read_quorum_state
 from barnabas.raft.recovery import MetadataLogError, check_voters, recover
 from barnabas.raft.replica_log import ReplicaLog
 from barnabas.raft.settings import RaftSettings
@@ -94,9 +95,6 @@ class RaftNode:
         self._cluster_id = cluster_id
         self._local = local
         self._is_controller = is_controller
-        self._static_voters = static_voters
-        self._bootstrap = tuple(bootstrap)
-        self._settings = settings
         self._on_failure = on_failure
         self._log = ReplicaLog(disk, clock, directory, log)
         self._applier = Applier(self._log, listener, local.key.id)
@@ -109,9 +107,30 @@ class RaftNode:
         """What ended the replica: a failure of the log, or that it was stopped."""
         self._settled: asyncio.Future[None] | None = None
         """Done when a leader that stops has told the others."""
-        self._state: RaftState
-        self._effects: EffectRunner
-        self._is_recovered = False
+        self._history = VoterHistory(static_voters or EMPTY)
+        self._state = RaftState(
+            local=local,
+            settings=settings,
+            log=self._log,
+            election=ElectionState(),
+            history=self._history,
+            bootstrap=tuple(bootstrap),
+            is_controller=is_controller,
+        )
+        self._effects = EffectRunner(
+            disk=disk,
+            directory=directory,
+            log=self._log,
+            applier=self._applier,
+            exchange=self._exchange,
+            history=self._history,
+            settings=settings,
+            local_id=local.key.id,
+            happened=self._handle,
+            failed=self.fail,
+        )
+        self.is_recovered = False
+        """Whether it knows what its disk holds. Before that its epoch and voters say nothing."""
 
     # -- what it knows
 
@@ -189,25 +208,16 @@ class RaftNode:
         """
         recovered = recover(self._disk, self._directory, self._log.log)
         self._log.recovered()
-        history = recovered.history
-        history.static = self._static_voters or EMPTY
+        self._history.append(recovered.history.voters, recovered.history.kraft_versions)
         check_voters(
             self._directory,
-            history,
+            self._history,
             self._local.key,
             is_controller=self._is_controller,
-            may_ask=bool(self._bootstrap),
+            may_ask=bool(self._state.bootstrap),
         )
-        self._state = RaftState(
-            local=self._local,
-            settings=self._settings,
-            log=self._log,
-            election=read_quorum_state(self._disk, self._directory) or ElectionState(),
-            history=history,
-            bootstrap=self._bootstrap,
-            is_controller=self._is_controller,
-            seed=self._random.randrange(1 << 62),
-        )
+        self._state.election = read_quorum_state(self._disk, self._directory) or ElectionState()
+        self._state.seed = self._random.randrange(1 << 62)
         self._applier.recovered(
             recovered.snapshot_id, recovered.snapshot, recovered.batches, self._log.end_offset
         )
@@ -218,19 +228,7 @@ class RaftNode:
                 "node %d does not vote until it has a leader's log again", self._local.key.id
             )
             self._state.lost_from = damaged_at
-        self._effects = EffectRunner(
-            disk=self._disk,
-            directory=self._directory,
-            log=self._log,
-            applier=self._applier,
-            exchange=self._exchange,
-            history=history,
-            settings=self._settings,
-            local_id=self._local.key.id,
-            happened=self._handle,
-            failed=self.fail,
-        )
-        self._is_recovered = True
+        self.is_recovered = True
         self._handle(Started())
         if self._state.is_voter and len(self.voters.by_id) == 1:
             await self.wait_committed(self.log_end_offset - 1)
@@ -241,7 +239,7 @@ class RaftNode:
 
         Who still waits is told that the replica stopped. Raises LogDirFailure.
         """
-        if not self._is_recovered:
+        if not self.is_recovered:
             self._log.log.close(clean=False)  # what it found on its disk is left as it is
             return
         if self.failure is None:
@@ -353,6 +351,7 @@ class RaftNode:
 
     def _handle(self, event: Event) -> None:
         """Step the machine, and do what it says before it is stepped again."""
+        assert self.is_recovered, "a vote or an epoch it forgot could be given twice"
         self._events.append(event)
         if self._is_handling:
             return
@@ -415,7 +414,7 @@ class RaftNode:
             return
         self.failure = error
         if not isinstance(error, LogDirFailure | MetadataLogError | OSError):
-            telemetry.error("a fault of the quorum's replica", exc_info=error)
+            telemetry.error("the quorum's replica failed", exc_info=error)
         self._set_timer(NEVER)
         self._settle()
         self._applier.fail_waiters(error)
@@ -429,8 +428,7 @@ class RaftNode:
     ) -> int:
         """Write a snapshot of committed state and return its size in bytes. Raises OSError."""
         assert snapshot_id.end_offset <= self.high_watermark, "a snapshot of uncommitted records"
-        history = self._state.history
-        kraft_version, voters = history.before(snapshot_id.end_offset)
+        kraft_version, voters = self._history.before(snapshot_id.end_offset)
         writer = SnapshotWriter(self._disk, self._directory, snapshot_id)
         try:
             for batch in encode_snapshot(
@@ -448,7 +446,7 @@ class RaftNode:
             writer.abandon()
             raise
         self._log.written(snapshot_id)
-        history.forget_before(snapshot_id.end_offset)
+        self._history.forget_before(snapshot_id.end_offset)
         return size_bytes
 
     def clean(self, *, retention_bytes: int, retention_ms: int) -> list[SnapshotId]:

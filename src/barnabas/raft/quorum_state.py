@@ -10,11 +10,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from barnabas.base.disk import Disk
-from barnabas.base.ids import ZERO_UUID, uuid_from_text, uuid_to_text
+from barnabas.base.ids import NO_NODE, ZERO_UUID, uuid_from_text, uuid_to_text
 from barnabas.raft.voters import ReplicaKey
 
 FILE_NAME = "quorum-state"
-NO_NODE = -1
 INT_MAX = 2**31 - 1
 
 

@@ -104,7 +104,7 @@ def recover(disk: Disk, directory: str, log: PartitionLog) -> Recovered:
         )
     if snapshot_id is not None and start and _is_beyond(snapshot_id, log):
         telemetry.warning(
-            "%s: the log ends at %d in epoch %d, before snapshot %s; it goes on from the snapshot",
+            "%s: the log ends at %d in epoch %d, before snapshot %s; continuing from the snapshot",
             directory,
             log.log_end_offset,
             log.epochs.latest_epoch,

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from barnabas.base.disk import Buffer, Disk
+from barnabas.log.names import KRAFT_SNAPSHOT_DELETED_SUFFIX, KRAFT_SNAPSHOT_SUFFIX
 from barnabas.protocol.errors import DecodeError
 from barnabas.protocol.messages.raft_records import (
     KRaftVersionRecord,
@@ -26,9 +27,7 @@ from barnabas.protocol.records.control import ControlMessage, decode_control, en
 from barnabas.protocol.records.records import Record, decode_records, encode_batch
 from barnabas.raft.voters import VoterSet, voter_set_from_record
 
-SUFFIX = ".checkpoint"
 PARTIAL_SUFFIX = ".checkpoint.part"
-DELETED_SUFFIX = ".checkpoint.deleted"
 BATCH_SIZE_BYTES_MAX = 1 << 20
 """A batch of a snapshot is closed when its values reach this size (Kafka allows 8 MiB)."""
 
@@ -48,7 +47,7 @@ class SnapshotId(NamedTuple):
     @property
     def file_name(self) -> str:
         """As Kafka names the file, so that names sort by offset."""
-        return f"{self.end_offset:020d}-{self.epoch:010d}{SUFFIX}"
+        return f"{self.end_offset:020d}-{self.epoch:010d}{KRAFT_SNAPSHOT_SUFFIX}"
 
 
 BOOTSTRAP_SNAPSHOT = SnapshotId(0, 0)
@@ -76,14 +75,14 @@ def list_snapshots(disk: Disk, directory: str) -> list[SnapshotId]:
 def remove_leftovers(disk: Disk, directory: str) -> None:
     """Delete what an interrupted write or deletion left."""
     for name in disk.list(directory):
-        if name.endswith((PARTIAL_SUFFIX, DELETED_SUFFIX)):
+        if name.endswith((PARTIAL_SUFFIX, KRAFT_SNAPSHOT_DELETED_SUFFIX)):
             disk.remove(f"{directory}/{name}")
 
 
 def delete_snapshot(disk: Disk, directory: str, snapshot_id: SnapshotId) -> None:
     """Take a snapshot out of use, then delete it."""
     path = f"{directory}/{snapshot_id.file_name}"
-    deleted = path.removesuffix(SUFFIX) + DELETED_SUFFIX
+    deleted = path.removesuffix(KRAFT_SNAPSHOT_SUFFIX) + KRAFT_SNAPSHOT_DELETED_SUFFIX
     disk.rename(path, deleted)
     disk.remove(deleted)
 
@@ -178,7 +177,8 @@ class SnapshotWriter:
         self.snapshot_id = snapshot_id
         self._disk = disk
         self._directory = directory
-        self._partial = f"{directory}/{snapshot_id.file_name.removesuffix(SUFFIX)}{PARTIAL_SUFFIX}"
+        name = snapshot_id.file_name.removesuffix(KRAFT_SNAPSHOT_SUFFIX)
+        self._partial = f"{directory}/{name}{PARTIAL_SUFFIX}"
         self._file = disk.open(self._partial, create=True)
         self._file.truncate(0)
 

@@ -6,7 +6,7 @@ Source: Kafka's RaftUtil.
 """
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any
 
 from barnabas.base.ids import METADATA_TOPIC_ID
 from barnabas.base.internal_topics import CLUSTER_METADATA
@@ -26,10 +26,7 @@ from barnabas.protocol.schema import Message
 from barnabas.raft.core import messages as core
 from barnabas.raft.core.messages import LogPosition, Standing
 from barnabas.raft.snapshot_files import SnapshotId
-from barnabas.raft.voters import VoterEndpoint
-
-KRAFT_VERSION_FEATURE: Final = "kraft.version"
-
+from barnabas.raft.voters import KRAFT_VERSION, VoterEndpoint
 
 # -- what this node asks
 
@@ -287,6 +284,6 @@ def _decode_fetch(request: core.Fetch, response: Any) -> core.Reply:
 def _decode_versions(response: ApiVersionsResponse) -> core.VersionsReply:
     levels = None
     for feature in response.supported_features:
-        if feature.name == KRAFT_VERSION_FEATURE:
+        if feature.name == KRAFT_VERSION:
             levels = (feature.min_version, feature.max_version)
     return core.VersionsReply(ErrorCode.of(response.error_code), levels)

@@ -8,7 +8,7 @@ Source: Kafka's RaftUtil and KafkaRaftClient.
 from collections.abc import Sequence
 from typing import Any, Final
 
-from barnabas.base.ids import METADATA_TOPIC_ID, ZERO_UUID
+from barnabas.base.ids import METADATA_TOPIC_ID, NO_NODE, ZERO_UUID
 from barnabas.base.internal_topics import CLUSTER_METADATA
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages import (
@@ -24,7 +24,6 @@ from barnabas.protocol.messages import (
 from barnabas.protocol.schema import Message
 from barnabas.raft.core import messages as core
 from barnabas.raft.core.messages import LogPosition, Standing
-from barnabas.raft.quorum_state import NO_NODE
 from barnabas.raft.snapshot_files import SnapshotId
 from barnabas.raft.voters import ReplicaKey, Voter, VoterEndpoint
 

@@ -38,7 +38,7 @@ class RestInterface(Protocol):
 
 
 NewInterface = Callable[[KafkaStore, RegistryConfig], RestInterface]
-"""Builds the REST interface of a store."""
+"""Builds the REST interface of a store that has started."""
 
 
 class CannotListenError(Exception):
@@ -83,7 +83,8 @@ class RegistryServer:
         except BaseException:
             self._close_sockets()
             raise
-        self._interface = new_interface(self.store, config)
+        self._new_interface = new_interface
+        self._interface: RestInterface | None = None
         self._serving: list[tuple[_Listener, asyncio.Task[None]]] = []
 
     @property
@@ -101,8 +102,9 @@ class RegistryServer:
         except BaseException:
             self._close_sockets()
             raise
+        interface = self._interface = self._new_interface(self.store, self.config)
         for listener, bound in zip(self.config.listeners, self._sockets, strict=True):
-            server = _Listener(self._uvicorn_config(listener))
+            server = _Listener(self._uvicorn_config(listener, interface))
             task = asyncio.create_task(server.serve([bound]))
             self._serving.append((server, task))
             await server.up.wait()
@@ -114,13 +116,14 @@ class RegistryServer:
         for server, _ in self._serving:
             server.should_exit = True
         await asyncio.gather(*(task for _, task in self._serving), return_exceptions=True)
-        await self._interface.close()
+        if self._interface is not None:
+            await self._interface.close()
         await self.store.stop()
         self._close_sockets()
 
-    def _uvicorn_config(self, listener: HttpListener) -> uvicorn.Config:
+    def _uvicorn_config(self, listener: HttpListener, interface: RestInterface) -> uvicorn.Config:
         config = uvicorn.Config(
-            self._interface,
+            interface,
             loop="none",
             http="httptools",
             ws="none",

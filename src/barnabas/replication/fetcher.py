@@ -20,13 +20,14 @@ from barnabas.base.backoff import ExponentialBackoff
 from barnabas.base.clock import Clock
 from barnabas.base.ids import ZERO_UUID, Uuid
 from barnabas.log.errors import LogDirFailure
-from barnabas.log.leader_epochs import UNDEFINED_EPOCH
 from barnabas.net.client import Peer
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.fetch import FetchRequest, PartitionData, ReplicaState
+from barnabas.protocol.read_requests import EARLIEST, LATEST
+from barnabas.protocol.records.batch import NO_LEADER_EPOCH
 from barnabas.replication.fetch_session import FetchPosition, FollowerSession, PartitionKey
 from barnabas.replication.fetcher_settings import FetcherSettings
-from barnabas.replication.leader_offsets import EARLIEST, LATEST, LeaderError, ask_offset
+from barnabas.replication.leader_offsets import LeaderError, ask_offset
 from barnabas.replication.partition import Partition
 from barnabas.replication.throttle import ReplicationQuota
 from barnabas.replication.truncation import truncation_offset
@@ -101,7 +102,7 @@ class Fetcher:
         self._forget(key)
         try:
             log = partition.log
-            if log.epochs.latest_epoch == UNDEFINED_EPOCH and (
+            if log.epochs.latest_epoch == NO_LEADER_EPOCH and (
                 log.log_end_offset > partition.high_watermark
             ):
                 partition.truncate_to(partition.high_watermark)  # nothing else can be compared

@@ -8,7 +8,7 @@ That is looked up when it matters: when the leader appends past a follower's end
 Source: Kafka's Replica and ReplicaState.
 """
 
-UNKNOWN_OFFSET = -1
+from barnabas.protocol.records.batch import NO_OFFSET
 
 
 class FetchSource:
@@ -43,8 +43,8 @@ class Follower:
 
     def __init__(self, broker_id: int) -> None:
         self.broker_id = broker_id
-        self.log_end_offset = UNKNOWN_OFFSET
-        self.log_start_offset = UNKNOWN_OFFSET
+        self.log_end_offset = NO_OFFSET
+        self.log_start_offset = NO_OFFSET
         self.last_fetch_leader_end = 0
         self.last_fetch_ms = 0
         self.last_caught_up_ms = 0
@@ -61,8 +61,8 @@ class Follower:
         """A new leader epoch begins. Who is in sync is given the time to show it."""
         self.last_caught_up_ms = now_ms if is_in_isr else 0
         if is_new_leader:
-            self.log_end_offset = UNKNOWN_OFFSET
-            self.log_start_offset = UNKNOWN_OFFSET
+            self.log_end_offset = NO_OFFSET
+            self.log_start_offset = NO_OFFSET
             self.last_fetch_leader_end = 0
             self.last_fetch_ms = 0
             self.broker_epoch = None

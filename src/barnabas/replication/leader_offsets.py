@@ -9,9 +9,6 @@ from barnabas.protocol.messages.list_offsets import (
 )
 from barnabas.replication.partition import Partition
 
-LATEST = -1
-EARLIEST = -2
-
 
 class LeaderError(Exception):
     """The leader answered a question about a partition with an error."""

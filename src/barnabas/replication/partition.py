@@ -22,6 +22,7 @@ from barnabas.log.partition_log import AppendOrigin, AppendResult, PartitionLog
 from barnabas.log.producers.verification import AppendTerms
 from barnabas.metadata.image import NO_LEADER, PartitionImage
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.records.batch import NO_LEADER_EPOCH
 from barnabas.replication.leadership import Leadership
 from barnabas.replication.offset_waiters import (
     CommitCallback,
@@ -33,7 +34,7 @@ from barnabas.replication.offset_waiters import (
 )
 from barnabas.replication.replica_context import ReplicaContext
 
-NO_EPOCH = -1
+NO_PARTITION_EPOCH = -1
 
 telemetry = logging.getLogger(__name__)
 
@@ -76,12 +77,12 @@ class Partition:
         self.log = log
         self.node_id = context.node_id
         self.leader_id = NO_LEADER
-        self.leader_epoch = NO_EPOCH
+        self.leader_epoch = NO_LEADER_EPOCH
         self.leader_epoch_start = 0
         """Where the log ended when this node began to lead."""
         self.isr_size = 1
         self.replicas: tuple[int, ...] = ()
-        self.partition_epoch = NO_EPOCH
+        self.partition_epoch = NO_PARTITION_EPOCH
         self.leading: Leadership | None = None
         """Of a leader that has followers."""
         self.read_waiters: dict[ReadWaiter, None] = {}
@@ -139,7 +140,7 @@ class Partition:
 
     def check_epoch(self, current_leader_epoch: int) -> ErrorCode:
         """Compare a client's idea of the leader epoch with ours (KIP-320)."""
-        if current_leader_epoch == NO_EPOCH or current_leader_epoch == self.leader_epoch:
+        if current_leader_epoch == NO_LEADER_EPOCH or current_leader_epoch == self.leader_epoch:
             return ErrorCode.NONE
         if current_leader_epoch < self.leader_epoch:
             return ErrorCode.FENCED_LEADER_EPOCH

@@ -7,8 +7,8 @@ it too; if not, the follower goes back to the end of its epoch before and asks a
 Source: Kafka's AbstractFetcherThread.getOffsetTruncationState; KIP-101, 279, 595.
 """
 
-from barnabas.log.leader_epochs import UNDEFINED_EPOCH, UNDEFINED_OFFSET
 from barnabas.log.partition_log import PartitionLog
+from barnabas.protocol.records.batch import NO_LEADER_EPOCH, NO_OFFSET
 
 
 def truncation_offset(
@@ -19,12 +19,12 @@ def truncation_offset(
     A leader that knows nothing (-1) leaves the follower with what is committed for sure.
     """
     log_end_offset = log.log_end_offset
-    if leader_end_offset == UNDEFINED_OFFSET:
+    if leader_end_offset == NO_OFFSET:
         return min(high_watermark, log_end_offset)
-    if leader_epoch == UNDEFINED_EPOCH:
+    if leader_epoch == NO_LEADER_EPOCH:
         return min(leader_end_offset, log_end_offset)
     epoch, end_offset = log.end_offset_for_epoch(leader_epoch)
-    if epoch == UNDEFINED_EPOCH:
+    if epoch == NO_LEADER_EPOCH:
         # Nothing here is as old as that epoch, so all that the leader has counts.
         return min(leader_end_offset, log_end_offset)
     if epoch != leader_epoch:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from barnabas.base.clock import Clock, Timer
 from barnabas.base.ids import Uuid
-from barnabas.coordinator.promise import Promise, gather
+from barnabas.base.promise import Promise, gather
 from barnabas.coordinator.share.persister import Persister
 from barnabas.coordinator.share.state import SharePartitionKey
 from barnabas.coordinator.timers import TimerQueue

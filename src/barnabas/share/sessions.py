@@ -14,6 +14,9 @@ from barnabas.protocol.session_epochs import FINAL_EPOCH, INITIAL_EPOCH, epoch_a
 
 PartitionId = tuple[Uuid, int]
 
+MEMBER_ID_LENGTH_MAX = 36
+"""As many characters as a UUID in its long form has."""
+
 
 class SessionKey(NamedTuple):
     """One member of one group."""
@@ -130,10 +133,6 @@ class ShareSessions:
             else:
                 del self._members[key.group_id]
         return session
-
-    def knows(self, connection: object) -> bool:
-        """Whether sessions were opened through the connection."""
-        return connection in self._by_connection
 
     def connection_lost(self, connection: object) -> list[tuple[SessionKey, ShareSession | None]]:
         """The members that came through a connection, with the sessions that end with it."""

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, Protocol
 
 from barnabas.base.clock import Clock
 from barnabas.base.network import Part
-from barnabas.coordinator.promise import Promise
+from barnabas.base.promise import Promise
 from barnabas.coordinator.share.persister import Persister, ShareStateError, StateBatch
 from barnabas.coordinator.share.state import SharePartitionKey
 from barnabas.log.errors import LogDirFailure

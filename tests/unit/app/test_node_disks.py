@@ -12,12 +12,15 @@ from typing import Any
 
 import pytest
 
+from barnabas.app.broker_role import BrokerRole
 from barnabas.app.node import Node
 from barnabas.app.standalone import format_standalone, standalone_properties
 from barnabas.base.clock import SystemClock
 from barnabas.base.config.node import NodeConfig
 from barnabas.base.disk import DirectoryInUseError
 from barnabas.base.local_disk import LocalDisk
+from barnabas.metadata.image import MetadataImage
+from barnabas.metadata.node import MetadataNode
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.create_topics import (
     CreatableTopic,
@@ -41,6 +44,7 @@ from barnabas.protocol.messages.metadata import (
 )
 from barnabas.protocol.records.records import Record, encode_batch
 from sim.fake_disk import FakeDisk
+from support.patience import PATIENCE_S
 from support.raw_client import RawClient
 
 PARTITIONS = 4
@@ -184,6 +188,37 @@ async def test_a_read_that_fails_takes_its_directory_offline() -> None:
             assert error == ErrorCode.NONE
 
 
+async def test_a_directory_that_fails_while_its_broker_joins_is_told_of(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    disk = FakeDisk()
+    async with running(disk) as node:
+        await asking(node, create)
+        lost = (await asking(node, placement))["/data/two"]
+    unfence, join = MetadataNode.unfence_broker, BrokerRole.start
+    brokers: list[BrokerRole] = []
+
+    async def start(broker: BrokerRole) -> None:
+        brokers.append(broker)
+        await join(broker)
+
+    async def fail_and_unfence(metadata: MetadataNode) -> None:
+        disk.fail("write_atomic", below="/data/two")
+        brokers[0].logs.checkpoint_step()
+        assert list(brokers[0].logs.offline_dirs) == ["/data/two"]
+        await unfence(metadata)
+
+    monkeypatch.setattr(BrokerRole, "start", start)
+    monkeypatch.setattr(MetadataNode, "unfence_broker", fail_and_unfence)
+
+    def is_told(image: MetadataImage) -> bool:
+        partitions = image.topics.by_name["t"].partitions
+        return {index for index in range(PARTITIONS) if partitions[index].leader < 0} == lost
+
+    async with running(disk) as node, asyncio.timeout(PATIENCE_S):
+        await node.metadata.wait_for(is_told)
+
+
 async def test_all_that_was_stored_is_there_after_a_restart() -> None:
     disk = FakeDisk()
     async with running(disk) as node:
@@ -220,6 +255,7 @@ async def test_a_directory_may_be_written_in_two_ways(tmp_path: Path) -> None:
     with pytest.raises(DirectoryInUseError):
         await Node.open(config)
     await node.stop()
+    disk.close()
 
 
 async def test_no_two_nodes_use_one_directory(tmp_path: Path) -> None:
@@ -231,6 +267,8 @@ async def test_no_two_nodes_use_one_directory(tmp_path: Path) -> None:
     with pytest.raises(DirectoryInUseError, match="in use by another node"):
         await Node.open(config, second_disk)
     await first.stop()
+    first_disk.close()
     second = await Node.open(config, second_disk)
     await second.start()
     await second.stop()
+    second_disk.close()

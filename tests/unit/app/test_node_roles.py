@@ -15,6 +15,7 @@ from barnabas.app.node import Node
 from barnabas.app.standalone import format_standalone, standalone_properties
 from barnabas.base.clock import SystemClock
 from barnabas.base.config.node import NodeConfig
+from barnabas.base.disk import DirectoryInUseError
 from barnabas.base.local_disk import LocalDisk
 from barnabas.log.manager import LogManager
 from barnabas.metadata.node import MetadataNode
@@ -58,6 +59,7 @@ async def test_a_node_that_is_open_is_bound_and_serves_once_it_is_started(tmp_pa
     writer.close()
     await node.stop()
     assert not is_bound(port)
+    disk.close()
 
 
 @pytest.mark.parametrize("written", ["data", "./data", "{}/data/", "a,b", "a,b/"])
@@ -85,7 +87,8 @@ async def test_a_node_may_be_stopped_before_it_has_started(tmp_path: Path) -> No
     ports = [node.bound_port(name) for name in ("PLAINTEXT", "CONTROLLER")]
     await node.stop()
     assert not any(map(is_bound, ports))
-    again = await Node.open(config, LocalDisk())
+    disk.close()
+    again = await Node.open(config)
     await again.start()
     await again.stop()
 
@@ -101,7 +104,7 @@ async def test_an_address_in_use_leaves_nothing_behind(tmp_path: Path) -> None:
     (data,) = config.log_dirs
     assert (Path(data) / CLEAN_SHUTDOWN).exists()
     disk.close()
-    node = await Node.open(config, LocalDisk())
+    node = await Node.open(config)
     await node.start()
     await node.stop()
 
@@ -154,6 +157,18 @@ async def test_a_disk_of_its_own_is_closed_by_a_node_that_cannot_start(
     await again.stop()
 
 
+async def test_a_disk_that_was_given_is_left_open(tmp_path: Path) -> None:
+    config, disk = formatted(tmp_path, port=0, controller_port=0)
+    node = await Node.open(config, disk)
+    await node.start()
+    await node.stop()
+    with pytest.raises(DirectoryInUseError):
+        await Node.open(config)
+    disk.close()
+    again = await Node.open(config)
+    await again.stop()
+
+
 async def failing(*_arguments: Any) -> None:
     raise RuntimeError("of our own making")
 
@@ -171,6 +186,7 @@ async def test_an_error_of_one_part_keeps_no_other_from_being_closed(
     assert not any(map(is_bound, ports))
     (data,) = config.log_dirs
     assert (Path(data) / CLEAN_SHUTDOWN).exists()
+    disk.close()
     again = await Node.open(config)
     await again.stop()
 
@@ -226,6 +242,7 @@ async def test_logs_of_a_broker_that_cannot_be_are_let_go_of(
     await node.metadata.handle(CreateTopicsRequest(topics=[topic], timeout_ms=1000))
     await node.metadata.wait_for(lambda image: "t" in image.topics.by_name)
     await node.stop()
+    disk.close()
     seen: list[LogManager] = []
 
     def fail(_services: object, _routes: object) -> None:

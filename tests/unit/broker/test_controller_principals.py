@@ -4,7 +4,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from barnabas.broker.apis.topics.auto_create import create_topics
-from barnabas.broker.controller.handlers import handle_decision, handle_envelope
+from barnabas.broker.controller.handlers import decide, handle_envelope
 from barnabas.metadata.envelope import seal
 from barnabas.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from barnabas.security.principal import USER, Principal
@@ -33,7 +33,7 @@ class Metadata:
 async def test_the_controller_knows_who_asks() -> None:
     services: Any = SimpleNamespace(metadata=Metadata())
     context: Any = SimpleNamespace(principal=ALICE, api_version=7)
-    await handle_decision(services, context, CreateTopicsRequest())
+    await decide(services, context, CreateTopicsRequest(), CreateTopicsResponse)
     await handle_envelope(
         services, context, seal(CreateTopicsRequest(), 7, "User:bob", "10.0.0.7", "c")
     )

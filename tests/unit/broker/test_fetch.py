@@ -7,13 +7,13 @@ import pytest
 
 from barnabas.broker.context import RequestContext
 from barnabas.broker.fetch.handler import Fetch
-from barnabas.broker.fetch.reading import READ_COMMITTED
 from barnabas.broker.fetch.sessions import FetchSession, FetchTarget
 from barnabas.log.partition_log import PartitionLog
 from barnabas.metadata.image import PartitionImage
 from barnabas.protocol.apis import ApiKey
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.fetch import FetchRequest
+from barnabas.protocol.read_requests import READ_COMMITTED
 from barnabas.protocol.session_epochs import NO_SESSION
 from barnabas.replication.partition import Partition
 from barnabas.replication.replica_context import ReplicaContext

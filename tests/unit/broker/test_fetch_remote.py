@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 
 from barnabas.base.disk import Buffer
+from barnabas.base.promise import Promise
 from barnabas.broker.apis.topics.list_offsets import handle_list_offsets
 from barnabas.broker.context import RequestContext
 from barnabas.broker.fetch.handler import handle_fetch
 from barnabas.broker.fetch.late_reads import WAIT_MIN_MS
 from barnabas.broker.fetch.sessions import FetchSessionCache
-from barnabas.coordinator.promise import Promise
 from barnabas.log.index.txn_index import AbortedTransaction
 from barnabas.metadata.image import MetadataImage, PartitionImage
 from barnabas.net.connection import Reply

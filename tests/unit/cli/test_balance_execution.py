@@ -265,7 +265,7 @@ def test_who_watches_is_told_which_node_is_waited_for() -> None:
     cluster.on_pause = come_back
     run(cluster, [move(0, (1,), (2,))], on_progress=lambda now: said.append(shown(now)))
     assert said[0] == "0 of 1 partitions, 0 B of 10 B"
-    assert "0 of 1 partitions, 0 B of 10 B waiting for what is down: 2" in said
+    assert "0 of 1 partitions, 0 B of 10 B waiting for nodes that are down: 2" in said
     assert said[-1] == "1 of 1 partitions, 10 B of 10 B"
 
 
@@ -280,7 +280,7 @@ def test_who_watches_is_told_from_whom_there_is_nothing_to_copy() -> None:
     cluster.on_pause = come_back
     in_flight = [move(0, (3,), (2,))]
     run(cluster, [], in_flight, on_progress=lambda now: said.append(shown(now)))
-    assert "0 of 1 partitions, 0 B of 10 B waiting for what is down: 3" in said
+    assert "0 of 1 partitions, 0 B of 10 B waiting for nodes that are down: 3" in said
 
 
 def test_what_others_cancel_or_delete_is_not_called_moved() -> None:
@@ -363,9 +363,7 @@ def test_cancelled_moves_are_a_failure_and_deleted_ones_are_not() -> None:
     cluster.on_pause = lambda: cast(None, cluster.targets.pop(0, None))
     with pytest.raises(CliError) as caught:
         carried_out(cluster, move(0, (1,), (2,)), move(1, (1,), (2,)))
-    assert caught.value.line() == (
-        "cancelled or sent elsewhere by somebody else: t-0; again looks again"
-    )
+    assert caught.value.line() == ("cancelled or changed by somebody else: t-0; again looks again")
     cluster = Cluster({1: [1]}, live=[1, 2])
     value = carried_out(cluster, move(0, (1,), (2,)), move(1, (1,), (2,)))
     assert (value["moved"], value["deleted"]) == (1, ["t-0"])
@@ -377,7 +375,7 @@ def test_what_is_refused_is_told_with_the_way_to_go_on() -> None:
         carried_out(cluster, move(0, (1,), (2,)), move(1, (1,), (2,)))
     assert cluster.replicas == {0: [1], 1: [2]}
     assert caught.value.message.startswith("not moved: t-0: ")
-    assert caught.value.hint == "again goes on"
+    assert caught.value.hint == "again continues"
 
 
 def test_what_nobody_can_copy_is_left_and_told() -> None:
@@ -388,7 +386,7 @@ def test_what_nobody_can_copy_is_left_and_told() -> None:
     assert cluster.targets == {}
     assert caught.value.message.startswith("not moved: t-0, ")
     assert caught.value.hint is not None
-    assert caught.value.hint.startswith("start node 3; where that is lost for good, delete the ")
+    assert caught.value.hint.startswith("start node 3; if that is lost for good, delete the ")
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
@@ -404,9 +402,7 @@ def test_every_way_to_be_ended_removes_throttles(number: signal.Signals) -> None
     finally:
         signal.signal(number, ours)
     assert caught.value.code is ExitCode.INTERRUPTED
-    assert "1 partitions are still being moved by the cluster, 0 were not begun" in str(
-        caught.value
-    )
+    assert "the cluster is still moving 1 partitions, 0 were not started" in str(caught.value)
     assert cluster.configs == {}
 
 

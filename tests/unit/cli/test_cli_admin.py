@@ -162,7 +162,7 @@ def test_a_broker_where_a_controller_is_asked_for(controllers: Callable[..., Adm
     mismatch = ErrorCode.MISMATCHED_ENDPOINT_TYPE
     with controllers(1, error=mismatch) as admin, pytest.raises(CliError) as caught:
         read_quorum(admin)
-    assert "a broker's listener was given where a controller's" in caught.value.message
+    assert "a broker's listener where a controller's is needed" in caught.value.message
 
 
 def test_what_no_controller_decides_says_where_to_look(controllers: Callable[..., Admin]) -> None:

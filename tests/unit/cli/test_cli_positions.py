@@ -41,5 +41,5 @@ def test_a_date_is_local() -> None:
 
 @pytest.mark.parametrize("text", ["", "soon", "1.5", "--3", "@", "2026-13-01", "5 parsecs"])
 def test_no_positions(text: str) -> None:
-    with pytest.raises(ValueError, match="no position"):
+    with pytest.raises(ValueError, match="not a position"):
         parse_position(text, NOW_MS)

@@ -39,10 +39,10 @@ def quorum(*alive: bool, lag: int = 0) -> Quorum:
         ((True, True, True), 3, None),
         ((True, True, True), 1, None),
         ((True, True, False), 3, None),
-        ((True, True, False), 2, "1 of 2 voters would be alive, 2 must be"),
+        ((True, True, False), 2, "1 of 2 voters would be alive, and 2 are needed"),
         ((True, True, True, False), 2, None),
         ((True, True, True, False, False), 5, None),
-        ((True, True, True, False, False), 3, "2 of 4 voters would be alive, 3 must be"),
+        ((True, True, True, False, False), 3, "2 of 4 voters would be alive, and 3 are needed"),
     ],
 )
 def test_removing_a_voter(alive: tuple[bool, ...], removed: int, refusal: str | None) -> None:

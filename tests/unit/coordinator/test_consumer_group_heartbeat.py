@@ -355,6 +355,16 @@ def test_static_member_comes_back(world: ConsumerWorld) -> None:
     assert fenced.error_message == "Static member 1 with instance id i was fenced by member 2."
 
 
+def test_static_member_comes_back_under_its_own_id_and_falls_silent(world: ConsumerWorld) -> None:
+    member = ModernMember(world, "1", ["t"], instance_id="i")
+    member.step()
+    member.leave(epoch=-2)
+    member.step()
+    assert member.epoch == 2
+    world.clock.advance(45_001)
+    assert not world.consumer_group().members
+
+
 def test_static_member_that_does_not_come_back(world: ConsumerWorld) -> None:
     member = ModernMember(world, "1", ["t"], instance_id="i")
     member.step()

@@ -254,3 +254,17 @@ def test_downgrade_that_is_not_stored():
     assert set(world.consumer_group().members) == {"m", *(m.member_id for m in members)}
     rounds(world, modern, *members, count=2)
     assert world.consumer_group().state is ModernGroupState.STABLE
+
+
+def test_a_session_that_ends_while_the_log_takes_nothing_ends_when_it_does():
+    """Its end would downgrade the group: the timer is up again soon, and not a session later."""
+    world = world_with()
+    members = classic_pair(world)
+    modern = ModernMember(world, "m", ["t"])
+    rounds(world, modern, *members)
+    world.log.append_error = ErrorCode.NOT_ENOUGH_REPLICAS
+    rounds(world, *members, count=45)
+    assert "m" in world.consumer_group().members
+    world.log.append_error = None
+    rounds(world, *members, count=2)
+    assert "m" not in world.group().members

@@ -1,12 +1,14 @@
 """The runtime: responses at commit, failed appends, loading and leadership."""
 
 import asyncio
+from types import SimpleNamespace
 
 import pytest
 
+from barnabas.base.promise import Promise
+from barnabas.coordinator.decision import Decision
 from barnabas.coordinator.group.classic.states import GroupState
 from barnabas.coordinator.group.records import RECORD_TYPES
-from barnabas.coordinator.promise import Promise
 from barnabas.coordinator.record_codec import decode_record, encode_record
 from barnabas.protocol.errors import DecodeError, ErrorCode
 from barnabas.protocol.messages.list_groups import ListGroupsRequest
@@ -36,6 +38,25 @@ def test_what_reads_waits_for_the_writes_before_it():
     world.log.commit()
     assert fetch.response.topics[0].partitions[0].committed_offset == 5
     assert listing.is_settled
+
+
+@pytest.mark.parametrize("waits", [False, True])
+@pytest.mark.parametrize("is_soft", [False, True])
+def test_a_decision_without_records_is_continued(waits, is_soft):
+    world = GroupWorld()
+    world.log.holds_commits = waits
+    world.commit({("t", 0): 5})
+    stored: list[ErrorCode] = []
+    continuation = SimpleNamespace(stored=lambda _step, _groups, error, _: stored.append(error))
+    decision = Decision(response="heard", continuation=continuation, is_soft=is_soft)
+    response = world.coordinator.runtime.run(0, lambda *_: decision, lambda error: error.name)
+    if waits:
+        assert isinstance(response, Promise)
+        assert not stored
+        world.log.commit()
+    else:
+        assert response == "heard"
+    assert stored == [ErrorCode.NONE]
 
 
 def test_an_append_that_fails_changes_nothing():

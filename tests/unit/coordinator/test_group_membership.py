@@ -137,6 +137,16 @@ def test_an_administrator_removes_static_members_by_instance():
     assert world.group().state is GroupState.EMPTY
 
 
+def test_the_log_names_a_static_member_that_was_removed_by_instance(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level("INFO")
+    world = GroupWorld()
+    static_member(world, "a", "one")
+    world.leave(("", "one"))
+    assert "the member with instance id one left" in caplog.text
+
+
 def test_a_pending_member_leaves():
     world = GroupWorld()
     a, *_ = world.stable_group("a")

@@ -45,16 +45,31 @@ def test_a_first_record_makes_the_group_and_tombstones_end_it(kind: Kind) -> Non
     replay(groups, member_record(kind))
     group = groups.get_of(kind, "g")
     assert group is not None
-    timers.schedule(TimerKey(TimerKind.MEMBER_SESSION, "g", "m"), 1)
+    timers.schedule(TimerKey(TimerKind.MODERN_SESSION, "g", "m"), 1)
     tombstones = group.tombstones()
     of_member = [record for record in tombstones if hasattr(record.key, "member_id")]
     for record in of_member:
         replay(groups, record)
     assert not group.members
+    groups.cancel_ended()
     assert not len(timers)
     for record in tombstones:
         replay(groups, record)
     assert groups.get("g") is None
+
+
+@of_each_kind
+def test_a_member_that_ends_and_comes_back_in_one_step_keeps_its_timers(kind: Kind) -> None:
+    timers = GroupTimers()
+    groups = GroupRegistry(timers)
+    replay(groups, member_record(kind))
+    key = TimerKey(TimerKind.MODERN_SESSION, "g", "m")
+    timers.schedule(key, 1)  # a handler sets timers before its records are replayed
+    for record in kind.records.member_tombstones("g", "m"):
+        replay(groups, record)
+    replay(groups, member_record(kind))
+    groups.cancel_ended()
+    assert key in timers
 
 
 @of_each_kind
@@ -67,4 +82,12 @@ def test_a_record_of_another_kind_takes_the_groups_place(kind: Kind) -> None:
     replay(groups, member_record(kind))
     assert groups.get_of(kind, "g") is not None
     assert not len(timers)
+    assert former.state == "Dead"
+
+
+def test_a_group_that_takes_anothers_place_leaves_nobody_using_it() -> None:
+    groups = GroupRegistry(GroupTimers())
+    former = ClassicGroup("g")
+    groups.put(former)
+    groups.put(ClassicGroup("g"))
     assert former.state == "Dead"

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from barnabas.base.ids import ZERO_UUID, Uuid
+from barnabas.base.promise import Promise
 from barnabas.coordinator.errors import CoordinatorWriteError
 from barnabas.coordinator.group.repeated_commit import RepeatedCommit
 from barnabas.coordinator.internal_topic import InternalTopic
-from barnabas.coordinator.promise import Promise
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.offset_commit import (
     OffsetCommitRequest,

@@ -7,8 +7,8 @@ from typing import Any, cast
 import pytest
 
 from barnabas.base.ids import Uuid
+from barnabas.base.promise import Promise
 from barnabas.coordinator.group.client import ClientInfo
-from barnabas.coordinator.promise import Promise
 from barnabas.coordinator.share.joins import HOLD_MS_MAX
 from barnabas.coordinator.share.persister import ShareStateError
 from barnabas.coordinator.share.share_group_service import ShareGroupService

@@ -10,7 +10,7 @@ import pytest
 
 from barnabas.base.ids import Uuid
 from barnabas.base.internal_topics import SHARE_GROUP_STATE
-from barnabas.coordinator.promise import Promise
+from barnabas.base.promise import Promise
 from barnabas.coordinator.share.operations import (
     DELETE,
     INITIALIZE,

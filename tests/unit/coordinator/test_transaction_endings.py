@@ -12,8 +12,9 @@ from barnabas.coordinator.transaction.states import (
     TransactionEvent,
     TransactionState,
 )
-from barnabas.coordinator.transaction.transaction import EPOCH_MAX, Transaction
+from barnabas.coordinator.transaction.transaction import Transaction
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.records.batch import PRODUCER_EPOCH_MAX
 
 EMPTY, ONGOING = TransactionState.EMPTY, TransactionState.ONGOING
 PREPARE_COMMIT, PREPARE_ABORT = TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT
@@ -126,12 +127,12 @@ def test_another_producer_id_is_unknown(state: TransactionState, version: int) -
 
 
 def test_with_its_last_epoch_a_producer_goes_on_with_another_id() -> None:
-    last = transaction(ONGOING, EPOCH_MAX - 1)
-    request = EndRequest(ID, EPOCH_MAX - 1, True, 2)
+    last = transaction(ONGOING, PRODUCER_EPOCH_MAX - 1)
+    request = EndRequest(ID, PRODUCER_EPOCH_MAX - 1, True, 2)
     assert end(last, request, -1, NOW_MS).needs_producer_id
     prepared = end(last, request, NEW_ID, NOW_MS).transaction
     assert prepared is not None
-    assert (prepared.producer_id, prepared.producer_epoch) == (ID, EPOCH_MAX)
+    assert (prepared.producer_id, prepared.producer_epoch) == (ID, PRODUCER_EPOCH_MAX)
     done = complete(prepared, NOW_MS)
     assert (done.producer_id, done.producer_epoch, done.state) == (NEW_ID, 0, COMPLETE_COMMIT)
     assert end(done, request, -1, NOW_MS).error is NONE  # asked again, by the old id
@@ -151,10 +152,10 @@ def test_a_fenced_producer_is_passed_by(version: int, last_epoch: int) -> None:
 
 
 def test_the_last_epoch_can_be_fenced_too() -> None:
-    assert fence(transaction(ONGOING, EPOCH_MAX - 1), 2, -1, NOW_MS).needs_producer_id
-    fenced = fence(transaction(ONGOING, EPOCH_MAX - 1), 0, -1, NOW_MS).transaction
+    assert fence(transaction(ONGOING, PRODUCER_EPOCH_MAX - 1), 2, -1, NOW_MS).needs_producer_id
+    fenced = fence(transaction(ONGOING, PRODUCER_EPOCH_MAX - 1), 0, -1, NOW_MS).transaction
     assert fenced is not None
-    assert fenced.producer_epoch == EPOCH_MAX
+    assert fenced.producer_epoch == PRODUCER_EPOCH_MAX
 
 
 # -- InitProducerId. State; epoch; the producer named (id, epoch); error; the next id and epoch
@@ -171,9 +172,9 @@ TAKEN = [
     (PREPARE_COMMIT, EPOCH, None, CONCURRENT, None),
     (PREPARE_ABORT, EPOCH, None, CONCURRENT, None),
     (PREPARE_ABORT, EPOCH, (ID + 1, EPOCH), FENCED, None),
-    (EMPTY, EPOCH_MAX - 1, None, NONE, (NEW_ID, 0)),
-    (EMPTY, EPOCH_MAX - 1, (ID, EPOCH_MAX - 1), NONE, (NEW_ID, 0)),
-    (COMPLETE_ABORT, EPOCH_MAX, None, NONE, (NEW_ID, 0)),
+    (EMPTY, PRODUCER_EPOCH_MAX - 1, None, NONE, (NEW_ID, 0)),
+    (EMPTY, PRODUCER_EPOCH_MAX - 1, (ID, PRODUCER_EPOCH_MAX - 1), NONE, (NEW_ID, 0)),
+    (COMPLETE_ABORT, PRODUCER_EPOCH_MAX, None, NONE, (NEW_ID, 0)),
 ]
 
 
@@ -206,9 +207,13 @@ def test_a_transaction_under_way_is_aborted_first() -> None:
 
 def test_who_asks_again_for_a_new_id_gets_it() -> None:
     taken = initialize(
-        transaction(EMPTY, EPOCH_MAX - 1), InitRequest(1, ID, EPOCH_MAX - 1), NEW_ID, 2, NOW_MS
+        transaction(EMPTY, PRODUCER_EPOCH_MAX - 1),
+        InitRequest(1, ID, PRODUCER_EPOCH_MAX - 1),
+        NEW_ID,
+        2,
+        NOW_MS,
     ).transaction
-    again = initialize(taken, InitRequest(1, ID, EPOCH_MAX - 1), -1, 2, NOW_MS).transaction
+    again = initialize(taken, InitRequest(1, ID, PRODUCER_EPOCH_MAX - 1), -1, 2, NOW_MS).transaction
     assert again is not None
     assert (again.producer_id, again.producer_epoch) == (NEW_ID, 0)
 

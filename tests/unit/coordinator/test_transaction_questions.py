@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from barnabas.base.ids import TopicPartition
-from barnabas.coordinator.promise import Promise
+from barnabas.base.promise import Promise
 from barnabas.coordinator.transaction.markers import RETRY_MS, Markers, MarkerSender
 from barnabas.coordinator.transaction.verifier import TransactionVerifier
 from barnabas.net.client import UnsupportedByPeerError

@@ -12,10 +12,13 @@ from typing import Any
 
 import pytest
 import uvicorn
+from confluent_kafka import Consumer, TopicPartition
 
 from barnabas import Cluster
+from barnabas.coordinator.group.service import GroupCoordinator
 from barnabas.demo.dashboard.brokers import BrokerMonitor, cluster_status
-from barnabas.demo.dashboard.groups import Furthest, History
+from barnabas.demo.dashboard.committer import WAREHOUSE_GROUP
+from barnabas.demo.dashboard.groups import WATCHED_GROUPS, Furthest, GroupMonitor, History
 from barnabas.demo.dashboard.readers import Rate
 from barnabas.demo.dashboard.server import DashboardServer, create_app
 from barnabas.demo.dashboard.state import (
@@ -24,7 +27,19 @@ from barnabas.demo.dashboard.state import (
     DashboardState,
     GroupStatus,
 )
-from barnabas.demo.topics import ACTIVITY_COUNTS, ENERGY_PER_MINUTE, STATION_AVAILABILITY, STATIONS
+from barnabas.demo.generators.topics import ensure_topics
+from barnabas.demo.topics import (
+    ACTIVITY_COUNTS,
+    ENERGY_PER_MINUTE,
+    STATION_AVAILABILITY,
+    STATIONS,
+    USER_ACTIVITY,
+)
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.offset_fetch import (
+    OffsetFetchRequestGroup,
+    OffsetFetchResponseGroup,
+)
 from support.node_process import wait_until
 
 
@@ -167,6 +182,40 @@ def test_the_brokers_are_asked(cluster: Cluster) -> None:
     assert (broker["up"], broker["address"]) == (True, cluster.bootstrap_servers)
     state.set_brokers_down()
     assert not state.snapshot()["cluster"]["brokers"][0]["up"]
+
+
+def test_a_coordinator_that_has_moved_is_found_again(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """librdkafka's admin client ends the process where it gets the answer NOT_COORDINATOR."""
+    ensure_topics(cluster.bootstrap_servers)
+    settings = {"bootstrap.servers": cluster.bootstrap_servers, "group.id": WAREHOUSE_GROUP}
+    consumer = Consumer(settings)
+    consumer.commit(offsets=[TopicPartition(USER_ACTIVITY, 0, 3)], asynchronous=False)
+    consumer.close()
+    answer = GroupCoordinator.offset_fetch
+    refusals = iter(range(3))
+
+    def refuse_at_first(
+        service: GroupCoordinator,
+        request: OffsetFetchRequestGroup,
+        *,
+        require_stable: bool,
+    ) -> Any:
+        if next(refusals, None) is None:
+            return answer(service, request, require_stable=require_stable)
+        error = ErrorCode.NOT_COORDINATOR
+        return OffsetFetchResponseGroup(group_id=request.group_id, error_code=error)
+
+    monkeypatch.setattr(GroupCoordinator, "offset_fetch", refuse_at_first)
+    state = DashboardState(cluster.bootstrap_servers)
+    monitor = GroupMonitor(cluster.bootstrap_servers, state)
+    monitor.start()
+    wait_until(lambda: bool(state.snapshot()["groups"]), "the groups' positions")
+    monitor.stop()
+    positions = {group["group"]: group["position"] for group in state.snapshot()["groups"]}
+    assert positions == {**dict.fromkeys(WATCHED_GROUPS, 0), WAREHOUSE_GROUP: 3}
+    assert next(refusals, None) is None
 
 
 def test_a_group_is_as_late_as_its_topic_has_been_further() -> None:

@@ -28,9 +28,15 @@ READ_BY_NODE_CONFIG = {
 
 NAMED_KEY = re.compile(r'^([A-Z_]+_KEY) = ("[a-z.]+")$', re.MULTILINE)
 
+KEY_OF_EACH_KIND = re.compile(r'f"group\.\{kind\}(\.[a-z.]+)"')
+KINDS = ("consumer", "share", "streams")
+
 
 def code() -> str:
-    """All modules but those of the configuration itself; keys that they use by a name, spelled."""
+    """All modules but those of the configuration itself.
+
+    Keys that they use by a name, or for each kind of group, are spelled.
+    """
     text = "".join(
         path.read_text()
         for path in sorted(SOURCE.rglob("*.py"))
@@ -40,6 +46,8 @@ def code() -> str:
         for name, key in NAMED_KEY.findall(path.read_text()):
             if re.search(rf"\b{name}\b", text):
                 text += key
+    for rest in KEY_OF_EACH_KIND.findall(text):
+        text += "".join(f'"group.{kind}{rest}"' for kind in KINDS)
     return text
 
 

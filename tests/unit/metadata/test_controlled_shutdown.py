@@ -28,7 +28,7 @@ class Agreeing:
     def __init__(self) -> None:
         self.asked: list[bool] = []
 
-    async def handle(self, request: Any, *, deadline_ms: int | None = None) -> Any:
+    async def handle(self, request: Any, *, timeout_ms: int | None = None) -> Any:
         self.asked.append(request.want_shut_down)
         return BrokerHeartbeatResponse(should_shut_down=True)
 

@@ -101,7 +101,7 @@ async def test_a_request_that_ends_each_connection_is_given_up(
     (line,) = caplog.records
     assert line.exc_info is None
     assert line.getMessage() == (
-        "giving up DescribeQuorumRequest after 5 tries: the connection to there:9093 was lost"
+        "giving up on DescribeQuorumRequest after 5 tries: the connection to there:9093 was lost"
     )
 
 

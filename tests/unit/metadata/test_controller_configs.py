@@ -16,6 +16,7 @@ from barnabas.protocol.messages.create_topics import CreatableTopic, CreateTopic
 from barnabas.protocol.messages.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
+    AlterConfigsResourceResponse,
     IncrementalAlterConfigsRequest,
 )
 from barnabas.protocol.messages.metadata_records import ClearElrRecord, ConfigRecord
@@ -408,13 +409,14 @@ def test_a_controller_lets_directories_out_of_the_cordon_and_none_in(
     ]
     first, unrelated, topic = resources
     request = IncrementalAlterConfigsRequest(resources=[first, topic], validate_only=True)
-    left, refused = without_refused(controller.image, request)
+    left, refused = without_refused(controller.image, request, AlterConfigsResourceResponse)
     assert left.validate_only
     assert left.resources == ([first, topic] if is_allowed else [topic])
-    codes = {key: answer.error_code for key, answer in refused.items()}
-    assert codes == ({} if is_allowed else {(BROKER, "1"): ErrorCode.INVALID_CONFIG})
+    codes = [(answer.resource_type, answer.resource_name, answer.error_code) for answer in refused]
+    assert codes == ([] if is_allowed else [(BROKER, "1", ErrorCode.INVALID_CONFIG)])
     other = IncrementalAlterConfigsRequest(resources=[unrelated])
-    assert without_refused(controller.image, other) == (other, {})
+    found = without_refused(controller.image, other, AlterConfigsResourceResponse)
+    assert found == (other, [])
 
 
 def test_a_controller_is_asked_to_replace_the_cordon(controller: Harness) -> None:
@@ -425,7 +427,8 @@ def test_a_controller_is_asked_to_replace_the_cordon(controller: Harness) -> Non
             configs=[legacy.AlterableConfig(name="cordoned.log.dirs", value=value)],
         )
         request = legacy.AlterConfigsRequest(resources=[resource])
-        left, refused = without_refused(controller.image, request)
+        left, refused = without_refused(
+            controller.image, request, legacy.AlterConfigsResourceResponse
+        )
         assert left.resources == []
-        [answer] = refused.values()
-        assert isinstance(answer, legacy.AlterConfigsResourceResponse)
+        assert [answer.error_code for answer in refused] == [ErrorCode.INVALID_CONFIG]

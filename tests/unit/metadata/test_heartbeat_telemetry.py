@@ -36,7 +36,7 @@ class Answering:
     code = ErrorCode.NONE
     heartbeats = 0
 
-    async def handle(self, request: Any, *, deadline_ms: int | None = None) -> Any:
+    async def handle(self, request: Any, *, timeout_ms: int | None = None) -> Any:
         self.heartbeats += 1
         self.last = request
         return BrokerHeartbeatResponse(error_code=self.code)

@@ -12,6 +12,7 @@ from node_harness import CLUSTER_ID, NodeHarness
 
 from barnabas.base.ids import ZERO_UUID, Uuid
 from barnabas.log.errors import LogDirFailure
+from barnabas.log.partition_log import PartitionLog
 from barnabas.metadata.bootstrap import feature_records, write_bootstrap
 from barnabas.metadata.controller.activation import BootstrapError
 from barnabas.metadata.features import GROUP_VERSION, KRAFT_VERSION, UnsupportedFeatureError
@@ -171,7 +172,7 @@ async def test_a_requester_that_will_not_wait_is_told_so(tmp_path: Path) -> None
         request = CreateTopicsRequest(
             topics=[CreatableTopic(name="slow", num_partitions=1, replication_factor=1)]
         )
-        response = await harness.node.handle(request, deadline_ms=1)
+        response = await harness.node.handle(request, timeout_ms=1)
         assert response.topics[0].error_code == ErrorCode.REQUEST_TIMED_OUT
         harness.disk.gate.set()
         assert (await harness.create("slow")).error_code == ErrorCode.TOPIC_ALREADY_EXISTS
@@ -208,6 +209,30 @@ async def test_a_stopped_node_is_no_controller(tmp_path: Path) -> None:
     assert result.error_code == ErrorCode.NOT_CONTROLLER
     with pytest.raises(NotLeaderError):
         await harness.node.raft.wait_committed(0)
+
+
+async def test_the_log_is_closed_whatever_ends_badly_before_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    harness = NodeHarness(str(tmp_path))
+    harness.format()
+    await harness.start()
+    logs: list[PartitionLog] = []
+    close = PartitionLog.close
+
+    def close_and_note(log: PartitionLog, *, clean: bool = True) -> None:
+        close(log, clean=clean)
+        logs.append(log)
+
+    async def failing() -> None:
+        raise RuntimeError("of our own making")
+
+    monkeypatch.setattr(PartitionLog, "close", close_and_note)
+    monkeypatch.setattr(harness.node.lifecycle, "close", failing)
+    with pytest.raises(RuntimeError, match="of our own making"):
+        await harness.node.stop()
+    assert [(Path(log.directory).name, log.is_closed) for log in logs] == [(METADATA_LOG, True)]
+    harness.disk.close()
 
 
 # -- snapshots
@@ -306,7 +331,7 @@ async def test_one_voter_of_two_decides_nothing(tmp_path: Path) -> None:
 
 async def no_controller_is_found(harness: NodeHarness) -> None:
     topic = CreatableTopic(name="never", num_partitions=1, replication_factor=1)
-    response = await harness.node.handle(CreateTopicsRequest(topics=[topic]), deadline_ms=50)
+    response = await harness.node.handle(CreateTopicsRequest(topics=[topic]), timeout_ms=50)
     assert response.topics[0].error_code == ErrorCode.REQUEST_TIMED_OUT
 
 

@@ -207,3 +207,25 @@ def test_an_answer_counts_as_activity() -> None:
     bench.connection.last_active_tick = 3
     bench.connection.drained()
     assert bench.connection.last_active_tick == -1
+
+
+def test_all_who_asked_are_told_once_when_the_connection_has_gone() -> None:
+    bench = Bench()
+    first: list[Connection] = []
+    second: list[list[Connection]] = []
+    bench.connection.when_closed(first.append)
+    bench.connection.when_closed(first.append)
+    bench.connection.when_closed(lambda connection: second.append([connection]))
+    assert not first
+    bench.transport.close()
+    bench.transport.close()
+    assert first == [bench.connection]
+    assert second == [[bench.connection]]
+
+
+def test_who_asks_after_the_end_is_told_at_once() -> None:
+    bench = Bench()
+    bench.transport.close()
+    told: list[Connection] = []
+    bench.connection.when_closed(told.append)
+    assert told == [bench.connection]

@@ -22,6 +22,7 @@ class World:
         self.done: list[Any] = []
         self.is_wanted = True
         self.fault_at: str | None = None
+        self.stop_at: str | None = None
         self.queue: QuestionQueue[str, tuple[str, int]] = QuestionQueue(
             self.ask,
             self.request,
@@ -40,6 +41,8 @@ class World:
 
     def answered(self, _lane: str, batch: Iterator[tuple[str, int]], answer: Any) -> None:
         for key, number in batch:
+            if key == self.stop_at:
+                return
             if key == self.fault_at:
                 raise ZeroDivisionError
             self.done.append((key, number, answer))
@@ -172,6 +175,29 @@ async def test_a_fault_in_the_midst_of_an_answer_fails_those_without_one() -> No
         ("y", 2, ZeroDivisionError),
         ("z", 3, ZeroDivisionError),
     ]
+    await world.queue.close()
+
+
+async def test_an_answer_that_stops_early_fails_those_without_one(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    world = World()
+    world.stop_at = "y"
+    world.put(("x", 1), ("y", 2), ("z", 3))
+    await turn()
+    with caplog.at_level(logging.ERROR):
+        await world.answer("there")
+    assert world.done == [
+        ("x", 1, "there"),
+        ("y", 2, AssertionError),
+        ("z", 3, AssertionError),
+    ]
+    assert [record.exc_info is not None for record in caplog.records] == [True]
+    world.stop_at = None
+    world.put(("x", 4))
+    await turn()
+    await world.answer("again")
+    assert world.done[3:] == [("x", 4, "again")]
     await world.queue.close()
 
 

@@ -307,7 +307,16 @@ def never(connection: Connection, frame: bytearray) -> Reply:
     return Reply()
 
 
-@pytest.mark.parametrize("service", [echo, never])
+def watching(connection: Connection, frame: bytearray) -> Sequence[Part]:
+    connection.when_closed(told)
+    return echo(connection, frame)
+
+
+def told(connection: Connection) -> None:
+    """The end of a connection."""
+
+
+@pytest.mark.parametrize("service", [echo, never, watching])
 @pytest.mark.parametrize("is_reset", [False, True])
 @pytest.mark.parametrize(
     "sent",

@@ -197,35 +197,46 @@ class QuorumNode:
         return log
 
     async def start(self) -> None:
+        self.prepare()
+        process = self.process
+        assert process is not None
+
+        async def run() -> None:
+            self.make()
+            await self.raft.start()
+
+        await self.quorum.loop.create_task(run(), context=process.context)
+
+    def prepare(self) -> None:
+        """A new incarnation."""
+        self.quorum.incarnations += 1
+        self.process = Process(f"node{self.local.key.id}", self.quorum.incarnations)
+        self.listener = Values(self.quorum, self.local.key.id)
+
+    def make(self) -> None:
+        """The replica, not started."""
         quorum = self.quorum
-        quorum.incarnations += 1
-        process = self.process = Process(f"node{self.local.key.id}", quorum.incarnations)
-        self.listener = Values(quorum, self.local.key.id)
 
         def failed(error: Exception) -> None:
             self.failures.append(error)
             self.process = None
 
-        async def run() -> None:
-            self.raft = RaftNode(
-                disk=self.disk,
-                clock=SimClock(quorum.loop),
-                random=random.Random(quorum.random.getrandbits(64)),
-                log=self._open(),
-                directory=LOG_DIRECTORY,
-                cluster_id=CLUSTER_ID,
-                local=self.local,
-                is_controller=self.is_controller,
-                static_voters=self.static,
-                bootstrap=self.bootstrap,
-                settings=quorum.settings,
-                transport=Transport(quorum, self.local.key.id),
-                listener=self.listener,
-                on_failure=failed,
-            )
-            await self.raft.start()
-
-        await quorum.loop.create_task(run(), context=process.context)
+        self.raft = RaftNode(
+            disk=self.disk,
+            clock=SimClock(quorum.loop),
+            random=random.Random(quorum.random.getrandbits(64)),
+            log=self._open(),
+            directory=LOG_DIRECTORY,
+            cluster_id=CLUSTER_ID,
+            local=self.local,
+            is_controller=self.is_controller,
+            static_voters=self.static,
+            bootstrap=self.bootstrap,
+            settings=quorum.settings,
+            transport=Transport(quorum, self.local.key.id),
+            listener=self.listener,
+            on_failure=failed,
+        )
 
     async def serve(self, request: Any, version: int) -> bytes:
         """Answer a request as one of this node's tasks, so that it dies with it."""

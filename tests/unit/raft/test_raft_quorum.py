@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from quorum_harness import Quorum, voter_set
+from quorum_harness import LOG_DIRECTORY, Quorum, voter_set
 
 from barnabas.log.errors import LogDirFailure
 from barnabas.raft.core.state import Role
@@ -31,6 +31,31 @@ def test_three_elect_and_replicate(seed: int) -> None:
         )
 
     three(seed).run(scenario)
+
+
+def test_a_replica_that_was_not_started_knows_nothing_and_gives_no_vote() -> None:
+    async def scenario(quorum: Quorum) -> None:
+        await quorum.start()
+        node = await quorum.leader()
+        await node.stop()
+        path = f"{LOG_DIRECTORY}/quorum-state"
+        state = node.disk.read(path)
+        node.prepare()
+        node.make()
+        raft = node.raft
+        assert (raft.is_recovered, raft.epoch, raft.leader_id) == (False, 0, -1)
+        assert (raft.role, raft.leader_endpoint, raft.progress) == (Role.UNATTACHED, None, {})
+        assert raft.voters == node.static
+        with pytest.raises(AssertionError):
+            raft.resign()
+        await raft.stop()
+        assert node.disk.read(path) == state
+        assert not node.failures
+        await node.start()
+        await quorum.leader()
+        assert node.raft.is_recovered
+
+    three(1).run(scenario)
 
 
 @pytest.mark.parametrize("seed", range(5))

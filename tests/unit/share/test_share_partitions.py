@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import pytest
 
 from barnabas.base.ids import Uuid
-from barnabas.coordinator.promise import Promise
+from barnabas.base.promise import Promise
 from barnabas.protocol.errors import ErrorCode
 from barnabas.share.sessions import SessionKey, ShareSession
 from barnabas.share.share_partition_host import HostedSharePartition

@@ -16,7 +16,7 @@ REFUSED: dict[str, str] = {
 """Keys that ask for something that no longer exists, with what to do."""
 
 IGNORED: dict[str, str] = {
-    "auto.include.jmx.reporter": "metrics are served for Prometheus",
+    "auto.include.jmx.reporter": "there is no JMX here",
     "controlled.shutdown.max.retries": "Kafka 4.0 removed it",
     "controlled.shutdown.retry.backoff.ms": "Kafka 4.0 removed it",
     "controller.quorum.bootstrap.voters": "use controller.quorum.bootstrap.servers",

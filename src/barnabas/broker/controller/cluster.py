@@ -4,11 +4,10 @@ Names the controllers of the quorum for tools that were given --bootstrap-contro
 described by brokers.
 """
 
-from typing import TYPE_CHECKING
-
 from barnabas.broker.apis.cluster.describe_cluster import CONTROLLERS
 from barnabas.broker.authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED
 from barnabas.broker.context import RequestContext
+from barnabas.broker.controller.services import ControllerServices
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.describe_cluster import (
     DescribeClusterBroker,
@@ -16,12 +15,9 @@ from barnabas.protocol.messages.describe_cluster import (
     DescribeClusterResponse,
 )
 
-if TYPE_CHECKING:
-    from barnabas.broker.controller.handlers import ControllerServices
-
 
 def handle_describe_cluster_at_controller(
-    services: "ControllerServices", context: RequestContext, request: DescribeClusterRequest
+    services: ControllerServices, context: RequestContext, request: DescribeClusterRequest
 ) -> DescribeClusterResponse:
     """Name the voters by their endpoint of the listener that was asked."""
     if request.endpoint_type != CONTROLLERS:

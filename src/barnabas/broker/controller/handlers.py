@@ -4,28 +4,29 @@ directly.
 All of it is decided by the quorum's leader; any other node says so, and who leads.
 """
 
-import random
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import TypeVar
 
-from barnabas.base.clock import Clock
 from barnabas.broker.apis.cluster.api_versions import handle_api_versions, refuse_version
 from barnabas.broker.apis.security.sasl_authenticate import handle_sasl_authenticate
 from barnabas.broker.apis.security.sasl_handshake import handle_sasl_handshake
 from barnabas.broker.context import RequestContext
-from barnabas.broker.controller import configs as controller_configs
 from barnabas.broker.controller.cluster import handle_describe_cluster_at_controller
+from barnabas.broker.controller.configs import without_refused
+from barnabas.broker.controller.services import ControllerServices
 from barnabas.broker.controller.versions import fit
 from barnabas.broker.route import Route, route
+from barnabas.metadata.active_controller import ActiveController
 from barnabas.metadata.controller.refusals import refuse
 from barnabas.metadata.envelope import seal_response, unseal
-from barnabas.metadata.image import MetadataImage
-from barnabas.metadata.node import MetadataNode
+from barnabas.net.connection import Connection
 from barnabas.protocol import apis
-from barnabas.protocol.apis import ApiKey
+from barnabas.protocol.api import Api, ApiKey
 from barnabas.protocol.errors import DecodeError, ErrorCode
+from barnabas.protocol.messages import alter_configs as legacy
+from barnabas.protocol.messages import incremental_alter_configs as incremental
 from barnabas.protocol.messages.broker_heartbeat import (
     BrokerHeartbeatRequest,
     BrokerHeartbeatResponse,
@@ -34,21 +35,8 @@ from barnabas.protocol.messages.envelope import EnvelopeRequest, EnvelopeRespons
 from barnabas.protocol.schema import Message
 from barnabas.raft.interfaces import NotLeaderError
 
-
-@dataclass(slots=True)
-class ControllerServices:
-    """One per node that plays `controller`; its handlers get it with every request."""
-
-    clock: Clock
-    random: random.Random
-    cluster_id: str
-    metadata: MetadataNode
-    served_apis: set[ApiKey] = field(default_factory=set)
-
-    @property
-    def image(self) -> MetadataImage:
-        """The cluster's metadata as this node has it."""
-        return self.metadata.image
+Req = TypeVar("Req", bound=Message)
+Resp = TypeVar("Resp", bound=Message)
 
 
 @contextmanager
@@ -67,44 +55,91 @@ def _while_the_log_serves(services: ControllerServices) -> Iterator[None]:
         raise
 
 
-async def handle_quorum(
-    services: ControllerServices, context: RequestContext, request: Message
-) -> Any:
-    """The quorum's own requests; the connection is closed once the replica has stopped."""
-    try:
-        with _while_the_log_serves(services):
-            return await services.metadata.raft.handle(request, context.api_version)
-    except NotLeaderError as error:
-        raise ConnectionAbortedError("the node ends") from error
+def _quorum_route(api: Api[Req, Resp]) -> Route[ControllerServices]:
+    """Route one of the quorum's own APIs to the replica of the metadata log."""
+
+    async def handle_quorum(
+        services: ControllerServices, context: RequestContext, request: Req
+    ) -> Resp:
+        """The connection is closed once the replica has stopped."""
+        try:
+            with _while_the_log_serves(services):
+                response = await services.metadata.raft.handle(request, context.api_version)
+        except NotLeaderError as error:
+            raise ConnectionAbortedError("the node ends") from error
+        assert isinstance(response, api.response)
+        return response
+
+    return route(api, handle_quorum)
 
 
-async def handle_decision(
-    services: ControllerServices, context: RequestContext, request: Message
-) -> Any:
+def _decision_route(api: Api[Req, Resp]) -> Route[ControllerServices]:
+    """Route an API to the active controller, which decides it."""
+
+    async def handle_decision(
+        services: ControllerServices, context: RequestContext, request: Req
+    ) -> Resp:
+        return await decide(services, context, request, api.response)
+
+    return route(api, handle_decision)
+
+
+async def decide(
+    services: ControllerServices,
+    context: RequestContext,
+    request: Message,
+    response_class: type[Resp],
+) -> Resp:
     """What the active controller decides; NOT_CONTROLLER from any other."""
-    timeout_ms = getattr(request, "timeout_ms", 0)
     try:
-        with _while_the_log_serves(services):
-            response = await services.metadata.decide_here(
-                request,
-                principal=str(context.principal),
-                deadline_ms=timeout_ms if timeout_ms > 0 else None,
-            )
+        response = await _decide_for(services, str(context.principal), request)
     except NotLeaderError:
-        return refuse(request, ErrorCode.NOT_CONTROLLER)
-    except TimeoutError:
-        response = refuse(request, ErrorCode.REQUEST_TIMED_OUT)
+        response = refuse(request, ErrorCode.NOT_CONTROLLER)
+    assert isinstance(response, response_class)
     return fit(response, context.api_version)
 
 
 async def handle_alter_configs_at_controller(
-    services: ControllerServices, context: RequestContext, request: controller_configs.Request
-) -> Any:
+    services: ControllerServices, context: RequestContext, request: legacy.AlterConfigsRequest
+) -> legacy.AlterConfigsResponse:
     """Configurations, asked for here and not of the broker that they belong to."""
-    passed_on, refused = controller_configs.without_refused(services.image, request)
-    response = await handle_decision(services, context, passed_on)
-    response.responses += refused.values()
+    passed_on, refused = without_refused(
+        services.image, request, legacy.AlterConfigsResourceResponse
+    )
+    response = await decide(services, context, passed_on, legacy.AlterConfigsResponse)
+    response.responses += refused
     return response
+
+
+async def handle_incremental_alter_configs_at_controller(
+    services: ControllerServices,
+    context: RequestContext,
+    request: incremental.IncrementalAlterConfigsRequest,
+) -> incremental.IncrementalAlterConfigsResponse:
+    """As `handle_alter_configs_at_controller`, for single keys."""
+    passed_on, refused = without_refused(
+        services.image, request, incremental.AlterConfigsResourceResponse
+    )
+    response = await decide(
+        services, context, passed_on, incremental.IncrementalAlterConfigsResponse
+    )
+    response.responses += refused
+    return response
+
+
+@dataclass(frozen=True, slots=True)
+class _ConnectionLost:
+    """Tells the controller that the connection of a broker's heartbeats has ended.
+
+    Those of all its heartbeats are equal, so that the connection keeps one.
+    """
+
+    controller: ActiveController
+    broker_id: int
+    broker_epoch: int
+
+    def __call__(self, _: Connection) -> None:
+        self.controller.connection_lost(self.broker_id, self.broker_epoch)
 
 
 async def handle_broker_heartbeat(
@@ -112,11 +147,10 @@ async def handle_broker_heartbeat(
 ) -> BrokerHeartbeatResponse:
     """A broker's heartbeat; the end of its connection is a sign too."""
     controller = services.metadata.controller
-    response: BrokerHeartbeatResponse = await handle_decision(services, context, request)
+    response = await decide(services, context, request, BrokerHeartbeatResponse)
     if response.error_code == ErrorCode.NONE and controller is not None:
-        context.connection.on_close = lambda: controller.connection_lost(
-            request.broker_id, request.broker_epoch
-        )
+        lost = _ConnectionLost(controller, request.broker_id, request.broker_epoch)
+        context.connection.when_closed(lost)
     return response
 
 
@@ -130,19 +164,27 @@ async def handle_envelope(
         return EnvelopeResponse(error_code=ErrorCode.INVALID_REQUEST)
     if api.key not in FORWARDED:
         return EnvelopeResponse(error_code=ErrorCode.INVALID_REQUEST)
-    timeout_ms = getattr(inner, "timeout_ms", 0)
     try:
-        with _while_the_log_serves(services):
-            response = await services.metadata.decide_here(
-                inner,
-                principal=principal,
-                deadline_ms=timeout_ms if timeout_ms > 0 else None,
-            )
+        response = await _decide_for(services, principal, inner)
     except NotLeaderError:
         return EnvelopeResponse(error_code=ErrorCode.NOT_CONTROLLER)
-    except TimeoutError:
-        response = refuse(inner, ErrorCode.REQUEST_TIMED_OUT)
     return seal_response(api, header, fit(response, header.request_api_version))
+
+
+async def _decide_for(services: ControllerServices, principal: str, request: Message) -> Message:
+    """What is decided for the principal, within the time that the request gives.
+
+    Raises NotLeaderError where another node decides.
+    """
+    timeout_ms = getattr(request, "timeout_ms", 0)
+    try:
+        with _while_the_log_serves(services):
+            response: Message = await services.metadata.decide_here(
+                request, principal=principal, timeout_ms=timeout_ms if timeout_ms > 0 else None
+            )
+    except TimeoutError:
+        response = refuse(request, ErrorCode.REQUEST_TIMED_OUT)
+    return response
 
 
 FORWARDED = frozenset(
@@ -165,34 +207,34 @@ FORWARDED = frozenset(
 """What clients ask brokers and brokers pass on in envelopes; it may be asked here directly too."""
 
 CONTROLLER_ROUTES: tuple[Route[ControllerServices], ...] = (
-    route(apis.FETCH, handle_quorum),
+    _quorum_route(apis.FETCH),
     route(apis.SASL_HANDSHAKE, handle_sasl_handshake),
     route(apis.API_VERSIONS, handle_api_versions, refuse_version),
-    route(apis.CREATE_TOPICS, handle_decision),
-    route(apis.DELETE_TOPICS, handle_decision),
+    _decision_route(apis.CREATE_TOPICS),
+    _decision_route(apis.DELETE_TOPICS),
     route(apis.ALTER_CONFIGS, handle_alter_configs_at_controller),
     route(apis.SASL_AUTHENTICATE, handle_sasl_authenticate),
-    route(apis.CREATE_PARTITIONS, handle_decision),
-    route(apis.ELECT_LEADERS, handle_decision),
-    route(apis.INCREMENTAL_ALTER_CONFIGS, handle_alter_configs_at_controller),
-    route(apis.ALTER_PARTITION_REASSIGNMENTS, handle_decision),
-    route(apis.LIST_PARTITION_REASSIGNMENTS, handle_decision),
-    route(apis.VOTE, handle_quorum),
-    route(apis.BEGIN_QUORUM_EPOCH, handle_quorum),
-    route(apis.END_QUORUM_EPOCH, handle_quorum),
-    route(apis.DESCRIBE_QUORUM, handle_decision),
-    route(apis.ALTER_PARTITION, handle_decision),
-    route(apis.UPDATE_FEATURES, handle_decision),
+    _decision_route(apis.CREATE_PARTITIONS),
+    _decision_route(apis.ELECT_LEADERS),
+    route(apis.INCREMENTAL_ALTER_CONFIGS, handle_incremental_alter_configs_at_controller),
+    _decision_route(apis.ALTER_PARTITION_REASSIGNMENTS),
+    _decision_route(apis.LIST_PARTITION_REASSIGNMENTS),
+    _quorum_route(apis.VOTE),
+    _quorum_route(apis.BEGIN_QUORUM_EPOCH),
+    _quorum_route(apis.END_QUORUM_EPOCH),
+    _decision_route(apis.DESCRIBE_QUORUM),
+    _decision_route(apis.ALTER_PARTITION),
+    _decision_route(apis.UPDATE_FEATURES),
     route(apis.ENVELOPE, handle_envelope),
-    route(apis.FETCH_SNAPSHOT, handle_quorum),
+    _quorum_route(apis.FETCH_SNAPSHOT),
     route(apis.DESCRIBE_CLUSTER, handle_describe_cluster_at_controller),
-    route(apis.BROKER_REGISTRATION, handle_decision),
+    _decision_route(apis.BROKER_REGISTRATION),
     route(apis.BROKER_HEARTBEAT, handle_broker_heartbeat),
-    route(apis.UNREGISTER_BROKER, handle_decision),
-    route(apis.ALLOCATE_PRODUCER_IDS, handle_decision),
-    route(apis.CONTROLLER_REGISTRATION, handle_decision),
-    route(apis.ASSIGN_REPLICAS_TO_DIRS, handle_decision),
-    route(apis.ADD_RAFT_VOTER, handle_decision),
-    route(apis.REMOVE_RAFT_VOTER, handle_decision),
-    route(apis.UPDATE_RAFT_VOTER, handle_quorum),
+    _decision_route(apis.UNREGISTER_BROKER),
+    _decision_route(apis.ALLOCATE_PRODUCER_IDS),
+    _decision_route(apis.CONTROLLER_REGISTRATION),
+    _decision_route(apis.ASSIGN_REPLICAS_TO_DIRS),
+    _decision_route(apis.ADD_RAFT_VOTER),
+    _decision_route(apis.REMOVE_RAFT_VOTER),
+    _quorum_route(apis.UPDATE_RAFT_VOTER),
 )

@@ -15,12 +15,12 @@ async def ask_controller(
     `timeout_ms` is what the client set; none or one that is not positive means no limit but the
     client's own.
     """
-    deadline_ms = timeout_ms if timeout_ms is not None and timeout_ms > 0 else None
+    limit_ms = timeout_ms if timeout_ms is not None and timeout_ms > 0 else None
     response = await services.metadata.handle(
         request,
         principal=str(context.principal),
         client_address=context.client_host,
         api_version=context.api_version,
-        deadline_ms=deadline_ms,
+        timeout_ms=limit_ms,
     )
     return fit(response, context.api_version)

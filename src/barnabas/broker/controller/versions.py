@@ -4,13 +4,16 @@ Decisions know no versions. A broker's listener, the controller's own and envelo
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from barnabas.base.ids import ZERO_UUID
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.delete_topics import DeleteTopicsResponse
 from barnabas.protocol.messages.describe_quorum import DescribeQuorumResponse
 from barnabas.protocol.messages.update_features import UpdateFeaturesResponse
+from barnabas.protocol.schema import Message
+
+M = TypeVar("M", bound=Message)
 
 DIRECTORIES_FROM = 2
 """DescribeQuorum names nodes' endpoints and replicas' directories since KIP-853."""
@@ -19,7 +22,7 @@ RESULTS_UNTIL = 1
 """From version 2 on all updates succeed or fail together, and the whole has one error."""
 
 
-def fit(response: Any, version: int) -> Any:
+def fit(response: M, version: int) -> M:
     """Change `response` into what `version` has; returns it."""
     change = _FIT.get(type(response))
     if change is not None:

@@ -26,12 +26,18 @@ from barnabas.broker.fetch.codec import (
 from barnabas.broker.fetch.late_reads import WAIT_MIN_MS
 from barnabas.broker.fetch.reading import Reader, replica_of
 from barnabas.broker.fetch.sessions import FetchSession, FetchTarget, PartitionKey
-from barnabas.broker.responses import frame_response
+from barnabas.broker.responses import frame_response, respond_instead
 from barnabas.broker.services import BrokerServices
 from barnabas.net.connection import Reply
 from barnabas.protocol.codec import decode_at
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.fetch import FetchRequest
+from barnabas.protocol.messages.fetch import (
+    FetchableTopicResponse,
+    FetchRequest,
+    FetchResponse,
+    PartitionData,
+)
+from barnabas.protocol.records.batch import NO_OFFSET
 from barnabas.protocol.session_epochs import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION
 
 NEWS_DELAY_MS = 10
@@ -100,6 +106,31 @@ def _targets(request: FetchRequest, by_id: bool) -> list[FetchTarget]:
         for topic in request.topics
         for entry in topic.partitions
     ]
+
+
+def _failure(request: FetchRequest, version: int) -> FetchResponse:
+    """UNKNOWN_SERVER_ERROR for all of a request; before v13 for each partition too, as in Kafka."""
+    failed = ErrorCode.UNKNOWN_SERVER_ERROR
+    named = request.topics if version < TOPIC_ID_FROM else ()
+    return FetchResponse(
+        error_code=failed,
+        session_id=request.session_id,
+        responses=[
+            FetchableTopicResponse(
+                topic=topic.topic,
+                partitions=[
+                    PartitionData(
+                        partition_index=entry.partition,
+                        error_code=failed,
+                        high_watermark=NO_OFFSET,
+                        records=b"",
+                    )
+                    for entry in topic.partitions
+                ],
+            )
+            for topic in named
+        ],
+    )
 
 
 class Fetch:
@@ -299,7 +330,10 @@ class Fetch:
             self._context.listener_name,
         )
         version = self._context.api_version
-        parts = encode_fetch(version, ErrorCode.NONE, session.session_id, told, endpoints)
+        try:
+            parts = encode_fetch(version, ErrorCode.NONE, session.session_id, told, endpoints)
+        except Exception:  # noqa: BLE001  # our own fault: it is logged, and the client told
+            return respond_instead(self._context, _failure(self._request, version))
         return frame_response(self._context.correlation_id, version >= FLEXIBLE_FROM, parts)
 
     def _is_worth_telling(self, target: FetchTarget, answer: FetchAnswer) -> bool:

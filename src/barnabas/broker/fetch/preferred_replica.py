@@ -9,10 +9,9 @@ from collections.abc import Mapping
 
 from barnabas.base.config.node import NodeConfig
 from barnabas.base.config.validation import RACK_AWARE_SELECTOR
+from barnabas.broker.fetch.codec import NO_REPLICA
 from barnabas.metadata.image import BrokerImage
 from barnabas.replication.partition import Partition
-
-NO_REPLICA = -1
 
 
 def is_rack_aware(config: NodeConfig) -> bool:

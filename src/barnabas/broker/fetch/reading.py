@@ -25,13 +25,12 @@ from barnabas.log.reader import ReadResult
 from barnabas.log.remote_reads import DeferredRead, RemoteRead
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.fetch import FetchRequest
+from barnabas.protocol.read_requests import CONSUMER_ID, READ_COMMITTED
 from barnabas.protocol.records.batch import CorruptBatchError
 from barnabas.replication.partition import Partition
 
 telemetry = logging.getLogger(__name__)
 
-READ_COMMITTED = 1
-CONSUMER_ID = -1
 LEADER_HINTS_FROM = 16
 REPLICA_STATE_FROM = 15
 

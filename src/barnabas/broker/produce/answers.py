@@ -10,10 +10,10 @@ from barnabas.broker.produce.codec import (
     PartitionAnswer,
     encode_answers,
 )
-from barnabas.broker.responses import frame_response, frame_small_response
+from barnabas.broker.responses import frame_small_response, respond_instead
+from barnabas.broker.responses import respond as respond_message
 from barnabas.broker.services import BrokerServices
 from barnabas.log.partition_log import AppendResult
-from barnabas.protocol.answers import encode_answer
 from barnabas.protocol.messages.produce import (
     BatchIndexAndErrorMessage,
     LeaderIdAndEpoch,
@@ -28,6 +28,8 @@ LEADER_HINTS_FROM = 10
 Messages = dict[tuple[str | Uuid, int], AppendResult]
 """Partitions whose answer says more than a code."""
 Answers = list[tuple[str | Uuid, list[PartitionAnswer]]]
+Leaders = dict[tuple[str | Uuid, int], tuple[int, int]]
+"""(leader, leader epoch) of partitions whose answer tells them."""
 
 
 def respond(
@@ -36,7 +38,7 @@ def respond(
     """The parts of the whole frame."""
     version = context.api_version
     flexible = version >= FLEXIBLE_FROM
-    leaders: dict[tuple[str | Uuid, int], tuple[int, int]] = {}
+    leaders: Leaders = {}
     if version >= LEADER_HINTS_FROM:
         leaders = {
             (topic, answer.partition): current_leader(services, topic, answer.partition)
@@ -45,14 +47,28 @@ def respond(
             if answer.error and answer.error in HINTED
         }
     if not messages and not leaders:
-        body = encode_answers(version, answers)
+        try:
+            body = encode_answers(version, answers)
+        except Exception:  # noqa: BLE001  # our own fault: it is logged, and the client told
+            return respond_instead(context, _in_full(services, context, answers, messages, leaders))
         return frame_small_response(context.correlation_id, flexible, body)
-    response = ProduceResponse(
+    return respond_message(context, _in_full(services, context, answers, messages, leaders))
+
+
+def _in_full(
+    services: BrokerServices,
+    context: RequestContext,
+    answers: Answers,
+    messages: Messages,
+    leaders: Leaders,
+) -> ProduceResponse:
+    version = context.api_version
+    return ProduceResponse(
         responses=[
             TopicProduceResponse(
                 **({"topic_id": topic} if version >= TOPIC_ID_FROM else {"name": topic}),  # type: ignore[arg-type]  # one of two types by version
                 partition_responses=[
-                    _in_full(
+                    _partition_in_full(
                         answer,
                         messages.get((topic, answer.partition)),
                         leaders.get((topic, answer.partition)),
@@ -69,10 +85,9 @@ def respond(
             )
         ],
     )
-    return frame_response(context.correlation_id, flexible, encode_answer(response, version))
 
 
-def _in_full(
+def _partition_in_full(
     answer: PartitionAnswer, result: AppendResult | None, leader: tuple[int, int] | None
 ) -> PartitionProduceResponse:
     response = PartitionProduceResponse(

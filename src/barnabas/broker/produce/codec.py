@@ -12,6 +12,7 @@ from barnabas.base.ids import Uuid
 from barnabas.protocol.errors import DecodeError, ErrorCode
 from barnabas.protocol.varint import read_unsigned_varint, write_unsigned_varint
 
+ACKS_ALL = -1
 FLEXIBLE_FROM = 9
 TOPIC_ID_FROM = 13
 

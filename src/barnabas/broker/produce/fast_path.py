@@ -13,18 +13,17 @@ from struct import Struct
 
 from barnabas.base.ids import Uuid
 from barnabas.broker.produce.codec import FLEXIBLE_FROM, ParsedProduce
+from barnabas.protocol.frames import CORRELATION_END
+from barnabas.protocol.records.batch import NO_TIMESTAMP
 from barnabas.protocol.varint import read_unsigned_varint, write_unsigned_varint
 from barnabas.replication.partition import Partition
 
-ACKS_ALL = -1
-CORRELATION_END = 8
 NO_TAGS = b"\0\0\0"
 """After the records: the partition, the topic and the request have no tagged fields."""
 SHAPES_MAX = 32
 """Remembered per connection: as many partitions as a producer may write to in turn."""
 TAIL = b"\1" + bytes(8)
 """Of the answer: no record errors, no message, no tags, no throttling, no tags."""
-NO_TIMESTAMP = -1
 
 
 class Shape:

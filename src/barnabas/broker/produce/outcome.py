@@ -10,11 +10,12 @@ from barnabas.base.network import Part
 from barnabas.broker.context import RequestContext
 from barnabas.broker.produce.answers import Answers, Messages, respond
 from barnabas.broker.produce.codec import (
+    ACKS_ALL,
     ParsedProduce,
     PartitionAnswer,
     ProducePartition,
 )
-from barnabas.broker.produce.waits import ACKS_ALL, ProduceWait
+from barnabas.broker.produce.waits import ProduceWait
 from barnabas.broker.services import BrokerServices
 from barnabas.log.errors import LogDirFailure
 from barnabas.log.partition_log import AppendResult

@@ -11,10 +11,10 @@ from struct import Struct
 from barnabas.base.network import Part
 from barnabas.broker.client_state import client_state
 from barnabas.broker.context import RequestContext
-from barnabas.broker.produce.codec import ParsedProduce
+from barnabas.broker.produce.codec import ACKS_ALL, ParsedProduce
 from barnabas.broker.produce.fast_path import ProduceShapes, Shape
 from barnabas.broker.produce.outcome import ATTRIBUTES_AT, UNDER_WAY, Outcome, is_transactional
-from barnabas.broker.produce.waits import ACKS_ALL, RepeatedWait, repeated_context
+from barnabas.broker.produce.waits import RepeatedWait, repeated_context
 from barnabas.broker.services import BrokerServices
 from barnabas.log.errors import LogDirFailure
 from barnabas.log.partition_log import PartitionLog

@@ -5,7 +5,7 @@ from struct import Struct
 from barnabas.broker.client_state import client_state
 from barnabas.broker.context import RequestContext
 from barnabas.broker.produce.answers import Answers, Messages, respond
-from barnabas.broker.produce.codec import PartitionAnswer
+from barnabas.broker.produce.codec import ACKS_ALL, PartitionAnswer
 from barnabas.broker.produce.fast_path import Shape
 from barnabas.broker.services import BrokerServices
 from barnabas.log.partition_log import AppendResult
@@ -14,7 +14,6 @@ from barnabas.protocol.apis import ApiKey
 from barnabas.protocol.errors import ErrorCode
 from barnabas.replication.partition import Partition
 
-ACKS_ALL = -1
 _VERSION_AND_CORRELATION = Struct(">hi")
 
 

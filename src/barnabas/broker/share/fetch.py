@@ -15,25 +15,23 @@ from barnabas.base.ids import Uuid
 from barnabas.base.network import Part
 from barnabas.broker.context import RequestContext
 from barnabas.broker.current_leader import HINTED, addresses, current_leader
-from barnabas.broker.responses import frame_response
+from barnabas.broker.responses import frame_response, respond_instead
 from barnabas.broker.services import BrokerServices
 from barnabas.broker.share.fetch_codec import ShareAnswer, encode_share_fetch
 from barnabas.broker.share.requests import (
+    RENEWALS_FROM,
     AckOutcome,
     acknowledge,
     request_error,
-    watch_connection,
 )
 from barnabas.net.connection import Reply
 from barnabas.protocol.codec import decode_at
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.share_fetch import ShareFetchRequest
+from barnabas.protocol.messages.share_fetch import ShareFetchRequest, ShareFetchResponse
 from barnabas.protocol.session_epochs import FINAL_EPOCH, INITIAL_EPOCH
 from barnabas.share.core.states import AcquireMode
 from barnabas.share.sessions import PartitionId, SessionKey, ShareSession
 from barnabas.share.share_partition_host import HostedSharePartition, ShareRead
-
-RENEWALS_FROM = 2
 
 telemetry = logging.getLogger(__name__)
 
@@ -103,8 +101,9 @@ def _session(
     if request.share_session_epoch == INITIAL_EPOCH:
         if _has_acknowledgements(request):
             return ErrorCode.INVALID_REQUEST
-        watch_connection(services, context)
-        return sessions.open(key, named, context.connection)
+        opened = sessions.open(key, named, context.connection)
+        context.connection.when_closed(services.share_partitions.connection_lost)
+        return opened
     session = sessions.resume(key, request.share_session_epoch)
     if isinstance(session, ShareSession) and request.share_session_epoch != FINAL_EPOCH:
         forgotten = [
@@ -368,12 +367,15 @@ class ShareFetch:
                     leaders.append(answer.leader[0])
         if self._request.share_session_epoch == FINAL_EPOCH:
             services.share_partitions.release_session(self._key)
-        parts = encode_share_fetch(
-            ErrorCode.NONE,
-            services.share_partitions.settings.of(self._key.group_id).limits.lock_duration_ms,
-            topics.items(),
-            addresses(services, leaders, self._context.listener_name),
-        )
+        limits = services.share_partitions.settings.of(self._key.group_id).limits
+        endpoints = addresses(services, leaders, self._context.listener_name)
+        try:
+            parts = encode_share_fetch(
+                ErrorCode.NONE, limits.lock_duration_ms, topics.items(), endpoints
+            )
+        except Exception:  # noqa: BLE001  # our own fault: it is logged, and the client told
+            failure = ShareFetchResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
+            return respond_instead(self._context, failure)
         return frame_response(self._context.correlation_id, True, parts)
 
     def _told(self) -> dict[Uuid, list[ShareAnswer]]:

@@ -3,16 +3,18 @@
 The leader of a partition asks the share coordinator, before it delivers to a share group.
 """
 
-from typing import Any
-
+from barnabas.base.promise import Promise
 from barnabas.broker.context import RequestContext
 from barnabas.broker.services import BrokerServices
 from barnabas.coordinator.share.operations import READ, serve
-from barnabas.protocol.messages.read_share_group_state import ReadShareGroupStateRequest
+from barnabas.protocol.messages.read_share_group_state import (
+    ReadShareGroupStateRequest,
+    ReadShareGroupStateResponse,
+)
 
 
 def handle_read_share_group_state(
     services: BrokerServices, context: RequestContext, request: ReadShareGroupStateRequest
-) -> Any:
+) -> ReadShareGroupStateResponse | Promise[ReadShareGroupStateResponse]:
     """Tell what is kept of share-partitions."""
     return serve(READ, services.shares, request)

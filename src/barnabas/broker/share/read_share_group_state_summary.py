@@ -3,18 +3,18 @@
 A group coordinator asks the share coordinator, for who describes the offsets of a share group.
 """
 
-from typing import Any
-
+from barnabas.base.promise import Promise
 from barnabas.broker.context import RequestContext
 from barnabas.broker.services import BrokerServices
 from barnabas.coordinator.share.operations import SUMMARY, serve
 from barnabas.protocol.messages.read_share_group_state_summary import (
     ReadShareGroupStateSummaryRequest,
+    ReadShareGroupStateSummaryResponse,
 )
 
 
 def handle_read_share_group_state_summary(
     services: BrokerServices, context: RequestContext, request: ReadShareGroupStateSummaryRequest
-) -> Any:
+) -> ReadShareGroupStateSummaryResponse | Promise[ReadShareGroupStateSummaryResponse]:
     """Tell where share-partitions begin, without their batches."""
     return serve(SUMMARY, services.shares, request)

@@ -1,18 +1,16 @@
 """Shared by ShareFetch and ShareAcknowledge: session checks and acknowledgements."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from barnabas.base.ids import Uuid
-from barnabas.broker.context import RequestContext
+from barnabas.base.promise import Promise
 from barnabas.broker.services import BrokerServices
-from barnabas.coordinator.promise import Promise
 from barnabas.metadata.features import SHARE_VERSION
 from barnabas.protocol.errors import ErrorCode
 from barnabas.share.core.states import AckBatch, AcknowledgeType, Refused
-from barnabas.share.sessions import PartitionId
+from barnabas.share.sessions import MEMBER_ID_LENGTH_MAX, PartitionId
 
-MEMBER_ID_LENGTH_MAX = 36
 RENEWALS_FROM = 2
 
 
@@ -29,11 +27,18 @@ class _Batch(Protocol):
     acknowledge_types: list[int]
 
 
+class _Partition(Protocol):
+    partition_index: int
+
+    @property
+    def acknowledgement_batches(self) -> Sequence[_Batch]: ...
+
+
 class _Topic(Protocol):
     topic_id: Uuid
 
     @property
-    def partitions(self) -> Sequence[Any]: ...
+    def partitions(self) -> Sequence[_Partition]: ...
 
 
 def request_error(
@@ -45,22 +50,6 @@ def request_error(
     if group_id is None or not member_id or len(member_id) > MEMBER_ID_LENGTH_MAX:
         return ErrorCode.INVALID_REQUEST
     return ErrorCode.NONE
-
-
-def watch_connection(services: BrokerServices, context: RequestContext) -> None:
-    """Have the sessions of a connection end with it."""
-    connection = context.connection
-    shares = services.share_partitions
-    if shares.sessions.knows(connection):
-        return
-    told_before = connection.on_close
-
-    def lost() -> None:
-        if told_before is not None:
-            told_before()
-        shares.connection_lost(connection)
-
-    connection.on_close = lost
 
 
 def acknowledge(

@@ -3,16 +3,18 @@
 The leader of a partition tells the share coordinator how far a share group is.
 """
 
-from typing import Any
-
+from barnabas.base.promise import Promise
 from barnabas.broker.context import RequestContext
 from barnabas.broker.services import BrokerServices
 from barnabas.coordinator.share.operations import WRITE, serve
-from barnabas.protocol.messages.write_share_group_state import WriteShareGroupStateRequest
+from barnabas.protocol.messages.write_share_group_state import (
+    WriteShareGroupStateRequest,
+    WriteShareGroupStateResponse,
+)
 
 
 def handle_write_share_group_state(
     services: BrokerServices, context: RequestContext, request: WriteShareGroupStateRequest
-) -> Any:
+) -> WriteShareGroupStateResponse | Promise[WriteShareGroupStateResponse]:
     """Keep what has changed; the answer comes when that is committed."""
     return serve(WRITE, services.shares, request)

@@ -86,7 +86,7 @@ def carry_out(
     if not as_json:
         if outcome.deleted:
             say(f"Deleted meanwhile, and left alone: {_named(outcome.deleted)}.")
-        say(f"Done: {len(outcome.moved)} partitions are where they shall be.")
+        say(f"Done: {len(outcome.moved)} partitions are where they should be.")
     return {
         **value,
         "done": True,
@@ -108,10 +108,10 @@ def _split(found: Survey, moves: Sequence[Move]) -> tuple[list[Move], list[Move]
 
 def _stuck(found: Survey, stuck: Sequence[Move]) -> CliError:
     down = {broker for move in stuck for broker in move.before} - set(found.cluster.live)
-    first = f"start {_nodes(sorted(down))}" if down else "see what barnabas doctor finds"
+    first = f"start {_nodes(sorted(down))}" if down else "run barnabas doctor"
     return CliError(
-        f"not moved: {_named(stuck)}, which nobody leads, so there is nobody to copy from",
-        hint=f"{first}; where that is lost for good, delete the topics, or take what is left: "
+        f"not moved: {_named(stuck)}, which have no leader to copy from",
+        hint=f"{first}; if that is lost for good, delete the topics, or take what is left: "
         "barnabas topic elect-leaders TOPIC --unclean",
     )
 
@@ -150,11 +150,11 @@ def _execute(
     except KeyboardInterrupt:
         silent = execution.outcome.still_throttled
         raise CliError(
-            f"interrupted: {execution.running} partitions are still being moved by the cluster, "
-            f"{execution.waiting} were not begun; throttles are removed"
-            + (f" but from {_nodes(silent)}" if silent else ""),
+            f"interrupted: the cluster is still moving {execution.running} partitions, "
+            f"{execution.waiting} were not started; throttles are removed"
+            + (f", except from {_nodes(silent)}" if silent else ""),
             ExitCode.INTERRUPTED,
-            f"{go_on} goes on, barnabas topic reassign --cancel takes back what is under way",
+            f"{go_on} continues, barnabas topic reassign --cancel cancels what is under way",
         ) from None
 
 
@@ -193,7 +193,7 @@ def _clear_left_throttles(admin: Admin, found: Survey, *, as_json: bool) -> None
         topics = throttled_topics(admin, sorted({state.topic for state in found.partitions}))
         clear_throttles(admin, topics, brokers)
         if not as_json:
-            say("Throttles that an earlier run left behind are removed.")
+            say("Removed the throttles that an earlier run left behind.")
 
 
 def _failure(outcome: Outcome, go_on: str) -> CliError | None:
@@ -202,19 +202,19 @@ def _failure(outcome: Outcome, go_on: str) -> CliError | None:
         first = outcome.refused[0]
         count = len(outcome.refused)
         more = "" if count == 1 else f" (and {count - 1} more)"
-        hint = first.hint or f"{go_on} goes on"
+        hint = first.hint or f"{go_on} continues"
         return CliError(f"not moved: {first.message}{more}", first.code, hint)
     if outcome.changed:
         return CliError(
-            f"cancelled or sent elsewhere by somebody else: {_named(outcome.changed)}",
+            f"cancelled or changed by somebody else: {_named(outcome.changed)}",
             hint=f"{go_on} looks again",
         )
     if outcome.still_throttled:
         return CliError(
-            f"all is moved, but {_nodes(outcome.still_throttled)} did not answer and may be "
-            "throttled still",
+            f"all is moved, but {_nodes(outcome.still_throttled)} did not answer and may still be "
+            "throttled",
             ExitCode.UNREACHABLE,
-            "barnabas rebalance removes that once they answer",
+            "barnabas rebalance removes the throttle once they answer",
         )
     return None
 

@@ -2,14 +2,14 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
 from barnabas.base.units import parse_bytes
+from barnabas.cli.option_sets import Function, with_options
 
 CONCURRENT_DEFAULT = 50
-Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class RateType(click.ParamType):  # type: ignore[type-arg]  # generic in newer versions only
@@ -37,12 +37,7 @@ def move_options(function: Function) -> Function:
     ) -> Any:
         return function(wishes=Wishes(throttle, concurrent, dry_run, yes), **rest)
 
-    wrapped.__doc__ = function.__doc__
-    wrapped.__name__ = function.__name__
-    wrapped.__click_params__ = getattr(function, "__click_params__", [])  # type: ignore[attr-defined]  # click collects options there
-    for option in reversed(_OPTIONS):
-        wrapped = option(wrapped)
-    return wrapped  # type: ignore[return-value]  # the wrapper takes what click passes
+    return with_options(function, wrapped, _OPTIONS)
 
 
 _OPTIONS: Sequence[Callable[[Any], Any]] = (
@@ -57,7 +52,7 @@ _OPTIONS: Sequence[Callable[[Any], Any]] = (
         type=click.IntRange(min=1),
         default=CONCURRENT_DEFAULT,
         show_default=True,
-        help="Partitions that are moved at the same time.",
+        help="Number of partitions to move at the same time.",
     ),
     click.option("--dry-run", is_flag=True, help="Show the plan; move nothing."),
     click.option("--yes", "-y", is_flag=True, help="Do not ask."),

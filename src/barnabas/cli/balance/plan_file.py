@@ -41,7 +41,7 @@ def parse_plan(document: Any) -> dict[TopicPartition, tuple[int, ...]]:
     if not isinstance(document, Mapping) or not isinstance(document.get("partitions"), list):
         raise ValueError('has no list "partitions"')
     if document.get("version", 1) != 1:
-        raise ValueError(f"has version {document['version']!r}; 1 is what is known")
+        raise ValueError(f"has version {document['version']!r}; only 1 is supported")
     wanted: dict[TopicPartition, tuple[int, ...]] = {}
     for position, entry in enumerate(document["partitions"]):
         key, replicas = _parse_entry(entry, f"partitions[{position}]")
@@ -49,13 +49,13 @@ def parse_plan(document: Any) -> dict[TopicPartition, tuple[int, ...]]:
             raise ValueError(f"names {key} twice")
         wanted[key] = replicas
     if not wanted:
-        raise ValueError("names no partition")
+        raise ValueError("has no partitions")
     return wanted
 
 
 def _parse_entry(entry: Any, where: str) -> tuple[TopicPartition, tuple[int, ...]]:
     if not isinstance(entry, Mapping):
-        raise ValueError(f"{where} is no object")
+        raise ValueError(f"{where} is not an object")
     topic, index, replicas = (entry.get(name) for name in ("topic", "partition", "replicas"))
     if not isinstance(topic, str) or not topic:
         raise ValueError(f"{where} has no topic")
@@ -68,8 +68,8 @@ def _parse_entry(entry: Any, where: str) -> tuple[TopicPartition, tuple[int, ...
     directories = entry.get("log_dirs", [])
     if not isinstance(directories, list) or any(item != "any" for item in directories):
         raise ValueError(
-            f"{topic}-{index} names log_dirs; which replica goes to which broker is all that can "
-            'be said here, and "any" there'
+            f"{topic}-{index} names log_dirs: replicas move between brokers only, not to a "
+            'directory; leave log_dirs out, or write "any"'
         )
     return TopicPartition(topic, index), tuple(replicas)
 

@@ -21,9 +21,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Sequence
 
 from barnabas.cli.balance.layout import ChangedOnly, Layout
-from barnabas.cli.balance.model import Broker, Move, Partition, PlanError, Standing
-
-PARTITIONS_NAMED_MAX = 3
+from barnabas.cli.balance.model import Broker, Move, Partition, PlanError, Standing, first_few
 
 
 def plan_rebalance(brokers: Sequence[Broker], partitions: Sequence[Partition]) -> list[Move]:
@@ -75,11 +73,9 @@ def _evacuate(layout: Layout) -> None:
                     break
                 layout.replace(number, broker, target)
     if stuck:
-        named = ", ".join(map(str, stuck[:PARTITIONS_NAMED_MAX]))
-        more = "" if len(stuck) <= PARTITIONS_NAMED_MAX else f" and {len(stuck) - 3} more"
         raise PlanError(
-            f"no broker is left for replicas of {named}{more}: add a broker first, or give them "
-            "fewer replicas"
+            f"no broker is left for replicas of {first_few(stuck)}: add a broker first, or "
+            "give them fewer replicas"
         )
 
 

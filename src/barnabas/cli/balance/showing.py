@@ -64,7 +64,7 @@ def summary(moves: Sequence[Move]) -> str:
     text = f"{len(moves)} partitions change: {copies} replicas move"
     if copies:
         text += f", {format_bytes(moved_bytes(moves))}"
-    return text + (f"; {orders} get another preferred leader only" if orders else "")
+    return text + (f"; {orders} only get another preferred leader" if orders else "")
 
 
 class ProgressView:
@@ -126,4 +126,4 @@ def progress_text(progress: Progress) -> str:
 def waiting_text(progress: Progress) -> str:
     """Which nodes keep a run from going on, in words; empty where none does."""
     down = ", ".join(map(str, progress.waiting_for))
-    return f"waiting for what is down: {down}" if down else ""
+    return f"waiting for nodes that are down: {down}" if down else ""

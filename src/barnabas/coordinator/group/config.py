@@ -62,6 +62,29 @@ class ModernGroupConfig:
     assignment_interval_limits_ms: tuple[int, int] = (0, 15_000)
     size_max: int = 2**31 - 1
 
+    @classmethod
+    def from_node(cls, config: NodeConfig, kind: str) -> "ModernGroupConfig":
+        """Read `group.<kind>.*`."""
+        number = config.get_int
+        return cls(
+            session_timeout_ms=number(f"group.{kind}.session.timeout.ms"),
+            session_timeout_limits_ms=(
+                number(f"group.{kind}.min.session.timeout.ms"),
+                number(f"group.{kind}.max.session.timeout.ms"),
+            ),
+            heartbeat_interval_ms=number(f"group.{kind}.heartbeat.interval.ms"),
+            heartbeat_interval_limits_ms=(
+                number(f"group.{kind}.min.heartbeat.interval.ms"),
+                number(f"group.{kind}.max.heartbeat.interval.ms"),
+            ),
+            assignment_interval_ms=number(f"group.{kind}.assignment.interval.ms"),
+            assignment_interval_limits_ms=(
+                number(f"group.{kind}.min.assignment.interval.ms"),
+                number(f"group.{kind}.max.assignment.interval.ms"),
+            ),
+            size_max=number(f"group.{kind}.max.size"),
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class GroupConfig:
@@ -93,8 +116,10 @@ class GroupConfig:
                 return self.consumer
             case GroupType.SHARE:
                 return self.share
-            case _:
+            case GroupType.STREAMS:
                 return self.streams
+            case GroupType.CLASSIC:
+                raise AssertionError("members of classic groups assign for themselves")
 
     @classmethod
     def from_node(cls, config: NodeConfig) -> "GroupConfig":
@@ -111,24 +136,7 @@ class GroupConfig:
             offset_metadata_size_max=config.get_int("offset.metadata.max.bytes"),
             offsets_retention_ms=config.get_int("offsets.retention.minutes") * 60_000,
             write_timeout_ms=config.get_int("offsets.commit.timeout.ms"),
-            consumer=ModernGroupConfig(
-                session_timeout_ms=config.get_int("group.consumer.session.timeout.ms"),
-                session_timeout_limits_ms=(
-                    config.get_int("group.consumer.min.session.timeout.ms"),
-                    config.get_int("group.consumer.max.session.timeout.ms"),
-                ),
-                heartbeat_interval_ms=config.get_int("group.consumer.heartbeat.interval.ms"),
-                heartbeat_interval_limits_ms=(
-                    config.get_int("group.consumer.min.heartbeat.interval.ms"),
-                    config.get_int("group.consumer.max.heartbeat.interval.ms"),
-                ),
-                assignment_interval_ms=config.get_int("group.consumer.assignment.interval.ms"),
-                assignment_interval_limits_ms=(
-                    config.get_int("group.consumer.min.assignment.interval.ms"),
-                    config.get_int("group.consumer.max.assignment.interval.ms"),
-                ),
-                size_max=config.get_int("group.consumer.max.size"),
-            ),
+            consumer=ModernGroupConfig.from_node(config, "consumer"),
             consumer_regex_refresh_interval_ms=config.get_int(
                 "group.consumer.regex.refresh.interval.ms"
             ),
@@ -136,45 +144,11 @@ class GroupConfig:
             migration_policy=MigrationPolicy(
                 config.get_str("group.consumer.migration.policy").lower()
             ),
-            share=ModernGroupConfig(
-                session_timeout_ms=config.get_int("group.share.session.timeout.ms"),
-                session_timeout_limits_ms=(
-                    config.get_int("group.share.min.session.timeout.ms"),
-                    config.get_int("group.share.max.session.timeout.ms"),
-                ),
-                heartbeat_interval_ms=config.get_int("group.share.heartbeat.interval.ms"),
-                heartbeat_interval_limits_ms=(
-                    config.get_int("group.share.min.heartbeat.interval.ms"),
-                    config.get_int("group.share.max.heartbeat.interval.ms"),
-                ),
-                assignment_interval_ms=config.get_int("group.share.assignment.interval.ms"),
-                assignment_interval_limits_ms=(
-                    config.get_int("group.share.min.assignment.interval.ms"),
-                    config.get_int("group.share.max.assignment.interval.ms"),
-                ),
-                size_max=config.get_int("group.share.max.size"),
-            ),
+            share=ModernGroupConfig.from_node(config, "share"),
             share_initialize_retry_interval_ms=config.get_int(
                 "group.share.initialize.retry.interval.ms"
             ),
-            streams=ModernGroupConfig(
-                session_timeout_ms=config.get_int("group.streams.session.timeout.ms"),
-                session_timeout_limits_ms=(
-                    config.get_int("group.streams.min.session.timeout.ms"),
-                    config.get_int("group.streams.max.session.timeout.ms"),
-                ),
-                heartbeat_interval_ms=config.get_int("group.streams.heartbeat.interval.ms"),
-                heartbeat_interval_limits_ms=(
-                    config.get_int("group.streams.min.heartbeat.interval.ms"),
-                    config.get_int("group.streams.max.heartbeat.interval.ms"),
-                ),
-                assignment_interval_ms=config.get_int("group.streams.assignment.interval.ms"),
-                assignment_interval_limits_ms=(
-                    config.get_int("group.streams.min.assignment.interval.ms"),
-                    config.get_int("group.streams.max.assignment.interval.ms"),
-                ),
-                size_max=config.get_int("group.streams.max.size"),
-            ),
+            streams=ModernGroupConfig.from_node(config, "streams"),
             streams_initial_rebalance_delay_ms=config.get_int(
                 "group.streams.initial.rebalance.delay.ms"
             ),

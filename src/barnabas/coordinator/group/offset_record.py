@@ -12,13 +12,13 @@ from barnabas.base.ids import ZERO_UUID, Uuid
 from barnabas.coordinator.group.offsets import NO_EXPIRY, CommittedOffset
 from barnabas.coordinator.record_codec import SelfEncoding, encode_key, encode_value
 from barnabas.protocol.messages.group_records import OffsetCommitKey, OffsetCommitValue
+from barnabas.protocol.records.batch import NO_OFFSET
 from barnabas.protocol.records.own_batch import KeyValue
 
 VERSION: Final = 4
 VERSION_WITH_EXPIRY: Final = 1
 """The only version that holds an expiry of the offset's own (OffsetCommit up to version 4)."""
 KEYS_REMEMBERED_MAX: Final = 1024
-UNKNOWN_OFFSET: Final = -1
 
 METADATA_SHORT_MAX: Final = 126
 """Characters of metadata whose compact length takes one byte."""
@@ -135,7 +135,7 @@ def offset_record(
             commit_timestamp_ms,
             expire_timestamp_ms,
             topic_id,
-            UNKNOWN_OFFSET,
+            NO_OFFSET,
         ),
     )
 

@@ -20,6 +20,7 @@ from barnabas.coordinator.group.view import GroupMetadata
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.offset_commit import (
     OffsetCommitRequest,
+    OffsetCommitRequestPartition,
     OffsetCommitResponse,
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
@@ -38,14 +39,16 @@ from barnabas.protocol.messages.offset_fetch import (
 )
 from barnabas.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
     TxnOffsetCommitResponse,
     TxnOffsetCommitResponsePartition,
     TxnOffsetCommitResponseTopic,
 )
+from barnabas.protocol.records.batch import NO_OFFSET
 
 GROUP_ID_NOT_FOUND_FROM_VERSION = 9
 NO_RETENTION = -1
-NO_OFFSET = -1
+_Committed = OffsetCommitRequestPartition | TxnOffsetCommitRequestPartition
 
 
 def check_commit(group: Group | None, request: OffsetCommitRequest, version: int) -> ErrorCode:
@@ -73,23 +76,12 @@ def commit(
     for topic in request.topics:
         results = []
         for partition in topic.partitions:
-            metadata = partition.committed_metadata or ""
             error = ErrorCode.NONE
-            if _utf16_length(metadata) > config.offset_metadata_size_max:
+            if _is_too_long(partition, config):
                 error = ErrorCode.OFFSET_METADATA_TOO_LARGE
             else:
                 records.append(
-                    offset_record(
-                        request.group_id,
-                        topic.name,
-                        partition.partition_index,
-                        offset=partition.committed_offset,
-                        leader_epoch=partition.committed_leader_epoch,
-                        metadata=metadata,
-                        commit_timestamp_ms=now.wall_ms,
-                        expire_timestamp_ms=expire_ms,
-                        topic_id=topic.topic_id,
-                    )
+                    _record(request.group_id, topic.name, partition, now, expire_ms, topic.topic_id)
                 )
             results.append(
                 OffsetCommitResponsePartition(
@@ -100,6 +92,32 @@ def commit(
             OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=results)
         )
     return records, OffsetCommitResponse(topics=topics)
+
+
+def _is_too_long(partition: _Committed, config: GroupConfig) -> bool:
+    """Whether more is to be kept with an offset than may be."""
+    return _utf16_length(partition.committed_metadata or "") > config.offset_metadata_size_max
+
+
+def _record(
+    group_id: str,
+    topic: str,
+    partition: _Committed,
+    now: Moment,
+    expire_ms: int,
+    topic_id: Uuid,
+) -> CoordinatorRecord:
+    return offset_record(
+        group_id,
+        topic,
+        partition.partition_index,
+        offset=partition.committed_offset,
+        leader_epoch=partition.committed_leader_epoch,
+        metadata=partition.committed_metadata or "",
+        commit_timestamp_ms=now.wall_ms,
+        expire_timestamp_ms=expire_ms,
+        topic_id=topic_id,
+    )
 
 
 def check_transactional_commit(
@@ -124,23 +142,12 @@ def transactional_commit(
     for topic in request.topics:
         results = []
         for partition in topic.partitions:
-            metadata = partition.committed_metadata or ""
             error = ErrorCode.NONE
-            if _utf16_length(metadata) > config.offset_metadata_size_max:
+            if _is_too_long(partition, config):
                 error = ErrorCode.OFFSET_METADATA_TOO_LARGE
             else:
                 records.append(
-                    offset_record(
-                        request.group_id,
-                        topic.name,
-                        partition.partition_index,
-                        offset=partition.committed_offset,
-                        leader_epoch=partition.committed_leader_epoch,
-                        metadata=metadata,
-                        commit_timestamp_ms=now.wall_ms,
-                        expire_timestamp_ms=NO_EXPIRY,
-                        topic_id=ZERO_UUID,
-                    )
+                    _record(request.group_id, topic.name, partition, now, NO_EXPIRY, ZERO_UUID)
                 )
             results.append(
                 TxnOffsetCommitResponsePartition(

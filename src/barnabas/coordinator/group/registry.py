@@ -14,11 +14,12 @@ G = TypeVar("G", bound=Group)
 class GroupRegistry:
     """Groups by id."""
 
-    __slots__ = ("_groups", "_timers")
+    __slots__ = ("_ended", "_groups", "_timers")
 
     def __init__(self, timers: GroupTimers) -> None:
         self._groups: dict[str, Group] = {}
         self._timers = timers
+        self._ended: list[TimerKey] = []
 
     def __iter__(self) -> Iterator[Group]:
         return iter(list(self._groups.values()))
@@ -44,29 +45,45 @@ class GroupRegistry:
         group = self._groups.get(group_id)
         if group is None:
             return Refusal(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
-        return group if isinstance(group, kind) else not_of_kind(kind, group_id)
+        return group if isinstance(group, kind) else _not_of_kind(kind, group_id)
 
     def put(self, group: Group) -> None:
         """Take a group in, in place of whatever had its id."""
-        former = self._groups.get(group.group_id)
-        if former is not None:
-            self.cancel(former.timer_keys())
+        self.drop(group.group_id)
         self._groups[group.group_id] = group
 
     def drop(self, group_id: str) -> None:
         """Forget a group and its timers."""
         group = self._groups.pop(group_id, None)
         if group is not None:
-            self.cancel(group.timer_keys())
+            self._cancel(group.timer_keys())
             group.dropped()
 
-    def cancel(self, keys: list[TimerKey]) -> None:
+    def member_ended(self, timer_keys: list[TimerKey]) -> None:
+        """A record ended a member, whose timers stop before the next step.
+
+        Not at once: the step that wrote the record has set its timers already, and another of its
+        records may bring the member back.
+        """
+        self._ended += [key for key in timer_keys if key in self._timers]
+
+    def cancel_ended(self) -> None:
+        """Stop the timers of members that ended and have not come back."""
+        if not self._ended:
+            return
+        for key in self._ended:
+            group = self._groups.get(key.group_id)
+            if group is None or key.member_id not in group.members:
+                self._timers.cancel(key)
+        self._ended.clear()
+
+    def _cancel(self, keys: list[TimerKey]) -> None:
         """Stop timers of a group, as far as they run."""
         for key in keys:
             self._timers.cancel(key)
 
 
-def not_of_kind(kind: type[Group], group_id: str) -> Refusal:
+def _not_of_kind(kind: type[Group], group_id: str) -> Refusal:
     """The group is of another kind."""
     return Refusal(
         ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a {kind.group_type} group."

@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from struct import Struct
 from typing import Any, Final
 
+from barnabas.base.promise import Promise
 from barnabas.coordinator.decision import Moment
 from barnabas.coordinator.group.offset_record import offset_record
 from barnabas.coordinator.group.offsets import NO_EXPIRY, CommittedOffset
 from barnabas.coordinator.group.service import GroupCoordinator
 from barnabas.coordinator.group.shard import GroupShard
-from barnabas.coordinator.promise import Promise
 from barnabas.coordinator.record_codec import encode_record, record_size_bytes
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.offset_commit import OffsetCommitRequest

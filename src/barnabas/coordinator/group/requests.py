@@ -8,14 +8,13 @@ from typing import Any, ClassVar
 
 from barnabas.coordinator.decision import Answer, Decision, Moment
 from barnabas.coordinator.group.classic.join import Join
-from barnabas.coordinator.group.classic.responses import unknown_members
+from barnabas.coordinator.group.classic.responses import join_error, unknown_members
 from barnabas.coordinator.group.config import GroupConfig
 from barnabas.coordinator.group.registry import GroupRegistry
 from barnabas.coordinator.group.step import GroupTimers, Step, TimerKey
 from barnabas.coordinator.group.view import GroupMetadata
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
-from barnabas.protocol.messages.join_group import JoinGroupResponse
 from barnabas.protocol.messages.leave_group import MemberIdentity
 from barnabas.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
@@ -46,17 +45,14 @@ class GroupRequests(ABC):
 
     def step(self, now: Moment) -> Step:
         """A step that begins now."""
+        self._groups.cancel_ended()
         return Step(now, self._config, self._timers, self._metadata)
 
     # The classic protocol
 
     def join(self, group: Any, request: Join, now: Moment) -> Decision:
         """JoinGroup."""
-        return Decision(
-            response=JoinGroupResponse(
-                error_code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL, protocol_name=None
-            )
-        )
+        return Decision(response=join_error(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, ""))
 
     def sync(self, group: Any, request: SyncGroupRequest, waiter: Any, now: Moment) -> Decision:
         """SyncGroup."""

@@ -13,6 +13,7 @@ from typing import Any
 from barnabas.base.clock import Clock
 from barnabas.base.config.node import NodeConfig
 from barnabas.base.internal_topics import CONSUMER_OFFSETS
+from barnabas.base.promise import Promise, gather, then
 from barnabas.coordinator.decision import Transactional
 from barnabas.coordinator.group.classic.service import ClassicGroupService
 from barnabas.coordinator.group.client import ClientInfo
@@ -25,7 +26,6 @@ from barnabas.coordinator.group.share.service import ShareMembershipService
 from barnabas.coordinator.group.streams.service import StreamsGroupService
 from barnabas.coordinator.group.view import GroupMetadata
 from barnabas.coordinator.partition_writer import PartitionWriter
-from barnabas.coordinator.promise import Promise, gather, then
 from barnabas.coordinator.runtime import CoordinatorRuntime
 from barnabas.log.producers.verification import Verification
 from barnabas.metadata.image import MetadataImage

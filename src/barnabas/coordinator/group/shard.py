@@ -6,7 +6,6 @@ Source: Kafka's GroupCoordinatorShard.
 """
 
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 from barnabas.coordinator.decision import (
     Answer,
@@ -19,23 +18,22 @@ from barnabas.coordinator.decision import (
 from barnabas.coordinator.group import admin, offset_requests
 from barnabas.coordinator.group.classic.group import ClassicGroup
 from barnabas.coordinator.group.classic.join import Join
-from barnabas.coordinator.group.classic.requests import ClassicGroups
+from barnabas.coordinator.group.classic.requests import ClassicGroupRequests
 from barnabas.coordinator.group.classic.responses import unknown_members
 from barnabas.coordinator.group.config import GroupConfig
-from barnabas.coordinator.group.consumer.migration import Downgraded
-from barnabas.coordinator.group.consumer.requests import ConsumerGroups
+from barnabas.coordinator.group.consumer.requests import ConsumerGroupRequests
+from barnabas.coordinator.group.continuation import Continuation
 from barnabas.coordinator.group.group import Group
 from barnabas.coordinator.group.group_type import GroupType
-from barnabas.coordinator.group.modern.requests import TimerWasUp
 from barnabas.coordinator.group.offset_record import OffsetRecord
 from barnabas.coordinator.group.offsets import OffsetStore
 from barnabas.coordinator.group.records import offset_tombstone
 from barnabas.coordinator.group.registry import GroupRegistry
 from barnabas.coordinator.group.replay import replay
 from barnabas.coordinator.group.requests import GroupRequests
-from barnabas.coordinator.group.share.requests import ShareGroups
+from barnabas.coordinator.group.share.requests import ShareGroupRequests
 from barnabas.coordinator.group.step import Client, GroupTimers, Step
-from barnabas.coordinator.group.streams.requests import StreamsGroups
+from barnabas.coordinator.group.streams.requests import StreamsGroupRequests
 from barnabas.coordinator.group.view import GroupMetadata
 from barnabas.log.producers.verification import Verification
 from barnabas.protocol.errors import ErrorCode
@@ -55,9 +53,6 @@ from barnabas.protocol.messages.offset_fetch import OffsetFetchRequestGroup
 from barnabas.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from barnabas.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 
-TIMER_RETRY_MS = 500
-"""Until a timer whose records could not be appended is up again, as in Kafka."""
-
 
 class GroupShard:
     """Groups and offsets of one partition. Pure: see `decision.Shard` for who calls it."""
@@ -69,10 +64,10 @@ class GroupShard:
         self.groups = GroupRegistry(self._timers)
         self.offsets = OffsetStore()
         parts = config, self._timers, self.groups, self._metadata
-        self.classics = ClassicGroups(*parts)
-        self.consumers = ConsumerGroups(*parts)
-        self.shares = ShareGroups(*parts)
-        self.streams = StreamsGroups(*parts)
+        self.classics = ClassicGroupRequests(*parts)
+        self.consumers = ConsumerGroupRequests(*parts)
+        self.shares = ShareGroupRequests(*parts)
+        self.streams = StreamsGroupRequests(*parts)
         self._of_type: dict[GroupType, GroupRequests] = {
             GroupType.CLASSIC: self.classics,
             GroupType.CONSUMER: self.consumers,
@@ -233,21 +228,12 @@ class GroupShard:
         return answers
 
     def stored(
-        self, continuation: Any, error: ErrorCode, is_appended: bool, now: Moment
+        self, continuation: Continuation, error: ErrorCode, is_appended: bool, now: Moment
     ) -> Decision:
         """Go on after records that somebody waits for were committed or failed."""
-        if isinstance(continuation, TimerWasUp):
-            if error and not is_appended and continuation.key not in self._timers:
-                # Nobody else would do it; the log may take records again soon.
-                self._timers.schedule(continuation.key, now.monotonic_ms + TIMER_RETRY_MS)
-            continuation = continuation.then
-        if continuation is None:
-            return self._step(now).decide()
-        if isinstance(continuation, Downgraded):
-            is_lost = bool(error) and not is_appended
-            self.consumers.downgraded(continuation, is_lost=is_lost, now=now)
-            return self._step(now).decide()
-        return self.classics.stored(continuation, error, is_appended, now)
+        step = self._step(now)
+        continuation.stored(step, self.groups, error, is_appended)
+        return step.decide()
 
     # Time
 
@@ -282,6 +268,7 @@ class GroupShard:
         return self._of_type[group.group_type]
 
     def _step(self, now: Moment) -> Step:
+        self.groups.cancel_ended()
         return Step(now, self._config, self._timers, self._metadata)
 
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 from barnabas.base.clock import Clock
+from barnabas.base.promise import Promise, gather
 from barnabas.coordinator.decision import Decision, Moment, Waiter
 from barnabas.coordinator.group.config import GroupConfig
 from barnabas.coordinator.group.records import RECORD_TYPES
@@ -12,7 +13,6 @@ from barnabas.coordinator.group.shard import GroupShard
 from barnabas.coordinator.group.view import GroupMetadata
 from barnabas.coordinator.partition_of import partition_of
 from barnabas.coordinator.partition_writer import PartitionWriter
-from barnabas.coordinator.promise import Promise, gather
 from barnabas.coordinator.runtime import CoordinatorRuntime
 from barnabas.protocol.errors import ErrorCode
 
@@ -75,20 +75,17 @@ class GroupShards:
         *,
         allows_empty_id: bool = False,
     ) -> list[Any] | Promise[list[Any]]:
-        """A step for each group, whose responses are lists; all of them in one."""
+        """A step for each group; their responses in the order of the groups."""
 
         def run(group_id: str) -> Any:
             run_one = self.run if allows_empty_id else self.run_for_group
             return run_one(
                 group_id,
                 lambda shard, _waiter, _now: step(shard, group_id),
-                lambda error: [on_error(group_id, error)],
+                lambda error: on_error(group_id, error),
             )
 
-        return gather(
-            [run(group_id) for group_id in group_ids],
-            lambda results: [each for result in results for each in result],
-        )
+        return gather([run(group_id) for group_id in group_ids], list)
 
     def run_by_partition(
         self,
@@ -116,10 +113,10 @@ class GroupShards:
         )
 
     def run_everywhere(self, what: str, step: ShardStep) -> None:
-        """A step that nobody waits for; a shard that cannot take it now meets it again."""
+        """A step that nobody waits for; where a shard cannot take it now, that is only logged."""
 
         def failed(error: ErrorCode) -> int:
-            telemetry.warning("%s stay: %s", what, error.name)
+            telemetry.warning("cannot remove %s: %s", what, error.name)
             return 0
 
         for partition in self.runtime.partitions():

@@ -17,13 +17,13 @@ from barnabas.coordinator.timers import TimerQueue
 class TimerKind(IntEnum):
     """What is due."""
 
-    SESSION = 0
-    """A member was silent for its session time-out."""
+    CLASSIC_SESSION = 0
+    """A member of a classic group was silent for its session time-out."""
     JOIN = 1
     """The time in which members may join is up."""
     SYNC = 2
     """The time in which members must ask for their assignment is up."""
-    MEMBER_SESSION = 4
+    MODERN_SESSION = 4
     """A member of a consumer, share or streams group was silent for its session time-out."""
     REVOCATION = 5
     """The time in which such a member must give partitions or tasks up is up."""
@@ -36,12 +36,12 @@ class TimerKind(IntEnum):
 
 
 MEMBER_TIMERS = (
-    TimerKind.MEMBER_SESSION,
+    TimerKind.MODERN_SESSION,
     TimerKind.REVOCATION,
     TimerKind.REJOIN,
     TimerKind.RESYNC,
 )
-"""What may run for a member of a consumer or streams group."""
+"""What may run for a member of a consumer, share or streams group."""
 
 
 class TimerKey(NamedTuple):

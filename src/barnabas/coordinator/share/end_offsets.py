@@ -20,14 +20,13 @@ from barnabas.protocol.messages.list_offsets import (
     ListOffsetsRequest,
     ListOffsetsTopic,
 )
+from barnabas.protocol.read_requests import CONSUMER_ID, LATEST
 from barnabas.replication.partition import Partition
 from barnabas.replication.replica_manager import ReplicaManager
 
 ATTEMPTS_MAX: Final = 5
 PAUSE_MS: Final = 100
 """The first pause; each is twice the one before."""
-CONSUMER: Final = -1
-LATEST: Final = -1
 RETRIABLE: Final = frozenset(
     {
         ErrorCode.NETWORK_EXCEPTION,
@@ -124,7 +123,7 @@ def _request(places: list[TopicPartition]) -> ListOffsetsRequest:
     for topic, index in places:
         topics.setdefault(topic, []).append(index)
     return ListOffsetsRequest(
-        replica_id=CONSUMER,
+        replica_id=CONSUMER_ID,
         topics=[
             ListOffsetsTopic(
                 name=name,

@@ -14,11 +14,11 @@ from collections.abc import Callable
 from typing import Any
 
 from barnabas.base.clock import Clock, Timer
+from barnabas.base.promise import Promise, then
 from barnabas.coordinator.group.modern.member import JOINING_EPOCH
 from barnabas.coordinator.group.refusal import Refusal
 from barnabas.coordinator.group.share.heartbeat import Heard
 from barnabas.coordinator.group.step import Client
-from barnabas.coordinator.promise import Promise, then
 from barnabas.protocol.messages.share_group_heartbeat import (
     ShareGroupHeartbeatRequest,
     ShareGroupHeartbeatResponse,

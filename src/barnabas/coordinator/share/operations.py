@@ -6,10 +6,10 @@ these (`serve`), and a persister puts one together for another node.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 from barnabas.base.ids import Uuid
-from barnabas.coordinator.promise import Promise, gather
+from barnabas.base.promise import Promise, gather
 from barnabas.coordinator.share.service import ShareCoordinator
 from barnabas.coordinator.share.state import (
     DONE,
@@ -27,9 +27,29 @@ from barnabas.protocol.messages import read_share_group_state_summary as summari
 from barnabas.protocol.messages import write_share_group_state as writing
 from barnabas.protocol.schema import Message
 
+Resp = TypeVar("Resp", bound=Message, covariant=True)
+
+
+class _Question(Protocol):
+    partition: int
+
+
+class _Topic(Protocol):
+    topic_id: Uuid
+
+    @property
+    def partitions(self) -> Sequence[_Question]: ...
+
+
+class _Request(Protocol):
+    group_id: str
+
+    @property
+    def topics(self) -> Sequence[_Topic]: ...
+
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Operation:
+class Operation(Generic[Resp]):
     """One of the requests. A *question* is its struct for one partition, a *result* the answer's.
 
     `read` turns a result without an error into an outcome, `tell` an outcome into a result.
@@ -39,7 +59,7 @@ class Operation:
     request: Callable[..., Message]
     request_topic: Callable[..., Any]
     ask: Callable[[ShareCoordinator, SharePartitionKey, Any], Any]
-    response: Callable[..., Message]
+    response: Callable[..., Resp]
     response_topic: Callable[..., Any]
     result: Callable[..., Any]
     tell: Callable[[Any, Any], None]
@@ -48,8 +68,8 @@ class Operation:
 
 
 def serve(
-    operation: Operation, coordinator: ShareCoordinator, request: Any
-) -> Message | Promise[Message]:
+    operation: Operation[Resp], coordinator: ShareCoordinator, request: _Request
+) -> Resp | Promise[Resp]:
     """Handle a whole request. What makes no sense gets an empty answer, as in Kafka."""
     topics = request.topics
     if (
@@ -68,7 +88,7 @@ def serve(
         for topic_id, question in questions
     ]
 
-    def combine(outcomes: list[Any]) -> Message:
+    def combine(outcomes: list[Any]) -> Resp:
         results: dict[Uuid, list[Any]] = {}
         for (topic_id, question), outcome in zip(questions, outcomes, strict=True):
             result = operation.result(partition=question.partition)
@@ -89,7 +109,7 @@ def serve(
 
 
 def request_for(
-    operation: Operation, group_id: str, questions: Sequence[tuple[Uuid, Any]]
+    operation: Operation[Message], group_id: str, questions: Sequence[tuple[Uuid, Any]]
 ) -> Message:
     """One request with all `questions`, each with its topic."""
     topics: dict[Uuid, list[Any]] = {}
@@ -104,7 +124,7 @@ def request_for(
     )
 
 
-def outcomes_of(operation: Operation, response: Any) -> dict[tuple[Uuid, int], Any]:
+def outcomes_of(operation: Operation[Message], response: Any) -> dict[tuple[Uuid, int], Any]:
     """Outcomes by topic and partition."""
     found: dict[tuple[Uuid, int], Any] = {}
     for topic in response.results:

@@ -21,7 +21,7 @@ from barnabas.base.backoff import ExponentialBackoff
 from barnabas.base.clock import Clock
 from barnabas.base.ids import Uuid
 from barnabas.base.internal_topics import SHARE_GROUP_STATE
-from barnabas.coordinator.promise import Promise
+from barnabas.base.promise import Promise
 from barnabas.coordinator.share.batches import combine
 from barnabas.coordinator.share.operations import (
     DELETE,
@@ -72,7 +72,7 @@ RETRIABLE: Final = frozenset(
 telemetry = logging.getLogger(__name__)
 
 
-_Lane = tuple[int, Operation, str]
+_Lane = tuple[int, Operation[Message], str]
 """A node, what it is asked, and for which group: of each, one request is under way."""
 
 
@@ -257,13 +257,17 @@ class CoordinatorPersister:
 
     # Asking
 
-    async def _ask(self, operation: Operation, key: SharePartitionKey, question: Any) -> Any:
+    async def _ask(
+        self, operation: Operation[Message], key: SharePartitionKey, question: Any
+    ) -> Any:
         outcome = await self._ask_again(operation, key, question)
         if isinstance(outcome, Failure):
             raise ShareStateError(*outcome)
         return outcome
 
-    async def _ask_again(self, operation: Operation, key: SharePartitionKey, question: Any) -> Any:
+    async def _ask_again(
+        self, operation: Operation[Message], key: SharePartitionKey, question: Any
+    ) -> Any:
         for attempt in range(1, ATTEMPTS_MAX + 1):
             outcome = await self._ask_once(operation, key, question)
             if not isinstance(outcome, Failure) or outcome.error not in RETRIABLE:
@@ -285,7 +289,9 @@ class CoordinatorPersister:
             timer.cancel()
             del self._pauses[over]
 
-    async def _ask_once(self, operation: Operation, key: SharePartitionKey, question: Any) -> Any:
+    async def _ask_once(
+        self, operation: Operation[Message], key: SharePartitionKey, question: Any
+    ) -> Any:
         if self._is_closed:
             return Failure(ErrorCode.COORDINATOR_NOT_AVAILABLE, "The node is shutting down.")
         leader = self._leader(key)

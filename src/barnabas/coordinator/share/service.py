@@ -10,11 +10,11 @@ from typing import Any, Protocol, TypeVar, Union
 
 from barnabas.base.clock import Clock
 from barnabas.base.ids import Uuid
+from barnabas.base.promise import Promise
 from barnabas.coordinator.decision import Decision, Moment
 from barnabas.coordinator.errors import CoordinatorWriteError
 from barnabas.coordinator.partition_of import partition_of
 from barnabas.coordinator.partition_writer import PartitionWriter
-from barnabas.coordinator.promise import Promise
 from barnabas.coordinator.runtime import CoordinatorRuntime
 from barnabas.coordinator.share.config import ShareCoordinatorConfig
 from barnabas.coordinator.share.shard import PartitionCount, ShareShard

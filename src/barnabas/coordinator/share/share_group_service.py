@@ -14,15 +14,15 @@ from typing import Any, TypeVar
 
 from barnabas.base.clock import Clock
 from barnabas.base.ids import TopicPartition, Uuid
+from barnabas.base.promise import Promise, flat, then
 from barnabas.coordinator.decision import Decision, Moment
 from barnabas.coordinator.group.client import ClientInfo
 from barnabas.coordinator.group.refusal import Refusal
 from barnabas.coordinator.group.service import GroupCoordinator
 from barnabas.coordinator.group.share.heartbeat import Heard, Initialization, check_request
 from barnabas.coordinator.group.share.offsets import Alteration, Deletion
-from barnabas.coordinator.group.share.requests import ShareGroups
+from barnabas.coordinator.group.share.requests import ShareGroupRequests
 from barnabas.coordinator.group.step import Client
-from barnabas.coordinator.promise import Promise, flat, gather, then
 from barnabas.coordinator.share.end_offsets import EndOffsets
 from barnabas.coordinator.share.joins import HeldJoins
 from barnabas.coordinator.share.persister import Persister, ShareStateError, ShareSummary
@@ -181,19 +181,7 @@ class ShareGroupService:
         self, group_ids: Iterable[str]
     ) -> list[DescribedGroup] | Promise[list[DescribedGroup]]:
         """State, members and assignments of share groups."""
-        parts: list[Any] = [
-            DescribedGroup(group_id=group_id, error_code=ErrorCode.INVALID_GROUP_ID)
-            if not group_id
-            else self._groups.shares.run(
-                group_id,
-                lambda shares, _now, group_id=group_id: shares.describe(group_id),  # type: ignore[misc]  # mypy cannot infer a default
-                lambda error, group_id=group_id: DescribedGroup(  # type: ignore[misc]  # as above
-                    group_id=group_id, error_code=error
-                ),
-            )
-            for group_id in group_ids
-        ]
-        return gather(parts, list)
+        return self._groups.shares.describe(group_ids)
 
     # Offsets
 
@@ -368,7 +356,9 @@ class ShareGroupService:
 
     # Helpers
 
-    async def _run(self, group_id: str, step: Callable[[ShareGroups, Moment], Decision]) -> Any:
+    async def _run(
+        self, group_id: str, step: Callable[[ShareGroupRequests, Moment], Decision]
+    ) -> Any:
         """The response of a step, or an error code."""
         return await _settled(self._groups.shares.run(group_id, step, lambda error: error))
 

@@ -17,9 +17,9 @@ fault of their own and die of it.
 from typing import NamedTuple
 
 from barnabas.coordinator.transaction.states import TransactionEvent, TransactionState
-from barnabas.coordinator.transaction.transaction import EPOCH_MAX, Transaction
+from barnabas.coordinator.transaction.transaction import Transaction
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
+from barnabas.protocol.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, PRODUCER_EPOCH_MAX
 from barnabas.protocol.records.control import TRANSACTION_VERSION_2
 
 
@@ -66,7 +66,7 @@ def fence(
         ErrorCode.NONE,
         transaction.after(
             TransactionEvent.ABORT_DECIDED,
-            producer_epoch=min(transaction.producer_epoch + 1, EPOCH_MAX),
+            producer_epoch=min(transaction.producer_epoch + 1, PRODUCER_EPOCH_MAX),
             last_producer_epoch=NO_PRODUCER_EPOCH,
             next_producer_id=NO_PRODUCER_ID,
             last_update_ms=now_ms,
@@ -122,7 +122,7 @@ def _end_with_version_2(
     state = transaction.state
     has_new_id = (
         transaction.previous_producer_id == request.producer_id
-        and request.producer_epoch == EPOCH_MAX - 1
+        and request.producer_epoch == PRODUCER_EPOCH_MAX - 1
         and transaction.producer_epoch == 0
     )
     if transaction.producer_id != request.producer_id and not has_new_id:
@@ -177,7 +177,7 @@ def _decide_with_bump(
         ErrorCode.NONE,
         transaction.after(
             event,
-            producer_epoch=min(transaction.producer_epoch + 1, EPOCH_MAX),
+            producer_epoch=min(transaction.producer_epoch + 1, PRODUCER_EPOCH_MAX),
             last_producer_epoch=transaction.producer_epoch,
             next_producer_id=new_producer_id if transaction.is_exhausted else NO_PRODUCER_ID,
             start_ms=start_ms,

@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 from barnabas.coordinator.transaction.ending import fence
 from barnabas.coordinator.transaction.states import TransactionEvent, TransactionState
-from barnabas.coordinator.transaction.transaction import NO_TIMESTAMP, Transaction, is_exhausted
+from barnabas.coordinator.transaction.transaction import Transaction, is_exhausted
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
+from barnabas.protocol.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_TIMESTAMP
 
 
 class InitRequest(NamedTuple):

@@ -10,8 +10,8 @@ from typing import Final
 
 from barnabas.base.clock import Clock
 from barnabas.base.internal_topics import CONSUMER_OFFSETS
+from barnabas.base.promise import Promise, gather
 from barnabas.coordinator.group.service import GroupCoordinator
-from barnabas.coordinator.promise import Promise, gather
 from barnabas.log.errors import LogDirFailure
 from barnabas.log.partition_log import AppendOrigin
 from barnabas.log.producers.verification import AppendTerms

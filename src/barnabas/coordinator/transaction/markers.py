@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from barnabas.base.clock import Clock
 from barnabas.base.ids import TopicPartition
-from barnabas.coordinator.promise import Promise
+from barnabas.base.promise import Promise
 from barnabas.metadata.broker_peers import BrokerPeers
 from barnabas.metadata.image import MetadataImage
 from barnabas.net.question_queue import QuestionQueue

@@ -10,10 +10,10 @@ from typing import Any, TypeVar
 
 from barnabas.base.clock import Clock
 from barnabas.base.ids import TopicPartition
+from barnabas.base.promise import Promise, gather
 from barnabas.coordinator.decision import Decision, Moment
 from barnabas.coordinator.partition_of import partition_of
 from barnabas.coordinator.partition_writer import PartitionWriter
-from barnabas.coordinator.promise import Promise, gather
 from barnabas.coordinator.runtime import CoordinatorRuntime
 from barnabas.coordinator.transaction.config import TransactionConfig
 from barnabas.coordinator.transaction.ending import EndRequest

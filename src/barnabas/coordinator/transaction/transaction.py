@@ -4,7 +4,7 @@ Source: Kafka's TransactionMetadata and TransactionLog.
 """
 
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Any
 
 from barnabas.base.ids import TopicPartition
 from barnabas.coordinator.decision import CoordinatorRecord
@@ -18,16 +18,18 @@ from barnabas.protocol.messages.transaction_records import (
     TransactionLogKey,
     TransactionLogValue,
 )
-from barnabas.protocol.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
+from barnabas.protocol.records.batch import (
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    NO_TIMESTAMP,
+    PRODUCER_EPOCH_MAX,
+)
 from barnabas.protocol.records.control import TRANSACTION_VERSION_2
-
-NO_TIMESTAMP: Final = -1
-EPOCH_MAX: Final = 2**15 - 1
 
 
 def is_exhausted(epoch: int) -> bool:
     """Whether no producer may get a higher epoch: the last one is kept for fencing."""
-    return epoch >= EPOCH_MAX - 1
+    return epoch >= PRODUCER_EPOCH_MAX - 1
 
 
 @dataclass(frozen=True, slots=True)

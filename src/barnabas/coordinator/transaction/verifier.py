@@ -23,7 +23,7 @@ from typing import Final, NamedTuple
 from barnabas.base.clock import Clock
 from barnabas.base.ids import TopicPartition
 from barnabas.base.internal_topics import TRANSACTION_STATE
-from barnabas.coordinator.promise import Promise, then
+from barnabas.base.promise import Promise, then
 from barnabas.coordinator.transaction.service import TransactionCoordinator
 from barnabas.log.producers.verification import Verification
 from barnabas.metadata.broker_peers import BrokerPeers

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import time
 from collections import deque
+from functools import cached_property
 from typing import Any
 
-from confluent_kafka import (
-    ConsumerGroupTopicPartitions,
-    KafkaException,
-    TopicCollection,
-    TopicPartition,
-)
+from confluent_kafka import Consumer, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._listoffsets import OffsetSpec
 
@@ -55,19 +51,36 @@ class GroupMonitor(ReaderThread):
 
     def read(self) -> None:
         """Look until `stopping` is set."""
+        # A consumer of each group, which joins nothing. The admin client could ask too, but
+        # librdkafka (2.16) ends the process with a segmentation fault where its answer is
+        # NOT_COORDINATOR, as at the start of several nodes, and with an abort where the
+        # coordinator goes away meanwhile: github.com/confluentinc/librdkafka, 5040 and 5397.
+        consumers = {group: self.consumer(group) for group in WATCHED_GROUPS}
+        try:
+            while not self.stopping.is_set():
+                ends = end_offsets(self._admin, sorted(set(WATCHED_GROUPS.values())))
+                self.state.set_records(sum(ends.values()), self._furthest.lost(ends))
+                self.state.set_groups(look(consumers, ends, self._histories))
+                self.state.set_connection("connected")
+                self.stopping.wait(_EVERY_SECONDS)
+        finally:
+            for consumer in consumers.values():
+                consumer.close()
+
+    @cached_property
+    def _admin(self) -> AdminClient:
+        """One for the thread's whole life.
+
+        The traceback of a failed answer keeps a client until the garbage collector comes by, and
+        librdkafka aborts where that is in one of the client's own threads.
+        """
         settings: dict[str, Any] = {
             "bootstrap.servers": self.bootstrap,
             "client.id": "barnabas-group-monitor",
             "error_cb": self.on_error,
             "log_level": 3,
         }
-        admin = AdminClient(settings)
-        while not self.stopping.is_set():
-            ends = end_offsets(admin, sorted(set(WATCHED_GROUPS.values())))
-            self.state.set_records(sum(ends.values()), self._furthest.lost(ends))
-            self.state.set_groups(look(admin, ends, self._histories))
-            self.state.set_connection("connected")
-            self.stopping.wait(_EVERY_SECONDS)
+        return AdminClient(settings)
 
 
 class History:
@@ -107,7 +120,7 @@ class Furthest:
 
 
 def look(
-    admin: AdminClient, ends: dict[Place, int], histories: dict[str, History]
+    consumers: dict[str, Consumer], ends: dict[Place, int], histories: dict[str, History]
 ) -> list[GroupStatus]:
     """Return where each watched group is; a topic that does not exist yet counts as empty.
 
@@ -116,7 +129,7 @@ def look(
     statuses = []
     for group, topic in WATCHED_GROUPS.items():
         partitions = {p: end for (name, p), end in ends.items() if name == topic}
-        committed = committed_offsets(admin, group, topic, sorted(partitions))
+        committed = committed_offsets(consumers[group], topic, sorted(partitions))
         status = GroupStatus(group, topic, end=sum(partitions.values()))
         status.is_spark = group != DASHBOARD_GROUP
         if committed:
@@ -155,12 +168,10 @@ def end_offsets(admin: AdminClient, topics: list[str]) -> dict[Place, int]:
     return {(place.topic, place.partition): f.result().offset for place, f in answers.items()}
 
 
-def committed_offsets(
-    admin: AdminClient, group: str, topic: str, partitions: list[int]
-) -> dict[int, int]:
-    """Return the offsets that a group has committed, by partition; empty where it has none."""
+def committed_offsets(consumer: Consumer, topic: str, partitions: list[int]) -> dict[int, int]:
+    """Return the offsets that a consumer's group has committed, by partition; empty if none."""
     if not partitions:
         return {}
-    request = ConsumerGroupTopicPartitions(group, [TopicPartition(topic, p) for p in partitions])
-    future = admin.list_consumer_group_offsets([request], request_timeout=_REQUEST_SECONDS)[group]
-    return {p.partition: p.offset for p in future.result().topic_partitions if p.offset >= 0}
+    places = [TopicPartition(topic, partition) for partition in partitions]
+    committed = consumer.committed(places, timeout=_REQUEST_SECONDS)
+    return {place.partition: place.offset for place in committed if place.offset >= 0}

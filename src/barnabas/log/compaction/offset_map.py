@@ -13,6 +13,7 @@ from hashlib import blake2b
 from typing import Final
 
 from barnabas.log.compaction.survivors import Survivors
+from barnabas.protocol.records.batch import NO_OFFSET
 
 KEY_SIZE_BYTES_MAX: Final = 30
 DIGEST_SIZE_BYTES: Final = 31
@@ -20,7 +21,6 @@ ENTRY_OBJECTS_BYTES: Final = 64 + 32
 """A `bytes` of up to 31 and an `int`, as the allocator rounds them."""
 TABLE_ENTRY_BYTES: Final = 24
 INDEX_ENTRY_BYTES: Final = 4
-NO_OFFSET: Final = -1
 
 
 def map_bytes(entries: int) -> int:

@@ -20,6 +20,7 @@ from barnabas.protocol.records.batch import (
     check_crc,
 )
 from barnabas.protocol.records.compression import decompress
+from barnabas.protocol.records.uniform import RECORD_SIZE_BYTES_MIN
 from barnabas.protocol.records.walk import (
     NULL,
     VARINT_BYTES_MAX,
@@ -28,7 +29,6 @@ from barnabas.protocol.records.walk import (
     read_varint,
 )
 
-RECORD_SIZE_BYTES_MIN: Final = 7
 WALKS: Final = (1, 7, 56)
 """Records that are walked after each vain search for a run; then, all that are left are."""
 

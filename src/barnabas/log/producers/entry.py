@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 from barnabas.protocol.records.batch import (
+    NO_OFFSET,
     NO_PRODUCER_EPOCH,
     NO_SEQUENCE,
     NO_TIMESTAMP,
@@ -12,7 +13,6 @@ from barnabas.protocol.records.batch import (
 
 BATCHES_MAX = 5
 """Batches kept to recognise duplicates: as many as a producer may have in flight."""
-NO_OFFSET = -1
 NO_COORDINATOR_EPOCH = -1
 
 

@@ -8,11 +8,12 @@ from collections.abc import Iterable
 
 from barnabas.base.checksum import crc32c
 from barnabas.log.errors import CorruptSnapshotError
-from barnabas.log.producers.entry import NO_OFFSET, ProducedBatch, ProducerEntry
+from barnabas.log.producers.entry import ProducedBatch, ProducerEntry
 from barnabas.protocol.codec import decode, encode
 from barnabas.protocol.errors import DecodeError
 from barnabas.protocol.messages.storage_records import ProducerEntry as StoredEntry
 from barnabas.protocol.messages.storage_records import ProducerSnapshot
+from barnabas.protocol.records.batch import NO_OFFSET
 
 VERSION = 1
 VERSION_SIZE_BYTES = 2

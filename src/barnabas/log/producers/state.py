@@ -10,21 +10,21 @@ Source: Kafka's ProducerStateManager and ProducerAppendInfo; KIP-98, 360, 890.
 """
 
 from collections.abc import Iterable
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
-from barnabas.log.producers.entry import NO_OFFSET, ProducedBatch, ProducerEntry
+from barnabas.log.producers.entry import ProducedBatch, ProducerEntry
 from barnabas.log.producers.verification import NOT_ASKED, AppendTerms, Verification
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.records.batch import (
+    NO_OFFSET,
     NO_PRODUCER_EPOCH,
     NO_SEQUENCE,
+    PRODUCER_EPOCH_MAX,
     SEQUENCE_MAX,
     TRANSACTIONAL_MASK,
     BatchHeader,
 )
 from barnabas.protocol.records.control import TRANSACTION_VERSION_2, EndTxn
-
-PRODUCER_EPOCH_MAX: Final = 2**15 - 1
 
 _new_tuple = tuple.__new__  # what a NamedTuple's own constructor does, at a third of its cost
 

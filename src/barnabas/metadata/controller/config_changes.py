@@ -51,28 +51,15 @@ def incremental_alter_configs(
 ) -> Decision[incremental.IncrementalAlterConfigsResponse]:
     """Decide each resource of the request."""
     decision = Decision(incremental.IncrementalAlterConfigsResponse())
-    times_named = Counter(_resource(resource) for resource in request.resources)
-    for resource in request.resources:
-        key = _resource(resource)
-        times = times_named.pop(key, 0)
-        if times == 0:
-            continue
-        current = state.image.configs.for_resource(*key)
-        changes = changes_of(current, resource) if times == 1 else _duplicate()
-        records = changes if isinstance(changes, Failure) else _decide(state, key, changes)
-        code, message = _outcome(decision, records)
-        decision.response.responses.append(
-            incremental.AlterConfigsResourceResponse(
-                error_code=code,
-                error_message=message,
-                resource_type=key.type,
-                resource_name=key.name,
-            )
+    decision.response.responses = [
+        incremental.AlterConfigsResourceResponse(
+            error_code=code,
+            error_message=message,
+            resource_type=key.type,
+            resource_name=key.name,
         )
-    if request.validate_only:
-        decision.records.clear()
-    else:
-        _elect_where_now_allowed(state, decision)
+        for key, code, message in _decide_each(state, request, decision)
+    ]
     return decision
 
 
@@ -81,6 +68,25 @@ def alter_configs(
 ) -> Decision[legacy.AlterConfigsResponse]:
     """Decide each resource of the request: what it does not name is no longer set."""
     decision = Decision(legacy.AlterConfigsResponse())
+    decision.response.responses = [
+        legacy.AlterConfigsResourceResponse(
+            error_code=code,
+            error_message=message,
+            resource_type=key.type,
+            resource_name=key.name,
+        )
+        for key, code, message in _decide_each(state, request, decision)
+    ]
+    return decision
+
+
+def _decide_each(
+    state: ControllerState,
+    request: incremental.IncrementalAlterConfigsRequest | legacy.AlterConfigsRequest,
+    decision: Decision[R],
+) -> list[tuple[Resource, ErrorCode, str | None]]:
+    """What becomes of each resource; the records are put in `decision`."""
+    outcomes = []
     times_named = Counter(_resource(resource) for resource in request.resources)
     for resource in request.resources:
         key = _resource(resource)
@@ -90,20 +96,16 @@ def alter_configs(
         current = state.image.configs.for_resource(*key)
         changes = changes_of(current, resource) if times == 1 else _duplicate()
         records = changes if isinstance(changes, Failure) else _decide(state, key, changes)
-        code, message = _outcome(decision, records)
-        decision.response.responses.append(
-            legacy.AlterConfigsResourceResponse(
-                error_code=code,
-                error_message=message,
-                resource_type=key.type,
-                resource_name=key.name,
-            )
-        )
+        if isinstance(records, Failure):
+            outcomes.append((key, records.code, records.message))
+        else:
+            decision.records += records
+            outcomes.append((key, ErrorCode.NONE, None))
     if request.validate_only:
         decision.records.clear()
     else:
         _elect_where_now_allowed(state, decision)
-    return decision
+    return outcomes
 
 
 def _elect_where_now_allowed(state: ControllerState, decision: Decision[R]) -> None:
@@ -165,15 +167,6 @@ def _resource(
 
 def _duplicate() -> Failure:
     return Failure(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
-
-
-def _outcome(
-    decision: Decision[R], records: list[MetadataRecord] | Failure
-) -> tuple[ErrorCode, str | None]:
-    if isinstance(records, Failure):
-        return records.code, records.message
-    decision.records += records
-    return ErrorCode.NONE, None
 
 
 def _decide(

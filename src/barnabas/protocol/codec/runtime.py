@@ -7,8 +7,8 @@ from typing import Any, NoReturn
 
 from barnabas.base.disk import Buffer
 from barnabas.protocol.errors import DecodeError, EncodeError
+from barnabas.protocol.varint import UINT32_MAX
 
-UINT32_MAX = 2**32 - 1
 TAG_MAX = 2**31 - 1
 STRING_SIZE_MAX = 0x7FFF
 SHORT_ARRAY_MAX = 16

@@ -40,7 +40,7 @@ from barnabas.protocol.records.compression import (
     compress,
     decompress,
 )
-from barnabas.protocol.records.uniform import is_uniform
+from barnabas.protocol.records.uniform import RECORD_SIZE_BYTES_MIN, is_uniform
 from barnabas.protocol.records.walk import (
     NULL,
     VARINT_BYTES_MAX,
@@ -50,8 +50,6 @@ from barnabas.protocol.records.walk import (
     walk_records,
 )
 
-RECORD_SIZE_BYTES_MIN = 7
-"""Length, attributes, two deltas, two lengths, header count: one byte each."""
 RECORDS_PER_BATCH_MAX = 1_000_000
 """More are refused from clients, so that none keeps the node busy for seconds with a compressed
 megabyte. librdkafka's batch.num.messages ends there too."""

@@ -19,6 +19,7 @@ COUNT_MAX: Final = 2048
 """More records than this in a batch are walked, so that plans stay small."""
 PLANS_MAX: Final = 256
 RECORD_SIZE_BYTES_MIN: Final = 7
+"""Length, attributes, two deltas, two lengths, header count: one byte each."""
 _WIDTHS: Final = (1, 2, 3)
 """Bytes of the varints of a record's length and its value's that plans are made for."""
 _FIXED_SIZE_BYTES: Final = 3

@@ -6,7 +6,7 @@ whoever would not miss its leader (KIP-996). Beyond Kafka, a follower would not 
 whose process is gone: whose port refuses connections, or that resigned.
 """
 
-from barnabas.base.ids import ZERO_UUID
+from barnabas.base.ids import NO_NODE, ZERO_UUID
 from barnabas.protocol.errors import ErrorCode
 from barnabas.raft.core.events import Answer, Effect
 from barnabas.raft.core.messages import (
@@ -45,7 +45,7 @@ from barnabas.raft.core.transitions import (
     give_up,
     learn,
 )
-from barnabas.raft.quorum_state import NO_NODE, ElectionState
+from barnabas.raft.quorum_state import ElectionState
 from barnabas.raft.voters import ReplicaKey
 
 GRANTED_PAUSE_MS = 100

@@ -7,6 +7,7 @@ stands for no election: without a leader it asks whomever it knows of.
 Source: KIP-595, KIP-630, KIP-853; Kafka's KafkaRaftClient and FollowerState.
 """
 
+from barnabas.base.ids import NO_NODE
 from barnabas.protocol.errors import ErrorCode
 from barnabas.raft.core.events import (
     AbandonSnapshot,
@@ -48,7 +49,6 @@ from barnabas.raft.core.state import (
     wake_at,
 )
 from barnabas.raft.core.transitions import become_prospective, leave_role
-from barnabas.raft.quorum_state import NO_NODE
 from barnabas.raft.snapshot_files import SnapshotId
 
 EVIDENCE_BACKOFF_MS = 50

@@ -9,11 +9,11 @@ Source: KIP-595, KIP-853, KIP-1166; Kafka's LeaderState.
 
 from barnabas.base.ids import ZERO_UUID
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.records.batch import NO_OFFSET
 from barnabas.raft.core.events import AdvanceHighWatermark, Answer, Effect
 from barnabas.raft.core.membership import expire_change, high_watermark_advanced
 from barnabas.raft.core.messages import (
     HIGH_WATERMARK_NOT_COMPARED,
-    UNKNOWN_OFFSET,
     BeginEpoch,
     Fetch,
     FetchReply,
@@ -126,7 +126,7 @@ def locate(
 
 
 def _known(leader: Leader) -> int:
-    return UNKNOWN_OFFSET if leader.high_watermark is None else leader.high_watermark
+    return NO_OFFSET if leader.high_watermark is None else leader.high_watermark
 
 
 def _is_behind(leader: Leader, high_watermark: int) -> bool:
@@ -252,7 +252,7 @@ def update_high_watermark(state: RaftState, leader: Leader, now_ms: int, out: li
             ends.append(state.log.flushed_offset)
         else:
             progress = leader.progress.get(voter.key)
-            ends.append(UNKNOWN_OFFSET if progress is None else progress.end_offset)
+            ends.append(NO_OFFSET if progress is None else progress.end_offset)
     agreed = min(sorted(ends, reverse=True)[voters.majority - 1], state.log.end_offset)
     if agreed <= leader.epoch_start_offset:
         return

@@ -19,6 +19,7 @@ nobody. Observers are UNATTACHED or FOLLOWER and never anything else.
 Source: KIP-595, KIP-630, KIP-853, KIP-996; Kafka's KafkaRaftClient and QuorumState.
 """
 
+from barnabas.base.ids import NO_NODE
 from barnabas.protocol.errors import ErrorCode
 from barnabas.raft.core.election import (
     on_begin_epoch,
@@ -116,7 +117,7 @@ from barnabas.raft.core.state import (
 )
 from barnabas.raft.core.transitions import learn
 from barnabas.raft.core.upgrade import upgrade
-from barnabas.raft.quorum_state import NO_NODE, ElectionState
+from barnabas.raft.quorum_state import ElectionState
 
 __all__ = ["QuorumError", "step"]
 

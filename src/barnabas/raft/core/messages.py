@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from barnabas.base.disk import Buffer
+from barnabas.base.ids import NO_NODE
 from barnabas.protocol.errors import ErrorCode
-from barnabas.raft.quorum_state import NO_NODE
+from barnabas.protocol.records.batch import NO_OFFSET
 from barnabas.raft.snapshot_files import SnapshotId
 from barnabas.raft.voters import ReplicaKey, Voter, VoterEndpoint
 
-UNKNOWN_OFFSET = -1
 HIGH_WATERMARK_NOT_COMPARED = 2**63 - 1
 """Sent by followers that do not say what high watermark they know (before KIP-1166)."""
 
@@ -169,9 +169,9 @@ class FetchReply:
 
     standing: Standing
     error: ErrorCode = ErrorCode.NONE
-    offset: int = UNKNOWN_OFFSET
-    high_watermark: int = UNKNOWN_OFFSET
-    log_start_offset: int = UNKNOWN_OFFSET
+    offset: int = NO_OFFSET
+    high_watermark: int = NO_OFFSET
+    log_start_offset: int = NO_OFFSET
     diverging: LogPosition | None = None
     snapshot_id: SnapshotId | None = None
     records: Buffer | None = None

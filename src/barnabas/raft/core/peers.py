@@ -5,10 +5,10 @@ Source: Kafka's RequestManager.
 
 from collections.abc import Callable
 
+from barnabas.base.ids import NO_NODE
 from barnabas.raft.core.events import Effect, Send
 from barnabas.raft.core.messages import Request
 from barnabas.raft.core.state import PeerRequests, RaftState, wake_at
-from barnabas.raft.quorum_state import NO_NODE
 from barnabas.raft.voters import VoterEndpoint
 
 RETRY_BACKOFF_MAX_MS = 500

@@ -4,10 +4,11 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Protocol
 
+from barnabas.base.ids import NO_NODE
 from barnabas.raft.core.events import Effect, FlushLog, PersistElection
 from barnabas.raft.core.messages import LogPosition, Request, Standing
 from barnabas.raft.core.voter_history import VoterHistory
-from barnabas.raft.quorum_state import NO_NODE, ElectionState
+from barnabas.raft.quorum_state import ElectionState
 from barnabas.raft.settings import RaftSettings
 from barnabas.raft.snapshot_files import SnapshotId
 from barnabas.raft.voters import ReplicaKey, Voter, VoterEndpoint, VoterSet

@@ -3,6 +3,7 @@
 Whoever hears of a later epoch joins it. Whoever hears who leads its epoch follows.
 """
 
+from barnabas.base.ids import NO_NODE
 from barnabas.protocol.errors import ErrorCode
 from barnabas.raft.core.events import (
     AbandonSnapshot,
@@ -34,7 +35,7 @@ from barnabas.raft.core.state import (
     set_election,
 )
 from barnabas.raft.core.voter_history import NEVER_LOGGED
-from barnabas.raft.quorum_state import NO_NODE, ElectionState
+from barnabas.raft.quorum_state import ElectionState
 from barnabas.raft.voters import ReplicaKey, VoterEndpoint
 
 CHECK_QUORUM_FACTOR = 1.5

@@ -176,7 +176,8 @@ def _lines(
 
 
 def _line(schema_type: str, found: Incompatibility, reader: str, writer: str) -> str:
-    text = found.description.replace("{reader}", reader).replace("{writer}", writer)
+    text = found.description.replace("reader schema", f"{reader} schema")
+    text = text.replace("writer schema", f"{writer} schema")
     if found.path and found.path not in text:
         text = f"{text} (at '{found.path}')"
     if schema_type == "AVRO":

@@ -26,7 +26,7 @@ from aiokafka.protocol.group import (
 from barnabas.base.backoff import ExponentialBackoff
 from barnabas.registry.config import RegistryConfig
 from barnabas.registry.kafka.connection import Connection
-from barnabas.registry.kafka.faults import TROUBLE, words
+from barnabas.registry.kafka.faults import CLIENT_TROUBLE, words
 from barnabas.registry.kafka.membership import (
     DUPLICATE_URLS,
     PROTOCOL_NAME,
@@ -81,9 +81,10 @@ class Elector:
         self._expiry: asyncio.TimerHandle | None = None
         self._task: asyncio.Task[None] | None = None
 
-    def start(self) -> None:
-        """Join, and stay in the group until `stop`."""
+    def start(self) -> asyncio.Task[None]:
+        """Join, and stay in the group until `stop`; the task never ends by itself."""
         self._task = asyncio.create_task(self._run())
+        return self._task
 
     async def stop(self) -> None:
         """Leave the group, so that others elect at once."""
@@ -92,7 +93,7 @@ class Elector:
             await asyncio.wait((self._task,))
         self._end_session()
         if self._member and self._coordinator is not None:
-            with contextlib.suppress(*TROUBLE):
+            with contextlib.suppress(*CLIENT_TROUBLE):
                 async with asyncio.timeout(LEAVE_TIMEOUT_S):
                     # On a connection of its own: on the other a join may still wait.
                     await self._client.send(
@@ -118,7 +119,7 @@ class Elector:
                 await self._stay()
             except _RejoinError:
                 continue
-            except TROUBLE as error:
+            except CLIENT_TROUBLE as error:
                 failures += 1
                 tell = telemetry.warning if failures in (1, 10) else telemetry.debug
                 tell("group %s, trying again: %s", self._group, words(error))

@@ -1,11 +1,15 @@
 """What goes wrong between the registry and its brokers, in words that say what to do."""
 
+import asyncio
+import logging
 from typing import Final
 
 from aiokafka import errors
 
 TROUBLE: Final = (errors.KafkaError, OSError, TimeoutError)
 """What a request to a broker may raise; to be tried again, mostly."""
+CLIENT_TROUBLE: Final = (*TROUBLE, AssertionError)
+"""With what aiokafka asserts of its own states."""
 _NEEDS: Final = {
     errors.TransactionalIdAuthorizationFailed: (
         "the brokers refuse the transactional id: allow Write and Describe on it"
@@ -33,8 +37,25 @@ _NEEDS: Final = {
 }
 
 
+telemetry = logging.getLogger(__name__)
+
+
 class StoreError(Exception):
     """The topic cannot be used, now or ever. The message says why and what is needed."""
+
+
+def watch(task: "asyncio.Task[None]", what: str, failure: "asyncio.Future[StoreError]") -> None:
+    """Let an error of our own in a task that runs for ever be the store's failure, not silence."""
+
+    def ended(task: "asyncio.Task[None]") -> None:
+        if task.cancelled() or task.exception() is None:
+            return
+        error = task.exception()
+        telemetry.error("%s has ended by an error of its own", what, exc_info=error)
+        if not failure.done():
+            failure.set_result(StoreError(f"{what} has ended by an error of its own: {error!r}"))
+
+    task.add_done_callback(ended)
 
 
 def words(error: BaseException) -> str:

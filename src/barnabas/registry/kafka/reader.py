@@ -25,7 +25,7 @@ from aiokafka.structs import TopicPartition
 
 from barnabas.base.backoff import ExponentialBackoff
 from barnabas.registry.kafka.connection import Connection
-from barnabas.registry.kafka.faults import TROUBLE, StoreError, words
+from barnabas.registry.kafka.faults import TROUBLE, StoreError, watch, words
 
 FETCH_BYTES_MAX = 16 * 1024 * 1024
 """Of one answer; ten thousand schemas come in one or two."""
@@ -64,6 +64,7 @@ class TopicReader:
         """The offset that is read next: all committed records before it are applied."""
         self.failure: asyncio.Future[StoreError] = asyncio.get_running_loop().create_future()
         """Why the reader ended, if it did by itself."""
+        self.failure.add_done_callback(self._fail_waiters_with)
         self._connection = connection
         self._partition = TopicPartition(topic, 0)
         self._apply = apply
@@ -81,6 +82,7 @@ class TopicReader:
         """Find the start of the topic and begin to read. Waits for brokers as long as it takes."""
         self.position = await self._offset(EARLIEST, READ_UNCOMMITTED)
         self._task = asyncio.create_task(self._follow())
+        watch(self._task, "the reader of the topic", self.failure)
 
     async def stop(self) -> None:
         """End for good; who waits for a position gets StoreError."""
@@ -127,7 +129,6 @@ class TopicReader:
         except StoreError as error:
             telemetry.error("%s", error)
             self.failure.set_result(error)
-            self._fail_waiters(error)
 
     async def _fetch(self) -> None:
         leader = await self._leader()
@@ -200,6 +201,10 @@ class TopicReader:
             waiter = self._waiters.pop(0)
             if not waiter.future.done():
                 waiter.future.set_result(None)
+
+    def _fail_waiters_with(self, failure: asyncio.Future[StoreError]) -> None:
+        if not failure.cancelled():
+            self._fail_waiters(failure.result())
 
     def _fail_waiters(self, error: StoreError) -> None:
         for waiter in self._waiters:

@@ -14,7 +14,7 @@ from barnabas.registry.core.decision import Decision, Formats, View
 from barnabas.registry.errors import RegistryError
 from barnabas.registry.kafka.connection import Connection
 from barnabas.registry.kafka.election import Elector
-from barnabas.registry.kafka.faults import TROUBLE, StoreError, words
+from barnabas.registry.kafka.faults import CLIENT_TROUBLE, StoreError, watch, words
 from barnabas.registry.kafka.membership import Identity
 from barnabas.registry.kafka.reader import TopicReader
 from barnabas.registry.kafka.replica import Replica
@@ -73,8 +73,10 @@ class KafkaStore:
         self._reigning: asyncio.Task[None] | None = None
         self._changed = asyncio.Event()
         """Set, and replaced, at each change of leader or reign."""
-        self._trouble: str | None = None
-        """Why there is no leader or no reign, where that is known."""
+        self._no_leader: str | None = None
+        """Why nobody leads, where that is known."""
+        self._no_reign: str | None = None
+        """Why this instance could not write when it last tried."""
 
     # Service
 
@@ -118,10 +120,10 @@ class KafkaStore:
 
     def _too_late(self) -> RegistryError:
         if self._leader is None:
-            why = self._trouble or "none is elected yet"
+            why = self._no_leader or "none is elected yet"
             return RegistryError(errors.UNKNOWN_LEADER, f"there is no leader: {why}")
         if not self.is_leader:
-            why = self._trouble or "it has just been elected"
+            why = self._no_reign or "it has just been elected"
             return RegistryError(errors.STORE_ERROR, f"the leader cannot write yet: {why}")
         return RegistryError(
             errors.OPERATION_TIMEOUT,
@@ -149,7 +151,8 @@ class KafkaStore:
     async def start(self) -> None:
         """Prepare the topic, read it to its end and join the group.
 
-        Raises StoreError if that cannot be done within `kafkastore.init.timeout.ms`.
+        Where this instance leads, it also waits for the first try to begin a reign. Raises
+        StoreError if the rest cannot be done within `kafkastore.init.timeout.ms`.
         """
         deadline = asyncio.get_running_loop().time() + self._config.init_timeout_ms / 1000
         self._facts = await prepare_topic(self._config, self._connection)
@@ -162,11 +165,11 @@ class KafkaStore:
                     "topic %s is read up to offset %d", self._config.topic, self._reader.position
                 )
                 doing = f"joining group {self._config.group_id}"
-                self._elector.start()
+                watch(self._elector.start(), "the election", self.failure)
                 await self._joined.wait()
         except TimeoutError:
             await self.stop()
-            detail = f": {self._trouble}" if self._trouble else ""
+            detail = f": {self._no_leader}" if self._no_leader else ""
             raise StoreError(
                 f"{doing} has taken longer than kafkastore.init.timeout.ms="
                 f"{self._config.init_timeout_ms}{detail}"
@@ -175,6 +178,10 @@ class KafkaStore:
             await self.stop()
             raise
         self.failure.add_done_callback(self._failed)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout_at(deadline):
+                while self._leads and not self.is_leader and self._no_reign is None:
+                    await self._changed.wait()
 
     async def stop(self) -> None:
         """Finish the writes that wait, leave the group and let go of the brokers."""
@@ -210,7 +217,7 @@ class KafkaStore:
             self._reign.end("an election did not wait for it")
 
     def _elected(self, leader: Identity | None, leads: bool) -> None:
-        self._trouble = None if leader is not None else "no instance may lead"
+        self._no_leader = None if leader is not None else "no instance may lead"
         self._set_leader(leader, leads=leads)
         self._joined.set()
         if leads and self._reign is not None:
@@ -220,11 +227,12 @@ class KafkaStore:
             self._reign.end("another instance leads")
         if leads and self._reigning is None:
             self._reigning = asyncio.create_task(self._reign_on())
+            watch(self._reigning, "the writer", self.failure)
 
     def _lost(self, reason: str) -> None:
         if self._leads:
             telemetry.warning("this instance leads no longer: %s", reason)
-        self._trouble = reason
+        self._no_leader = reason
         self._set_leader(None, leads=False)
         if self._reign is not None:
             self._elections += 1
@@ -265,7 +273,7 @@ class KafkaStore:
                 failures = 0
                 continue
             failures = 1 if began else failures + 1
-            self._trouble = reason
+            self._no_reign = reason
             self._tell_change()
             telemetry.warning("writes are interrupted: %s", reason)
             # Somebody else may lead by now: the group knows.
@@ -292,14 +300,14 @@ class KafkaStore:
                 return False
             try:
                 beginning.result()
-            except (*TROUBLE, StoreError) as error:
+            except (*CLIENT_TROUBLE, StoreError) as error:
                 reign.end(words(error))
                 return False
         finally:
             beginning.cancel()
             await asyncio.wait((beginning,))
         if reign.is_open:
-            self._trouble = None
+            self._no_reign = None
             self._tell_change()
             telemetry.info("this instance takes writes, from offset %d", self._reader.position)
         return reign.is_open

@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from aiokafka import errors
@@ -24,21 +24,20 @@ telemetry = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class TopicFacts:
-    """What the writer needs to know of the topic."""
+    """What is learned of the topic and its cluster at the start."""
 
+    cluster_id: str = ""
     message_bytes_max: int = MESSAGE_BYTES_DEFAULT
     """The largest batch of records that the brokers take."""
-    cluster_id: str = ""
 
 
 async def prepare_topic(config: RegistryConfig, connection: Connection) -> TopicFacts:
     """Create the topic, or check the one that is there.
 
-    Tries again while brokers cannot be reached, until `kafkastore.init.timeout.ms`. Raises
-    StoreError if the topic cannot be used, or is not there in time.
+    With `kafkastore.topic.skip.validation` it is taken as it is. Tries again while brokers cannot
+    be reached, until `kafkastore.init.timeout.ms`. Raises StoreError if the topic cannot be used,
+    or is not there in time.
     """
-    if config.get_bool("kafkastore.topic.skip.validation"):
-        return TopicFacts()
     last: BaseException | None = None
     try:
         async with asyncio.timeout(config.init_timeout_ms / 1000):
@@ -75,16 +74,17 @@ async def _admin(connection: Connection) -> AsyncIterator[Any]:
 
 
 async def _create_or_check(config: RegistryConfig, admin: Any) -> TopicFacts:
+    cluster = await admin.describe_cluster()
+    cluster_id = cluster.get("cluster_id") or ""
+    if config.get_bool("kafkastore.topic.skip.validation"):
+        return TopicFacts(cluster_id)
     is_new = config.topic not in await admin.list_topics()
     if is_new:
-        await _create(config, admin)
-    facts = await _check(config, admin, is_new=is_new)
-    cluster = await admin.describe_cluster()
-    return replace(facts, cluster_id=cluster.get("cluster_id") or "")
+        await _create(config, admin, len(cluster["brokers"]))
+    return TopicFacts(cluster_id, await _check(config, admin, is_new=is_new))
 
 
-async def _create(config: RegistryConfig, admin: Any) -> None:
-    brokers = len((await admin.describe_cluster())["brokers"])
+async def _create(config: RegistryConfig, admin: Any, brokers: int) -> None:
     wanted = config.get_int("kafkastore.topic.replication.factor")
     replicas = min(wanted, brokers)
     if replicas < wanted:
@@ -108,7 +108,8 @@ async def _create(config: RegistryConfig, admin: Any) -> None:
             raise error(*message)
 
 
-async def _check(config: RegistryConfig, admin: Any, *, is_new: bool) -> TopicFacts:
+async def _check(config: RegistryConfig, admin: Any, *, is_new: bool) -> int:
+    """Raise StoreError if the topic may not be used; returns its max.message.bytes."""
     (topic,) = await admin.describe_topics([config.topic])
     error = errors.for_code(topic["error_code"])
     if error is not errors.NoError:
@@ -134,7 +135,7 @@ async def _check(config: RegistryConfig, admin: Any, *, is_new: bool) -> TopicFa
             f"brokers delete schemas: barnabas topic alter {config.topic} -c "
             f"{CLEANUP_POLICY}=compact"
         )
-    return TopicFacts(int(values.get(MESSAGE_BYTES) or MESSAGE_BYTES_DEFAULT))
+    return int(values.get(MESSAGE_BYTES) or MESSAGE_BYTES_DEFAULT)
 
 
 async def _configuration(topic: str, admin: Any) -> dict[str, str | None]:

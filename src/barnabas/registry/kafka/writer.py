@@ -23,7 +23,7 @@ from barnabas.registry.config import RegistryConfig
 from barnabas.registry.core.decision import Decision, Formats, View
 from barnabas.registry.errors import RegistryError
 from barnabas.registry.kafka.connection import Connection
-from barnabas.registry.kafka.faults import TROUBLE, StoreError, words
+from barnabas.registry.kafka.faults import CLIENT_TROUBLE, StoreError, words
 from barnabas.registry.kafka.reader import TopicReader
 from barnabas.registry.kafka.replica import Replica
 from barnabas.registry.kafka.topic import TopicFacts
@@ -237,7 +237,7 @@ class Reign:
             except asyncio.CancelledError:
                 self._refuse(batch, self.ended.result())
                 raise
-            except (*TROUBLE, AssertionError) as error:  # aiokafka asserts states of its own
+            except CLIENT_TROUBLE as error:
                 self._refuse(batch, words(error))
                 self.end(words(error))
                 return

@@ -87,7 +87,7 @@ class RegistryState:
         """Whether two states hold the same; how far they have read does not matter."""
         return isinstance(other, RegistryState) and self._content() == other._content()
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None  # type: ignore[assignment] # it changes
 
     def _content(self) -> tuple[object, ...]:
         contents = {name: found.content() for name, found in self._contexts.items()}

@@ -85,4 +85,4 @@ class Tables(Generic[Name, Inner, Entry]):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Tables) and self._tables == other._tables
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None  # type: ignore[assignment] # it changes

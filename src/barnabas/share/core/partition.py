@@ -22,6 +22,7 @@ from collections.abc import Sequence
 
 from barnabas.coordinator.share.state import ShareState, StateBatch
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.records.batch import NO_OFFSET
 from barnabas.share.core.spans import Change, InFlightBatch, Span
 from barnabas.share.core.states import (
     NEVER_MS,
@@ -33,7 +34,6 @@ from barnabas.share.core.states import (
     ShareLimits,
 )
 
-NO_OFFSET = -1
 TYPES = frozenset(int(kind) for kind in AcknowledgeType)
 
 

@@ -288,7 +288,9 @@ def test_a_reference_to_nothing_is_refused(registry: Registry, reference: Refere
     refused(registry, 42201, register, "user", SchemaRequest(text("u"), references=(reference,)))
 
 
-def test_a_schema_gets_all_that_it_refers_to_what_others_need_first(registry: Registry) -> None:
+def test_a_schema_gets_all_that_it_refers_to_what_others_need_first(
+    registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
     put(registry, "c", text("c"))
     put(registry, "b", text("b", uses=["C"]), references=(Reference("C", "c", 1),))
     put(registry, "a", text("a", uses=["C", "B"]), references=(Reference("B", "b", 1),))
@@ -299,7 +301,7 @@ def test_a_schema_gets_all_that_it_refers_to_what_others_need_first(registry: Re
         seen.append([reference.name for reference in references])
         return parse(kind, schema, references, is_new=is_new)
 
-    registry.formats.parse = watched  # type: ignore[method-assign]
+    monkeypatch.setattr(registry.formats, "parse", watched)
     twice = (Reference("B", "b", 1), Reference("C", "c", 1))
     put(registry, "d", text("d", uses=["C", "B"]), references=twice)
     assert seen[0] == ["C", "B"]
@@ -330,7 +332,7 @@ def test_a_long_chain_of_references_is_refused(registry: Registry) -> None:
 
 
 def test_a_schema_with_its_references_written_out_finds_the_one_that_refers(
-    registry: Registry,
+    registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put(registry, "base", text("x"))
     user = put(registry, "user", text("u", uses=["B"]), references=(Reference("B", "base", 1),))
@@ -344,7 +346,7 @@ def test_a_schema_with_its_references_written_out_finds_the_one_that_refers(
     def _plain(name: str) -> Any:
         return type("R", (), {"name": name, "text": name})()
 
-    registry.formats.parse = lenient  # type: ignore[method-assign]
+    monkeypatch.setattr(registry.formats, "parse", lenient)
     assert put(registry, "user", text("u", uses=[text("x")])) == user
 
 

@@ -57,7 +57,7 @@ def test_the_default_is_that_of_the_server() -> None:
     assert get_config(registry.view, ":.__GLOBAL:").compatibility_level == "FULL"
 
 
-INHERITANCE = [
+INHERITANCE: list[tuple[list[str | None], str | None, str]] = [
     ([], "a", "BACKWARD"),
     ([], ":.c:a", "BACKWARD"),
     ([None], "a", "None"),

@@ -5,8 +5,8 @@ broker; its loggers are no configuration of the cluster, and are set here and no
 """
 
 from barnabas.broker.apis.configs.broker_loggers import alter_loggers
-from barnabas.broker.apis.configs.broker_resources import check_broker_resource, check_node_id
-from barnabas.broker.apis.configs.pool_sizes import refused_pool_sizes
+from barnabas.broker.apis.configs.broker_resources import check_node_id
+from barnabas.broker.apis.configs.each_resource import decide_here, in_order
 from barnabas.broker.context import RequestContext
 from barnabas.broker.controller.requests import ask_controller
 from barnabas.broker.services import BrokerServices
@@ -24,27 +24,18 @@ async def handle_incremental_alter_configs(
     services: BrokerServices, context: RequestContext, request: IncrementalAlterConfigsRequest
 ) -> IncrementalAlterConfigsResponse:
     """Change the configuration of resources, each for itself; answers are in their order."""
-    answers: dict[tuple[int, str], AlterConfigsResourceResponse] = {}
-    passed_on = IncrementalAlterConfigsRequest(validate_only=request.validate_only)
-    refused_sizes = refused_pool_sizes(services, request.resources)
-    for resource in request.resources:
-        key = (resource.resource_type, resource.resource_name)
-        reason = check_broker_resource(services, resource) or refused_sizes.get(key)
+
+    def decide(
+        resource: AlterConfigsResource, reason: str | None
+    ) -> AlterConfigsResourceResponse | None:
         if resource.resource_type == ConfigResourceType.BROKER_LOGGER:
-            answers[key] = _alter_loggers(services, resource, request.validate_only)
-        elif reason is not None:
-            answers[key] = _result(resource, ErrorCode.INVALID_REQUEST, reason)
-        else:
-            passed_on.resources.append(resource)
+            return _alter_loggers(services, resource, request.validate_only)
+        return None if reason is None else _result(resource, ErrorCode.INVALID_REQUEST, reason)
+
+    here, left = decide_here(services, request.resources, decide)
+    passed_on = IncrementalAlterConfigsRequest(resources=left, validate_only=request.validate_only)
     response: IncrementalAlterConfigsResponse = await ask_controller(services, context, passed_on)
-    for answer in response.responses:
-        answers[(answer.resource_type, answer.resource_name)] = answer
-    response.responses = [
-        answers[key]
-        for key in dict.fromkeys(
-            (resource.resource_type, resource.resource_name) for resource in request.resources
-        )
-    ]
+    response.responses = in_order(request.resources, here, response.responses)
     return response
 
 

@@ -5,11 +5,11 @@ Groups of the consumer protocol; others have APIs of their own and are not found
 
 from collections.abc import Awaitable
 
+from barnabas.base.promise import then
 from barnabas.broker.apis.groups.requests import serves_consumer_protocol
 from barnabas.broker.authorized_operations import GROUP_OPERATIONS
 from barnabas.broker.context import RequestContext
 from barnabas.broker.services import BrokerServices
-from barnabas.coordinator.promise import then
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.consumer_group_describe import (
     ConsumerGroupDescribeRequest,

@@ -5,11 +5,11 @@ Classic groups only, as in Kafka; groups of the other protocols have APIs of the
 
 from collections.abc import Awaitable
 
+from barnabas.base.promise import then
 from barnabas.broker.apis.groups.requests import client_of
 from barnabas.broker.authorized_operations import GROUP_OPERATIONS
 from barnabas.broker.context import RequestContext
 from barnabas.broker.services import BrokerServices
-from barnabas.coordinator.promise import then
 from barnabas.protocol.messages.describe_groups import (
     DescribeGroupsRequest,
     DescribeGroupsResponse,

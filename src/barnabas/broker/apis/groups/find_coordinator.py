@@ -4,6 +4,7 @@ Groups, transactional ids and share-partitions are found; their topic is created
 client asks. The key of a share-partition is `group:topicId:partition`.
 """
 
+from barnabas.base.ids import NO_NODE
 from barnabas.base.internal_topics import CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE
 from barnabas.broker.apis.topics.auto_create import create_topics
 from barnabas.broker.context import RequestContext
@@ -25,7 +26,6 @@ SHARE = 2
 TOPICS = {GROUP: CONSUMER_OFFSETS, TRANSACTION: TRANSACTION_STATE, SHARE: SHARE_GROUP_STATE}
 BATCHED_FROM_VERSION = 4
 SHARE_FROM_VERSION = 6
-NO_NODE = -1
 
 
 async def handle_find_coordinator(

@@ -7,13 +7,13 @@ with its topic's id.
 from collections.abc import Sequence
 
 from barnabas.base.network import Part
+from barnabas.base.promise import Promise, then
 from barnabas.broker.apis.groups.offset_commit_again import learn
 from barnabas.broker.apis.groups.requests import client_of, find_topic
 from barnabas.broker.context import RequestContext
 from barnabas.broker.deferred_reply import answer_later
 from barnabas.broker.responses import respond
 from barnabas.broker.services import BrokerServices
-from barnabas.coordinator.promise import Promise, then
 from barnabas.net.connection import Reply
 from barnabas.protocol.codec import decode_at
 from barnabas.protocol.errors import ErrorCode

@@ -14,6 +14,7 @@ from struct import Struct
 from typing import Any, Final, TypeVar
 
 from barnabas.base.network import Part
+from barnabas.base.promise import Promise
 from barnabas.broker.apis.groups.requests import client_of
 from barnabas.broker.client_state import client_state
 from barnabas.broker.context import RequestContext
@@ -22,12 +23,12 @@ from barnabas.broker.responses import frame_response
 from barnabas.broker.services import BrokerServices
 from barnabas.coordinator.group.offset_responses import commit_error
 from barnabas.coordinator.group.repeated_commit import RepeatedCommit
-from barnabas.coordinator.promise import Promise
 from barnabas.net.connection import Connection, Reply
 from barnabas.protocol.answers import encode_answer
 from barnabas.protocol.apis import ApiKey
 from barnabas.protocol.codec import encode
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.frames import CORRELATION_END
 from barnabas.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitResponse,
@@ -38,7 +39,6 @@ from barnabas.protocol.messages.offset_commit import (
 R = TypeVar("R")
 
 FLEXIBLE_FROM: Final = 8
-CORRELATION_END: Final = 8
 PARTITIONS_MAX: Final = 64
 """Of a commit that is remembered."""
 _BETWEEN: Final = 6

@@ -6,9 +6,9 @@ already.
 
 from collections.abc import Awaitable
 
+from barnabas.base.promise import then
 from barnabas.broker.context import RequestContext
 from barnabas.broker.services import BrokerServices
-from barnabas.coordinator.promise import then
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.offset_delete import (
     OffsetDeleteRequest,

@@ -6,10 +6,10 @@ so that every partition carries it.
 
 from collections.abc import Awaitable
 
+from barnabas.base.promise import Promise, then
 from barnabas.broker.apis.groups.requests import find_topic
 from barnabas.broker.context import RequestContext
 from barnabas.broker.services import BrokerServices
-from barnabas.coordinator.promise import Promise, then
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
@@ -22,11 +22,11 @@ from barnabas.protocol.messages.offset_fetch import (
     OffsetFetchResponseTopic,
     OffsetFetchResponseTopics,
 )
+from barnabas.protocol.records.batch import NO_OFFSET
 
 TOP_LEVEL_ERROR_FROM_VERSION = 2
 GROUPS_FROM_VERSION = 8
 TOPIC_IDS_FROM_VERSION = 10
-NO_OFFSET = -1
 
 
 def handle_offset_fetch(

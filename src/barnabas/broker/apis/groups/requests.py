@@ -4,11 +4,9 @@ from barnabas.base.ids import ZERO_UUID, Uuid
 from barnabas.broker.context import RequestContext
 from barnabas.broker.services import BrokerServices
 from barnabas.coordinator.group.client import ClientInfo
+from barnabas.coordinator.group.group_type import GroupType
 from barnabas.metadata.features import GROUP_VERSION, SHARE_VERSION, STREAMS_VERSION
 from barnabas.metadata.image import TopicImage
-
-CONSUMER_PROTOCOL = "consumer"
-STREAMS_PROTOCOL = "streams"
 
 
 def client_of(context: RequestContext) -> ClientInfo:
@@ -31,7 +29,7 @@ def find_topic(
 def serves_consumer_protocol(services: BrokerServices) -> bool:
     """Whether groups of the consumer protocol are served: by configuration and `group.version`."""
     return (
-        CONSUMER_PROTOCOL in services.config.get_list("group.coordinator.rebalance.protocols")
+        GroupType.CONSUMER in services.config.get_list("group.coordinator.rebalance.protocols")
         and services.image.features.get(GROUP_VERSION, 0) > 0
     )
 
@@ -44,6 +42,6 @@ def serves_share_groups(services: BrokerServices) -> bool:
 def serves_streams_protocol(services: BrokerServices) -> bool:
     """Whether groups of Kafka Streams are served: by configuration and `streams.version`."""
     return (
-        STREAMS_PROTOCOL in services.config.get_list("group.coordinator.rebalance.protocols")
+        GroupType.STREAMS in services.config.get_list("group.coordinator.rebalance.protocols")
         and services.image.features.get(STREAMS_VERSION, 0) > 0
     )

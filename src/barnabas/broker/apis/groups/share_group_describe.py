@@ -5,11 +5,11 @@ Share groups and their members; groups of other types are not found here.
 
 from collections.abc import Awaitable
 
+from barnabas.base.promise import then
 from barnabas.broker.apis.groups.requests import serves_share_groups
 from barnabas.broker.authorized_operations import GROUP_OPERATIONS
 from barnabas.broker.context import RequestContext
 from barnabas.broker.services import BrokerServices
-from barnabas.coordinator.promise import then
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.share_group_describe import (
     DescribedGroup,

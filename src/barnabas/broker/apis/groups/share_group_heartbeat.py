@@ -13,9 +13,7 @@ from barnabas.protocol.messages.share_group_heartbeat import (
     ShareGroupHeartbeatRequest,
     ShareGroupHeartbeatResponse,
 )
-
-MEMBER_ID_LENGTH_MAX = 36
-"""As many characters as a UUID in its long form has."""
+from barnabas.share.sessions import MEMBER_ID_LENGTH_MAX
 
 
 def handle_share_group_heartbeat(

@@ -9,12 +9,12 @@ not authorised yet.
 from collections.abc import Awaitable
 
 from barnabas.base.internal_topics import INTERNAL_TOPICS
+from barnabas.base.promise import then
 from barnabas.broker.apis.groups.requests import client_of, serves_streams_protocol
 from barnabas.broker.context import RequestContext
 from barnabas.broker.services import BrokerServices
 from barnabas.coordinator.group.streams.heartbeat import Heard
 from barnabas.coordinator.group.streams.topology import Status
-from barnabas.coordinator.promise import then
 from barnabas.metadata.topic_names import is_valid_topic_name
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.streams_group_heartbeat import (
@@ -70,7 +70,7 @@ def _create(services: BrokerServices, context: RequestContext, group_id: str, he
     claimed = creation.claim(topics, now_ms)
     if claimed:
         interval_ms = services.groups.streams.heartbeat_interval_ms(group_id)
-        services.start(
+        services.in_background(
             creation.create(
                 services.metadata,
                 claimed,

@@ -9,6 +9,7 @@ import logging
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from barnabas.base.internal_topics import CREATION_TIMEOUT_MS
 from barnabas.coordinator.group.streams.topology import InternalTopic
 from barnabas.metadata.node import MetadataNode
 from barnabas.protocol.errors import ErrorCode
@@ -21,7 +22,6 @@ from barnabas.protocol.messages.create_topics import (
 
 DEFAULT_REPLICATION_FACTOR = -1
 REMEMBERED_FAILURES_MAX = 1_000
-CREATION_TIMEOUT_MS = 30_000
 
 telemetry = logging.getLogger(__name__)
 
@@ -69,7 +69,7 @@ class StreamsTopics:
         )
         try:
             response = await metadata.handle(
-                request, principal=principal, deadline_ms=CREATION_TIMEOUT_MS
+                request, principal=principal, timeout_ms=CREATION_TIMEOUT_MS
             )
         finally:
             self._creating.difference_update(topic.name for topic in topics)

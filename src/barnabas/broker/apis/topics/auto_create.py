@@ -6,9 +6,14 @@ client needs them, with the partitions, replicas and configuration that Kafka gi
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
-from barnabas.base.internal_topics import CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE
+from barnabas.base.internal_topics import (
+    CONSUMER_OFFSETS,
+    CREATION_TIMEOUT_MS,
+    SHARE_GROUP_STATE,
+    TRANSACTION_STATE,
+)
 from barnabas.broker.services import BrokerServices
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.create_topics import (
@@ -19,7 +24,6 @@ from barnabas.protocol.messages.create_topics import (
 )
 from barnabas.security.principal import Principal
 
-CREATION_TIMEOUT_MS = 30_000
 VISIBILITY_TIMEOUT_MS = 1_000
 
 telemetry = logging.getLogger(__name__)
@@ -37,7 +41,7 @@ async def create_topics(
         topics=[_description(services, name) for name in names], timeout_ms=CREATION_TIMEOUT_MS
     )
     response = await services.metadata.handle(
-        request, principal=str(principal), deadline_ms=CREATION_TIMEOUT_MS
+        request, principal=str(principal), timeout_ms=CREATION_TIMEOUT_MS
     )
     assert isinstance(response, CreateTopicsResponse)
     outcome: dict[str, ErrorCode] = {}
@@ -65,69 +69,61 @@ async def _see(services: BrokerServices, names: list[str]) -> None:
 
 
 def _description(services: BrokerServices, name: str) -> CreatableTopic:
+    """How a topic is asked for.
+
+    With fewer live brokers than replicas an internal one waits until there are enough, as in
+    Kafka: a topic of fewer replicas would stay that way.
+    """
+    number = services.config.get_int
+    if name == CONSUMER_OFFSETS:
+        return _creatable(
+            name,
+            number("offsets.topic.num.partitions"),
+            number("offsets.topic.replication.factor"),
+            {
+                "cleanup.policy": "compact",
+                "compression.type": "producer",
+                "segment.bytes": number("offsets.topic.segment.bytes"),
+            },
+        )
     if name == TRANSACTION_STATE:
-        return _transaction_state(services)
+        return _creatable(
+            name,
+            number("transaction.state.log.num.partitions"),
+            number("transaction.state.log.replication.factor"),
+            {
+                "cleanup.policy": "compact",
+                "compression.type": "uncompressed",
+                "min.insync.replicas": number("transaction.state.log.min.isr"),
+                "segment.bytes": number("transaction.state.log.segment.bytes"),
+                "unclean.leader.election.enable": "false",
+            },
+        )
     if name == SHARE_GROUP_STATE:
-        return _share_group_state(services)
-    if name != CONSUMER_OFFSETS:
-        return CreatableTopic(name=name, num_partitions=-1, replication_factor=-1)
-    config = services.config
+        return _creatable(
+            name,
+            number("share.coordinator.state.topic.num.partitions"),
+            number("share.coordinator.state.topic.replication.factor"),
+            {
+                # Its coordinator deletes what newer snapshots make redundant; nothing else may.
+                "cleanup.policy": "delete",
+                "compression.type": "producer",
+                "segment.bytes": number("share.coordinator.state.topic.segment.bytes"),
+                "min.insync.replicas": number("share.coordinator.state.topic.min.isr"),
+                "retention.ms": -1,
+            },
+        )
+    return _creatable(name, -1, -1, {})
+
+
+def _creatable(
+    name: str, partitions: int, replicas: int, configs: Mapping[str, str | int]
+) -> CreatableTopic:
     return CreatableTopic(
         name=name,
-        num_partitions=config.get_int("offsets.topic.num.partitions"),
-        # With fewer live brokers it waits until there are enough, as in Kafka: a topic of fewer
-        # replicas would stay that way.
-        replication_factor=config.get_int("offsets.topic.replication.factor"),
+        num_partitions=partitions,
+        replication_factor=replicas,
         configs=[
-            CreatableTopicConfig(name="cleanup.policy", value="compact"),
-            CreatableTopicConfig(name="compression.type", value="producer"),
-            CreatableTopicConfig(
-                name="segment.bytes", value=str(config.get_int("offsets.topic.segment.bytes"))
-            ),
-        ],
-    )
-
-
-def _transaction_state(services: BrokerServices) -> CreatableTopic:
-    config = services.config
-    return CreatableTopic(
-        name=TRANSACTION_STATE,
-        num_partitions=config.get_int("transaction.state.log.num.partitions"),
-        replication_factor=config.get_int("transaction.state.log.replication.factor"),
-        configs=[
-            CreatableTopicConfig(name="cleanup.policy", value="compact"),
-            CreatableTopicConfig(name="compression.type", value="uncompressed"),
-            CreatableTopicConfig(
-                name="min.insync.replicas",
-                value=str(config.get_int("transaction.state.log.min.isr")),
-            ),
-            CreatableTopicConfig(
-                name="segment.bytes",
-                value=str(config.get_int("transaction.state.log.segment.bytes")),
-            ),
-            CreatableTopicConfig(name="unclean.leader.election.enable", value="false"),
-        ],
-    )
-
-
-def _share_group_state(services: BrokerServices) -> CreatableTopic:
-    config = services.config
-    return CreatableTopic(
-        name=SHARE_GROUP_STATE,
-        num_partitions=config.get_int("share.coordinator.state.topic.num.partitions"),
-        replication_factor=config.get_int("share.coordinator.state.topic.replication.factor"),
-        configs=[
-            # Its coordinator deletes what newer snapshots have made redundant; nothing else may.
-            CreatableTopicConfig(name="cleanup.policy", value="delete"),
-            CreatableTopicConfig(name="compression.type", value="producer"),
-            CreatableTopicConfig(
-                name="segment.bytes",
-                value=str(config.get_int("share.coordinator.state.topic.segment.bytes")),
-            ),
-            CreatableTopicConfig(
-                name="min.insync.replicas",
-                value=str(config.get_int("share.coordinator.state.topic.min.isr")),
-            ),
-            CreatableTopicConfig(name="retention.ms", value="-1"),
+            CreatableTopicConfig(name=key, value=str(value)) for key, value in configs.items()
         ],
     )

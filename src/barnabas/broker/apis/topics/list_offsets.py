@@ -6,9 +6,9 @@ Nothing writes to tiered storage: nothing is known to be tiered, or waits to be.
 
 from typing import NamedTuple
 
+from barnabas.base.promise import Promise, flat, gather, then
 from barnabas.broker.context import RequestContext
 from barnabas.broker.services import BrokerServices
-from barnabas.coordinator.promise import Promise, flat, gather, then
 from barnabas.log.errors import LogDirFailure
 from barnabas.log.timestamp_lookup import LookedUp
 from barnabas.protocol.errors import ErrorCode
@@ -19,25 +19,27 @@ from barnabas.protocol.messages.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
+from barnabas.protocol.read_requests import (
+    CONSUMER_ID,
+    DEBUG_REPLICA_ID,
+    EARLIEST,
+    EARLIEST_LOCAL,
+    EARLIEST_PENDING_UPLOAD,
+    LATEST,
+    LATEST_TIERED,
+    MAX_TIMESTAMP,
+    READ_COMMITTED,
+)
 from barnabas.replication.partition import Partition
 
-LATEST = -1
-EARLIEST = -2
-MAX_TIMESTAMP = -3
-EARLIEST_LOCAL = -4
-LATEST_TIERED = -5
-EARLIEST_PENDING_UPLOAD = -6
 NEEDS_VERSION = {
     MAX_TIMESTAMP: 7,
     EARLIEST_LOCAL: 8,
     LATEST_TIERED: 9,
     EARLIEST_PENDING_UPLOAD: 11,
 }
-READ_COMMITTED = 1
 LEADER_EPOCH_FROM = 4
 NOT_AVAILABLE_FROM = 5
-CONSUMER_ID = -1
-DEBUG_REPLICA_ID = -2
 
 
 class Found(NamedTuple):

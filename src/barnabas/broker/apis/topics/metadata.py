@@ -14,7 +14,7 @@ from barnabas.broker.authorized_operations import (
 )
 from barnabas.broker.context import RequestContext
 from barnabas.broker.services import BrokerServices
-from barnabas.metadata.image import PartitionImage, TopicImage
+from barnabas.metadata.image import NO_LEADER, PartitionImage, TopicImage
 from barnabas.metadata.topic_names import is_valid_topic_name
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.metadata import (
@@ -27,7 +27,6 @@ from barnabas.protocol.messages.metadata import (
 )
 
 TOPIC_ID_LOOKUP_FROM = 12
-NO_LEADER = -1
 
 
 async def handle_metadata(

@@ -8,10 +8,10 @@ from collections.abc import Awaitable
 
 from barnabas.base.ids import TopicPartition
 from barnabas.base.internal_topics import CONSUMER_OFFSETS
+from barnabas.base.promise import then
 from barnabas.broker.apis.transactions.requests import fenced_as
 from barnabas.broker.context import RequestContext
 from barnabas.broker.services import BrokerServices
-from barnabas.coordinator.promise import then
 from barnabas.protocol.messages.add_offsets_to_txn import (
     AddOffsetsToTxnRequest,
     AddOffsetsToTxnResponse,

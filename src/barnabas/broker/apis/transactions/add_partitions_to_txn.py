@@ -8,10 +8,10 @@ from collections.abc import Awaitable
 from typing import Any
 
 from barnabas.base.ids import TopicPartition
+from barnabas.base.promise import Promise, gather, then
 from barnabas.broker.apis.transactions.requests import fenced_as
 from barnabas.broker.context import RequestContext
 from barnabas.broker.services import BrokerServices
-from barnabas.coordinator.promise import Promise, gather, then
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnPartitionResult,

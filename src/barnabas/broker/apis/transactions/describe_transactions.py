@@ -3,9 +3,9 @@
 from collections.abc import Awaitable
 from typing import Any
 
+from barnabas.base.promise import gather
 from barnabas.broker.context import RequestContext
 from barnabas.broker.services import BrokerServices
-from barnabas.coordinator.promise import gather
 from barnabas.coordinator.transaction.transaction import Transaction
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.describe_transactions import (

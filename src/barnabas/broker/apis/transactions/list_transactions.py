@@ -7,9 +7,9 @@ Patterns are RE2's, which no text can slow down; Kafka's are Java's.
 from collections.abc import Awaitable
 from typing import Any
 
+from barnabas.base.promise import then
 from barnabas.broker.context import RequestContext
 from barnabas.broker.services import BrokerServices
-from barnabas.coordinator.promise import then
 from barnabas.coordinator.transaction.shard import Listing
 from barnabas.coordinator.transaction.states import TransactionState as State
 from barnabas.protocol.errors import ErrorCode

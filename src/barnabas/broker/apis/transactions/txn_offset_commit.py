@@ -9,11 +9,11 @@ from collections.abc import Awaitable, Callable
 
 from barnabas.base.ids import TopicPartition
 from barnabas.base.internal_topics import CONSUMER_OFFSETS
+from barnabas.base.promise import Promise, then
 from barnabas.broker.context import RequestContext
 from barnabas.broker.services import BrokerServices
 from barnabas.coordinator.errors import coordinator_error
 from barnabas.coordinator.group.offset_responses import txn_commit_error
-from barnabas.coordinator.promise import Promise, then
 from barnabas.coordinator.transaction.verifier import Verdict, Verifications
 from barnabas.log.producers.verification import NOT_ASKED, Verification
 from barnabas.protocol.errors import ErrorCode

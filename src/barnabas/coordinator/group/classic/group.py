@@ -358,7 +358,7 @@ class ClassicGroup:
             TimerKey(TimerKind.JOIN, self.group_id),
             TimerKey(TimerKind.SYNC, self.group_id),
             *(
-                TimerKey(TimerKind.SESSION, self.group_id, member_id)
+                TimerKey(TimerKind.CLASSIC_SESSION, self.group_id, member_id)
                 for member_id in (*self.members, *self.pending_joins)
             ),
         ]

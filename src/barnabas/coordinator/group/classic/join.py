@@ -24,8 +24,10 @@ from barnabas.coordinator.group.classic.rebalance import (
     reset_session,
 )
 from barnabas.coordinator.group.classic.records import group_record
+from barnabas.coordinator.group.classic.responses import join_error
 from barnabas.coordinator.group.classic.states import GroupState
 from barnabas.coordinator.group.config import NEW_MEMBER_JOIN_TIMEOUT_MS, PENDING_JOINS_MAX
+from barnabas.coordinator.group.registry import GroupRegistry
 from barnabas.coordinator.group.step import Client, Step, TimerKey, TimerKind
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
@@ -47,6 +49,14 @@ class StaticMemberStored:
     old_session_timeout_ms: int
     old_leader_id: str | None
     api_version: int
+
+    def stored(
+        self, step: Step, groups: GroupRegistry, error: ErrorCode, is_appended: bool
+    ) -> None:
+        """Answer the member, and give its former self its place back if the record is lost."""
+        group = groups.get_of(ClassicGroup, self.group_id)
+        if group is not None:
+            _static_member_stored(step, group, self, error, is_appended)
 
 
 @dataclass(slots=True)
@@ -90,10 +100,10 @@ def join(step: Step, group: ClassicGroup, request: Join) -> JoinGroupResponse | 
         if member_id in group.members or member_id in group.pending_joins:
             remove_member(step, group, member_id)
             complete_if_joined(step, group)
-        return _error("", ErrorCode.GROUP_MAX_SIZE_REACHED)
+        return join_error(ErrorCode.GROUP_MAX_SIZE_REACHED, "")
     names = [protocol.name for protocol in request.request.protocols]
     if not group.supports(request.request.protocol_type, names):
-        return _error(member_id, ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+        return join_error(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, member_id)
     if member_id:
         return _join_with_id(step, group, request)
     return _join_without_id(step, group, request)
@@ -131,10 +141,10 @@ def _join_without_id(step: Step, group: ClassicGroup, request: Join) -> JoinGrou
     if request.client.api_version >= MEMBER_ID_REQUIRED_FROM_VERSION:
         group.pending_joins.add(new_id)
         step.schedule(
-            TimerKey(TimerKind.SESSION, group.group_id, new_id),
+            TimerKey(TimerKind.CLASSIC_SESSION, group.group_id, new_id),
             request.request.session_timeout_ms,
         )
-        return _error(new_id, ErrorCode.MEMBER_ID_REQUIRED)
+        return join_error(ErrorCode.MEMBER_ID_REQUIRED, new_id)
     _add_member(step, group, request, new_id)
     return None
 
@@ -145,12 +155,12 @@ def _join_with_id(step: Step, group: ClassicGroup, request: Join) -> JoinGroupRe
     if member_id in group.pending_joins:
         if message.group_instance_id is not None:
             # The id was given to a dynamic member: whoever sends it with an instance id is not it.
-            return _error(member_id, ErrorCode.UNKNOWN_MEMBER_ID)
+            return join_error(ErrorCode.UNKNOWN_MEMBER_ID, member_id)
         _add_member(step, group, request, member_id)
         return None
     error = group.check_member(member_id, message.group_instance_id)
     if error:
-        return _error(member_id, error)
+        return join_error(error, member_id)
     member = group.members[member_id]
     has_changed = member.protocols != request.protocols
     match group.state:
@@ -161,7 +171,7 @@ def _join_with_id(step: Step, group: ClassicGroup, request: Join) -> JoinGroupRe
         case GroupState.STABLE:
             must_rebalance = has_changed or member_id == group.leader_id
         case _:
-            return _error(member_id, ErrorCode.UNKNOWN_MEMBER_ID)
+            return join_error(ErrorCode.UNKNOWN_MEMBER_ID, member_id)
     if not must_rebalance:
         return join_response(group, member_id)
     _update_member(step, group, member, request)
@@ -201,7 +211,9 @@ def _update_member(step: Step, group: ClassicGroup, member: Member, request: Joi
     )
     if member.join_waiter is not None:
         # The same member asked before, on a connection it has given up: that request is void.
-        step.answer(member.join_waiter, _error(member.member_id, ErrorCode.REBALANCE_IN_PROGRESS))
+        step.answer(
+            member.join_waiter, join_error(ErrorCode.REBALANCE_IN_PROGRESS, member.member_id)
+        )
     group.set_join_waiter(member, request.waiter)
 
 
@@ -219,13 +231,13 @@ def _replace_static_member(
         old_leader_id=group.leader_id,
         api_version=request.client.api_version,
     )
-    step.answer(member.join_waiter, _error(old_id, ErrorCode.FENCED_INSTANCE_ID))
+    step.answer(member.join_waiter, join_error(ErrorCode.FENCED_INSTANCE_ID, old_id))
     group.set_join_waiter(member, None)
     step.answer(member.sync_waiter, SyncGroupResponse(error_code=ErrorCode.FENCED_INSTANCE_ID))
     member.sync_waiter = None
     group.rename_static(old_id, new_id)
     member.is_new = False
-    step.timers.cancel(TimerKey(TimerKind.SESSION, group.group_id, old_id))
+    step.timers.cancel(TimerKey(TimerKind.CLASSIC_SESSION, group.group_id, old_id))
     _update_member(step, group, member, request)
     reset_session(step, group, member)
     reason = f"static member {new_id} takes the place of {old_id}: {request.reason}"
@@ -244,7 +256,7 @@ def _replace_static_member(
         complete_if_joined(step, group)
 
 
-def static_member_stored(
+def _static_member_stored(
     step: Step,
     group: ClassicGroup,
     stored: StaticMemberStored,
@@ -263,7 +275,7 @@ def static_member_stored(
     if error and is_appended:
         if group.state is not GroupState.PREPARING_REBALANCE:
             group.set_join_waiter(member, None)
-            step.answer(waiter, _error("", error))
+            step.answer(waiter, join_error(error, ""))
         return
     if error:
         group.update(
@@ -273,10 +285,10 @@ def static_member_stored(
             stored.old_session_timeout_ms,
         )
         group.set_join_waiter(member, None)
-        step.timers.cancel(TimerKey(TimerKind.SESSION, group.group_id, member.member_id))
+        step.timers.cancel(TimerKey(TimerKind.CLASSIC_SESSION, group.group_id, member.member_id))
         group.rename_static(stored.new_member_id, stored.old_member_id)
         reset_session(step, group, member)
-        step.answer(waiter, _error("", error))
+        step.answer(waiter, join_error(error, ""))
         return
     if waiter is None or group.state is GroupState.PREPARING_REBALANCE:
         return  # another rebalance has begun meanwhile, and will answer
@@ -291,7 +303,3 @@ def static_member_stored(
         response.members = []
     step.answer(waiter, response)
     group.set_join_waiter(member, None)
-
-
-def _error(member_id: str, error: ErrorCode) -> JoinGroupResponse:
-    return JoinGroupResponse(error_code=error, member_id=member_id, protocol_name=None)

@@ -34,8 +34,6 @@ def heartbeat(step: Step, group: ClassicGroup, request: HeartbeatRequest) -> Hea
         return HeartbeatResponse(error_code=error)
     if request.generation_id != group.generation_id:
         return HeartbeatResponse(error_code=ErrorCode.ILLEGAL_GENERATION)
-    if group.is_empty:
-        return HeartbeatResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID)
     reset_session(step, group, group.members[request.member_id])
     if group.state is GroupState.PREPARING_REBALANCE:
         return HeartbeatResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS)
@@ -54,7 +52,11 @@ def leave(step: Step, group: ClassicGroup, leaving: list[MemberIdentity]) -> Lea
             for member in leaving
         ]
     )
-    left = [member.member_id for member in response.members if not member.error_code]
+    left = [
+        member.member_id or f"the member with instance id {member.group_instance_id}"
+        for member in response.members
+        if not member.error_code
+    ]
     if left:
         if group.state in (GroupState.STABLE, GroupState.COMPLETING_REBALANCE):
             rebalance_or_complete(step, group, f"{', '.join(left)} left")

@@ -14,6 +14,7 @@ import logging
 from barnabas.coordinator.group.classic.group import ClassicGroup
 from barnabas.coordinator.group.classic.member import Member
 from barnabas.coordinator.group.classic.records import group_record
+from barnabas.coordinator.group.classic.responses import join_error
 from barnabas.coordinator.group.classic.states import GroupEvent, GroupState
 from barnabas.coordinator.group.step import Step, TimerKey, TimerKind
 from barnabas.protocol.errors import ErrorCode
@@ -147,11 +148,11 @@ def remove_member(step: Step, group: ClassicGroup, member_id: str) -> None:
 
     What it has parked is answered with UNKNOWN_MEMBER_ID, so that it may begin anew.
     """
-    step.timers.cancel(TimerKey(TimerKind.SESSION, group.group_id, member_id))
+    step.timers.cancel(TimerKey(TimerKind.CLASSIC_SESSION, group.group_id, member_id))
     member = group.members.get(member_id)
     if member is not None:
         gone = ErrorCode.UNKNOWN_MEMBER_ID
-        step.answer(member.join_waiter, JoinGroupResponse(error_code=gone, protocol_name=None))
+        step.answer(member.join_waiter, join_error(gone, ""))
         step.answer(member.sync_waiter, SyncGroupResponse(error_code=gone))
         group.set_join_waiter(member, None)
         member.sync_waiter = None
@@ -163,7 +164,7 @@ def reset_session(
 ) -> None:
     """A member has given a sign of life: its session counts from now."""
     step.schedule(
-        TimerKey(TimerKind.SESSION, group.group_id, member.member_id),
+        TimerKey(TimerKind.CLASSIC_SESSION, group.group_id, member.member_id),
         member.session_timeout_ms if timeout_ms is None else timeout_ms,
     )
 

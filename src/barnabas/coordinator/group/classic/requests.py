@@ -5,18 +5,15 @@ ever written; its decisions say so (`replays=False`), and a continuation tells t
 record fared.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from barnabas.coordinator.decision import Answer, Decision, Moment, Waiter
 from barnabas.coordinator.group.classic.describe import described
 from barnabas.coordinator.group.classic.group import ClassicGroup
 from barnabas.coordinator.group.classic.join import (
     Join,
-    StaticMemberStored,
     join,
-    static_member_stored,
 )
 from barnabas.coordinator.group.classic.membership import heartbeat, leave, session_ended
 from barnabas.coordinator.group.classic.rebalance import (
@@ -27,8 +24,9 @@ from barnabas.coordinator.group.classic.rebalance import (
 )
 from barnabas.coordinator.group.classic.records import new_group_record
 from barnabas.coordinator.group.classic.responses import join_error
-from barnabas.coordinator.group.classic.sync import AssignmentStored, assignment_stored, sync
+from barnabas.coordinator.group.classic.sync import sync
 from barnabas.coordinator.group.group import Group
+from barnabas.coordinator.group.registry import GroupRegistry
 from barnabas.coordinator.group.requests import GroupRequests
 from barnabas.coordinator.group.step import Step, TimerKey, TimerKind
 from barnabas.protocol.errors import ErrorCode
@@ -44,20 +42,26 @@ class GroupCreated:
     group: ClassicGroup
     replaced: Group | None
 
+    def stored(
+        self, step: Step, groups: GroupRegistry, error: ErrorCode, is_appended: bool
+    ) -> None:
+        """Forget the group again where the log will never have it."""
+        group_id = self.group.group_id
+        if error and not is_appended and groups.get(group_id) is self.group:
+            groups.drop(group_id)
+            if self.replaced is not None:
+                groups.put(self.replaced)
 
-class ClassicGroups(GroupRequests):
+
+class ClassicGroupRequests(GroupRequests):
     """The door to the classic groups of a shard."""
 
     __slots__ = ()
 
-    def describe(self, group_ids: Iterable[str], version: int) -> Decision:
-        """DescribeGroups."""
-        return Decision(
-            response=[
-                described(group_id, self._groups.find(ClassicGroup, group_id), version)
-                for group_id in group_ids
-            ]
-        )
+    def describe(self, group_id: str, version: int) -> Decision:
+        """DescribeGroups of one group."""
+        group = self._groups.find(ClassicGroup, group_id)
+        return Decision(response=described(group_id, group, version))
 
     def create(self, request: Join, now: Moment, replaced: Group | None = None) -> Decision:
         """JoinGroup where there is no group yet, or one without members that makes way."""
@@ -135,30 +139,9 @@ class ClassicGroups(GroupRequests):
             expired(step, group, key.member_id)
         return step.decide()
 
-    def stored(
-        self, continuation: Any, error: ErrorCode, is_appended: bool, now: Moment
-    ) -> Decision:
-        """Go on after records that a group waits for were committed or failed."""
-        step = self.step(now)
-        if isinstance(continuation, GroupCreated):
-            created = continuation.group
-            if error and not is_appended and self._groups.get(created.group_id) is created:
-                self._groups.drop(created.group_id)
-                if continuation.replaced is not None:
-                    self._groups.put(continuation.replaced)
-            return step.decide()
-        group = self._groups.get_of(ClassicGroup, continuation.group_id)
-        if group is not None:
-            if isinstance(continuation, AssignmentStored):
-                assignment_stored(step, group, continuation, error)
-            else:
-                assert isinstance(continuation, StaticMemberStored)
-                static_member_stored(step, group, continuation, error, is_appended)
-        return step.decide()
-
 
 _EXPIRED: dict[TimerKind, Callable[[Step, ClassicGroup, str], None]] = {
-    TimerKind.SESSION: session_ended,
+    TimerKind.CLASSIC_SESSION: session_ended,
     TimerKind.JOIN: lambda step, group, _: join_time_is_up(step, group),
     TimerKind.SYNC: lambda step, group, _: sync_time_is_up(step, group),
 }

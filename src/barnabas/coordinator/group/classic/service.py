@@ -2,11 +2,11 @@
 
 from collections.abc import Callable
 
+from barnabas.base.promise import Promise, then
 from barnabas.coordinator.group.classic.responses import join_error, level_join, level_leave
 from barnabas.coordinator.group.client import ClientInfo
 from barnabas.coordinator.group.config import GroupConfig
 from barnabas.coordinator.group.shards import GroupShards
-from barnabas.coordinator.promise import Promise, then
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.describe_groups import (
     DescribedGroup,
@@ -101,7 +101,7 @@ class ClassicGroupService:
         """State and members of classic groups."""
         groups = self._shards.run_for_each(
             request.groups,
-            lambda shard, group_id: shard.classics.describe([group_id], client.api_version),
+            lambda shard, group_id: shard.classics.describe(group_id, client.api_version),
             lambda group_id, error: DescribedGroup(group_id=group_id, error_code=error),
             allows_empty_id=True,
         )

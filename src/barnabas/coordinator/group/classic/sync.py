@@ -16,6 +16,7 @@ from barnabas.coordinator.group.classic.rebalance import (
 )
 from barnabas.coordinator.group.classic.records import group_record
 from barnabas.coordinator.group.classic.states import GroupEvent, GroupState
+from barnabas.coordinator.group.registry import GroupRegistry
 from barnabas.coordinator.group.step import Step, TimerKey, TimerKind
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
@@ -28,6 +29,14 @@ class AssignmentStored:
     group_id: str
     generation_id: int
     assignments: dict[str, bytes]
+
+    def stored(
+        self, step: Step, groups: GroupRegistry, error: ErrorCode, is_appended: bool
+    ) -> None:
+        """Give the assignment to the group's members."""
+        group = groups.get_of(ClassicGroup, self.group_id)
+        if group is not None:
+            _assignment_stored(step, group, self, error)
 
 
 def sync(
@@ -64,7 +73,7 @@ def sync(
     return None
 
 
-def assignment_stored(
+def _assignment_stored(
     step: Step, group: ClassicGroup, stored: AssignmentStored, error: ErrorCode
 ) -> None:
     """The assignment is committed, or could not be; in the latter case all join again."""

@@ -9,6 +9,7 @@ member epoch. Source: Kafka's GroupMetadataManager (classicGroupJoinToConsumerGr
 from dataclasses import replace
 
 from barnabas.coordinator.group.classic.join import MEMBER_ID_REQUIRED_FROM_VERSION, Join
+from barnabas.coordinator.group.classic.responses import join_error
 from barnabas.coordinator.group.consumer.embedded import (
     decode_subscription,
     embedded_version,
@@ -63,11 +64,7 @@ def join(
         and message.group_instance_id is None
         and request.client.api_version >= MEMBER_ID_REQUIRED_FROM_VERSION
     ):
-        return JoinGroupResponse(
-            error_code=ErrorCode.MEMBER_ID_REQUIRED,
-            member_id=request.id_suffix,
-            protocol_name=None,
-        )
+        return join_error(ErrorCode.MEMBER_ID_REQUIRED, request.id_suffix)
     try:
         subscription = decode_subscription(message.protocols[0].metadata)
     except DecodeError:

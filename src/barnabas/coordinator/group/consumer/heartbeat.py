@@ -24,8 +24,9 @@ from barnabas.coordinator.group.modern.heartbeat import (
     blank_field,
     check_epoch,
     check_size,
-    find,
+    find_for_member,
     find_member,
+    find_or_create,
 )
 from barnabas.coordinator.group.modern.member import (
     JOINING_EPOCH,
@@ -166,8 +167,9 @@ def replace_static(
 ) -> ConsumerMember:
     """Give a static member's place, with all that it owns, to its next self."""
     member = replace(former, member_id=member_id, member_epoch=0, previous_member_epoch=0)
+    if member_id != former.member_id:
+        step.records += group.records.member_tombstones(group.group_id, former.member_id)
     step.records += [
-        *group.records.member_tombstones(group.group_id, former.member_id),
         member_record(group.group_id, member),
         target_record(group.group_id, member_id, group.target.get(former.member_id, {})),
         current_record(group.group_id, member),
@@ -217,16 +219,12 @@ def _find_or_create(
 ) -> ConsumerGroup | Refusal:
     """The group; one that joins may create it, or convert it from the classic protocol."""
     group_id = request.group_id
-    group = groups.get(group_id)
-    if request.member_epoch == JOINING_EPOCH:
-        if group is None:
-            return ConsumerGroup(group_id)
-        if isinstance(group, ClassicGroup):
-            if not group.is_empty:
-                return upgrade(step, group)
-            step.records += group.tombstones()
-            return ConsumerGroup(group_id)
-    return find(groups, ConsumerGroup, group_id)
+    if request.member_epoch != JOINING_EPOCH:
+        return find_for_member(groups, ConsumerGroup, group_id)
+    classic = groups.get_of(ClassicGroup, group_id)
+    if classic is not None and not classic.is_empty:
+        return upgrade(step, classic)
+    return find_or_create(step, groups, ConsumerGroup, group_id)
 
 
 def _find_or_subscribe(

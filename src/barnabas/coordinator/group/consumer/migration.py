@@ -16,6 +16,7 @@ from barnabas.coordinator.group.classic.group import ClassicGroup
 from barnabas.coordinator.group.classic.member import Member
 from barnabas.coordinator.group.classic.rebalance import prepare_rebalance, reset_session
 from barnabas.coordinator.group.classic.records import group_record
+from barnabas.coordinator.group.classic.responses import join_error
 from barnabas.coordinator.group.classic.states import GroupState
 from barnabas.coordinator.group.consumer.embedded import (
     assigned_by_id,
@@ -27,13 +28,13 @@ from barnabas.coordinator.group.consumer.embedded import (
 from barnabas.coordinator.group.consumer.group import ConsumerGroup
 from barnabas.coordinator.group.consumer.member import ConsumerMember
 from barnabas.coordinator.group.modern.timing import reset_session as reset_member_session
+from barnabas.coordinator.group.modern.timing import start_timers
 from barnabas.coordinator.group.refusal import Refusal
 from barnabas.coordinator.group.registry import GroupRegistry
 from barnabas.coordinator.group.step import Step
 from barnabas.coordinator.group.subscription import CONSUMER_PROTOCOL_TYPE
 from barnabas.protocol.errors import DecodeError, ErrorCode
 from barnabas.protocol.messages.group_records import ClassicMemberMetadata, ClassicProtocol
-from barnabas.protocol.messages.join_group import JoinGroupResponse
 from barnabas.protocol.messages.sync_group import SyncGroupResponse
 
 telemetry = logging.getLogger(__name__)
@@ -45,6 +46,16 @@ class Downgraded:
 
     former: ConsumerGroup
     group: ClassicGroup
+
+    def stored(
+        self, step: Step, groups: GroupRegistry, error: ErrorCode, is_appended: bool
+    ) -> None:
+        """Put the consumer group back where the log will never have the change."""
+        group_id = self.group.group_id
+        if error and not is_appended and groups.get(group_id) is self.group:
+            groups.drop(group_id)
+            groups.put(self.former)
+            start_timers(step, self.former)
 
 
 def upgrade(step: Step, classic: ClassicGroup) -> ConsumerGroup | Refusal:
@@ -65,10 +76,7 @@ def upgrade(step: Step, classic: ClassicGroup) -> ConsumerGroup | Refusal:
     group.metadata_hash = step.metadata.subscription_hash(group.subscribed_names)
     for member in classic.members.values():
         again = ErrorCode.REBALANCE_IN_PROGRESS
-        response = JoinGroupResponse(
-            error_code=again, member_id=member.member_id, protocol_name=None
-        )
-        step.answer(member.join_waiter, response)
+        step.answer(member.join_waiter, join_error(again, member.member_id))
         classic.set_join_waiter(member, None)
         step.answer(member.sync_waiter, SyncGroupResponse(error_code=again))
         member.sync_waiter = None

@@ -4,19 +4,17 @@ Each method makes a step, lets the modules beside this one decide, and returns a
 records change the group as they are replayed. A refused request writes nothing.
 """
 
-from collections.abc import Iterable
 from typing import ClassVar
 
 from barnabas.coordinator.decision import Decision, Moment, Waiter
 from barnabas.coordinator.group.classic.join import Join
+from barnabas.coordinator.group.classic.responses import join_error
 from barnabas.coordinator.group.consumer import classic_members, describe
 from barnabas.coordinator.group.consumer.fencing import fence
 from barnabas.coordinator.group.consumer.group import ConsumerGroup
 from barnabas.coordinator.group.consumer.heartbeat import heartbeat
 from barnabas.coordinator.group.consumer.member import ConsumerMember
-from barnabas.coordinator.group.consumer.migration import Downgraded
 from barnabas.coordinator.group.modern.requests import ModernGroupRequests
-from barnabas.coordinator.group.modern.timing import start_timers
 from barnabas.coordinator.group.refusal import Refusal
 from barnabas.coordinator.group.step import Client, Step
 from barnabas.protocol.errors import ErrorCode
@@ -25,12 +23,11 @@ from barnabas.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatResponse,
 )
 from barnabas.protocol.messages.heartbeat import HeartbeatRequest
-from barnabas.protocol.messages.join_group import JoinGroupResponse
 from barnabas.protocol.messages.leave_group import MemberIdentity
 from barnabas.protocol.messages.sync_group import SyncGroupRequest
 
 
-class ConsumerGroups(ModernGroupRequests[ConsumerGroup, ConsumerMember]):
+class ConsumerGroupRequests(ModernGroupRequests[ConsumerGroup, ConsumerMember]):
     """The door to the consumer groups of a shard."""
 
     __slots__ = ()
@@ -51,20 +48,11 @@ class ConsumerGroups(ModernGroupRequests[ConsumerGroup, ConsumerMember]):
             return Decision(response=refused(response))
         return step.decide_and_replay(response)
 
-    def describe(self, group_ids: Iterable[str]) -> Decision:
-        """ConsumerGroupDescribe."""
+    def describe(self, group_id: str) -> Decision:
+        """ConsumerGroupDescribe of one group."""
+        group = self._groups.find(ConsumerGroup, group_id)
         assignors = self._config.consumer_assignors
-        return Decision(
-            response=[
-                describe.described(
-                    group_id,
-                    self._groups.find(ConsumerGroup, group_id),
-                    self._metadata,
-                    assignors,
-                )
-                for group_id in group_ids
-            ]
-        )
+        return Decision(response=describe.described(group_id, group, self._metadata, assignors))
 
     # Classic members
 
@@ -73,11 +61,7 @@ class ConsumerGroups(ModernGroupRequests[ConsumerGroup, ConsumerMember]):
         step = self.step(now)
         response = classic_members.join(step, self._groups, group, request)
         if isinstance(response, ErrorCode):
-            return Decision(
-                response=JoinGroupResponse(
-                    error_code=response, member_id=request.request.member_id, protocol_name=None
-                )
-            )
+            return Decision(response=join_error(response, request.request.member_id))
         needs_id = response.error_code == ErrorCode.MEMBER_ID_REQUIRED
         return step.decide_and_replay(response, is_soft=needs_id)
 
@@ -100,18 +84,10 @@ class ConsumerGroups(ModernGroupRequests[ConsumerGroup, ConsumerMember]):
         response = classic_members.leave(step, self._groups, group, leaving)
         return step.decide_and_replay(response)
 
-    # Time and outcome
+    # Time
 
     def _fence(self, step: Step, group: ConsumerGroup, member: ConsumerMember) -> None:
         fence(step, self._groups, group, [member])
-
-    def downgraded(self, stored: Downgraded, *, is_lost: bool, now: Moment) -> None:
-        """The records by which a group changed to the classic protocol were stored, or lost."""
-        group_id = stored.group.group_id
-        if is_lost and self._groups.get(group_id) is stored.group:
-            self._groups.drop(group_id)
-            self._groups.put(stored.former)
-            start_timers(self.step(now), stored.former)
 
 
 def refused(refusal: Refusal) -> ConsumerGroupHeartbeatResponse:

@@ -2,13 +2,13 @@
 
 from collections.abc import Callable, Iterable
 
+from barnabas.base.promise import Promise
 from barnabas.coordinator.group.client import ClientInfo
 from barnabas.coordinator.group.config import GroupConfig
 from barnabas.coordinator.group.consumer.heartbeat import check_request
 from barnabas.coordinator.group.consumer.requests import refused
 from barnabas.coordinator.group.refusal import Refusal
 from barnabas.coordinator.group.shards import GroupShards
-from barnabas.coordinator.promise import Promise
 from barnabas.protocol.messages.consumer_group_describe import DescribedGroup
 from barnabas.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
@@ -45,6 +45,6 @@ class ConsumerGroupService:
         """State, members and assignments of consumer groups."""
         return self._shards.run_for_each(
             group_ids,
-            lambda shard, group_id: shard.consumers.describe([group_id]),
+            lambda shard, group_id: shard.consumers.describe(group_id),
             lambda group_id, error: DescribedGroup(group_id=group_id, error_code=error),
         )

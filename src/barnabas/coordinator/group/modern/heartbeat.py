@@ -8,10 +8,11 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from barnabas.coordinator.decision import CoordinatorRecord
+from barnabas.coordinator.group.group_type import GroupType
 from barnabas.coordinator.group.modern.group import ModernGroup
 from barnabas.coordinator.group.modern.member import JOINING_EPOCH, ModernMember
 from barnabas.coordinator.group.refusal import Refusal
-from barnabas.coordinator.group.registry import GroupRegistry, not_of_kind
+from barnabas.coordinator.group.registry import GroupRegistry
 from barnabas.coordinator.group.step import Step
 from barnabas.protocol.errors import ErrorCode
 
@@ -39,15 +40,23 @@ def blank_field(
     return ""
 
 
-def find(groups: GroupRegistry, kind: type[G], group_id: str) -> G | Refusal:
-    """The group of one who is a member."""
-    group = groups.get(group_id)
-    if isinstance(group, kind):
-        return group
-    if group is None:
+def find_for_member(groups: GroupRegistry, kind: type[G], group_id: str) -> G | Refusal:
+    """The group of one who says that it is a member; a refusal names the kind then, as Kafka's."""
+    if groups.get(group_id) is None:
         name = kind.group_type.capitalize()
         return Refusal(ErrorCode.GROUP_ID_NOT_FOUND, f"{name} group {group_id} not found.")
-    return not_of_kind(kind, group_id)
+    return groups.find(kind, group_id)
+
+
+def find_or_create(step: Step, groups: GroupRegistry, kind: type[G], group_id: str) -> G | Refusal:
+    """The group of one who joins: a new one where there is none, or an empty classic one."""
+    group = groups.get(group_id)
+    if group is None:
+        return kind(group_id)
+    if group.group_type is GroupType.CLASSIC and group.is_empty:
+        step.records += group.tombstones()
+        return kind(group_id)
+    return groups.find(kind, group_id)
 
 
 def find_member(group: ModernGroup[M, Any], member_id: str) -> M | Refusal:

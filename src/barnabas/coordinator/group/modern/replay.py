@@ -25,4 +25,4 @@ def replay_modern(
         return
     group.replay(record)
     if is_tombstone and isinstance(key, kind.records.member_key):
-        groups.cancel(group.member_timer_keys(key.member_id))
+        groups.member_ended(group.member_timer_keys(key.member_id))

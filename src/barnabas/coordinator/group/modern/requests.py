@@ -6,14 +6,20 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, TypeVar
 
 from barnabas.coordinator.decision import Decision, Moment
+from barnabas.coordinator.group.continuation import Continuation
 from barnabas.coordinator.group.modern.group import ModernGroup
 from barnabas.coordinator.group.modern.member import ModernMember
 from barnabas.coordinator.group.modern.timing import start_timers
+from barnabas.coordinator.group.registry import GroupRegistry
 from barnabas.coordinator.group.requests import GroupRequests
 from barnabas.coordinator.group.step import MEMBER_TIMERS, Step, TimerKey, TimerKind
+from barnabas.protocol.errors import ErrorCode
 
 M = TypeVar("M", bound=ModernMember)
 G = TypeVar("G", bound=ModernGroup[Any, Any])
+
+TIMER_RETRY_MS = 500
+"""Until a timer whose records could not be appended is up again, as in Kafka."""
 
 telemetry = logging.getLogger(__name__)
 
@@ -23,8 +29,21 @@ class TimerWasUp:
     """Continuation: a timer's records, after which it is not needed any more."""
 
     key: TimerKey
-    then: Any
+    then: Continuation | None
     """What else is to be continued."""
+
+    def stored(
+        self, step: Step, groups: GroupRegistry, error: ErrorCode, is_appended: bool
+    ) -> None:
+        """Have the timer come again if its records are lost: nobody else would do its work."""
+        if self.then is not None:
+            self.then.stored(step, groups, error, is_appended)
+        if not error or is_appended:
+            return
+        # What else was continued may have started the timer anew, for its whole time.
+        due_ms = step.timers.deadline_ms(self.key)
+        if due_ms is None or due_ms > step.now.monotonic_ms + TIMER_RETRY_MS:
+            step.schedule(self.key, TIMER_RETRY_MS)
 
 
 class ModernGroupRequests(GroupRequests, Generic[G, M]):
@@ -33,7 +52,7 @@ class ModernGroupRequests(GroupRequests, Generic[G, M]):
     __slots__ = ()
 
     reasons: ClassVar[dict[TimerKind, str]] = {
-        TimerKind.MEMBER_SESSION: "it was silent for its session time-out",
+        TimerKind.MODERN_SESSION: "it was silent for its session time-out",
         TimerKind.REVOCATION: "it did not give its partitions up in time",
         TimerKind.REJOIN: "it did not join again in time",
         TimerKind.RESYNC: "it did not ask for its assignment in time",

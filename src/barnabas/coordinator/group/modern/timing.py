@@ -56,7 +56,7 @@ def reset_session(step: Step, group: AnyGroup, member: ModernMember) -> None:
     timeout_ms = member.own_session_timeout_ms
     if timeout_ms is None:
         timeout_ms = session_timeout_ms(step, group)
-    step.schedule(TimerKey(TimerKind.MEMBER_SESSION, group.group_id, member.member_id), timeout_ms)
+    step.schedule(TimerKey(TimerKind.MODERN_SESSION, group.group_id, member.member_id), timeout_ms)
 
 
 def schedule_revocation(step: Step, group: AnyGroup, member: ModernMember) -> None:

@@ -15,7 +15,7 @@ from barnabas.coordinator.group.modern.heartbeat import (
     blank_field,
     check_epoch,
     check_size,
-    find,
+    find_for_member,
     find_member,
     write_target,
 )
@@ -123,7 +123,7 @@ def heartbeat(
     group = (
         find_or_create(groups, request.group_id)
         if is_joining
-        else find(groups, ShareGroup, request.group_id)
+        else find_for_member(groups, ShareGroup, request.group_id)
     )
     if isinstance(group, Refusal):
         return group

@@ -35,7 +35,7 @@ from barnabas.protocol.messages.share_group_heartbeat import ShareGroupHeartbeat
 Partitions = Mapping[Uuid, Iterable[int]]
 
 
-class ShareGroups(ModernGroupRequests[ShareGroup, ShareMember]):
+class ShareGroupRequests(ModernGroupRequests[ShareGroup, ShareMember]):
     """The door to the share groups of a shard."""
 
     __slots__ = ("_times",)

@@ -8,10 +8,12 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from barnabas.base.ids import Uuid
+from barnabas.base.promise import Promise
 from barnabas.coordinator.decision import Decision, Moment
 from barnabas.coordinator.group.shards import GroupShards
-from barnabas.coordinator.group.share.requests import ShareGroups
+from barnabas.coordinator.group.share.requests import ShareGroupRequests
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.share_group_describe import DescribedGroup
 
 
 class ShareMembershipService:
@@ -23,11 +25,21 @@ class ShareMembershipService:
     def run(
         self,
         group_id: str,
-        step: Callable[[ShareGroups, Moment], Decision],
+        step: Callable[[ShareGroupRequests, Moment], Decision],
         on_error: Callable[[ErrorCode], Any],
     ) -> Any:
         """A step of the share groups of the shard to which `group_id` belongs."""
         return self._shards.run(group_id, lambda shard, _, now: step(shard.shares, now), on_error)
+
+    def describe(
+        self, group_ids: Iterable[str]
+    ) -> list[DescribedGroup] | Promise[list[DescribedGroup]]:
+        """State, members and assignments of share groups."""
+        return self._shards.run_for_each(
+            group_ids,
+            lambda shard, group_id: shard.shares.describe(group_id),
+            lambda group_id, error: DescribedGroup(group_id=group_id, error_code=error),
+        )
 
     def begin_deletions(self, group_ids: Iterable[str]) -> Any:
         """What the share coordinators are to forget of those groups that are share groups.
@@ -41,6 +53,6 @@ class ShareMembershipService:
     def on_topics_deleted(self, topic_ids: frozenset[Uuid]) -> None:
         """Forget topics that are gone, in every shard of this node."""
         self._shards.run_everywhere(
-            "topics of share groups",
+            "deleted topics from share groups",
             lambda shard, _waiter, _now: shard.shares.topics_deleted(topic_ids),
         )

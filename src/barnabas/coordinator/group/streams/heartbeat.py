@@ -12,8 +12,13 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import NamedTuple
 
-from barnabas.coordinator.group.classic.group import ClassicGroup
-from barnabas.coordinator.group.modern.heartbeat import check_epoch, check_size, find, find_member
+from barnabas.coordinator.group.modern.heartbeat import (
+    check_epoch,
+    check_size,
+    find_for_member,
+    find_member,
+    find_or_create,
+)
 from barnabas.coordinator.group.modern.member import JOINING_EPOCH
 from barnabas.coordinator.group.modern.timing import (
     heartbeat_interval_ms,
@@ -21,7 +26,7 @@ from barnabas.coordinator.group.modern.timing import (
     schedule_revocation,
 )
 from barnabas.coordinator.group.refusal import Refusal
-from barnabas.coordinator.group.registry import GroupRegistry, not_of_kind
+from barnabas.coordinator.group.registry import GroupRegistry
 from barnabas.coordinator.group.step import Client, Step
 from barnabas.coordinator.group.streams.configuring import configured_topology, updated_topology
 from barnabas.coordinator.group.streams.endpoints import endpoints
@@ -126,16 +131,11 @@ def _find_or_create(
 ) -> StreamsGroup | Refusal:
     """The group; one that joins may create it, also in place of an empty classic group."""
     group_id = request.group_id
-    group = groups.get(group_id)
     if request.member_epoch != JOINING_EPOCH:
-        return find(groups, StreamsGroup, group_id)
-    if isinstance(group, ClassicGroup) and group.is_empty:
-        step.records += group.tombstones()
-        group = StreamsGroup(group_id)
-    elif group is None:
-        group = StreamsGroup(group_id)
-    elif not isinstance(group, StreamsGroup):
-        return not_of_kind(StreamsGroup, group_id)
+        return find_for_member(groups, StreamsGroup, group_id)
+    group = find_or_create(step, groups, StreamsGroup, group_id)
+    if isinstance(group, Refusal):
+        return group
     # As in Kafka, also for a member that only comes back.
     return check_size(step, group) or group
 

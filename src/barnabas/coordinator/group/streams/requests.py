@@ -4,7 +4,6 @@ Each method makes a step, lets the modules beside this one decide, and returns a
 records change the group as they are replayed. A refused request writes nothing.
 """
 
-from collections.abc import Iterable
 from typing import ClassVar
 
 from barnabas.coordinator.decision import Decision, Moment
@@ -22,7 +21,7 @@ from barnabas.protocol.messages.streams_group_heartbeat import (
 )
 
 
-class StreamsGroups(ModernGroupRequests[StreamsGroup, StreamsMember]):
+class StreamsGroupRequests(ModernGroupRequests[StreamsGroup, StreamsMember]):
     """The door to the streams groups of a shard."""
 
     __slots__ = ()
@@ -43,14 +42,9 @@ class StreamsGroups(ModernGroupRequests[StreamsGroup, StreamsMember]):
             return Decision(response=refused(heard))
         return step.decide_and_replay(heard)
 
-    def describe(self, group_ids: Iterable[str]) -> Decision:
-        """StreamsGroupDescribe."""
-        return Decision(
-            response=[
-                described(group_id, self._groups.find(StreamsGroup, group_id))
-                for group_id in group_ids
-            ]
-        )
+    def describe(self, group_id: str) -> Decision:
+        """StreamsGroupDescribe of one group."""
+        return Decision(response=described(group_id, self._groups.find(StreamsGroup, group_id)))
 
     def _fence(self, step: Step, group: StreamsGroup, member: StreamsMember) -> None:
         fence(step, group, member)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from barnabas.base.promise import Promise
 from barnabas.coordinator.group.client import ClientInfo
 from barnabas.coordinator.group.config import GroupConfig
 from barnabas.coordinator.group.group_type import GroupType
@@ -12,7 +13,6 @@ from barnabas.coordinator.group.streams.checks import check_request
 from barnabas.coordinator.group.streams.heartbeat import Heard
 from barnabas.coordinator.group.streams.requests import refused
 from barnabas.coordinator.group.view import GroupMetadata
-from barnabas.coordinator.promise import Promise
 from barnabas.protocol.messages.streams_group_describe import DescribedGroup
 from barnabas.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest
 
@@ -45,7 +45,7 @@ class StreamsGroupService:
         """State, topology, members and assignments of streams groups."""
         return self._shards.run_for_each(
             group_ids,
-            lambda shard, group_id: shard.streams.describe([group_id]),
+            lambda shard, group_id: shard.streams.describe(group_id),
             lambda group_id, error: DescribedGroup(group_id=group_id, error_code=error),
         )
 

@@ -95,17 +95,27 @@ function drawEnergy(state) {
     put(byId(`charging-${name}`), figures.charging[name]);
   }
   reconcile(byId("energy-cities"), Object.entries(figures.energy_wh_by_city), ([city]) => city,
-    ([city]) => element("li", { "data-city": city }, `${city} `, element("b"), " kWh"),
+    ([city]) => element("li", { "data-city": city }, `${city} `, element("b")),
     (item, [, wh]) => put(item.querySelector("b"), wh, kwh(wh)));
-  drawBars(byId("energy-chart"), figures.energy_wh_per_minute, {
+  chart(byId("energy-chart"), figures.energy_wh_per_minute, {
     label: "Energy", unit: "kWh", format: kwh, readout: byId("energy-readout") });
 }
+
+// Draws bars now, and again whenever the box has another size.
+function chart(box, series, options) {
+  redraws.set(box, () => drawBars(box, series, options));
+  redraws.get(box)();
+  resizes.observe(box);
+}
+
+const redraws = new Map();
+const resizes = new ResizeObserver((entries) => entries.forEach(({ target }) => redraws.get(target)()));
 
 // Bars over event time: one per minute, the newest at the right.
 function drawBars(box, series, { label, unit, format, readout }) {
   const points = Object.entries(series).map(([minute, value]) => [Number(minute), value]);
   if (!points.length) return;
-  const width = Math.max(240, box.clientWidth), height = Math.max(80, box.clientHeight);
+  const width = Math.max(240, box.clientWidth), height = Math.max(48, box.clientHeight);
   const left = 40, bottom = 20, top = 8;
   const last = points[points.length - 1][0];
   const span = Math.max(60, Math.min(240, (last - points[0][0]) / 60000 + 1));
@@ -154,7 +164,7 @@ function drawShop(state) {
   reconcile(byId("activity"), Object.entries(figures.activity), ([kind]) => kind,
     ([kind]) => element("li", { id: `activity-${kind}` }, element("b"), element("span", {}, kind === "search" ? "searches" : `${kind}s`)),
     (item, [, count]) => put(item.querySelector("b"), count));
-  drawBars(byId("activity-chart"), figures.activity_per_minute, {
+  chart(byId("activity-chart"), figures.activity_per_minute, {
     label: "Activity", unit: "events", format: (value) => whole.format(value), readout: byId("activity-readout") });
   reconcile(byId("feed"), state.feed.slice().reverse().slice(0, 5), (event) => event.event_id,
     (event) => element("li", { "data-kind": event.kind }, element("time", {}, clock(event.event_time_ms)),
@@ -220,12 +230,13 @@ function drawBrokers({ brokers, partitions, without_leader: leaderless, under_re
   const target = byId("lost");
   put(target, lost, lost ? plural(lost, "record") : "nothing");
   target.dataset.state = lost ? "some" : "nothing";
+  byId("published").textContent = `of ${plural(published, "event")}`;
   const line = byId("partitions");
   line.dataset.state = leaderless || behind ? "worse" : "well";
   const replicas = behind ? `${plural(behind, "partition")} without all replicas` : "all replicas in sync";
   line.textContent = `${plural(partitions, "partition")}, ` +
     (leaderless ? `${whole.format(leaderless)} without a leader` : `each with a leader`) +
-    `, ${replicas} · ${plural(published, "event")}`;
+    `, ${replicas}`;
 }
 
 // What Spark computes lags what is published: by how much, and whether it gets worse than usual.

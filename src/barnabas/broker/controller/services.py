@@ -1,0 +1,25 @@
+"""Services that the handlers of the controller's listener use."""
+
+import random
+from dataclasses import dataclass, field
+
+from barnabas.base.clock import Clock
+from barnabas.metadata.image import MetadataImage
+from barnabas.metadata.node import MetadataNode
+from barnabas.protocol.api import ApiKey
+
+
+@dataclass(slots=True)
+class ControllerServices:
+    """One per node that plays `controller`; its handlers get it with every request."""
+
+    clock: Clock
+    random: random.Random
+    cluster_id: str
+    metadata: MetadataNode
+    served_apis: set[ApiKey] = field(default_factory=set)
+
+    @property
+    def image(self) -> MetadataImage:
+        """The cluster's metadata as this node has it."""
+        return self.metadata.image

@@ -1,0 +1,18 @@
+"""Sets of options that several commands have, given to each as one argument."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def with_options(
+    function: Function, wrapped: Callable[..., Any], options: Sequence[Callable[[Any], Any]]
+) -> Function:
+    """`wrapped`, which calls `function`, in its place: `options` come before its own."""
+    wrapped.__doc__ = function.__doc__
+    wrapped.__name__ = function.__name__
+    wrapped.__click_params__ = getattr(function, "__click_params__", [])  # type: ignore[attr-defined]  # click collects options there
+    for option in reversed(options):
+        wrapped = option(wrapped)
+    return wrapped  # type: ignore[return-value]  # the wrapper takes what click passes

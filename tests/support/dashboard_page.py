@@ -1,0 +1,126 @@
+"""The demo's page with a state that a test fills, and a busy demo's figures."""
+
+from __future__ import annotations
+
+import json
+import threading
+from typing import Any
+
+import uvicorn
+
+from barnabas.demo.contract import DEFAULT_ACCELERATION, DEFAULT_RATE, DEFAULT_SEED, START_TIME_MS
+from barnabas.demo.dashboard.groups import WATCHED_GROUPS
+from barnabas.demo.dashboard.server import DashboardServer, create_app
+from barnabas.demo.dashboard.state import BrokerStatus, ClusterStatus, DashboardState, GroupStatus
+from barnabas.demo.generators.simulation import World
+from barnabas.demo.topics import (
+    ACTIVITY_COUNTS,
+    CONVERSION,
+    ENERGY_PER_MINUTE,
+    RECOMMENDATIONS,
+    STATION_AVAILABILITY,
+    TOP_SEARCHES,
+    TOP_SEARCHES_KEY,
+    USER_ACTIVITY,
+)
+from support.node_process import wait_until
+
+PARTITIONS = 13
+RECORDS = 12_345_678
+"""About as many as a night's run has published."""
+
+
+class Dashboard:
+    """A server of a state that the test fills itself."""
+
+    def __init__(self) -> None:
+        self.state = DashboardState("broker:9092")
+        config = uvicorn.Config(create_app(self.state, []), port=0, log_level="error")
+        self._server = DashboardServer(config)
+        self._thread = threading.Thread(target=self._server.run)
+        self._thread.start()
+        wait_until(lambda: self._server.started, "the server's start")
+        port = self._server.servers[0].sockets[0].getsockname()[1]
+        self.url = f"http://127.0.0.1:{port}"
+
+    def put(self, topic: str, key: str, **row: Any) -> None:
+        self.state.apply(topic, key.encode(), json.dumps(row).encode())
+
+    def put_station(self, station_id: str, state: str, at_ms: int, city: str = "Ghent") -> None:
+        self.put(
+            STATION_AVAILABILITY,
+            f"{station_id}@{at_ms}",
+            station_id=station_id,
+            name=f"Station {station_id}",
+            city=city,
+            window_start_ms=at_ms,
+            window_end_ms=at_ms + 1,
+            state=state,
+            state_time_ms=at_ms,
+            state_sequence=1,
+            reports=1,
+            available_reports=int(state == "available"),
+        )
+
+    def stop(self) -> None:
+        self._server.should_exit = True
+        self._thread.join(20)
+
+
+def cluster(*up: bool, **more: int) -> ClusterStatus:
+    """Nodes, each of which is up or not; `more` says what their partitions lack."""
+    nodes = [
+        BrokerStatus(node_id, f"127.0.0.1:{19091 + node_id}", is_up, 4 if is_up else 0, 13, 13)
+        for node_id, is_up in enumerate(up, start=1)
+    ]
+    return ClusterStatus(nodes, partitions=PARTITIONS, **more)
+
+
+def fill(dashboard: Dashboard, nodes: int, minutes: int = 300) -> None:
+    """Put onto the page what the demo shows at its own rate after a long run."""
+    world = World(
+        {
+            "seed": DEFAULT_SEED,
+            "rate": DEFAULT_RATE,
+            "acceleration": DEFAULT_ACCELERATION,
+            "seconds": None,
+        }
+    )
+    deliveries = [delivery for _ in range(minutes) for delivery in world.step()]
+    figures = world.truth()["figures"]
+    states = ("available", "charging", "available", "charging", "faulted", "offline")
+    for number, station in enumerate(world.stations):
+        state = states[number % len(states)]
+        dashboard.put_station(station["station_id"], state, number, station["city"])
+    # What happened in many hours, all in the first minute.
+    for minute, energy_wh in figures["energy_wh_per_minute"].items():
+        for city, total_wh in figures["energy_wh_by_city"].items():
+            row = {"city": city, "window_start_ms": int(minute), "energy_wh": energy_wh}
+            counts = {"readings": 13_832, "charges_started": 447, "charges_stopped": 405}
+            dashboard.put(ENERGY_PER_MINUTE, f"{city}@{minute}", faults=22, **row, **counts)
+            if minute == min(figures["energy_wh_per_minute"]):
+                row["energy_wh"] = 1000 * total_wh
+                dashboard.put(ENERGY_PER_MINUTE, f"{city}@{minute}", faults=22, **row, **counts)
+    window = {"window_start_ms": START_TIME_MS}
+    sums = {"sessions": RECORDS, "purchases": RECORDS // 5, "revenue_cents": 98_765_432_199}
+    dashboard.put(CONVERSION, "0", **sums, **window)
+    for kind in figures["activity"]:
+        dashboard.put(ACTIVITY_COUNTS, f"{kind}@0", kind=kind, events=RECORDS, **window)
+        for minute, events in figures["activity_per_minute"].items():
+            row = {"kind": kind, "window_start_ms": int(minute), "events": events}
+            dashboard.put(ACTIVITY_COUNTS, f"{kind}@{minute}", **row)
+    dashboard.put(TOP_SEARCHES, TOP_SEARCHES_KEY, searches=figures["top_searches"])
+    for item, together in figures["recommendations"].items():
+        dashboard.put(RECOMMENDATIONS, item, item_id=item, together=together)
+    activity = [delivery.value for delivery in deliveries if delivery.topic == USER_ACTIVITY]
+    dashboard.state.add_activity(activity, RECORDS, 291.4)
+    dashboard.state.set_cluster(cluster(*[True] * nodes))
+    dashboard.state.set_records(3 * RECORDS, lost=0)
+    groups = []
+    for name, topic in WATCHED_GROUPS.items():
+        lag = 12_345
+        group = GroupStatus(name, topic, RECORDS, RECORDS + lag, lag, 4321.0, 2.0, is_spark=True)
+        group.lag_history = [(second * 37) % 600 for second in range(60)]
+        groups.append(group)
+    dashboard.state.set_groups(groups)
+    dashboard.state.set_connection("connected")
