@@ -26,6 +26,9 @@ from barnabas.registry.avro.model import (
 from barnabas.registry.schema import Incompatibility
 
 INCOMPATIBILITIES_MAX = 1000
+# Two rings of records of coprime lengths make a pair of each two: a few kilobytes, for hours.
+CHECKS_MAX = 1_000_000
+PATH_TOKENS_MAX = 1000
 
 # The path to a place, last token first: (rest of the path, token).
 _Place = tuple["_Place", str | int] | None
@@ -34,48 +37,52 @@ _Faults = list[Incompatibility]
 _Check = Generator[tuple[Schema, Schema, _Place], _Faults, _Faults]
 _Pair = tuple[int, int]
 
-_READS = {
-    "long": frozenset(("int",)),
-    "float": frozenset(("int", "long")),
-    "double": frozenset(("int", "long", "float")),
-    "bytes": frozenset(("string",)),
-    "string": frozenset(("bytes",)),
+# By the writer's kind: the other kinds that read it.
+_READ_BY = {
+    "int": ("long", "float", "double"),
+    "long": ("float", "double"),
+    "float": ("double",),
+    "bytes": ("string",),
+    "string": ("bytes",),
 }
 
 
-class _AmbiguousAliasesError(Exception):
-    """A field of the reader stands for several fields of the writer: there is no answer."""
+class _NoAnswerError(Exception):
+    """The two cannot be compared, and why."""
 
-    def __init__(self, field: Field, record: Record, place: _Place) -> None:
-        self.fault = Incompatibility(
-            "AMBIGUOUS_ALIASES",
-            _path(place),
-            f"The name and aliases of field '{field.name}' at path '{_path(place)}' in the reader"
-            f" schema match several fields of '{record.name.full}' in the writer schema",
-            field.name,
-        )
+    def __init__(self, fault: Incompatibility) -> None:
+        self.fault = fault
+
+
+def _ambiguous_aliases(field: Field, record: Record, place: _Place) -> Incompatibility:
+    path = _path(place)
+    return Incompatibility(
+        "AMBIGUOUS_ALIASES",
+        path,
+        f"The name and aliases of field '{field.name}' at path '{path}' in the reader schema match"
+        f" several fields of '{record.name.full}' in the writer schema",
+        field.name,
+    )
 
 
 def incompatibilities(reader: Schema, writer: Schema) -> list[Incompatibility]:
     """All reasons why the reader cannot read; at most INCOMPATIBILITIES_MAX."""
     try:
         return _run(reader, writer)
-    except _AmbiguousAliasesError as error:
+    except _NoAnswerError as error:
         return [error.fault]
 
 
 def _run(reader: Schema, writer: Schema) -> list[Incompatibility]:
-    # Pairs of named types by identity: an empty list while the check is under way, since what is
-    # not proven incompatible is compatible. All cycles pass through such a pair.
+    # Pairs by identity: an empty list while the check is under way, since what is not proven
+    # incompatible is compatible. All cycles pass through pairs of records.
     known: dict[_Pair, _Faults] = {}
-    stack: list[tuple[_Check, _Pair | None]] = [(_check(reader, writer, None), None)]
+    stack: list[tuple[_Check, _Pair | None]] = [(_ask(reader, writer), None)]
     answer: _Faults | None = None
     while True:
         check, pair = stack[-1]
         try:
-            inner_reader, inner_writer, place = (
-                next(check) if answer is None else check.send(answer)
-            )
+            asked = next(check) if answer is None else check.send(answer)
         except StopIteration as done:
             answer = done.value
             stack.pop()
@@ -85,21 +92,25 @@ def _run(reader: Schema, writer: Schema) -> list[Incompatibility]:
                 faults: _Faults = done.value
                 return faults
             continue
-        inner_pair = _pair(inner_reader, inner_writer)
-        answer = None if inner_pair is None else known.get(inner_pair)
+        pair = _pair(asked[0], asked[1])
+        answer = None if pair is None else known.get(pair)
         if answer is None:
-            if inner_pair is not None:
-                known[inner_pair] = []
-            stack.append((_check(inner_reader, inner_writer, place), inner_pair))
+            if pair is not None:
+                known[pair] = []
+                if len(known) > CHECKS_MAX:
+                    raise _NoAnswerError(_TOO_LARGE)
+            stack.append((_check(*asked), pair))
+
+
+def _ask(reader: Schema, writer: Schema) -> _Check:
+    return (yield reader, writer, None)
 
 
 def _pair(reader: Schema, writer: Schema) -> _Pair | None:
-    named = (Record, Enum, Fixed)
-    return (
-        (id(reader), id(writer))
-        if isinstance(reader, named) and isinstance(writer, named)
-        else None
-    )
+    # A bare primitive is one object for all its uses, each with a path of its own.
+    if isinstance(reader, Primitive) or isinstance(writer, Primitive):
+        return None
+    return id(reader), id(writer)
 
 
 def _check(reader: Schema, writer: Schema, place: _Place) -> _Check:
@@ -113,7 +124,7 @@ def _check(reader: Schema, writer: Schema, place: _Place) -> _Check:
         for index, branch in enumerate(writer.branches):
             _merge(faults, (yield reader, branch, (place, index)))
     elif isinstance(reader, Union):
-        for branch in reader.branches:
+        for branch in _branches_that_may_read(reader, writer):
             if not (yield branch, writer, None):
                 return []
         faults.append(_missing_branch(writer, place))
@@ -124,6 +135,27 @@ def _check(reader: Schema, writer: Schema, place: _Place) -> _Check:
     else:
         faults.extend(_leaf_faults(reader, writer, place))
     return faults
+
+
+def _branches_that_may_read(reader: Union, writer: Schema) -> list[Schema]:
+    """The branches that kind and name allow: a handful, where a union has thousands."""
+    if not reader.index:
+        for branch in reader.branches:
+            for key in _keys_as_reader(branch):
+                reader.index.setdefault(key, []).append(branch)
+    if isinstance(writer, Record | Enum | Fixed):
+        keys = [f"{writer.kind}:{writer.name.simple}", f"{writer.kind}={writer.name.full}"]
+    else:
+        keys = [writer.kind, *_READ_BY.get(writer.kind, ())]
+    found = (branch for key in keys for branch in reader.index.get(key, ()))
+    return list({id(branch): branch for branch in found}.values())
+
+
+def _keys_as_reader(branch: Schema) -> list[str]:
+    if not isinstance(branch, Record | Enum | Fixed):
+        return [branch.kind]
+    aliases = (alias.alias_of(branch.name) for alias in branch.aliases)
+    return [f"{branch.kind}:{branch.name.simple}", *(f"{branch.kind}={a}" for a in aliases)]
 
 
 def _merge(faults: _Faults, more: _Faults) -> None:
@@ -155,7 +187,7 @@ def _written_field(field: Field, writer: Record, place: _Place) -> Field | None:
         if by_alias is None:
             continue
         if found is not None:
-            raise _AmbiguousAliasesError(field, writer, place)
+            raise _NoAnswerError(_ambiguous_aliases(field, writer, place))
         found = by_alias
     return found
 
@@ -178,7 +210,7 @@ def _leaf_faults(reader: Schema, writer: Schema, place: _Place) -> Iterator[Inco
         missing = set(writer.symbols).difference(reader.symbols)
         if missing and reader.default is None:
             yield _missing_symbols(missing, (place, "symbols"))
-    elif reader.kind != writer.kind and writer.kind not in _READS.get(reader.kind, ()):
+    elif reader.kind != writer.kind and reader.kind not in _READ_BY.get(writer.kind, ()):
         yield _type_mismatch(reader, writer, place)
 
 
@@ -263,4 +295,14 @@ def _path(place: _Place) -> str:
     while place is not None:
         place, token = place
         tokens.append(str(token))
+        if len(tokens) == PATH_TOKENS_MAX:
+            tokens.append("…")
+            break
     return "/" + "/".join(reversed(tokens))
+
+
+_TOO_LARGE = Incompatibility(
+    "TOO_LARGE",
+    "/",
+    f"The schemas are too large to compare: they need more than {CHECKS_MAX} comparisons of types",
+)

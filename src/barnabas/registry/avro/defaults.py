@@ -18,6 +18,8 @@ from barnabas.registry.avro.model import (
     Union,
 )
 
+# Unions of thousands of records, in lists of thousands of values, would take hours.
+STEPS_MAX = 1_000_000
 _SHOWN_CHARS_MAX = 80
 _RANGES = {"int": range(-(1 << 31), 1 << 31), "long": range(-(1 << 63), 1 << 63)}
 
@@ -55,8 +57,12 @@ class _Check:
     def __init__(self, linking: bool) -> None:
         self._linking = linking
         self._verdicts: dict[tuple[int, int], bool] = {}
+        self._steps = 0
 
     def accepts(self, schema: Schema, value: Any) -> bool:
+        self._steps += 1
+        if self._steps > STEPS_MAX:
+            raise FaultAtPlace(f"a default takes more than {STEPS_MAX} steps to check")
         if isinstance(schema, Primitive):
             return _is_primitive(schema.kind, value)
         if isinstance(schema, Array):

@@ -72,10 +72,14 @@ class Map:
 
 @dataclass(slots=True, eq=False)
 class Union:
-    """A value of one of the branches. No branch is a union."""
+    """A value of one of the branches. No branch is a union.
+
+    `index` is made when a reader first asks which branches may read something.
+    """
 
     branches: list["Schema"]
     kind: str = "union"
+    index: dict[str, list["Schema"]] = field(default_factory=dict)
 
 
 @dataclass(slots=True, eq=False)

@@ -15,13 +15,15 @@ A name may be used before its definition. It is an `Unresolved` record until `li
 definition in its place. `{"type": "a.Name"}` is a long form of the name, as in Java up to 1.12.1.
 """
 
+import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from barnabas.registry.avro.defaults import check_default
 from barnabas.registry.avro.equality import is_same
 from barnabas.registry.avro.json_text import FaultAtPlace
 from barnabas.registry.avro.links import check_branches, link
+from barnabas.registry.avro.logical import logical_type
 from barnabas.registry.avro.model import (
     MISSING,
     PRIMITIVES,
@@ -41,6 +43,8 @@ from barnabas.registry.avro.model import (
 )
 from barnabas.registry.avro.names import check_name, check_type_name, split_name
 
+_Copied = TypeVar("_Copied", Record, Array, Map)
+
 _SCHEMA_WORDS = frozenset(
     ("doc", "fields", "items", "name", "namespace", "size", "symbols", "values", "type", "aliases")
 )
@@ -48,6 +52,14 @@ _ENUM_WORDS = _SCHEMA_WORDS | {"default"}
 _FIELD_WORDS = frozenset(("default", "doc", "name", "order", "type", "aliases"))
 _ORDERS = ("ascending", "descending", "ignore")
 _FIXED_BYTES_MAX = (1 << 31) - 9  # the longest array of a Java machine
+
+_JAVA_BLANKS = "".join(map(chr, range(0x21)))
+_JAVA_DOUBLE = re.compile(
+    r"([+-]?)(?:"
+    r"(NaN|Infinity|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)"
+    r"|(0[xX](?:[0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)[pP][+-]?[0-9]+)"
+    r")(?:(?<![Ny])[fFdD])?"
+).fullmatch
 
 _BARE = {kind: Primitive(kind, {}) for kind in PRIMITIVES}
 
@@ -150,7 +162,7 @@ class Parser:
             is_error=node["type"] == "error",
             field_by_name=by_name,
         )
-        _check_props(record.props)
+        _copy_props(record)
         self._define(record)
         self._records.append(record)
         return record
@@ -232,10 +244,10 @@ class Parser:
         return fixed
 
     def _array(self, node: dict[str, Any], space: str | None) -> Array:
-        return Array(self._inner(node, "items", space), _check_props(_props(node, _SCHEMA_WORDS)))
+        return _copy_props(Array(self._inner(node, "items", space), _props(node, _SCHEMA_WORDS)))
 
     def _map(self, node: dict[str, Any], space: str | None) -> Map:
-        return Map(self._inner(node, "values", space), _check_props(_props(node, _SCHEMA_WORDS)))
+        return _copy_props(Map(self._inner(node, "values", space), _props(node, _SCHEMA_WORDS)))
 
     def _inner(self, node: dict[str, Any], key: str, space: str | None) -> Schema:
         if key not in node:
@@ -304,12 +316,17 @@ def _props(node: dict[str, Any], words: frozenset[str]) -> Props:
     return {key: value for key, value in node.items() if key not in words}
 
 
-def _check_props(props: Props) -> Props:
-    """Refuse what Java cannot copy: integers beyond 64 bits in properties of records and lists."""
-    for key, value in props.items():
+def _copy_props(schema: _Copied) -> _Copied:
+    """Do to properties what Java's copying of records, arrays and maps does to them.
+
+    A logical type that fits comes first, and integers beyond 64 bits do not survive: refused.
+    """
+    for key, value in schema.props.items():
         if not _fits(value):
             raise FaultAtPlace(f"property {key!r} has an integer of more than 64 bits")
-    return props
+    if "logicalType" in schema.props and (logical := logical_type(schema)):
+        schema.props = {"logicalType": logical} | schema.props
+    return schema
 
 
 def _fits(value: Any) -> bool:
@@ -321,18 +338,20 @@ def _fits(value: Any) -> bool:
 
 
 def _java_double(text: str) -> float:
-    """A number that stands in quotes. Names of numbers are the ones that JSON has not."""
-    stripped = text.strip()
+    """A number that stands in quotes, as Java reads it: `1e3`, ` .5 `, `1f`, `0x1p3`, `NaN`."""
+    match = _JAVA_DOUBLE(text.strip(_JAVA_BLANKS))
+    if not match:
+        raise FaultAtPlace(f"the default {text!r} is no number")
+    sign, decimal, hexadecimal = match.groups()
+    value = float(decimal) if decimal else _from_hex(hexadecimal)
+    return -value if sign == "-" else value
+
+
+def _from_hex(text: str) -> float:
     try:
-        if stripped.lstrip("+-") in ("NaN", "Infinity"):
-            return float(stripped)
-        if stripped.isascii() and "_" not in stripped and not stripped[-1:].isalpha():
-            return float(stripped)
-        if stripped[-1:] in "fFdD" and stripped[-2:-1].isalnum() | (stripped[-2:-1] == "."):
-            return float(stripped[:-1])
-    except ValueError:
-        pass
-    raise FaultAtPlace(f"the default {text!r} is no number")
+        return float.fromhex(text)
+    except OverflowError:
+        return float("inf")
 
 
 def _word(node: Any) -> str:
