@@ -2,6 +2,7 @@
 
 Each document that a reference leads to is put among the definitions once, and the references into
 it become pointers there. So the text grows by what is referred to, and cycles stay cycles.
+Metaschemas stay where they are: all who validate know them.
 """
 
 from typing import Any
@@ -46,7 +47,9 @@ class _Bundler:
         for place, keyword, reference in document.references:
             target = self._library.target(place, keyword, reference)
             is_own = document is self._library.document
-            if target is None or (is_own and target.document is document):
+            if target is None or not self._library.has_text(target.document):
+                continue
+            if is_own and target.document is document:
                 continue
             changes.setdefault(id(place.schema), {})[keyword] = self._pointer(target)
         copied = _copy(document.contents, changes)

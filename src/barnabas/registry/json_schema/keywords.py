@@ -170,8 +170,10 @@ def _positive(checker: _Checker, value: Any, path: _Path) -> None:
 
 
 def _count(checker: _Checker, value: Any, path: _Path) -> None:
-    whole = is_integer(value)
-    if not whole or value < 0:
+    is_whole = is_integer(value)
+    if checker.draft is Draft.DRAFT_4:
+        is_whole = is_whole and isinstance(value, int)  # 1.0 is none there
+    if not is_whole or value < 0:
         _fail(path, "must be a whole number, 0 or greater")
 
 

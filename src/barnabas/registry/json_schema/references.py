@@ -52,8 +52,11 @@ class Document:
     root: Place = field(init=False)
 
     def __post_init__(self) -> None:
-        own_id = self.id_of(self.contents)
-        base = self.name if own_id is None else _join(self.name, own_id)
+        base = self.name
+        if isinstance(self.contents, dict):
+            own_id = self.contents.get(self.draft.id_keyword)
+            if isinstance(own_id, str) and not own_id.startswith("#"):
+                base = _join(self.name, own_id)
         self.root = Place(self, self.contents, (), base, ())
         self.places[base.removesuffix("#")] = self.root
         self._index(self.root)
@@ -72,14 +75,14 @@ class Document:
     def at(self, start: Place, steps: Sequence[str]) -> Place | None:
         """The place that a JSON pointer leads to from another one."""
         place = start
-        whole = not start.path
-        for index, step in enumerate(steps):
+        if not start.path and len(steps) > 1 and steps[0] == "$defs":
+            steps = (self._defined_by(steps[1]), *steps[1:])
+        for step in steps:
             value: Any = place.schema
             if isinstance(value, dict):
-                if step in value:
-                    value = value[step]
-                else:
+                if step not in value:
                     return None
+                value = value[step]
             elif isinstance(value, list) and step.isascii() and step.isdigit():
                 if int(step[:9]) >= len(value):
                     return None
@@ -87,11 +90,17 @@ class Document:
             else:
                 return None
             place = place.inner((step,), value)
-            if whole and index == 0 and step == "$defs" and len(steps) > 1:
-                definitions = start.schema.get("definitions")
-                if steps[1] not in value and isinstance(definitions, dict):
-                    place = start.inner(("definitions",), definitions)
         return place
+
+    def _defined_by(self, name: str) -> str:
+        """Where a definition is: `#/$defs/x` finds `#/definitions/x` too, as it does in Confluent's
+        registry."""
+        if isinstance(self.contents, dict):
+            for keyword in ("$defs", "definitions"):
+                defined = self.contents.get(keyword)
+                if isinstance(defined, dict) and name in defined:
+                    return keyword
+        return "$defs"
 
     def _index(self, place: Place) -> None:
         schema = place.schema
@@ -122,6 +131,10 @@ class Library:
         self.document = Document("", contents, draft)
         self._texts: Mapping[str, str] = {item.name: item.text for item in references}
         self._documents: dict[str, Document | None] = {}
+
+    def has_text(self, document: Document) -> bool:
+        """Whether the document is the schema itself or a reference of it, and no metaschema."""
+        return document is self.document or document.name in self._texts
 
     def check(self) -> None:
         """Raise SchemaFault for the first reference that leads nowhere."""

@@ -138,7 +138,10 @@ def _typeless(reader: "Reader", place: Place) -> list[Schema]:
         )
     if keywords & _ARRAY:
         parts.append(_array(reader, place))
-    if keywords & _OBJECT:
+    if any(
+        source[keyword] != {} or keyword not in ("properties", "patternProperties")
+        for keyword in keywords & _OBJECT
+    ):
         parts.append(_object(reader, place))
     return parts
 
