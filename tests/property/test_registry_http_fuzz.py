@@ -179,7 +179,7 @@ def requests(draw: st.DrawFn) -> tuple[str, bytes, bytes]:
 
 
 @given(st.lists(requests(), min_size=1, max_size=8))
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 def test_every_request_has_an_answer(asked: list[tuple[str, bytes, bytes]]) -> None:
     app = RegistryApp(MemoryService(), HttpConfig(logs_requests=False))
     run(ask(app, "POST", "/subjects/s/versions", {"schema": text("a")}))
@@ -244,7 +244,7 @@ REAL_READS = (
 
 
 @given(st.lists(st.tuples(REAL_PATHS, real_schemas()), min_size=1, max_size=6))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_every_schema_has_an_answer(asked: list[tuple[str, dict[str, Any]]]) -> None:
     service = MemoryService(formats=all_formats())
     app = RegistryApp(service, HttpConfig(logs_requests=False))
