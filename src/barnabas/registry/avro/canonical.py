@@ -99,6 +99,9 @@ class Writer:
             run += f'{"," if index else ""}{{"name":{quote(field.name)},"type":'
             if isinstance(field.type, Primitive):
                 run += self._primitive(field.type)
+            elif isinstance(field.type, Union) and field.type.is_plain:
+                plain = [b for b in field.type.branches if isinstance(b, Primitive)]
+                run += f"[{','.join(map(self._primitive, plain))}]"
             else:
                 items += (run, (field.type, record.name.space))
                 run = ""

@@ -169,7 +169,7 @@ def _check_fields(reader: Record, writer: Record, place: _Place) -> _Check:
         inner: _Place = (place, index)
         written = _written_field(field, writer, inner)
         if written is not None:
-            if isinstance(field.type, Primitive) and field.type.kind == written.type.kind:
+            if _is_plainly_same(field.type, written.type):
                 continue
             _merge(faults, (yield field.type, written.type, (inner, "type")))
         elif not field.has_default:
@@ -178,6 +178,17 @@ def _check_fields(reader: Record, writer: Record, place: _Place) -> _Check:
             else:
                 _merge(faults, [_missing_default(field, inner)])
     return faults
+
+
+def _is_plainly_same(reader: Schema, writer: Schema) -> bool:
+    if isinstance(reader, Primitive):
+        return reader.kind == writer.kind
+    return (
+        isinstance(reader, Union)
+        and isinstance(writer, Union)
+        and reader.is_plain
+        and reader.branches == writer.branches
+    )
 
 
 def _written_field(field: Field, writer: Record, place: _Place) -> Field | None:

@@ -9,9 +9,10 @@ from barnabas.registry.avro.defaults import check_default
 from barnabas.registry.avro.json_text import FaultAtPlace
 from barnabas.registry.avro.model import (
     Array,
+    Enum,
+    Fixed,
     Map,
     Named,
-    Primitive,
     Record,
     Schema,
     Union,
@@ -26,11 +27,14 @@ def check_branches(branches: Sequence[Schema]) -> None:
     """Refuse a union inside a union, and two branches that no value could be told apart by."""
     seen: set[str] = set()
     for index, branch in enumerate(branches):
-        if isinstance(branch, Union):
+        if isinstance(branch, Record | Enum | Fixed):
+            if isinstance(branch, Unresolved):
+                continue
+            name = branch.name.full
+        elif branch.kind == "union":
             raise FaultAtPlace("a union cannot be a branch of a union").within(index)
-        if isinstance(branch, Unresolved):
-            continue
-        name = branch.kind if isinstance(branch, Primitive | Array | Map) else branch.name.full
+        else:
+            name = branch.kind
         if name in seen:
             raise FaultAtPlace(f"the union has two branches {name!r}").within(index)
         seen.add(name)

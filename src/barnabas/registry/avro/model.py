@@ -79,6 +79,8 @@ class Union:
 
     branches: list["Schema"]
     kind: str = "union"
+    # All branches are primitives: most unions, and no recursion is needed.
+    is_plain: bool = False
     index: dict[str, list["Schema"]] = field(default_factory=dict)
 
 
