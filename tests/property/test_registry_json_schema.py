@@ -6,7 +6,7 @@ from typing import Any
 import hypothesis.strategies as st
 import jsonschema
 import pytest
-from hypothesis import event, given, settings
+from hypothesis import HealthCheck, event, given, settings
 
 from barnabas.registry.json_schema import JsonSchema, JsonSchemaFormat
 from barnabas.registry.schema import SchemaFault
@@ -246,7 +246,7 @@ JUNK = st.recursive(
 )
 
 
-@settings(max_examples=300)
+@settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow])
 @given(st.dictionaries(KEYWORDS, JUNK, max_size=6), st.dictionaries(KEYWORDS, JUNK, max_size=6))
 def test_any_json_ends_in_a_schema_or_a_fault(one: Any, other: Any) -> None:
     found = []
@@ -271,6 +271,7 @@ def test_any_json_ends_in_a_schema_or_a_fault(one: Any, other: Any) -> None:
             schema.incompatibilities(written, lenient=True)
 
 
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(st.one_of(st.text(), st.text('{}[]",:\\u0d8e-+.5tfn \n', max_size=40)))
 def test_any_text_ends_in_a_schema_or_a_fault(text: str) -> None:
     try:

@@ -131,6 +131,7 @@ class Library:
         self.document = Document("", contents, draft)
         self._texts: Mapping[str, str] = {item.name: item.text for item in references}
         self._documents: dict[str, Document | None] = {}
+        self._faults: dict[str, SchemaFault] = {}
 
     def has_text(self, document: Document) -> bool:
         """Whether the document is the schema itself or a reference of it, and no metaschema."""
@@ -140,8 +141,12 @@ class Library:
         """Raise SchemaFault for the first reference that leads nowhere."""
         for place, keyword, reference in self.document.references:
             if self.target(place, keyword, reference) is None:
+                where = pointer((*place.path, keyword))
+                if self._faults:
+                    name, fault = next(iter(self._faults.items()))
+                    raise SchemaFault(f"{where}: the reference {name[:200]!r} is at fault: {fault}")
                 raise SchemaFault(
-                    f"{pointer((*place.path, keyword))} leads nowhere: {reference[:200]!r} is"
+                    f"{where} leads nowhere: {reference[:200]!r} is"
                     " neither in this schema nor the name of one of its references"
                 )
 
@@ -171,7 +176,10 @@ class Library:
         """The document of the reference with this name, or the metaschema with this URL."""
         if name not in self._documents:
             text = self._texts.get(name)
-            contents = metaschema(name) if text is None else decode(text, allow_duplicates=True)
+            try:
+                contents = metaschema(name) if text is None else decode(text, allow_duplicates=True)
+            except SchemaFault as fault:
+                self._faults[name], contents = fault, None
             self._documents[name] = (
                 None
                 if contents is None

@@ -101,6 +101,11 @@ def test_huge_numbers_are_compared(first: str, second: str) -> None:
     assert counted.incompatibilities(counted) == []
 
 
+def test_multiples_of_many_digits_are_known() -> None:
+    old = FORMAT.parse('{"multipleOf":' + "7" * 90 + "}", is_new=True)
+    assert FORMAT.parse('{"multipleOf":0.001}').incompatibilities(old) == []
+
+
 def test_wide_schemas_are_read() -> None:
     wide = parsed({"properties": {f"p{index}": {"type": "string"} for index in range(20_000)}})
     assert wide.incompatibilities(wide) == []

@@ -146,6 +146,14 @@ def test_nowhere(schema: Any, says: str) -> None:
     stored.formatted("resolved")
 
 
+def test_a_reference_that_is_not_json_is_named() -> None:
+    references = [ResolvedReference("order.proto", "order", 1, 'syntax = "proto3";')]
+    with pytest.raises(SchemaFault, match=r"#/\$ref: the reference 'order.proto' is at fault"):
+        FORMAT.parse('{"$ref":"order.proto"}', references, is_new=True)
+    stored = FORMAT.parse('{"$ref":"order.proto"}', references)
+    assert stored.incompatibilities(stored) == []
+
+
 def test_a_change_in_what_is_referred_to_is_a_change() -> None:
     user = {"type": "object", "properties": {"a": {"$ref": "address.json"}}}
     old = parsed(user, address_json=ADDRESS, country_json=COUNTRY)
