@@ -1,0 +1,53 @@
+"""The table of formats, with a memory of what was parsed."""
+
+from collections import OrderedDict
+from collections.abc import Iterable, Sequence
+
+from barnabas.registry.avro.schema import AvroFormat
+from barnabas.registry.json_schema.schema import JsonSchemaFormat
+from barnabas.registry.protobuf.schema import ProtobufFormat
+from barnabas.registry.schema import ParsedSchema, ResolvedReference, SchemaFormat
+
+REMEMBERED_MAX = 1000
+"""Confluent's `schema.cache.size`, by default."""
+_Key = tuple[str, str, tuple[ResolvedReference, ...], bool]
+
+
+class FormatTable:
+    """Formats by their type, in Confluent's order, and the schemas that were parsed last."""
+
+    def __init__(
+        self, formats: Iterable[SchemaFormat], remembered_max: int = REMEMBERED_MAX
+    ) -> None:
+        self._formats = {one.schema_type: one for one in formats}
+        self._remembered_max = remembered_max
+        self._remembered: OrderedDict[_Key, ParsedSchema] = OrderedDict()
+
+    def types(self) -> Sequence[str]:
+        """The types of schemas."""
+        return list(self._formats)
+
+    def parse(
+        self,
+        schema_type: str,
+        text: str,
+        references: Sequence[ResolvedReference] = (),
+        *,
+        is_new: bool = False,
+    ) -> ParsedSchema:
+        """Parse a text of a type out of `types()`. Raises SchemaFault."""
+        key = (schema_type, text, tuple(references), is_new)
+        parsed = self._remembered.get(key)
+        if parsed is not None:
+            self._remembered.move_to_end(key)
+            return parsed
+        parsed = self._formats[schema_type].parse(text, references, is_new=is_new)
+        self._remembered[key] = parsed
+        if len(self._remembered) > self._remembered_max:
+            self._remembered.popitem(last=False)
+        return parsed
+
+
+def all_formats() -> FormatTable:
+    """JSON, PROTOBUF and AVRO."""
+    return FormatTable([JsonSchemaFormat(), ProtobufFormat(), AvroFormat()])

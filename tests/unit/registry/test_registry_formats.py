@@ -1,0 +1,44 @@
+"""The table of formats and its memory."""
+
+import pytest
+
+from barnabas.registry.formats import FormatTable, all_formats
+from barnabas.registry.schema import SchemaFault
+
+TEXTS = {
+    "AVRO": '{"type": "record", "name": "Charge", "fields": []}',
+    "JSON": '{"title": "Charge", "type": "object"}',
+    "PROTOBUF": 'syntax = "proto3"; message Charge {}',
+}
+
+
+@pytest.mark.parametrize("schema_type", TEXTS)
+def test_each_type_has_its_format(schema_type: str) -> None:
+    parsed = all_formats().parse(schema_type, TEXTS[schema_type], is_new=True)
+    assert (parsed.schema_type, parsed.name) == (schema_type, "Charge")
+
+
+@pytest.mark.parametrize("schema_type", TEXTS)
+def test_a_schema_of_another_type_is_one_incompatibility(schema_type: str) -> None:
+    formats = all_formats()
+    for other in TEXTS.keys() - {schema_type}:
+        written = formats.parse(other, TEXTS[other])
+        assert len(formats.parse(schema_type, TEXTS[schema_type]).incompatibilities(written)) == 1
+
+
+def test_what_was_parsed_is_remembered_up_to_a_bound() -> None:
+    avro = all_formats()._formats["AVRO"]
+    formats = FormatTable([avro], remembered_max=2)
+    first = formats.parse("AVRO", '"int"')
+    second = formats.parse("AVRO", '"long"')
+    assert formats.parse("AVRO", '"int"') is first
+    formats.parse("AVRO", '"string"')
+    assert formats.parse("AVRO", '"int"') is first
+    assert formats.parse("AVRO", '"long"') is not second
+
+
+def test_a_fault_is_not_remembered() -> None:
+    formats = all_formats()
+    for _ in range(2):
+        with pytest.raises(SchemaFault):
+            formats.parse("AVRO", '"no such type"')
