@@ -6,6 +6,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from barnabas.registry.formats import all_formats
 from barnabas.registry.http.app import RegistryApp
 from barnabas.registry.http.config import HttpConfig
 from barnabas.registry.http.table import TABLE
@@ -194,3 +195,62 @@ def test_every_request_has_an_answer(asked: list[tuple[str, bytes, bytes]]) -> N
             assert (code if code < 1000 else code // 100) == reply.status, request
         elif not target.partition(b"?")[0].rstrip(b"/").endswith(b"/schema"):
             assert reply.json is not False, request
+
+
+REAL = {
+    "AVRO": [
+        '"string"',
+        '{"type":"record","name":"R","fields":[{"name":"a","type":["null","int"],"default":null}]}',
+        '{"type":"enum","name":"E","symbols":["A","B"],"default":"A"}',
+        '{"type":"map","values":{"type":"array","items":"bytes"}}',
+    ],
+    "JSON": [
+        "true",
+        '{"type":"object","properties":{"a":{"$ref":"#/$defs/x"}},"$defs":{"x":{"minimum":1}}}',
+        '{"$schema":"http://json-schema.org/draft-04/schema#","required":["a"]}',
+        '{"allOf":[{"$ref":"#"}],"additionalProperties":false}',
+    ],
+    "PROTOBUF": [
+        'syntax = "proto3"; message M { string a = 1; repeated M b = 2; }',
+        'import "google/protobuf/timestamp.proto"; message M { oneof x { int32 a = 1; } }',
+        "enum E { A = 0; } service S { rpc R (E) returns (stream E); }",
+    ],
+}
+
+
+@st.composite
+def real_schemas(draw: st.DrawFn) -> dict[str, Any]:
+    """Schemas of the real formats, as they are or with some characters changed."""
+    kind = draw(st.sampled_from(sorted(REAL)))
+    found = draw(st.sampled_from(REAL[draw(st.sampled_from([kind, kind, *sorted(REAL)]))]))
+    for _ in range(draw(st.integers(0, 3))):
+        start = draw(st.integers(0, len(found)))
+        end = draw(st.integers(start, min(len(found), start + 4)))
+        new = draw(st.one_of(st.text(max_size=2), st.sampled_from(['"', "{", "}", "[", "]", "0"])))
+        found = found[:start] + new * draw(st.sampled_from([1, 1, 1, 2000])) + found[end:]
+    return {"schema": found, "schemaType": kind}
+
+
+REAL_PATHS = st.sampled_from(
+    ["/subjects/s/versions", "/subjects/s/versions?normalize=true", "/subjects/s",
+     "/subjects/s?normalize=true&format=resolved",
+     "/compatibility/subjects/s/versions?verbose=true"]
+)  # fmt: skip
+REAL_READS = (
+    "/subjects/s/versions/latest?format=resolved",
+    "/subjects/s/versions/latest?format=serialized",
+    "/subjects/s/versions/latest?findTags=*",
+)
+
+
+@given(st.lists(st.tuples(REAL_PATHS, real_schemas()), min_size=1, max_size=6))
+@settings(max_examples=100, deadline=None)
+def test_every_schema_has_an_answer(asked: list[tuple[str, dict[str, Any]]]) -> None:
+    service = MemoryService(formats=all_formats())
+    app = RegistryApp(service, HttpConfig(logs_requests=False))
+    run(ask(app, "PUT", "/config", {"compatibility": "FULL_TRANSITIVE"}))
+    for target, body in asked:
+        reply = run(ask(app, "POST", target, body))
+        assert reply.status < 500, (target, body, reply.body)
+        for read in REAL_READS:
+            assert run(ask(app, "GET", read)).status < 500, (read, body)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from barnabas.registry import errors
-from barnabas.registry.core.decision import Decision, Defaults, View
+from barnabas.registry.core.decision import Decision, Defaults, Formats, View
 from barnabas.registry.errors import RegistryError
 from barnabas.registry.service import Done, Forward
 from barnabas.registry.store.records import Record
@@ -25,13 +25,14 @@ class MemoryService:
         self,
         log: list[Record] | None = None,
         *,
+        formats: Formats | None = None,
         defaults: Defaults | None = None,
         is_leader: bool = True,
         leader_url: str | None = None,
     ) -> None:
         self.log = [] if log is None else log
         self.state = RegistryState()
-        self.formats = PlainFormats()
+        self.formats: Formats = formats or PlainFormats()
         self.defaults = defaults or Defaults()
         self.is_ready = True
         self.cluster_id = "k"
