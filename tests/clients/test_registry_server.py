@@ -17,8 +17,7 @@ import pytest
 from barnabas.registry.config import RegistryConfig
 from barnabas.registry.server import CannotListenError, RegistryServer
 from support.patience import PATIENCE_S
-from support.registry_format import PlainFormats
-from support.registry_server import new_interface
+from support.registry_format import PlainFormats, text
 
 TESTS = Path(__file__).parents[1]
 
@@ -50,16 +49,40 @@ async def test_it_serves_until_a_signal_and_leaves_its_group(
     kafka_bootstrap_servers: str, number: signal.Signals
 ) -> None:
     topic = f"_schemas-server-{number.name}"
-    group = f"schema.registry.group.id=group-{topic}"
-    async with server_process(kafka_bootstrap_servers, topic, group) as process:
-        url = await url_of(process)
-        async with httpx.AsyncClient(trust_env=False) as client:
-            assert (await client.get(url)).json() == {"subjects": [], "leader": url}
-        process.send_signal(number)
-        async with asyncio.timeout(PATIENCE_S):
-            assert await process.wait() == 0
-    async with server_process(kafka_bootstrap_servers, topic, group) as process:
-        assert (await url_of(process)).startswith("http://127.0.0.1:")
+    async with httpx.AsyncClient(trust_env=False) as client:
+        async with server_process(kafka_bootstrap_servers, topic) as process:
+            url = await url_of(process)
+            assert (await client.get(f"{url}/subjects")).json() == []
+            body = {"schema": text("a")}
+            answer = await client.post(f"{url}/subjects/s/versions", json=body)
+            assert answer.json()["id"] == 1
+            process.send_signal(number)
+            async with asyncio.timeout(PATIENCE_S):
+                assert await process.wait() == 0
+        async with server_process(kafka_bootstrap_servers, topic) as process:
+            url = await url_of(process)
+            assert (await client.get(f"{url}/subjects")).json() == ["s"]
+
+
+async def test_a_client_reads_what_it_has_written_through_a_follower(
+    kafka_bootstrap_servers: str,
+) -> None:
+    async with (
+        server_process(kafka_bootstrap_servers, "_schemas-two") as first,
+        server_process(kafka_bootstrap_servers, "_schemas-two") as second,
+        httpx.AsyncClient(trust_env=False, timeout=PATIENCE_S) as client,
+    ):
+        for url in (await url_of(first), await url_of(second)):
+            for name in "abc":
+                subject = f"{url}/subjects/{name}/versions"
+                answer = await client.post(subject, json={"schema": text(name)})
+                assert answer.status_code == 200, answer.text
+                assert answer.json()["id"] == "abc".index(name) + 1
+                assert (await client.get(f"{subject}/latest")).json()["schema"] == text(name)
+            for name in "abc":
+                answer = await client.delete(f"{url}/subjects/{name}")
+                assert answer.json() in ([1], [2]), answer.text
+                assert (await client.get(f"{url}/subjects/{name}/versions")).status_code == 404
 
 
 async def test_what_keeps_it_from_starting_is_said(kafka_bootstrap_servers: str) -> None:
@@ -75,4 +98,4 @@ async def test_an_address_in_use_is_named() -> None:
         listener = f"http://127.0.0.1:{taken.getsockname()[1]}"
         values = {"kafkastore.bootstrap.servers": "127.0.0.1:1", "listeners": listener}
         with pytest.raises(CannotListenError, match=f"cannot listen at {listener}"):
-            RegistryServer(RegistryConfig(values), PlainFormats(), new_interface)
+            RegistryServer(RegistryConfig(values), PlainFormats())

@@ -7,13 +7,15 @@ import math
 import os
 import signal
 import socket
-from collections.abc import Callable, Iterator, MutableMapping
-from typing import Any, Final, Protocol
+from collections.abc import Callable, Iterator
+from typing import Final
 
 import uvicorn
 
 from barnabas.registry.config import HttpListener, RegistryConfig
 from barnabas.registry.core.decision import Formats
+from barnabas.registry.http.app import RegistryApp
+from barnabas.registry.http.config import HttpConfig
 from barnabas.registry.kafka.store import KafkaStore
 from barnabas.registry.pem import server_context
 
@@ -23,22 +25,6 @@ EXIT_AT_ONCE = 130
 BACKLOG = 2048
 
 telemetry = logging.getLogger(__name__)
-
-
-class RestInterface(Protocol):
-    """An ASGI application over a service."""
-
-    async def __call__(
-        self, scope: MutableMapping[str, Any], receive: Callable[[], Any], send: Callable[..., Any]
-    ) -> None:
-        """Serve one request."""
-
-    async def close(self) -> None:
-        """Let go of connections to the leader."""
-
-
-NewInterface = Callable[[KafkaStore, RegistryConfig], RestInterface]
-"""Builds the REST interface of a store that has started."""
 
 
 class CannotListenError(Exception):
@@ -66,9 +52,7 @@ class _Listener(uvicorn.Server):
 class RegistryServer:
     """Start it and stop it once. `failure` of the store says when it can serve no longer."""
 
-    def __init__(
-        self, config: RegistryConfig, formats: Formats, new_interface: NewInterface
-    ) -> None:
+    def __init__(self, config: RegistryConfig, formats: Formats) -> None:
         """Bind the listeners. Raises CannotListenError and ConfigError."""
         self.config = config
         self._sockets = _bind_all(config.listeners)
@@ -78,13 +62,13 @@ class RegistryServer:
                 if any(listener.scheme == "https" for listener in config.listeners)
                 else None
             )
+            interface_config = HttpConfig.of(config)
             port = self.listeners[config.listeners.index(config.inter_instance_listener)].port
             self.store = KafkaStore(config, formats, port)
         except BaseException:
             self._close_sockets()
             raise
-        self._new_interface = new_interface
-        self._interface: RestInterface | None = None
+        self._interface = RegistryApp(self.store, interface_config)
         self._serving: list[tuple[_Listener, asyncio.Task[None]]] = []
 
     @property
@@ -102,9 +86,8 @@ class RegistryServer:
         except BaseException:
             self._close_sockets()
             raise
-        interface = self._interface = self._new_interface(self.store, self.config)
         for listener, bound in zip(self.config.listeners, self._sockets, strict=True):
-            server = _Listener(self._uvicorn_config(listener, interface))
+            server = _Listener(self._uvicorn_config(listener))
             task = asyncio.create_task(server.serve([bound]))
             self._serving.append((server, task))
             await server.up.wait()
@@ -116,14 +99,13 @@ class RegistryServer:
         for server, _ in self._serving:
             server.should_exit = True
         await asyncio.gather(*(task for _, task in self._serving), return_exceptions=True)
-        if self._interface is not None:
-            await self._interface.close()
+        await self._interface.close()
         await self.store.stop()
         self._close_sockets()
 
-    def _uvicorn_config(self, listener: HttpListener, interface: RestInterface) -> uvicorn.Config:
+    def _uvicorn_config(self, listener: HttpListener) -> uvicorn.Config:
         config = uvicorn.Config(
-            interface,
+            self._interface,
             loop="none",
             http="httptools",
             ws="none",
@@ -148,7 +130,6 @@ class RegistryServer:
 def run_registry(
     config: RegistryConfig,
     formats: Formats,
-    new_interface: NewInterface,
     on_ready: Callable[[RegistryServer], None] | None = None,
 ) -> int:
     """Run until SIGTERM, SIGINT or SIGHUP; returns the exit code, 0 after a clean stop.
@@ -159,18 +140,17 @@ def run_registry(
     for warning in config.warnings:
         telemetry.warning("%s", warning)
     with asyncio.Runner(loop_factory=_new_event_loop) as runner:
-        return runner.run(_run(config, formats, new_interface, on_ready))
+        return runner.run(_run(config, formats, on_ready))
 
 
 async def _run(
     config: RegistryConfig,
     formats: Formats,
-    new_interface: NewInterface,
     on_ready: Callable[[RegistryServer], None] | None,
 ) -> int:
     stopping = asyncio.Event()
     _watch_signals(stopping)
-    server = RegistryServer(config, formats, new_interface)
+    server = RegistryServer(config, formats)
     starting = asyncio.create_task(server.start())
     stop = asyncio.create_task(stopping.wait())
     await asyncio.wait((starting, stop), return_when=asyncio.FIRST_COMPLETED)
