@@ -45,7 +45,7 @@ class _NoFormats:
         *,
         is_new: bool = False,
     ) -> ParsedSchema:
-        raise NotImplementedError
+        raise AssertionError("reads parse and write nothing")
 
 
 class _Reads:
@@ -66,10 +66,10 @@ class _Reads:
         self.view = View(state, _NoFormats())
 
     async def write(self, decide: Callable[[View], Decision[Any]]) -> Done[Any] | Forward:
-        raise NotImplementedError
+        raise AssertionError("reads parse and write nothing")
 
     async def caught_up(self, offset: int | None = None) -> None:
-        raise NotImplementedError
+        raise AssertionError("reads parse and write nothing")
 
 
 def starlette_app(reads: _Reads) -> ASGIApp:

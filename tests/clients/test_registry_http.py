@@ -9,7 +9,6 @@ from contextlib import AsyncExitStack, asynccontextmanager
 import httpx
 
 from barnabas.registry.config import RegistryConfig
-from barnabas.registry.http import new_interface
 from barnabas.registry.server import RegistryServer
 from support.patience import PATIENCE_S
 from support.registry_format import PlainFormats, text
@@ -28,7 +27,7 @@ async def instance(bootstrap: str) -> AsyncIterator[RegistryServer]:
         "schema.registry.group.id": "registry-http",
         "listeners": "http://127.0.0.1:0",
     }
-    server = RegistryServer(RegistryConfig(values), PlainFormats(), new_interface)
+    server = RegistryServer(RegistryConfig(values), PlainFormats())
     await server.start()
     try:
         yield server

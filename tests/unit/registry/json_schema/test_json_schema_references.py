@@ -28,7 +28,7 @@ def parsed(schema: Any, **references: Any) -> JsonSchema:
     return FORMAT.parse(json.dumps(schema), named(**references), is_new=True)
 
 
-ADDRESS = {
+ADDRESS: dict[str, Any] = {
     "$id": "http://example.com/address.json",
     "type": "object",
     "properties": {"street": STRING, "country": {"$ref": "country.json#/definitions/Code"}},
