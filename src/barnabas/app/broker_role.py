@@ -32,6 +32,7 @@ from barnabas.broker.dispatch import Dispatcher
 from barnabas.broker.fetch.sessions import FetchSessionCache
 from barnabas.broker.handlers import ROUTES
 from barnabas.broker.recently_fenced import RecentlyFencedBrokers
+from barnabas.broker.schemas.known_schemas import REGISTRY_KEYS, KnownSchemas
 from barnabas.broker.services import VERIFICATION_KEY, BrokerServices
 from barnabas.coordinator.group.service import GroupCoordinator
 from barnabas.coordinator.internal_topic import InternalTopic
@@ -75,6 +76,7 @@ class BrokerRole:
         self._clock = clock
         self._metadata = metadata
         self._background = Background(clock)
+        self._schemas = KnownSchemas(clock, random, self._background.start)
         self.logs = logs
         self.replicas = ReplicaManager(
             config.node_id,
@@ -147,6 +149,7 @@ class BrokerRole:
                 config.get_int("max.incremental.fetch.session.cache.slots"),
                 lambda: random.getrandbits(31),
             ),
+            schemas=self._schemas,
             fetch_max_bytes=config.get_int("fetch.max.bytes"),
             in_background=self._background.start,
         )
@@ -252,6 +255,7 @@ class BrokerRole:
         on_config((MOVE_RATE_KEY,), self.replicas.moves.configure)
         on_config(TOPIC_DEFAULT_KEYS, self.replicas.configure_logs)
         on_config((VERIFICATION_KEY,), self.services.configure)
+        on_config(REGISTRY_KEYS, self._schemas.configure)
         on_config(COMPACTION_KEYS, self._compactor.configure)
 
     async def leave(self) -> None:
@@ -276,6 +280,7 @@ class BrokerRole:
             self._transactions.verifier.close,
             self._share_partitions.close,
             self._shares.close,
+            self._schemas.close,
             self.services.close,
             self._transactions.coordinator.close,
             self._groups.close,
@@ -324,7 +329,10 @@ class BrokerRole:
         await create_topics(self.services, [SHARE_GROUP_STATE], OWN)
 
     def _topic_log_config(self, image: MetadataImage, topic: str) -> LogConfig:
-        return LogConfig.from_topic_values(self._metadata.effective.topic(image.configs, topic))
+        config = LogConfig.from_topic_values(self._metadata.effective.topic(image.configs, topic))
+        if config.schema_validation is not None:
+            self._schemas.is_needed = True
+        return config
 
     # -- what happens meanwhile
 

@@ -32,7 +32,7 @@ class RepeatedRequests(Protocol):
 class ClientState:
     """Lives as long as the connection."""
 
-    __slots__ = ("principal", "repeated", "software", "transactional_produce")
+    __slots__ = ("checked_produce", "principal", "repeated", "software", "transactional_produce")
 
     def __init__(self) -> None:
         self.principal: Principal = ANONYMOUS
@@ -41,6 +41,8 @@ class ClientState:
         self.software: ClientSoftware | None = None
         self.transactional_produce: asyncio.Future[None] | None = None
         """The last produce request that waits for a transaction's coordinator."""
+        self.checked_produce: asyncio.Future[None] | None = None
+        """The last produce request that waits for a schema registry, or for one that does."""
 
     def authenticated(self, principal: Principal) -> None:
         """Note who the client is. What was learnt from another's requests is forgotten."""

@@ -12,6 +12,7 @@ from barnabas.base.config.node import NodeConfig
 from barnabas.broker.apis.groups.streams_topics import StreamsTopics
 from barnabas.broker.fetch.sessions import FetchSessionCache
 from barnabas.broker.recently_fenced import RecentlyFencedBrokers
+from barnabas.broker.schemas.known_schemas import KnownSchemas
 from barnabas.coordinator.group.service import GroupCoordinator
 from barnabas.coordinator.share.persister import Persister
 from barnabas.coordinator.share.service import ShareCoordinator
@@ -55,6 +56,7 @@ class BrokerServices:
     share_partitions: SharePartitions
     recently_fenced: RecentlyFencedBrokers
     fetch_sessions: FetchSessionCache
+    schemas: KnownSchemas
     fetch_max_bytes: int
     in_background: Callable[[Coroutine[Any, Any, None]], None]
     """Runs what nobody waits for beside everything else; the node's end cancels what is left."""

@@ -2,11 +2,12 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from barnabas.protocol.records.batch import Codec, TimestampType
 
 LONG_MAX = 2**63 - 1
+TOPIC_NAME_STRATEGY = "io.confluent.kafka.serializers.subject.TopicNameStrategy"
 
 _CODECS = {
     "uncompressed": Codec.NONE,
@@ -15,6 +16,13 @@ _CODECS = {
     "lz4": Codec.LZ4,
     "zstd": Codec.ZSTD,
 }
+
+
+class SchemaValidation(NamedTuple):
+    """How the subject of a record's key and value is named; None: no schema is asked for."""
+
+    key_strategy: str | None
+    value_strategy: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +59,10 @@ class LogConfig:
     unclean_leader_election_enable: bool = False
     file_delete_delay_ms: int = 60_000
     preallocate: bool = False
+    confluent_key_schema_validation: bool = False
+    confluent_value_schema_validation: bool = False
+    confluent_key_subject_name_strategy: str = TOPIC_NAME_STRATEGY
+    confluent_value_subject_name_strategy: str = TOPIC_NAME_STRATEGY
 
     is_compacted: bool = field(init=False)
     is_deleted: bool = field(init=False)
@@ -58,6 +70,8 @@ class LogConfig:
     codec: Codec | None = field(init=False)
     """What batches are recompressed to; None: as their producer sent them."""
     codec_level: int | None = field(init=False)
+    schema_validation: SchemaValidation | None = field(init=False)
+    """What clients' records must have of schemas; None: nothing."""
 
     def __post_init__(self) -> None:
         put = object.__setattr__
@@ -77,6 +91,12 @@ class LogConfig:
             Codec.ZSTD: self.compression_zstd_level,
         }
         put(self, "codec_level", None if codec is None else levels.get(codec))
+        key, value = self.confluent_key_schema_validation, self.confluent_value_schema_validation
+        validation = SchemaValidation(
+            self.confluent_key_subject_name_strategy if key else None,
+            self.confluent_value_subject_name_strategy if value else None,
+        )
+        put(self, "schema_validation", validation if key or value else None)
 
     @classmethod
     def from_topic_values(cls, values: Mapping[str, Any]) -> "LogConfig":

@@ -87,6 +87,7 @@ public final class ClientSteps {
         switch (args[1]) {
             case "produce" -> steps.produce(names[0]);
             case "produce-refused" -> steps.produceRefused(names[0], names[1]);
+            case "produce-validated" -> steps.produceValidated(names[0], names[1]);
             case "consume" -> steps.consume(names[0], names[1]);
             case "subscribe" -> steps.subscribe(names[0], names[1]);
             case "topics" -> steps.topics(names[0]);
@@ -166,6 +167,28 @@ public final class ClientSteps {
             seen.put("key", of(producer.send(new ProducerRecord<>(compacted, "key", "value"))));
             seen.put("no partition", of(producer.send(new ProducerRecord<>(small, 99, null, "value"))));
             seen.put("bad topic", of(producer.send(new ProducerRecord<>("not/a/topic", "value"))));
+        }
+    }
+
+    /** Two records of one batch, of which the second names no schema; then one by itself. */
+    private void produceValidated(String topic, String good) throws Exception {
+        try (Producer<String, String> producer = producer(Map.of(ProducerConfig.LINGER_MS_CONFIG, 500))) {
+            Future<RecordMetadata> first = producer.send(new ProducerRecord<>(topic, good));
+            Future<RecordMetadata> second = producer.send(new ProducerRecord<>(topic, "text"));
+            producer.flush();
+            seen.put("beside a bad one", messageOf(first));
+            seen.put("bad", messageOf(second));
+            seen.put("alone", of(producer.send(new ProducerRecord<>(topic, good))));
+            seen.put("a tombstone", of(producer.send(new ProducerRecord<>(topic, "key", null))));
+        }
+    }
+
+    private static String messageOf(Future<?> future) throws Exception {
+        try {
+            future.get();
+            return "done";
+        } catch (ExecutionException e) {
+            return e.getCause().getClass().getSimpleName() + ": " + e.getCause().getMessage();
         }
     }
 

@@ -166,7 +166,7 @@ def test_a_topics_configs_say_where_they_come_from(client: RawClient) -> None:
     found = entries(
         describe(client, TOPIC, "described", include_synonyms=True, include_documentation=True)
     )
-    assert len(found) == 33
+    assert len(found) == 37
     retention = found["retention.ms"]
     assert (retention.value, retention.config_source, retention.config_type) == ("5000", 1, 5)
     assert retention.documentation
@@ -183,7 +183,7 @@ def test_only_what_is_asked_for(client: RawClient) -> None:
     assert set(found) == {"retention.ms"}
     assert found["retention.ms"].synonyms == []
     assert found["retention.ms"].documentation is None
-    assert len(entries(describe(client, TOPIC, "filtered", []))) == 33
+    assert len(entries(describe(client, TOPIC, "filtered", []))) == 37
 
 
 def test_a_brokers_configs(client: RawClient) -> None:

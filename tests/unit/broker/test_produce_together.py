@@ -68,7 +68,11 @@ class Bench:
         )
         replicas = SimpleNamespace(find=lambda topic, index: self.partition)
         services = SimpleNamespace(
-            clock=self.log.clock, replicas=replicas, served_apis=set(), image=MetadataImage()
+            clock=self.log.clock,
+            replicas=replicas,
+            served_apis=set(),
+            image=MetadataImage(),
+            schemas=SimpleNamespace(is_needed=False),
         )
         dispatcher = Dispatcher(services, ROUTES)
         self.transport = FakeTransport()

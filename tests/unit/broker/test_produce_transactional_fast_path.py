@@ -54,6 +54,7 @@ class Bench:
             served_apis=set(),
             image=MetadataImage(),
             verifies_transactions=True,
+            schemas=SimpleNamespace(is_needed=False),
             start=asyncio.ensure_future,
             verifier=self,
         )

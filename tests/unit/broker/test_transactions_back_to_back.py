@@ -55,6 +55,7 @@ class Broker(VerifierWorld):
             replicas=SimpleNamespace(find=lambda *_: partition),
             image=SimpleNamespace(topics=SimpleNamespace(by_name={TOPIC_PARTITION.topic: known})),
             verifies_transactions=True,
+            schemas=SimpleNamespace(is_needed=False),
             start=asyncio.ensure_future,
             verifier=self.verifier,
             groups=SimpleNamespace(

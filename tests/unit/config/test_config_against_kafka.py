@@ -14,10 +14,12 @@ import pytest
 from barnabas.base.config.definitions import (
     BROKER_KEYS,
     CLIENT_METRICS_KEYS,
+    CONFLUENT_TABLES,
     GROUP_KEYS,
     TOPIC_KEYS,
     ConfigKey,
     Status,
+    load_table,
 )
 from barnabas.base.config.errors import ConfigError
 from barnabas.base.config.node import NodeConfig
@@ -29,9 +31,25 @@ from barnabas.base.config.topic import (
 )
 
 HERE = os.path.dirname(__file__)
+ADDED = {
+    "confluent.schema.registry.url",
+    "confluent.basic.auth.credentials.source",
+    "confluent.basic.auth.user.info",
+    "confluent.key.schema.validation",
+    "confluent.key.subject.name.strategy",
+    "confluent.value.schema.validation",
+    "confluent.value.subject.name.strategy",
+}
+"""Keys that Apache Kafka does not have: schema validation's, as Confluent Server names them."""
+
+
+def without_added(keys: dict[str, ConfigKey]) -> dict[str, ConfigKey]:
+    return {name: key for name, key in keys.items() if name not in ADDED}
+
+
 TABLES = {
-    "broker": BROKER_KEYS,
-    "topic": TOPIC_KEYS,
+    "broker": without_added(BROKER_KEYS),
+    "topic": without_added(TOPIC_KEYS),
     "group": GROUP_KEYS,
     "client_metrics": CLIENT_METRICS_KEYS,
 }
@@ -62,6 +80,11 @@ VERDICTS = load("kafka-4.3.1-verdicts.json")
 @pytest.mark.parametrize("table", TABLES)
 def test_names_are_those_of_kafka(table: str) -> None:
     assert sorted(TABLES[table]) == [key["name"] for key in KEYS[table]]
+
+
+def test_no_other_keys_are_added() -> None:
+    assert {name for table in CONFLUENT_TABLES for name in load_table(table)} == ADDED
+    assert (BROKER_KEYS.keys() | TOPIC_KEYS.keys()) >= ADDED
 
 
 @pytest.mark.parametrize("table", TABLES)
@@ -109,7 +132,7 @@ def test_every_default_passes_its_own_check(table: str) -> None:
 
 
 def test_every_key_says_what_it_does() -> None:
-    for table in TABLES.values():
+    for table in (*TABLES.values(), BROKER_KEYS, TOPIC_KEYS):
         for key in table.values():
             assert key.doc.endswith("."), key.name
             assert len(key.doc) <= 120, key.name

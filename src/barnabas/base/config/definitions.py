@@ -1,4 +1,4 @@
-"""Every configuration key of Kafka 4.3, read from the tables in `keys/`.
+"""Every configuration key of Kafka 4.3, and a few of Confluent Server, read from `keys/`.
 
 A table holds two lines per key, the facts and our words about it:
 
@@ -6,8 +6,9 @@ A table holds two lines per key, the facts and our words about it:
         What it does.
 
 Names, types, defaults and checks are Kafka's (KafkaConfig, LogConfig, GroupConfig and
-ClientMetricsConfigs of 4.3.1); a test holds them against a dump of its definitions. `check` is
-described in `values.py`.
+ClientMetricsConfigs of 4.3.1); a test holds them against a dump of its definitions. The tables of
+schema validation alone (`CONFLUENT_TABLES`) are not Kafka's: their keys are those of Confluent
+Server. `check` is described in `values.py`.
 """
 
 import os
@@ -31,7 +32,10 @@ BROKER_TABLES = (
     "security",
     "oauth",
     "tls",
+    "schemas",
 )
+CONFLUENT_TABLES = ("schemas", "topic_schemas")
+"""Tables of keys that Apache Kafka does not have."""
 LEADER_RATE_KEY = "leader.replication.throttled.rate"
 FOLLOWER_RATE_KEY = "follower.replication.throttled.rate"
 LEADER_REPLICAS_KEY = "leader.replication.throttled.replicas"
@@ -156,6 +160,6 @@ def _load_broker_keys() -> dict[str, ConfigKey]:
 
 BROKER_KEYS: dict[str, ConfigKey] = _load_broker_keys()
 """Broker keys by name, the ones that can only be set dynamically among them."""
-TOPIC_KEYS: dict[str, ConfigKey] = load_table("topic")
+TOPIC_KEYS: dict[str, ConfigKey] = {**load_table("topic"), **load_table("topic_schemas")}
 GROUP_KEYS: dict[str, ConfigKey] = load_table("group")
 CLIENT_METRICS_KEYS: dict[str, ConfigKey] = load_table("client_metrics")

@@ -10,6 +10,7 @@ A check is written in one of these forms:
     set [filled] [of a,b] a list without blank entries, maybe not empty, maybe of these only
     voters                id@host:port entries (controller.quorum.voters)
     servers               host:port entries (controller.quorum.bootstrap.servers)
+    registries            http://host:port entries (confluent.schema.registry.url)
     throttled-replicas    partition:broker entries, or * (KIP-73)
     offset-reset          earliest, latest or by_duration:<ISO 8601> (KIP-932)
 """
@@ -30,6 +31,9 @@ _SPECIAL_DOUBLES = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": 
 _COMMA = re.compile(r"\s*,\s*")
 _VOTER = re.compile(r"(-?[0-9]+)@(.+)")
 _SERVER = re.compile(r"(?:\[([0-9a-fA-F:.%]+)\]|([^:\[\]\s]+)):([0-9]+)")
+_REGISTRY = re.compile(
+    r"http://(?:\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::[0-9]{1,5})?(?:/[!-~]*)?", re.IGNORECASE
+)
 _THROTTLED_REPLICA = re.compile(r"[0-9]+:[0-9]+")
 _DURATION = re.compile(
     r"[+-]?P(?=.)(?:[+-]?\d+D)?(?:T(?=.)(?:[+-]?\d+H)?(?:[+-]?\d+M)?(?:[+-]?\d+(?:\.\d{0,9})?S)?)?",
@@ -180,6 +184,19 @@ def _servers(name: str, value: Value) -> None:
             raise ConfigError(name, f"{entry!r} is not host:port")
 
 
+def _registries(name: str, value: Value) -> None:
+    """The messages do not repeat the entry: it may hold a password."""
+    for entry in value if isinstance(value, list) else ():
+        if entry.lower().startswith("https:"):
+            raise ConfigError(name, "https is not served yet; use http://host:port")
+        if "@" in entry:
+            raise ConfigError(
+                name, "anyone may see it: put user:password into confluent.basic.auth.user.info"
+            )
+        if not _REGISTRY.fullmatch(entry):
+            raise ConfigError(name, "an entry is not http://host:port")
+
+
 def _throttled_replicas(name: str, value: Value) -> None:
     if not isinstance(value, list) or value == ["*"]:
         return
@@ -210,6 +227,7 @@ _NAMED_CHECKS: dict[str, Check] = {
     "filled": _filled,
     "voters": _voters,
     "servers": _servers,
+    "registries": _registries,
     "throttled-replicas": _throttled_replicas,
     "offset-reset": _offset_reset,
 }

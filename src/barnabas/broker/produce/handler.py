@@ -3,16 +3,20 @@
 Each batch is validated, gets its offsets in place and goes to the log as the slice of the frame
 that it is. `acks=0` is never answered (a failure closes the connection, as in Kafka), `acks=1`
 when this replica has stored the records (Kafka's leader waits for an fsync too where
-`flush.messages` asks for it), `acks=all` when the high watermark has passed them.
+`flush.messages` asks for it), `acks=all` when the high watermark has passed them. Where a topic
+validates schemas, as Confluent Server can, `checked.py` comes first.
 """
 
 from collections.abc import Sequence
 
 from barnabas.base.network import Part
 from barnabas.broker.context import RequestContext
-from barnabas.broker.produce.codec import TOPIC_ID_FROM, parse_produce
+from barnabas.broker.produce.checked import CheckedProduce
+from barnabas.broker.produce.codec import TOPIC_ID_FROM, ParsedProduce, parse_produce
 from barnabas.broker.produce.outcome import (
+    NONE_CHECKED,
     Outcome,
+    SchemaVerdicts,
     find_partition,
 )
 from barnabas.broker.produce.repeated import learn
@@ -27,14 +31,27 @@ def handle_produce(
     services: BrokerServices, context: RequestContext, frame: bytearray, position: int
 ) -> Sequence[Part] | Reply:
     """Append what the request holds; raises DecodeError for a malformed one."""
-    version = context.api_version
-    request = parse_produce(frame, position, version)
+    request = parse_produce(frame, position, context.api_version)
+    if services.schemas.is_needed:
+        return CheckedProduce(services, context, request, frame, _append).start()
+    return _append(services, context, request, frame)
+
+
+def _append(
+    services: BrokerServices,
+    context: RequestContext,
+    request: ParsedProduce,
+    frame: bytearray,
+    verdicts: SchemaVerdicts = NONE_CHECKED,
+    reply: Reply | None = None,
+) -> Sequence[Part] | Reply:
+    """Append what may be appended; `reply` is for a request that has waited."""
     view = memoryview(frame)
-    by_id = version >= TOPIC_ID_FROM
-    now_ms = services.clock.now_ms()
+    by_id = context.api_version >= TOPIC_ID_FROM
     if request.transactional_id is not None:
-        return TransactionalProduce(services, context, request, view).start()
-    outcome = Outcome(services, context, request.acks)
+        return TransactionalProduce(services, context, request, view, verdicts, reply).start()
+    now_ms = services.clock.now_ms()
+    outcome = Outcome(services, context, request.acks, reply, verdicts)
     found: Partition | ErrorCode = ErrorCode.NONE
     for topic, partitions in request.topics:
         outcome.begin(topic)

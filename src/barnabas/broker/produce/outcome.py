@@ -1,7 +1,8 @@
 """Outcome of a produce request: results per partition, and the answer."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Final
 
 from barnabas.base.ids import Uuid
@@ -20,6 +21,7 @@ from barnabas.broker.services import BrokerServices
 from barnabas.log.errors import LogDirFailure
 from barnabas.log.partition_log import AppendResult
 from barnabas.log.producers.verification import AppendTerms
+from barnabas.log.validator import Rejection
 from barnabas.net.connection import Reply
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.records.batch import (
@@ -39,6 +41,15 @@ ZSTD_FROM_VERSION: Final = 7
 UNDER_WAY: Final = AppendTerms()
 """Of a batch whose transaction has begun in its partition."""
 
+SchemaVerdicts = Mapping[tuple[str | Uuid, int], Rejection | None]
+"""Of partitions whose topic validates schemas: why nothing may be appended, or None."""
+NONE_CHECKED: Final[SchemaVerdicts] = MappingProxyType({})
+UNCHECKED: Final = Rejection(
+    ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    "the schemas of the records cannot be checked now: the schema registry does not answer",
+)
+"""What Confluent Server answers too: clients try again."""
+
 telemetry = logging.getLogger(__name__)
 
 
@@ -54,6 +65,7 @@ class Outcome:
         "_services",
         "_topic",
         "_topic_answers",
+        "_verdicts",
         "_wait",
         "has_errors",
     )
@@ -64,8 +76,10 @@ class Outcome:
         context: RequestContext,
         acks: int,
         reply: Reply | None = None,
+        verdicts: SchemaVerdicts = NONE_CHECKED,
     ) -> None:
         """`reply` is to be completed in the end, where the client waits for it already."""
+        self._verdicts = verdicts
         self._services = services
         self._context = context
         self._acks = acks
@@ -95,6 +109,14 @@ class Outcome:
 
         Transactional ones need `terms`: nobody would ever end a transaction of no known id.
         """
+        if partition.log.config.schema_validation is not None:
+            refused = self._verdicts.get((self._topic, index), UNCHECKED)
+            if refused is not None:
+                result = AppendResult(
+                    refused.error, message=refused.message, record_errors=refused.record_errors
+                )
+                self.take(partition, index, result)
+                return
         if terms is None and is_transactional(records):
             self.refuse(index, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
             return

@@ -38,7 +38,11 @@ def learn(
     partition: Partition,
 ) -> None:
     """Remember a request whose records were appended to `partition`, if it may be repeated."""
+    if partition.log.config.schema_validation is not None:
+        return  # each request must be checked
     state = client_state(context.connection)
+    if state.checked_produce is not None and not state.checked_produce.done():
+        return  # those that repeat this one would overtake the requests that wait
     repeated = state.repeated
     if not isinstance(repeated, RepeatedProduce):
         repeated = state.repeated = RepeatedProduce(services)
@@ -69,6 +73,7 @@ class RepeatedProduce:
             partition.leader_id != partition.node_id
             or log.is_closed
             or log.log_directory.is_offline
+            or log.config.schema_validation is not None
             or (
                 shape.acks == ACKS_ALL
                 and partition.isr_size < log.config.min_insync_replicas

@@ -17,7 +17,14 @@ from barnabas.base.network import Part
 from barnabas.broker.client_state import client_state
 from barnabas.broker.context import RequestContext
 from barnabas.broker.produce.codec import TOPIC_ID_FROM, ParsedProduce
-from barnabas.broker.produce.outcome import UNDER_WAY, Outcome, find_partition, is_transactional
+from barnabas.broker.produce.outcome import (
+    NONE_CHECKED,
+    UNDER_WAY,
+    Outcome,
+    SchemaVerdicts,
+    find_partition,
+    is_transactional,
+)
 from barnabas.broker.produce.repeated import learn
 from barnabas.broker.services import BrokerServices
 from barnabas.coordinator.transaction.verifier import NOT_NEEDED, Verdict, Verifications
@@ -59,7 +66,15 @@ class Batch(NamedTuple):
 class TransactionalProduce:
     """One such request, from its arrival to its answer."""
 
-    __slots__ = ("_context", "_has_version_2", "_reply", "_request", "_services", "_view")
+    __slots__ = (
+        "_context",
+        "_has_version_2",
+        "_reply",
+        "_request",
+        "_services",
+        "_verdicts",
+        "_view",
+    )
 
     def __init__(
         self,
@@ -67,14 +82,20 @@ class TransactionalProduce:
         context: RequestContext,
         request: ParsedProduce,
         view: memoryview,
+        verdicts: SchemaVerdicts = NONE_CHECKED,
+        reply: Reply | None = None,
     ) -> None:
-        """`view` is the whole frame, in which the request says where records lie."""
+        """`view` is the whole frame, in which the request says where records lie.
+
+        `reply` is to be completed in the end, where the client waits for it already.
+        """
         self._services = services
         self._context = context
         self._request = request
         self._view = view
         self._has_version_2 = context.api_version >= VERSION_2_FROM_VERSION
-        self._reply: Reply | None = None
+        self._verdicts = verdicts
+        self._reply = reply
 
     def start(self) -> Sequence[Part] | Reply:
         """Append at once if nobody need be asked, and no request before still waits."""
@@ -85,11 +106,10 @@ class TransactionalProduce:
             verdict = self._verify()
             if not isinstance(verdict, Awaitable):
                 return self._append(verdict)
-            self._reply = Reply()
             work = self._append_when_told(verdict)
         else:
-            self._reply = Reply()
             work = self._append_after(before)
+        self._reply = self._reply or Reply()
         state.transactional_produce = self._services.start(self._answer(work))
         return self._reply
 
@@ -158,6 +178,7 @@ class TransactionalProduce:
                     not isinstance(found, Partition)
                     or len(records) < HEADER_SIZE_BYTES
                     or not is_transactional(records)
+                    or self._verdicts.get((topic, entry.partition)) is not None
                 ):
                     continue
                 try:
@@ -181,7 +202,7 @@ class TransactionalProduce:
         verifies = self._has_version_2 or services.verifies_transactions
         otherwise = UNDER_WAY if verifies else TRUSTED
         now_ms = services.clock.now_ms()
-        outcome = Outcome(services, self._context, request.acks, self._reply)
+        outcome = Outcome(services, self._context, request.acks, self._reply, self._verdicts)
         found: Partition | ErrorCode = ErrorCode.NONE
         for topic, partitions in request.topics:
             outcome.begin(topic)
