@@ -48,7 +48,7 @@ UNCHECKED: Final = Rejection(
     ErrorCode.NOT_LEADER_OR_FOLLOWER,
     "the schemas of the records cannot be checked now: the schema registry does not answer",
 )
-"""What Confluent Server answers too: clients try again."""
+"""Clients try again after it. What Confluent Server answers is not documented."""
 
 telemetry = logging.getLogger(__name__)
 
