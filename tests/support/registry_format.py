@@ -134,6 +134,9 @@ class PlainFormats:
                 raise SchemaFault(f"{name} is not known")
         return PlainSchema(body, tuple(references))
 
+    def apart(self) -> "PlainFormats":
+        return self
+
 
 class Registry:
     """A registry in memory: decisions are replayed at once."""
