@@ -2,7 +2,8 @@
 
 A schema is a JSON object: `fields` (names; one with a `!` has no default), `uses` (names of
 references), `tags` (by path), `name`. `{"flaw": true}` is refused when it is new only. A reader
-cannot do without its own fields that have no default and that the writer does not have.
+cannot do without its own fields that have no default and that the writer does not have, if the
+policy is not lenient.
 """
 
 import json
@@ -61,8 +62,12 @@ class PlainSchema:
         body = {key: self.body[key] for key in sorted(self.body)}
         return PlainSchema(body | {"fields": sorted(body.get("fields", []))}, self.resolved)
 
-    def incompatibilities(self, written: ParsedSchema) -> list[Incompatibility]:
+    def incompatibilities(
+        self, written: ParsedSchema, *, lenient: bool = False
+    ) -> list[Incompatibility]:
         assert isinstance(written, PlainSchema)
+        if lenient:
+            return []
         theirs = {field.rstrip("!") for field in written.body.get("fields", [])}
         return [
             Incompatibility("FIELD_MISSING", f"/{field}", f"the reader schema needs {field}", "x")
@@ -128,6 +133,9 @@ class PlainFormats:
             if name not in names:
                 raise SchemaFault(f"{name} is not known")
         return PlainSchema(body, tuple(references))
+
+    def apart(self) -> "PlainFormats":
+        return self
 
 
 class Registry:

@@ -48,7 +48,9 @@ class MemoryService:
     def view(self) -> View:
         return View(self.state, self.formats, self.defaults)
 
-    async def write(self, decide: Callable[[View], Decision[Response]]) -> Done[Response] | Forward:
+    async def write(
+        self, decide: Callable[[View], Decision[Response]], *, is_large: bool = False
+    ) -> Done[Response] | Forward:
         if self.failure is not None:
             raise self.failure
         if not self.is_leader:

@@ -47,6 +47,10 @@ class FormatTable:
             self._remembered.popitem(last=False)
         return parsed
 
+    def apart(self) -> "FormatTable":
+        """The same formats, and nothing parsed yet."""
+        return FormatTable(self._formats.values(), self._remembered_max)
+
 
 def all_formats() -> FormatTable:
     """JSON, PROTOBUF and AVRO."""

@@ -78,11 +78,17 @@ class ParsedSchema(Protocol):
     def normalized(self) -> "ParsedSchema":
         """The same schema in the one order that all schemas of its meaning have."""
 
-    def incompatibilities(self, written: "ParsedSchema") -> list[Incompatibility]:
+    def incompatibilities(
+        self, written: "ParsedSchema", *, lenient: bool = False
+    ) -> list[Incompatibility]:
         """Why this schema cannot read what was written with `written`. Empty if it can.
 
-        A schema of another format is one incompatibility.
+        A schema of another format is one incompatibility. `lenient` is the compatibility policy
+        LENIENT, which only JSON Schema knows: others ignore it.
         """
+
+    def top_level_fields(self) -> frozenset[str]:
+        """Names of the fields at the top, which metadata can reserve; none if it has no fields."""
 
     def tags(self) -> Mapping[TaggedEntity, frozenset[str]]:
         """Tags in the text (`confluent:tags`), by the entity that carries them."""

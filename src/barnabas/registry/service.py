@@ -57,8 +57,12 @@ class Service(Protocol):
     def cluster_id(self) -> str:
         """The id of the Kafka cluster, empty while it is not known."""
 
-    async def write(self, decide: Callable[[View], Decision[Response]]) -> Done[Response] | Forward:
+    async def write(
+        self, decide: Callable[[View], Decision[Response]], *, is_large: bool = False
+    ) -> Done[Response] | Forward:
         """Decide, append and commit; answers when the committed view holds the records.
+
+        A decision that takes long, `is_large`, is taken in a thread; later ones wait for it.
 
         `decide` is one of the decisions of `core`, with its arguments bound. It is called at most
         once, at once or when a reign has begun, and its RegistryError is raised here. Also raises

@@ -96,7 +96,12 @@ class AvroSchema:
         text = NORMAL.text(self._root, self._known)
         return self if text == self._text else self._parse(text)
 
-    def incompatibilities(self, written: ParsedSchema) -> list[Incompatibility]:
+    def incompatibilities(
+        self,
+        written: ParsedSchema,
+        *,
+        lenient: bool = False,
+    ) -> list[Incompatibility]:
         """Why this schema, as the reader's, cannot read what was written with `written`."""
         if isinstance(written, AvroSchema):
             return incompatibilities(self._root, written._root)
@@ -107,6 +112,11 @@ class AvroSchema:
                 f"The schemas are of different formats: {AVRO} and {written.schema_type}",
             )
         ]
+
+    def top_level_fields(self) -> frozenset[str]:
+        """Fields of the record."""
+        root = self._root
+        return frozenset(root.field_by_name) if isinstance(root, Record) else frozenset()
 
     def tags(self) -> Mapping[TaggedEntity, frozenset[str]]:
         """Tags of records and fields."""

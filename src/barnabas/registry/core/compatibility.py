@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
 
 from barnabas.registry import errors, subjects
 from barnabas.registry.contracts import Metadata
@@ -25,14 +24,6 @@ class Verdict:
 
     is_compatible: bool
     messages: tuple[str, ...] = ()
-
-
-@runtime_checkable
-class HasFields(Protocol):
-    """A parsed schema that knows the fields at its top."""
-
-    def top_level_fields(self) -> frozenset[str]:
-        """Names of the fields of the outermost record, message or object."""
 
 
 def check_version(
@@ -134,8 +125,9 @@ def incompatibilities(
     level = config.compatibility_level or view.defaults.compatibility_level.upper()
     if level != "NONE" and previous:
         kind = level.removesuffix("_TRANSITIVE")
+        lenient = config.compatibility_policy == "LENIENT"
         for value in reversed(previous if level != kind else previous[-1:]):
-            found = _against(view, content, value, kind)
+            found = _against(view, content, value, kind, lenient)
             if found:
                 messages += found
                 break
@@ -149,16 +141,20 @@ def _group(metadata: Metadata | None, name: str) -> str | None:
     return None if metadata is None else metadata.properties.get(name)
 
 
-def _against(view: View, content: Content, value: SchemaValue, kind: str) -> list[str]:
+def _against(
+    view: View, content: Content, value: SchemaValue, kind: str, lenient: bool
+) -> list[str]:
     if value.schema_type != content.schema_type:
         types = f"{content.schema_type}, version {value.version} is of type {value.schema_type}"
         return [f"the schema is of type {types}"]
     old = parsed(view, value)
     messages: list[str] = []
     if kind in ("BACKWARD", "FULL"):
-        messages += _lines(content, content.parsed.incompatibilities(old), "new", "old")
+        found = content.parsed.incompatibilities(old, lenient=lenient)
+        messages += _lines(content, found, "new", "old")
     if kind in ("FORWARD", "FULL"):
-        messages += _lines(content, old.incompatibilities(content.parsed), "old", "new")
+        found = old.incompatibilities(content.parsed, lenient=lenient)
+        messages += _lines(content, found, "old", "new")
     if messages:
         shown = value.text
         messages.append(f"{{oldSchemaVersion: {value.version}}}")
@@ -195,7 +191,6 @@ def _reserved_fields(content: Content, previous: Sequence[SchemaValue]) -> list[
     lines = [
         f"field '{name}' is reserved in the last version and not in the new one" for name in gone
     ]
-    if isinstance(content.parsed, HasFields):
-        used = sorted(content.parsed.top_level_fields() & reserved)
-        lines += [f"field '{name}' has a name that the metadata reserves" for name in used]
+    used = sorted(content.parsed.top_level_fields() & reserved) if reserved else []
+    lines += [f"field '{name}' has a name that the metadata reserves" for name in used]
     return lines

@@ -33,6 +33,9 @@ class Formats(Protocol):
         Raises SchemaFault.
         """
 
+    def apart(self) -> "Formats":
+        """The same formats with a memory of their own, for another thread."""
+
 
 @dataclass(frozen=True, slots=True)
 class Defaults:

@@ -8,6 +8,7 @@ import itertools
 import logging
 import time
 import uuid
+from dataclasses import replace
 from http import HTTPStatus
 from typing import Any
 
@@ -16,6 +17,7 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from barnabas.registry import errors
+from barnabas.registry.core.decision import View
 from barnabas.registry.errors import RegistryError
 from barnabas.registry.http import request_log
 from barnabas.registry.http.answers import Answer, plain_fault, refusal
@@ -25,8 +27,9 @@ from barnabas.registry.http.config import HttpConfig
 from barnabas.registry.http.forwarding import OFFSET_HEADER, Forwarder, target_to_send
 from barnabas.registry.http.negotiation import V1, answer_type, is_consumed
 from barnabas.registry.http.schema_json import EncodedSchemas
-from barnabas.registry.http.table import Node, find
+from barnabas.registry.http.table import READS_OF_TEXTS, Node, find
 from barnabas.registry.http.target import Query, segments, without_context
+from barnabas.registry.large_work import LARGE_BYTES, LargeWork
 from barnabas.registry.service import Forward, Service
 
 REQUEST_ID_LENGTH_MAX = 128
@@ -115,6 +118,7 @@ class RegistryApp:
         self._service = service
         self._config = config or HttpConfig()
         self._encoded = EncodedSchemas()
+        self._large = LargeWork()
         self._forwarder = Forwarder(self._config, leader_transport)
         self._served = _open_to_pages(self._http, self._config)
         self._requests = itertools.count(1)
@@ -128,6 +132,7 @@ class RegistryApp:
 
     async def close(self) -> None:
         """Close the connections to the leader."""
+        self._large.close()
         await self._forwarder.close()
 
     async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -193,18 +198,24 @@ class RegistryApp:
             self._config,
             self._encoded,
         )
-        found = handler(call)
+        if len(data) > LARGE_BYTES and handler in READS_OF_TEXTS:
+            view = call.view
+            still = View(view.state.copy(), view.formats, view.defaults)
+            found = await self._large.run(lambda apart: handler(replace(call, view=apart)), still)
+        else:
+            found = handler(call)
         if isinstance(found, Answer):
             return found
         return await self._write(request, found, data)
 
     async def _write(self, request: _Request, write: Write[Any], data: bytes) -> Answer:
         service = self._service
-        if write.may_be_read and not service.is_leader:
+        is_large = len(data) > LARGE_BYTES
+        if write.may_be_read and not service.is_leader and not is_large:
             known = _already_there(service, write)
             if known is not None:
                 return known
-        done = await service.write(write.decide)
+        done = await service.write(write.decide, is_large=is_large)
         if not isinstance(done, Forward):
             answer = write.answer(service.view, done.response)
             if request.is_forwarded:

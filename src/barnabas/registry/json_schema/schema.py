@@ -75,7 +75,7 @@ class JsonSchema:
     ) -> list[Incompatibility]:
         """Why this schema does not read what was written with `written`.
 
-        `lenient` is Confluent's compatibility policy LENIENT.
+        `lenient` allows more changes of content models.
         """
         if not isinstance(written, JsonSchema):
             return [
@@ -86,6 +86,11 @@ class JsonSchema:
                 )
             ]
         return compare(written._own_reader(), self._own_reader(), lenient=lenient)
+
+    def top_level_fields(self) -> frozenset[str]:
+        """Properties that the document itself names, not those of what it refers to."""
+        found = self._document.get("properties") if isinstance(self._document, dict) else None
+        return frozenset(found) if isinstance(found, dict) else frozenset()
 
     def tags(self) -> Mapping[TaggedEntity, frozenset[str]]:
         """Tags of objects (`SR_RECORD`) and their properties (`SR_FIELD`)."""

@@ -105,7 +105,9 @@ class KafkaStore:
         """The id of the Kafka cluster; not asked for where the topic is not looked up."""
         return self._facts.cluster_id
 
-    async def write(self, decide: Callable[[View], Decision[Response]]) -> Done[Response] | Forward:
+    async def write(
+        self, decide: Callable[[View], Decision[Response]], *, is_large: bool = False
+    ) -> Done[Response] | Forward:
         """Decide, append and commit, or say who can. See `Service.write`."""
         try:
             async with asyncio.timeout(self._timeout_s):
@@ -113,7 +115,7 @@ class KafkaStore:
                     if self._leader is not None and not self._leads:
                         return Forward(self._leader.url)
                     if self._reign is not None and self._reign.is_open:
-                        return await self._reign.submit(decide)
+                        return await self._reign.submit(decide, is_large=is_large)
                     await self._changed.wait()
         except TimeoutError:
             raise self._too_late() from None

@@ -14,7 +14,7 @@ the transactions of the one before, even if that one still believes that it lead
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from aiokafka import AIOKafkaProducer
 
@@ -27,6 +27,7 @@ from barnabas.registry.kafka.faults import CLIENT_TROUBLE, StoreError, words
 from barnabas.registry.kafka.reader import TopicReader
 from barnabas.registry.kafka.replica import Replica
 from barnabas.registry.kafka.topic import TopicFacts
+from barnabas.registry.large_work import LargeWork
 from barnabas.registry.service import Done
 from barnabas.registry.store.encoding import encode_key, encode_value
 
@@ -52,6 +53,15 @@ class _Request:
         self.outcome = outcome
         """The response, or the RegistryError that refuses."""
         self.answer = answer
+
+
+class _Undone(Generic[Response]):
+    """A decision that has to wait: the response, or the RegistryError that refuses."""
+
+    __slots__ = ("outcome",)
+
+    def __init__(self, outcome: Response | RegistryError) -> None:
+        self.outcome = outcome
 
 
 class _Batch:
@@ -98,6 +108,10 @@ class Reign:
         """Offsets that this reign wrote and the reader has not handed on yet."""
         self._committed_to = 0
         """The position after the last committed record that an answer may rest on."""
+        self._deciding = asyncio.Lock()
+        self._undecided = 0
+        """Requests that are being decided, or wait for that."""
+        self._large = LargeWork()
         self._unanswered = 0
         self._answered = asyncio.Event()
         """Set while no request waits."""
@@ -148,6 +162,7 @@ class Reign:
     async def close(self) -> None:
         """End, and let go of the brokers."""
         self.end("it is over")
+        self._large.close()
         tasks = [*self._tasks, *([self._committing] if self._committing else [])]
         if tasks:
             await asyncio.wait(tasks)
@@ -171,16 +186,42 @@ class Reign:
 
     # Requests
 
-    async def submit(self, decide: Callable[[View], Decision[Response]]) -> Done[Response]:
-        """Decide, and wait for the commit. Raises RegistryError."""
-        if len(self._next.requests) >= WAITING_MAX:
+    async def submit(
+        self, decide: Callable[[View], Decision[Response]], *, is_large: bool = False
+    ) -> Done[Response]:
+        """Decide, and wait for the commit. Raises RegistryError.
+
+        One decision after another: while a large one is taken in its thread, others wait.
+        """
+        if len(self._next.requests) + self._undecided >= WAITING_MAX:
             raise _try_again("too many writes wait already")
+        self._undecided += 1
         try:
-            decision = decide(View(self._speculative, self._formats, self._config.defaults))
+            async with self._deciding:
+                outcome = await self._decided(decide, is_large)
+        finally:
+            self._undecided -= 1
+        # No await from the replay of records to here: they and who waits are in one batch.
+        if isinstance(outcome, Done):
+            return outcome
+        return await self._wait_in_next(outcome)
+
+    async def _decided(
+        self, decide: Callable[[View], Decision[Response]], is_large: bool
+    ) -> "Done[Response] | _Undone[Response]":
+        """Decide; records go into the next batch. Done if there is nothing to wait for."""
+        view = View(self._speculative, self._formats, self._config.defaults)
+        try:
+            self._check_open()
+            if is_large:
+                decision = await self._large.run(decide, view)
+                self._check_open()
+            else:
+                decision = decide(view)
         except RegistryError as refusal:
-            if self._is_settled:
+            if self._is_settled or self.ended.done():
                 raise
-            return await self._wait_in_next(refusal)
+            return _Undone(refusal)
         if not decision.records and self._is_settled:
             return Done(decision.response, self._committed_to - 1)
         records = [(encode_key(item.key), encode_value(item.value)) for item in decision.records]
@@ -197,7 +238,11 @@ class Reign:
                 self.end("a decision contradicted the state")
                 raise AssertionError(complaint)
         self._next.records += records
-        return await self._wait_in_next(decision.response)
+        return _Undone(decision.response)
+
+    def _check_open(self) -> None:
+        if self.ended.done():
+            raise _try_again(self.ended.result())
 
     @property
     def _is_settled(self) -> bool:
@@ -208,8 +253,8 @@ class Reign:
             and self._reader.position >= self._committed_to
         )
 
-    async def _wait_in_next(self, outcome: Response | RegistryError) -> Done[Response]:
-        request = _Request(outcome, asyncio.get_running_loop().create_future())
+    async def _wait_in_next(self, undone: _Undone[Response]) -> Done[Response]:
+        request = _Request(undone.outcome, asyncio.get_running_loop().create_future())
         self._next.requests.append(request)
         self._wanted.set()
         self._unanswered += 1

@@ -279,8 +279,11 @@ class _Comparison:
 
     def _is_same_file(self, old: Entry, new: Entry) -> bool:
         """Whether the two are compared anyhow, or cannot differ."""
-        if old.node is new.node or not (old.path or new.path):
+        if not (old.path or new.path):
             return True
+        file = self._original.files.get(old.path)
+        if old.node is new.node and file is not None and not file.imports:
+            return True  # a text is read once; what it imports may be another one each time
         version = self._original_versions.get(old.path)
         return version is not None and version == self._update_versions.get(new.path)
 

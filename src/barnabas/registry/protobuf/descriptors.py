@@ -58,7 +58,8 @@ def compile_file(
 
 def _add_imported(scope: Scope, pool: descriptor_pool.DescriptorPool) -> None:
     for path, file in scope.files.items():
-        serialized = library_descriptor(path)
+        # A reference may have the path of a built-in file, and wins.
+        serialized = library_descriptor(path) if file is known_file(path) else None
         if serialized is None:
             proto, optioned = write_descriptor(file, path, scope)
             _fill_standard(optioned, lenient=True)
@@ -130,8 +131,11 @@ def _fill_custom(
             text = _custom_text(option, within, scope)
             if text is None:
                 continue
-            name = proto.DESCRIPTOR.full_name
-            message = message_factory.GetMessageClass(pool.FindMessageTypeByName(name))()
+            try:
+                options_type = pool.FindMessageTypeByName(proto.DESCRIPTOR.full_name)
+            except KeyError:
+                continue  # a reference of that path that has other messages
+            message = message_factory.GetMessageClass(options_type)()
             try:
                 text_format.Merge(text, message, descriptor_pool=pool)
             except text_format.ParseError as error:

@@ -97,7 +97,12 @@ class ProtobufSchema:
         )
         return ProtobufSchema(normalize_file(self.scope), references)
 
-    def incompatibilities(self, written: ParsedSchema) -> list[Incompatibility]:
+    def incompatibilities(
+        self,
+        written: ParsedSchema,
+        *,
+        lenient: bool = False,
+    ) -> list[Incompatibility]:
         if not isinstance(written, ProtobufSchema):
             return [
                 Incompatibility(
@@ -114,6 +119,11 @@ class ProtobufSchema:
     def versions(self) -> Mapping[str, tuple[str, int]]:
         """Subject and version of each reference, by name."""
         return {one.name: (one.subject, one.version) for one in self.references}
+
+    def top_level_fields(self) -> frozenset[str]:
+        """Fields of all outermost messages, but as Confluent's not those of oneofs and groups."""
+        messages = self._defining_file().messages
+        return frozenset(field.name for message in messages for field in message.fields)
 
     def tags(self) -> Mapping[TaggedEntity, frozenset[str]]:
         return tags_of(self.file)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import SimpleNamespace
@@ -12,6 +13,7 @@ import pytest
 from aiokafka.errors import KafkaConnectionError, KafkaError, ProducerFenced
 
 from barnabas.registry import errors
+from barnabas.registry.core.decision import Decision, View
 from barnabas.registry.core.deletion import delete_subject
 from barnabas.registry.core.registration import register
 from barnabas.registry.core.requests import SchemaRequest
@@ -112,6 +114,11 @@ class Play:
             if condition():
                 return
             await asyncio.sleep(0)
+
+    async def settle_when(self, condition: Callable[[], bool]) -> None:
+        """Wait for what a thread has a part in."""
+        while not condition():  # noqa: ASYNC110 - a thread sets no event of asyncio's
+            await asyncio.sleep(0.001)
 
 
 @pytest.fixture
@@ -297,3 +304,42 @@ async def test_too_many_waiting_are_refused(play: Play, monkeypatch: pytest.Monk
     play.reader.read()
     assert [(await task).response.id for task in tasks] == [1, 2, 3]
     await play.reign.close()
+
+
+async def test_decisions_wait_for_a_large_one_and_see_what_it_did(play: Play) -> None:
+    let, threads = threading.Event(), []
+
+    def decide(view: View) -> Decision[SchemaValue]:
+        threads.append(threading.current_thread() is threading.main_thread())
+        assert let.wait(30)
+        return register(view, "s", SchemaRequest(text("a")))
+
+    large = asyncio.create_task(play.reign.submit(decide, is_large=True))
+    await play.settle_when(lambda: bool(threads))
+    same, other = play.register(text("a")), play.register(text("b"))
+    await play.settle()
+    assert not same.done()
+    assert not other.done()
+    let.set()
+    await play.settle_when(lambda: len(play.brokers.log) >= 2)
+    play.reader.read()
+    assert [(await task).response.id for task in (large, same, other)] == [1, 1, 2]
+    assert threads == [False]
+
+
+async def test_a_large_decision_of_a_reign_that_is_over_is_dropped(play: Play) -> None:
+    let, began = threading.Event(), threading.Event()
+
+    def decide(view: View) -> Decision[SchemaValue]:
+        began.set()
+        assert let.wait(30)
+        return register(view, "s", SchemaRequest(text("a")))
+
+    large = asyncio.create_task(play.reign.submit(decide, is_large=True))
+    after = play.register(text("b"))
+    await play.settle_when(began.is_set)
+    play.reign.end("another instance leads")
+    let.set()
+    for task in (large, after):
+        assert (await refused(task)).code == errors.STORE_ERROR
+    assert play.brokers.log == []

@@ -3,6 +3,7 @@
 import pytest
 
 from barnabas.registry.protobuf import ProtobufFormat
+from barnabas.registry.protobuf.descriptors import compile_file
 from barnabas.registry.protobuf.known import KNOWN_PATHS
 from barnabas.registry.schema import ResolvedReference, SchemaFault, TaggedEntity
 
@@ -64,6 +65,45 @@ def test_a_reference_wins_over_a_built_in_file() -> None:
     assert [one.kind for one in with_own.incompatibilities(without)] == [
         "FIELD_SCALAR_KIND_CHANGED", "FIELD_NAMED_TYPE_CHANGED",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["google/type/money.proto", "google/protobuf/timestamp.proto",
+     "google/protobuf/descriptor.proto", "confluent/meta.proto"],
+)  # fmt: skip
+def test_such_a_reference_may_have_other_messages(path: str) -> None:
+    package = path.rpartition("/")[0].replace("/", ".")
+    own = ResolvedReference(path, "m", 1, f"package {package}; message Own {{ extensions 1000; }}"
+                            " extend Own { optional int32 own = 1000; }")  # fmt: skip
+    option = f"[({package}.own) = 5]"
+    text = P + f'import "{path}"; message A {{ {package}.Own m = 1%s; }}'
+    serialized = FORMAT.parse(text % "", [own], is_new=True).formatted("serialized")
+    assert FORMAT.parse(serialized, [own]).formatted("serialized") == serialized
+    assert FORMAT.parse(text % option, [own]).formatted("serialized")
+
+
+# What other descriptors of these files have, field by field.
+FACTS = {
+    "google/type/color.proto": "Color red:1:2 green:2:2 blue:3:2 alpha:4:11",
+    "google/type/money.proto": "Money currency_code:1:9 units:2:3 nanos:3:5",
+    "confluent/type/decimal.proto": "Decimal value:1:12 precision:2:13 scale:3:5",
+    "confluent/type/variant.proto": "Variant metadata:1:12 value:2:12",
+    "confluent/meta.proto": "Meta doc:1:9 params:2:11 tags:3:9 rules:4:11",
+}
+
+
+@pytest.mark.parametrize("path", FACTS)
+def test_built_in_files_have_their_fields(path: str) -> None:
+    package = path.rpartition("/")[0].replace("/", ".")
+    name, *fields = FACTS[path].split()
+    text = P + f'import "{path}"; message A {{ {package}.{name} a = 1; }}'
+    schema = FORMAT.parse(text, is_new=True)
+    proto, pool = compile_file(schema.scope)
+    assert proto.dependency == [path]
+    found = pool.FindMessageTypeByName(f"{package}.{name}").fields
+    assert [f"{field.name}:{field.number}:{field.type}" for field in found] == fields
+    assert FORMAT.parse(schema.formatted("serialized"), is_new=True).incompatibilities(schema) == []
 
 
 def test_references_may_be_serialized() -> None:

@@ -1,0 +1,51 @@
+"""What is done with large schemas, in a thread, so that the event loop serves others meanwhile.
+
+To parse and compare a megabyte of schema takes seconds. The thread works on a state that nobody
+changes meanwhile, and with formats apart: parsed schemas are completed when they are first asked,
+and may not be shared.
+"""
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from barnabas.registry import errors
+from barnabas.registry.core.decision import View
+from barnabas.registry.errors import RegistryError
+
+LARGE_BYTES = 32 * 1024
+"""Bodies of requests that are longer are large: below, the slowest take tens of milliseconds."""
+WAITING_MAX = 64
+"""Large requests that wait or are under way; more are refused."""
+
+Result = TypeVar("Result")
+
+
+class LargeWork:
+    """One thread; its work is done in the order in which it came."""
+
+    def __init__(self) -> None:
+        self._thread = ThreadPoolExecutor(1, "registry-large")
+        self._waiting = 0
+
+    async def run(self, work: Callable[[View], Result], view: View) -> Result:
+        """Do work on a view whose state stays as it is until then. Raises RegistryError 50001.
+
+        If the caller is cancelled, work that has begun goes on, and may then see the state change:
+        its result is lost.
+        """
+        if self._waiting >= WAITING_MAX:
+            raise RegistryError(
+                errors.STORE_ERROR, "too many large schemas wait already; try again"
+            )
+        apart = View(view.state, view.formats.apart(), view.defaults)
+        self._waiting += 1
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._thread, work, apart)
+        finally:
+            self._waiting -= 1
+
+    def close(self) -> None:
+        """Drop what waits."""
+        self._thread.shutdown(wait=False, cancel_futures=True)
