@@ -48,6 +48,6 @@ class FormatTable:
         return parsed
 
 
-def all_formats() -> FormatTable:
+def all_formats(remembered_max: int = REMEMBERED_MAX) -> FormatTable:
     """JSON, PROTOBUF and AVRO."""
-    return FormatTable([JsonSchemaFormat(), ProtobufFormat(), AvroFormat()])
+    return FormatTable([JsonSchemaFormat(), ProtobufFormat(), AvroFormat()], remembered_max)
