@@ -1,4 +1,7 @@
-"""Writes docs/CONFIGURATION.md from the tables of keys: `python tools/configuration_docs.py`."""
+"""Writes the documents of keys from their tables: `python tools/configuration_docs.py`.
+
+docs/CONFIGURATION.md has a node's keys, docs/REGISTRY_CONFIGURATION.md those of the registry.
+"""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -14,8 +17,9 @@ from barnabas.base.config.definitions import (
 )
 from barnabas.base.config.removed import IGNORED, REFUSED
 from barnabas.base.config.topic import BROKER_SYNONYMS
+from barnabas.registry.config import KEYS as REGISTRY_KEYS
 
-TARGET = Path(__file__).parents[1] / "docs" / "CONFIGURATION.md"
+DOCS = Path(__file__).parents[1] / "docs"
 TITLES = {
     "server": "Node, listeners, connections",
     "log": "Log",
@@ -60,13 +64,42 @@ are left out below.
 """
 
 
+REGISTRY_HEAD = """\
+# Configuration of the schema registry
+
+`tools/configuration_docs.py` writes this page from `src/barnabas/registry/keys.txt`; a test checks
+that they agree. Names, types and defaults are those of Confluent's `schema-registry.properties`.
+`--bootstrap-servers`, `--listeners` and `--override key=value` of `barnabas registry start` win
+over it. [registry.md](registry.md) explains the registry.
+
+The status of a key says what happens when it is set:
+
+- **supported**: it does what it does in Confluent's registry.
+- **planned**: it is checked and has no effect yet. If its value is not the default, the registry
+  says so in one line at its start.
+- **moot**: nothing here needs it; it is accepted silently.
+- **never**: it names a Java class or something else that does not exist here, or it would be unsafe
+  to ignore it: the registry does not start if it is set to anything but its default.
+
+For a key that is not in the table, the registry prints one line at its start. What follows
+`kafkastore.topic.config.` is a key of the topic, used when the topic is created.
+"""
+
+
 def main() -> None:
-    """Write the file."""
-    TARGET.write_text(text(), encoding="utf-8")
+    """Write the files."""
+    for name, content in documents().items():
+        (DOCS / name).write_text(content, encoding="utf-8")
+
+
+def documents() -> dict[str, str]:
+    """The documents, by the names of their files."""
+    registry = f"{REGISTRY_HEAD}\n{_table(REGISTRY_KEYS.values())}"
+    return {"CONFIGURATION.md": text(), "REGISTRY_CONFIGURATION.md": registry}
 
 
 def text() -> str:
-    """The whole document."""
+    """The document of a node's keys."""
     parts = [HEAD]
     parts += [
         f"## {TITLES[table]}\n\n{_table(load_table(table).values())}" for table in BROKER_TABLES

@@ -22,6 +22,7 @@ Examples:
   barnabas dev --directory ./data --port 9092
   barnabas dev --nodes 3
   barnabas dev --nodes 3 --racks a,b,c --directory ./cluster
+  barnabas dev --registry
   barnabas dev --override num.partitions=3 --override log.retention.hours=1
 """
 
@@ -78,6 +79,14 @@ class DevWishes:
     type=click.Path(file_okay=False),
     help="Keep data here; by default it is temporary, and removed at the end.",
 )
+@click.option("--registry", is_flag=True, help="Run a schema registry too.")
+@click.option(
+    "--registry-port",
+    type=click.IntRange(0, 65535),
+    default=8081,
+    show_default=True,
+    help="Port of the schema registry; 0 takes any free port.",
+)
 @override_option
 @log_level_option
 @json_option
@@ -88,6 +97,8 @@ def command(
     controller_port: int | None,
     host: str,
     directory: str | None,
+    registry: bool,
+    registry_port: int,
     overrides: tuple[str, ...],
     log_level: str,
     as_json: bool,
@@ -98,6 +109,23 @@ def command(
     one: the others continue, and the command reports its end.
     """
     level = log_level if log_level != "info" else "warning"
+    if registry:
+        from barnabas.cli.dev_registry import run_with_registry
+
+        flags = ["--nodes", str(count), "--host", host, "--port", str(port)]
+        flags += ["--racks", racks] if racks else []
+        flags += [] if controller_port is None else ["--controller-port", str(controller_port)]
+        flags += ["--directory", directory] if directory else []
+        flags += [word for pair in overrides for word in ("--override", pair)]
+        flags += ["--log-level", log_level, *(["--json"] if as_json else [])]
+        return run_with_registry(
+            flags,
+            host=host,
+            port=registry_port,
+            replicas=min(count, 3),
+            log_level=level,
+            as_json=as_json,
+        )
     wishes = DevWishes(
         count,
         os.path.abspath(directory) if directory else tempfile.mkdtemp(prefix="barnabas-"),

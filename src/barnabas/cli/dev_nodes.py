@@ -1,14 +1,13 @@
 """`barnabas dev --nodes`: a process per node, started, watched and ended together."""
 
 import asyncio
-import ctypes
 import json
 import os
 import random
 import signal
 import sys
 from asyncio.subprocess import PIPE, Process
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -27,11 +26,11 @@ from barnabas.app.signals import STOP_SIGNALS
 from barnabas.app.standalone import CONTROLLER_LISTENER
 from barnabas.base.clock import SystemClock
 from barnabas.base.local_disk import LocalDisk
+from barnabas.cli.child_process import end_with
 from barnabas.cli.dev import PORT_HINT, DevWishes
 from barnabas.cli.errors import CliError, ExitCode
 from barnabas.cli.output import Row, print_json, print_table
 
-PR_SET_PDEATHSIG = 1
 LINES_KEPT_MAX = 20
 PORT_MAX = 65535
 OWN_KEYS = frozenset(
@@ -199,7 +198,7 @@ class _Supervisor:
             stdout=PIPE,
             stderr=PIPE,
             start_new_session=True,  # Ctrl-C is ours to pass on
-            preexec_fn=_end_with(os.getpid()),
+            preexec_fn=end_with(os.getpid()),
         )
         return _Child(node, process)
 
@@ -302,17 +301,3 @@ def _last(child: _Child) -> str:
 
 def _end_text(code: int) -> str:
     return f"exit code {code}" if code >= 0 else f"killed by {signal.Signals(-code).name}"
-
-
-def _end_with(parent: int) -> Callable[[], None] | None:
-    """What a new process does first, so that it is killed when this one dies; Linux only."""
-    if sys.platform != "linux":
-        return None
-    libc = ctypes.CDLL(None)
-
-    def prepare() -> None:
-        libc.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
-        if os.getppid() != parent:  # it died before that
-            os._exit(ExitCode.INTERRUPTED)
-
-    return prepare

@@ -52,6 +52,6 @@ class FormatTable:
         return FormatTable(self._formats.values(), self._remembered_max)
 
 
-def all_formats() -> FormatTable:
+def all_formats(remembered_max: int = REMEMBERED_MAX) -> FormatTable:
     """JSON, PROTOBUF and AVRO."""
-    return FormatTable([JsonSchemaFormat(), ProtobufFormat(), AvroFormat()])
+    return FormatTable([JsonSchemaFormat(), ProtobufFormat(), AvroFormat()], remembered_max)

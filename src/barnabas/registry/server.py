@@ -208,7 +208,8 @@ def _bind(listener: HttpListener) -> socket.socket:
             found.close()
             raise
     except OSError as error:
-        raise CannotListenError(f"cannot listen at {listener}: {error}") from error
+        why = error.strerror or str(error)
+        raise CannotListenError(f"cannot listen at {listener}: {why}") from error
     return found
 
 

@@ -27,11 +27,15 @@ def all_commands() -> Iterator[tuple[str, click.Command]]:
     for name in main.COMMANDS:
         command = main.cli.get_command(click.Context(main.cli), name)
         assert command is not None
-        if isinstance(command, click.Group):
-            for inner, subcommand in command.commands.items():
-                yield f"{name} {inner}", subcommand
-        else:
-            yield name, command
+        yield from leaves(name, command)
+
+
+def leaves(name: str, command: click.Command) -> Iterator[tuple[str, click.Command]]:
+    if isinstance(command, click.Group):
+        for inner, subcommand in command.commands.items():
+            yield from leaves(f"{name} {inner}", subcommand)
+    else:
+        yield name, command
 
 
 COMMANDS = dict(all_commands())

@@ -28,6 +28,7 @@ _NEEDS: Final = {
         "the brokers refuse the time-out of transactions: let transaction.max.timeout.ms be at "
         "least 20000"
     ),
+    errors.KafkaConnectionError: "no broker answers",
     errors.ProducerFenced: "another instance has taken over",
     errors.AuthenticationFailedError: "the brokers refuse the login: check kafkastore.sasl.*",
     errors.SaslAuthenticationFailed: "the brokers refuse the login: check kafkastore.sasl.*",

@@ -52,8 +52,9 @@ async def prepare_topic(config: RegistryConfig, connection: Connection) -> Topic
                 ) as error:
                     raise StoreError(f"topic {config.topic}: {words(error)}") from error
                 except TROUBLE as error:
+                    if last is None or words(last) != words(error):
+                        telemetry.info("topic %s: %s; trying again", config.topic, words(error))
                     last = error
-                    telemetry.info("topic %s: %s; trying again", config.topic, words(error))
                 await asyncio.sleep(connection.retry_backoff_ms / 1000)
     except TimeoutError as error:
         why = "no answer" if last is None else words(last)
