@@ -1,0 +1,81 @@
+"""Clients in JavaScript and Go, built once from `support/node` and `support/go`.
+
+What they are built of is fetched by npm and go at first use, and kept in `.cache`. Where node, npm
+or go is absent, or its packages cannot be had, their tests are skipped and say so.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+CACHE = Path(__file__).parents[2] / ".cache"
+SOURCES = Path(__file__).parent
+BUILD_TIMEOUT_S = 600.0
+
+
+def node_program(name: str) -> Path:
+    """A program of `support/node` with its packages beside it; run it with `node`."""
+    _need("node", "npm")
+    source = SOURCES / "node"
+    built = _built(
+        source,
+        "package.json",
+        ["npm", "install", "--ignore-scripts", "--no-audit", "--no-fund", "--no-package-lock"],
+    )
+    return Path(shutil.copy(source / name, built))
+
+
+def go_program(folder: str) -> Path:
+    """The binary of a module of `support/go`."""
+    _need("go")
+    return _built(SOURCES / "go" / folder, "*", ["go", "build", "-o", "program", "."]) / "program"
+
+
+def _need(*programs: str) -> None:
+    missing = [program for program in programs if shutil.which(program) is None]
+    if missing:
+        pytest.skip(f"needs {' and '.join(missing)}")
+
+
+def _built(source: Path, pattern: str, command: Sequence[str]) -> Path:
+    """A folder with copies of the sources in which the command has succeeded, once for all."""
+    files = sorted(source.glob(pattern))
+    digest = hashlib.sha256(b"".join(file.name.encode() + file.read_bytes() for file in files))
+    built = CACHE / f"{source.name}-{digest.hexdigest()[:16]}"
+    if not built.exists():
+        CACHE.mkdir(exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix="building-", dir=CACHE) as folder:
+            for file in files:
+                shutil.copy(file, folder)
+            made = subprocess.run(
+                command, cwd=folder, capture_output=True, text=True, timeout=BUILD_TIMEOUT_S
+            )
+            if made.returncode != 0:
+                pytest.skip(f"{' '.join(command)} failed: {made.stderr[-2000:]}")
+            _keep(Path(folder), built)
+    return built
+
+
+def _keep(folder: Path, built: Path) -> None:
+    """Another process of tests may have been faster."""
+    try:
+        os.rename(folder, built)
+        folder.mkdir()  # for its owner, who removes it
+    except OSError:
+        if not built.exists():
+            raise
+
+
+def output_of(command: Sequence[str | Path], timeout_s: float) -> str:
+    """What a program prints; fails with what it says if it does."""
+    done = subprocess.run(command, capture_output=True, text=True, timeout=timeout_s)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
