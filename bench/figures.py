@@ -1,14 +1,15 @@
 """The figures that are compared: their names, units, which way is better, and the aims."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """`aim` is the ratio of Barnabas to Kafka to reach: a minimum where more is better.
+    """`aim` is the ratio of Barnabas to its rival to reach: a minimum where more is better.
 
-    `aim_value` is what Barnabas is to reach in the figure's own unit, whatever Kafka does.
+    `aim_value` is what Barnabas is to reach in the figure's own unit, whatever the rival does.
     """
 
     name: str
@@ -82,6 +83,30 @@ FIGURES = (
     Figure("cluster_memory_partition_kb", "Memory grown by, per partition", "KB", False, 1.0),
 )  # fmt: skip
 
+REGISTRY_FIGURES = (
+    Figure("registry_id_8_s", "Schema by id, 8 connections", "req/s", True, 2.0, 0),
+    Figure("registry_id_8_p99_ms", "The same, p99", "ms", False, None, 2),
+    Figure("registry_id_32_s", "Schema by id, 32 connections", "req/s", True, 2.0, 0),
+    Figure("registry_id_32_p99_ms", "The same, p99", "ms", False, None, 2),
+    Figure("registry_id_cpu_us", "CPU per schema by id", "µs", False, None, 0),
+    Figure("registry_latest_8_s", "Latest version, 8 connections", "req/s", True, 2.0, 0),
+    Figure("registry_latest_8_p99_ms", "The same, p99", "ms", False, None, 2),
+    Figure("registry_latest_32_s", "Latest version, 32 connections", "req/s", True, 2.0, 0),
+    Figure("registry_latest_32_p99_ms", "The same, p99", "ms", False, None, 2),
+    Figure("registry_latest_cpu_us", "CPU per latest version", "µs", False, None, 0),
+    Figure("registry_register_1_s", "New schemas registered, 1 client", "req/s", True, 2.0, 0),
+    Figure("registry_register_1_p99_ms", "The same, p99", "ms", False, None, 2),
+    Figure("registry_register_32_s", "New schemas registered, 32 clients", "req/s", True, 2.0, 0),
+    Figure("registry_register_32_p99_ms", "The same, p99", "ms", False, None, 2),
+    Figure("registry_register_cpu_us", "CPU per registration, 32 clients", "µs", False, None, 0),
+    Figure("registry_again_s", "Registered again, 32 clients", "req/s", True, 2.0, 0),
+    Figure("registry_startup_s", "Start-up with 10,000 schemas", "s", False, None, 2),
+    Figure("registry_memory_idle_mb", "Memory, no schemas", "MB", False, 0.5),
+    Figure("registry_memory_schemas_mb", "Memory with 10,000 schemas", "MB", False, 0.5),
+    Figure("registry_memory_load_mb", "Memory after the load", "MB", False, 0.5),
+)
+"""Of the schema registry, beside Karapace."""
+
 LIMITS = (
     ("limit_receive_write_mb_s", "produce_1000_mb_s", "loop that receives and writes"),
     ("limit_sendfile_mb_s", "consume_raw_mb_s", "loop that sends a file"),
@@ -94,7 +119,7 @@ class Comparison:
     """One figure over all rounds: medians, and the ratio with its spread over the rounds."""
 
     figure: Figure
-    kafka: float
+    rival: float
     barnabas: float
     ratio: float
     ratio_least: float
@@ -113,25 +138,27 @@ Rounds = list[dict[str, dict[str, float]]]
 """Of each round: server → figure → value."""
 
 
-def compare(rounds: Rounds) -> list[Comparison]:
+def compare(
+    rounds: Rounds, figures: Sequence[Figure] = FIGURES, rival: str = "kafka"
+) -> list[Comparison]:
     """Every figure that both servers have in at least one same round, in order.
 
     The ratio is the median of the rounds' ratios: a slow phase of the machine hits both.
     """
     comparisons = []
-    for figure in FIGURES:
+    for figure in figures:
         pairs = [
-            (each["kafka"][figure.name], each["barnabas"][figure.name])
+            (each[rival][figure.name], each["barnabas"][figure.name])
             for each in rounds
-            if figure.name in each.get("kafka", {}) and figure.name in each.get("barnabas", {})
+            if figure.name in each.get(rival, {}) and figure.name in each.get("barnabas", {})
         ]
         if not pairs:
             continue
-        ratios = [barnabas / kafka if kafka else float("inf") for kafka, barnabas in pairs]
+        ratios = [barnabas / other if other else float("inf") for other, barnabas in pairs]
         comparisons.append(
             Comparison(
                 figure,
-                kafka=median(kafka for kafka, _ in pairs),
+                rival=median(other for other, _ in pairs),
                 barnabas=median(barnabas for _, barnabas in pairs),
                 ratio=median(ratios),
                 ratio_least=min(ratios),
@@ -139,3 +166,17 @@ def compare(rounds: Rounds) -> list[Comparison]:
             )
         )
     return comparisons
+
+
+def alone(rounds: Rounds, figures: Sequence[Figure]) -> list[tuple[Figure, float, float, float]]:
+    """Of figures that only Barnabas has: median, least and most over the rounds."""
+    found = []
+    for figure in figures:
+        values = [
+            each["barnabas"][figure.name]
+            for each in rounds
+            if figure.name in each.get("barnabas", {})
+        ]
+        if values:
+            found.append((figure, median(values), min(values), max(values)))
+    return found

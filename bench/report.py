@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from bench.figures import LIMITS, Comparison, compare
+from bench.figures import LIMITS, REGISTRY_FIGURES, Comparison, Rounds, alone, compare
 from bench.settings import RESULTS
 
 BEGIN = "<!-- bench:begin -->"
@@ -20,11 +20,9 @@ def render_table(result: dict[str, Any]) -> str:
     """Markdown: figures, ratios with spread, aims, the machine's limits, and the machine."""
     comparisons = compare(result["rounds"])
     lines = [
-        "| | Kafka | Barnabas | Ratio | Spread | Aim |",
-        "|---|---:|---:|---:|---:|---:|",
-        *(_row(comparison) for comparison in comparisons),
-        "",
+        *_table("Kafka", comparisons),
         *_limits(result, comparisons),
+        *_registries(result["rounds"]),
         _caption(result),
     ]
     return "\n".join(lines)
@@ -48,6 +46,39 @@ def write_into(readme: Path, table: str, chart: str) -> None:
     readme.write_text(f"{head}{BEGIN}\n{table}\n\n{chart}\n{END}{tail}")
 
 
+def _table(rival: str, comparisons: list[Comparison]) -> list[str]:
+    if not comparisons:
+        return []
+    return [
+        f"| | {rival} | Barnabas | Ratio | Spread | Aim |",
+        "|---|---:|---:|---:|---:|---:|",
+        *(_row(comparison) for comparison in comparisons),
+        "",
+    ]
+
+
+def _registries(rounds: Rounds) -> list[str]:
+    """The schema registry's table, beside Karapace's where that was there."""
+    comparisons = compare(rounds, REGISTRY_FIGURES, "karapace")
+    if comparisons:
+        return ["The schema registry:", "", *_table("Karapace", comparisons)]
+    found = alone(rounds, REGISTRY_FIGURES)
+    if not found:
+        return []
+    return [
+        "The schema registry, without Karapace, which was not given:",
+        "",
+        "| | Barnabas | Spread |",
+        "|---|---:|---:|",
+        *(
+            f"| {figure.label} | {middle:,.{figure.digits}f} {figure.unit} "
+            f"| {least:,.{figure.digits}f} to {most:,.{figure.digits}f} |"
+            for figure, middle, least, most in found
+        ),
+        "",
+    ]
+
+
 def _row(comparison: Comparison) -> str:
     figure = comparison.figure
     sign = "≥" if figure.more_is_better else "≤"
@@ -57,7 +88,7 @@ def _row(comparison: Comparison) -> str:
         aims.append(f"{sign} {figure.aim_value:g} {figure.unit}")
     aim = ", ".join(aims) + mark
     return (
-        f"| {figure.label} | {comparison.kafka:,.{figure.digits}f} {figure.unit} "
+        f"| {figure.label} | {comparison.rival:,.{figure.digits}f} {figure.unit} "
         f"| {comparison.barnabas:,.{figure.digits}f} {figure.unit} "
         f"| **{comparison.ratio:.2f}** "
         f"| {comparison.ratio_least:.2f} to {comparison.ratio_most:.2f} | {aim} |"
@@ -73,7 +104,7 @@ def _limits(result: dict[str, Any], comparisons: list[Comparison]) -> list[str]:
             comparison = measured[figure]
             lines.append(
                 f"Share of the machine's limit ({what}: {top:,.0f} MB/s): "
-                f"Barnabas {comparison.barnabas / top:.0%}, Kafka {comparison.kafka / top:.0%}. "
+                f"Barnabas {comparison.barnabas / top:.0%}, Kafka {comparison.rival / top:.0%}. "
                 f"Measured by: {comparison.figure.label.lower()}."
             )
     return [*lines, ""] if lines else []

@@ -21,6 +21,7 @@ from bench.kafka_server import KafkaServer
 from bench.machine import describe_machine
 from bench.machine_limit import machine_limits
 from bench.measure import memory_megabytes
+from bench.registry.run import REGISTRY_NAMES, registry_round
 from bench.report import render_table
 from bench.server import Server
 from bench.settings import RESULTS, ROUNDS, Settings
@@ -34,7 +35,7 @@ SERVERS: dict[str, type[Server]] = {"kafka": KafkaServer, "barnabas": BarnabasSe
 ALWAYS = ("startup", "memory-idle")
 """Measured whenever a server starts, and free to name in --only."""
 CLUSTER_NAMES = tuple(name for _, workloads in CLUSTERS for name in workloads)
-NAMES = (*ALWAYS, *WORKLOADS, *CLUSTER_NAMES, "limit")
+NAMES = (*ALWAYS, *WORKLOADS, *CLUSTER_NAMES, *REGISTRY_NAMES, "limit")
 ClusterWorkload = Callable[[ClusterSession], dict[str, float]]
 
 
@@ -48,13 +49,19 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"no such workload: {unknown.args[0]}", file=sys.stderr)
         return 2
     signal.signal(signal.SIGTERM, _interrupt)
-    kafka_classpath()  # fetches the jars before anything is timed
+    if only - {*REGISTRY_NAMES}:
+        kafka_classpath()  # fetches the jars before anything is timed
+    if only.intersection(REGISTRY_NAMES) and options.karapace is None:
+        print("Karapace is not given (--karapace PYTHON): our registry is measured alone")
     started = datetime.datetime.now(datetime.UTC)
     rounds: Rounds = []
     failures: list[str] = []
     try:
         for number in range(settings.rounds if only - {"limit"} else 0):
-            rounds.append(_round(number, settings, options.servers, only, failures))
+            figures = _round(number, settings, options.servers, only, failures)
+            if only.intersection(REGISTRY_NAMES):
+                _registries(number, settings, options.karapace, only, figures, failures)
+            rounds.append(figures)
         limits: dict[str, float] = {}
         if "limit" in only:
             print("The machine's limits", flush=True)
@@ -105,9 +112,11 @@ def _round(
     order = servers if number % 2 == 0 else servers[::-1]
     figures: dict[str, dict[str, float]] = {}
     for name in order:
-        print(f"Round {number + 1} of {settings.rounds}: {name}", flush=True)
         figures[name] = {}
-        if only - {*CLUSTER_NAMES, "limit"}:
+        if not only - {*REGISTRY_NAMES, "limit"}:
+            continue
+        print(f"Round {number + 1} of {settings.rounds}: {name}", flush=True)
+        if only - {*CLUSTER_NAMES, *REGISTRY_NAMES, "limit"}:
             with _noting(name, failures), SERVERS[name](settings.directory / name) as server:
                 _measure(server, settings, only, figures[name], failures)
         for properties, workloads in CLUSTERS:
@@ -116,6 +125,20 @@ def _round(
                 with _noting(f"three nodes of {name}", failures), cluster:
                     _measure_cluster(cluster, settings, chosen, figures[name], failures)
     return figures
+
+
+def _registries(
+    number: int,
+    settings: Settings,
+    karapace: Path | None,
+    only: set[str],
+    figures: dict[str, dict[str, float]],
+    failures: list[str],
+) -> None:
+    def note(name: str, found: dict[str, float]) -> None:
+        _note(figures.setdefault(name, {}), found)
+
+    registry_round(number, settings, karapace, only, lambda what: _noting(what, failures), note)
 
 
 def _measure(
@@ -192,6 +215,7 @@ def _write(result: dict[str, Any], output: Path | None, *, is_whole: bool) -> No
     comparisons = compare(result["rounds"])
     if comparisons:
         path.with_suffix(".svg").write_text(draw_chart(comparisons, result))
+    if result["rounds"]:
         print()
         print(render_table(result))
     print(f"\nWritten to {path}")
@@ -226,6 +250,10 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--directory", type=Path, default=Settings().directory,
         help="for the servers' data; decides the disk",
+    )  # fmt: skip
+    parser.add_argument(
+        "--karapace", type=Path, metavar="PYTHON",
+        help="interpreter of an environment that has Karapace, the schema registry's rival",
     )  # fmt: skip
     parser.add_argument("--output", type=Path, help="the JSON file to write")
     options = parser.parse_args(arguments)

@@ -50,6 +50,9 @@ class Settings:
     cluster_partitions: int = 2000
     cluster_partitions_more: int = 3000
     """Added before the controller is killed."""
+    registry_schemas: int = 10_000
+    registry_seconds: float = 8.0
+    """How long each load of the registry lasts; its first fifth does not count."""
     timeout_seconds: float = 600.0
 
     @classmethod
@@ -80,5 +83,7 @@ class Settings:
             kills=1,
             cluster_partitions=200,
             cluster_partitions_more=300,
+            registry_schemas=1_000,
+            registry_seconds=1.0,
             timeout_seconds=120.0,
         )

@@ -1,0 +1,13 @@
+"""Our registry as a process. `python -m bench.registry.own schema-registry.properties`."""
+
+import logging
+import sys
+from pathlib import Path
+
+from barnabas.registry.config import RegistryConfig
+from barnabas.registry.formats import all_formats
+from barnabas.registry.server import run_registry
+
+if __name__ == "__main__":
+    logging.basicConfig(level=logging.WARNING)
+    sys.exit(run_registry(RegistryConfig.from_text(Path(sys.argv[1]).read_text()), all_formats()))

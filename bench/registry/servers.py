@@ -1,0 +1,152 @@
+"""The two registries: how they are started, and when they answer."""
+
+import http.client
+import os
+import signal
+import subprocess
+import sys
+from abc import ABC, abstractmethod
+from pathlib import Path
+from typing import Self
+
+from bench.measure import wait_until
+from bench.server import STOP_TIMEOUT_SECONDS, free_ports
+from bench.settings import ROOT
+
+PROPERTIES = """\
+listeners=http://127.0.0.1:{port}
+host.name=127.0.0.1
+kafkastore.bootstrap.servers={bootstrap}
+kafkastore.topic={topic}
+schema.registry.group.id={topic}
+kafkastore.topic.replication.factor=1
+"""
+KARAPACE = {
+    "KARAPACE_REGISTRY": "true",
+    "HOST": "127.0.0.1",
+    "ADVERTISED_HOSTNAME": "127.0.0.1",
+    "LOG_LEVEL": "WARNING",
+}
+"""Environment of Karapace, without the prefix; all else is as it is by default."""
+
+
+class Registry(ABC):
+    """A registry over a topic. A context manager: whatever happens, the process ends."""
+
+    name: str
+
+    def __init__(self, directory: Path, bootstrap: str, topic: str) -> None:
+        self.directory = directory
+        self.bootstrap = bootstrap
+        self.topic = topic
+        (self.port,) = free_ports(1)
+        self.output = directory / "registry.log"
+        self._process: subprocess.Popen[bytes] | None = None
+        directory.mkdir(parents=True, exist_ok=True)
+
+    @abstractmethod
+    def command(self) -> list[str]:
+        """What becomes the registry's process."""
+
+    @abstractmethod
+    def environment(self) -> dict[str, str]:
+        """What it is added to the environment."""
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    def start(self) -> None:
+        """Start the process; it does not answer yet when this returns."""
+        with self.output.open("ab") as output:
+            self._process = subprocess.Popen(
+                self.command(),
+                cwd=ROOT,
+                env={**os.environ, **self.environment()},
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    def check_alive(self) -> None:
+        """Raises RuntimeError with the end of the process's output if it has ended."""
+        assert self._process is not None
+        if self._process.poll() is not None:
+            tail = self.output.read_text(errors="replace")[-3000:]
+            raise RuntimeError(f"{self.name} ended with {self._process.returncode}:\n{tail}")
+
+    def await_answer(
+        self, method: str, path: str, timeout_seconds: float, body: bytes | None = None
+    ) -> None:
+        """Ask until the answer is 200. Raises TimeoutError, and RuntimeError if it has ended."""
+
+        def answers() -> bool:
+            self.check_alive()
+            connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+            headers = {"Content-Type": "application/vnd.schemaregistry.v1+json"}
+            try:
+                connection.request(method, path, body, headers)
+                return connection.getresponse().status == http.HTTPStatus.OK
+            except (OSError, http.client.HTTPException):
+                return False
+            finally:
+                connection.close()
+
+        wait_until(answers, timeout_seconds, f"{self.name} answers {method} {path}")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        process, self._process = self._process, None
+        if process is None or process.poll() is not None:
+            return
+        os.killpg(process.pid, signal.SIGTERM)
+        try:
+            process.wait(STOP_TIMEOUT_SECONDS)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+class OwnRegistry(Registry):
+    """Ours, in the virtual environment that runs the benchmark."""
+
+    name = "barnabas"
+
+    def command(self) -> list[str]:
+        properties = self.directory / "schema-registry.properties"
+        properties.write_text(
+            PROPERTIES.format(port=self.port, bootstrap=self.bootstrap, topic=self.topic)
+        )
+        return [sys.executable, "-m", "bench.registry.own", str(properties)]
+
+    def environment(self) -> dict[str, str]:
+        return {}
+
+
+class Karapace(Registry):
+    """Karapace, in an environment of its own."""
+
+    name = "karapace"
+
+    def __init__(self, directory: Path, bootstrap: str, topic: str, python: Path) -> None:
+        """`python` is an interpreter that can import it."""
+        super().__init__(directory, bootstrap, topic)
+        self._python = python
+
+    def command(self) -> list[str]:
+        return [str(self._python), "-m", "karapace"]
+
+    def environment(self) -> dict[str, str]:
+        values = {
+            **KARAPACE,
+            "BOOTSTRAP_URI": self.bootstrap,
+            "PORT": str(self.port),
+            "ADVERTISED_PORT": str(self.port),
+            "TOPIC_NAME": self.topic,
+            "GROUP_ID": self.topic,
+        }
+        return {"PYTHONPATH": "", **{f"KARAPACE_{name}": value for name, value in values.items()}}
