@@ -1,6 +1,7 @@
 """The schemas of the benchmark, and a topic that has them from the start."""
 
 import json
+from typing import Any
 
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -10,7 +11,9 @@ FIELDS = 12
 
 def avro(name: str) -> str:
     """A record of some fields, as text."""
-    fields = [{"name": f"field_{n}", "type": "string"} for n in range(FIELDS - 2)]
+    fields: list[dict[str, Any]] = [
+        {"name": f"field_{n}", "type": "string"} for n in range(FIELDS - 2)
+    ]
     fields += [
         {"name": "happened_at", "type": {"type": "long", "logicalType": "timestamp-millis"}},
         {"name": "note", "type": ["null", "string"], "default": None},

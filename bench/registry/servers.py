@@ -2,6 +2,7 @@
 
 import http.client
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -50,7 +51,7 @@ class Registry(ABC):
 
     @abstractmethod
     def environment(self) -> dict[str, str]:
-        """What it is added to the environment."""
+        """What is added to the environment."""
 
     @property
     def pid(self) -> int:
@@ -100,6 +101,10 @@ class Registry(ABC):
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._stop()
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    def _stop(self) -> None:
         process, self._process = self._process, None
         if process is None or process.poll() is not None:
             return
