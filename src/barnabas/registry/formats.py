@@ -1,11 +1,12 @@
-"""The table of formats, with a memory of what was parsed."""
+"""The table of formats, with a memory of what was parsed.
+
+A format's modules are loaded when the first text of it comes: those of Protobuf and JSON Schema
+take 6 MB and most of the start, and most registries have Avro only.
+"""
 
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
-from barnabas.registry.avro.schema import AvroFormat
-from barnabas.registry.json_schema.schema import JsonSchemaFormat
-from barnabas.registry.protobuf.schema import ProtobufFormat
 from barnabas.registry.schema import ParsedSchema, ResolvedReference, SchemaFormat
 
 REMEMBERED_MAX = 1000
@@ -17,15 +18,19 @@ class FormatTable:
     """Formats by their type, in Confluent's order, and the schemas that were parsed last."""
 
     def __init__(
-        self, formats: Iterable[SchemaFormat], remembered_max: int = REMEMBERED_MAX
+        self,
+        loaders: Mapping[str, Callable[[], SchemaFormat]],
+        remembered_max: int = REMEMBERED_MAX,
     ) -> None:
-        self._formats = {one.schema_type: one for one in formats}
+        """`loaders` make the format of a type; each is called once, when it is needed."""
+        self._loaders = loaders
+        self._formats: dict[str, SchemaFormat] = {}
         self._remembered_max = remembered_max
         self._remembered: OrderedDict[_Key, ParsedSchema] = OrderedDict()
 
     def types(self) -> Sequence[str]:
         """The types of schemas."""
-        return list(self._formats)
+        return list(self._loaders)
 
     def parse(
         self,
@@ -41,7 +46,7 @@ class FormatTable:
         if parsed is not None:
             self._remembered.move_to_end(key)
             return parsed
-        parsed = self._formats[schema_type].parse(text, references, is_new=is_new)
+        parsed = self._format(schema_type).parse(text, references, is_new=is_new)
         self._remembered[key] = parsed
         if len(self._remembered) > self._remembered_max:
             self._remembered.popitem(last=False)
@@ -49,9 +54,33 @@ class FormatTable:
 
     def apart(self) -> "FormatTable":
         """The same formats, and nothing parsed yet."""
-        return FormatTable(self._formats.values(), self._remembered_max)
+        return FormatTable(self._loaders, self._remembered_max)
+
+    def _format(self, schema_type: str) -> SchemaFormat:
+        found = self._formats.get(schema_type)
+        if found is None:
+            found = self._formats[schema_type] = self._loaders[schema_type]()
+        return found
 
 
 def all_formats(remembered_max: int = REMEMBERED_MAX) -> FormatTable:
     """JSON, PROTOBUF and AVRO."""
-    return FormatTable([JsonSchemaFormat(), ProtobufFormat(), AvroFormat()], remembered_max)
+    return FormatTable({"JSON": _json_schema, "PROTOBUF": _protobuf, "AVRO": _avro}, remembered_max)
+
+
+def _json_schema() -> SchemaFormat:
+    from barnabas.registry.json_schema.schema import JsonSchemaFormat
+
+    return JsonSchemaFormat()
+
+
+def _protobuf() -> SchemaFormat:
+    from barnabas.registry.protobuf.schema import ProtobufFormat
+
+    return ProtobufFormat()
+
+
+def _avro() -> SchemaFormat:
+    from barnabas.registry.avro.schema import AvroFormat
+
+    return AvroFormat()

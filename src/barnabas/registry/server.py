@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gc
 import logging
 import math
 import os
@@ -113,6 +114,7 @@ class RegistryServer:
             log_config=None,
             access_log=False,
             server_header=False,
+            proxy_headers=False,
             backlog=BACKLOG,
             timeout_keep_alive=math.ceil(self.config.get_int("idle.timeout.ms") / 1000),
             timeout_graceful_shutdown=math.ceil(self.config.get_int("shutdown.graceful.ms") / 1000),
@@ -161,6 +163,10 @@ async def _run(
         return 0
     try:
         await starting
+        # What was imported and loaded lives on: without this each full collection would walk it
+        # all, and stand in the way of a request for tens of milliseconds.
+        gc.collect()
+        gc.freeze()
         if on_ready is not None:
             on_ready(server)
         await asyncio.wait((stop, server.store.failure), return_when=asyncio.FIRST_COMPLETED)

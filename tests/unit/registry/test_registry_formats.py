@@ -1,7 +1,11 @@
 """The table of formats and its memory."""
 
+import subprocess
+import sys
+
 import pytest
 
+from barnabas.registry.avro.schema import AvroFormat
 from barnabas.registry.formats import FormatTable, all_formats
 from barnabas.registry.schema import SchemaFault
 
@@ -27,8 +31,7 @@ def test_a_schema_of_another_type_is_one_incompatibility(schema_type: str) -> No
 
 
 def test_what_was_parsed_is_remembered_up_to_a_bound() -> None:
-    avro = all_formats()._formats["AVRO"]
-    formats = FormatTable([avro], remembered_max=2)
+    formats = FormatTable({"AVRO": AvroFormat}, remembered_max=2)
     first = formats.parse("AVRO", '"int"')
     second = formats.parse("AVRO", '"long"')
     assert formats.parse("AVRO", '"int"') is first
@@ -42,3 +45,15 @@ def test_a_fault_is_not_remembered() -> None:
     for _ in range(2):
         with pytest.raises(SchemaFault):
             formats.parse("AVRO", '"no such type"')
+
+
+def test_a_registry_loads_neither_a_format_nor_a_client_before_it_needs_them() -> None:
+    code = """
+import sys
+import barnabas.registry.server
+from barnabas.registry.formats import all_formats
+all_formats().parse("AVRO", '"int"')
+print(*sorted({"httpx", "jsonschema", "google.protobuf"} & sys.modules.keys()))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == ""

@@ -138,9 +138,9 @@ def config_in_scope(view: View, subject: str | None) -> ConfigValue:
     """
     name = settings_name(subject)
     found = [config for place in scope(name) if (config := view.state.config(place)) is not None]
-    wider = [view.state.config(None), ConfigValue(compatibility_level=_default_level(view))]
     if not found:
         return ConfigValue(subject=name, compatibility_level=_default_level(view))
+    wider = [view.state.config(None), ConfigValue(compatibility_level=_default_level(view))]
     changes: dict[str, Any] = {"subject": name}
     for attribute in _INHERITED:
         values = (getattr(config, attribute) for config in [*found, *wider] if config is not None)

@@ -10,10 +10,8 @@ import time
 import uuid
 from dataclasses import replace
 from http import HTTPStatus
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import httpx
-from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from barnabas.registry import errors
@@ -31,6 +29,9 @@ from barnabas.registry.http.table import READS_OF_TEXTS, Node, find
 from barnabas.registry.http.target import Query, segments, without_context
 from barnabas.registry.large_work import LARGE_BYTES, LargeWork
 from barnabas.registry.service import Forward, Service
+
+if TYPE_CHECKING:
+    import httpx
 
 REQUEST_ID_LENGTH_MAX = 128
 
@@ -113,7 +114,7 @@ class RegistryApp:
         service: Service,
         config: HttpConfig | None = None,
         *,
-        leader_transport: httpx.AsyncBaseTransport | None = None,
+        leader_transport: "httpx.AsyncBaseTransport | None" = None,
     ) -> None:
         self._service = service
         self._config = config or HttpConfig()
@@ -250,6 +251,8 @@ def _open_to_pages(app: ASGIApp, config: HttpConfig) -> ASGIApp:
     """The application, as web pages of the allowed origins may use it."""
     if not config.allowed_origins:
         return app
+    from starlette.middleware.cors import CORSMiddleware
+
     return CORSMiddleware(
         app,
         allow_origins=config.allowed_origins,

@@ -53,6 +53,7 @@ class KafkaStore:
             config.get_bool("leader.eligibility"),
         )
         self._replica = Replica()
+        self._view = View(self._replica.state, formats, config.defaults)
         self._facts = TopicFacts()
         self._reader = TopicReader(self._connection, config.topic, self._apply)
         self.failure = self._reader.failure
@@ -83,7 +84,7 @@ class KafkaStore:
     @property
     def view(self) -> View:
         """The committed state."""
-        return View(self._replica.state, self._formats, self._config.defaults)
+        return self._view
 
     @property
     def is_ready(self) -> bool:

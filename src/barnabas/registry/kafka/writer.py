@@ -95,6 +95,7 @@ class Reign:
         self._replica = replica
         self._formats = formats
         self._speculative = replica.state
+        self._view = View(self._speculative, formats, config.defaults)
         self._producer: Any = None
         self._next = _Batch()
         self._wanted = asyncio.Event()
@@ -147,6 +148,7 @@ class Reign:
         self._producer = producer
         self._committed_to = end
         self._speculative = self._replica.state.copy()
+        self._view = View(self._speculative, self._formats, self._config.defaults)
         if not self.ended.done():
             self._committing = asyncio.create_task(self._commit_for_ever())
 
@@ -210,14 +212,13 @@ class Reign:
         self, decide: Callable[[View], Decision[Response]], is_large: bool
     ) -> "Done[Response] | _Undone[Response]":
         """Decide; records go into the next batch. Done if there is nothing to wait for."""
-        view = View(self._speculative, self._formats, self._config.defaults)
         try:
             self._check_open()
             if is_large:
-                decision = await self._large.run(decide, view)
+                decision = await self._large.run(decide, self._view)
                 self._check_open()
             else:
-                decision = decide(view)
+                decision = decide(self._view)
         except RegistryError as refusal:
             if self._is_settled or self.ended.done():
                 raise
