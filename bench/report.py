@@ -66,7 +66,7 @@ def _registries(rounds: Rounds) -> list[str]:
     if not found:
         return []
     return [
-        "The schema registry, without Karapace, which was not given:",
+        "The schema registry, without Karapace, which was not there:",
         "",
         "| | Barnabas | Spread |",
         "|---|---:|---:|",

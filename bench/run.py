@@ -22,6 +22,7 @@ from bench.machine import describe_machine
 from bench.machine_limit import machine_limits
 from bench.measure import memory_megabytes
 from bench.registry.run import REGISTRY_NAMES, registry_round
+from bench.registry.servers import has_karapace
 from bench.report import render_table
 from bench.server import Server
 from bench.settings import RESULTS, ROUNDS, Settings
@@ -51,8 +52,11 @@ def main(arguments: list[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, _interrupt)
     if only - {*REGISTRY_NAMES}:
         kafka_classpath()  # fetches the jars before anything is timed
-    if only.intersection(REGISTRY_NAMES) and options.karapace is None:
-        print("Karapace is not given (--karapace PYTHON): our registry is measured alone")
+    karapace = options.karapace
+    if only.intersection(REGISTRY_NAMES) and (karapace is None or not has_karapace(karapace)):
+        missing = "not given (--karapace PYTHON)" if karapace is None else f"not at {karapace}"
+        print(f"Karapace is {missing}: our registry is measured alone")
+        karapace = None
     started = datetime.datetime.now(datetime.UTC)
     rounds: Rounds = []
     failures: list[str] = []
@@ -60,7 +64,7 @@ def main(arguments: list[str] | None = None) -> int:
         for number in range(settings.rounds if only - {"limit"} else 0):
             figures = _round(number, settings, options.servers, only, failures)
             if only.intersection(REGISTRY_NAMES):
-                _registries(number, settings, options.karapace, only, figures, failures)
+                _registries(number, settings, karapace, only, figures, failures)
             rounds.append(figures)
         limits: dict[str, float] = {}
         if "limit" in only:

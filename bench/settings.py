@@ -51,7 +51,8 @@ class Settings:
     cluster_partitions_more: int = 3000
     """Added before the controller is killed."""
     registry_schemas: int = 10_000
-    registry_seconds: float = 8.0
+    registry_rest_seconds: float = 2.0
+    registry_seconds: float = 5.0
     """How long each load of the registry lasts; its first fifth does not count."""
     timeout_seconds: float = 600.0
 
@@ -85,5 +86,6 @@ class Settings:
             cluster_partitions_more=300,
             registry_schemas=1_000,
             registry_seconds=1.0,
+            registry_rest_seconds=0.5,
             timeout_seconds=120.0,
         )

@@ -31,6 +31,18 @@ KARAPACE = {
 """Environment of Karapace, without the prefix; all else is as it is by default."""
 
 
+def has_karapace(python: Path) -> bool:
+    """Whether an interpreter is there and can import Karapace."""
+    command = [str(python), "-c", "import karapace.api"]
+    try:
+        done = subprocess.run(
+            command, env={**os.environ, "PYTHONPATH": ""}, capture_output=True, check=False
+        )
+    except OSError:
+        return False
+    return done.returncode == 0
+
+
 class Registry(ABC):
     """A registry over a topic. A context manager: whatever happens, the process ends."""
 

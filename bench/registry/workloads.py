@@ -27,7 +27,7 @@ def start(registry: Registry, settings: Settings) -> Figures:
     body = json.dumps({"schema": avro(f"Event{count}")}).encode()
     path = f"/subjects/{subject(count)}/versions"
     registry.await_answer("POST", path, settings.timeout_seconds, body)
-    _rest(registry, settings.idle_seconds)
+    _rest(registry, settings.registry_rest_seconds)
     return {
         "registry_startup_s": seconds,
         "registry_memory_schemas_mb": memory_megabytes(registry.pid),
@@ -38,7 +38,7 @@ def start_empty(registry: Registry, settings: Settings) -> Figures:
     """Memory with nothing stored."""
     registry.start()
     registry.await_answer("GET", "/subjects", settings.timeout_seconds)
-    _rest(registry, settings.idle_seconds)
+    _rest(registry, settings.registry_rest_seconds)
     return {"registry_memory_idle_mb": memory_megabytes(registry.pid)}
 
 
@@ -63,7 +63,7 @@ def registrations(registry: Registry, settings: Settings) -> Figures:
         figures[f"registry_register_{connections}_p99_ms"] = found["p99_ms"]
     figures["registry_register_cpu_us"] = found["cpu_us"]
     figures["registry_again_s"] = _load(registry, settings, "again", MANY)["per_s"]
-    _rest(registry, settings.idle_seconds)
+    _rest(registry, settings.registry_rest_seconds)
     return {**figures, "registry_memory_load_mb": memory_megabytes(registry.pid)}
 
 

@@ -143,12 +143,13 @@ def _filled(body: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 _SMALL_ESCAPE = re.compile(r"(?<!\\)((?:\\\\)*)\\u00([01][0-9a-f])")
 
 
 def _dumps(body: dict[str, Any]) -> bytes:
     """JSON as Jackson writes it: no blanks, UTF-8, escapes of control characters in capitals."""
-    text = json.dumps(body, ensure_ascii=False, separators=(",", ":"))
+    text = _encode(body)
     if "\\u00" in text:
         text = _SMALL_ESCAPE.sub(lambda found: f"{found[1]}\\u00{found[2].upper()}", text)
     return text.encode()
