@@ -14,6 +14,7 @@ from typing import Final
 import uvicorn
 
 from barnabas.registry.config import HttpListener, RegistryConfig
+from barnabas.registry.connection import Connection
 from barnabas.registry.core.decision import Formats
 from barnabas.registry.http.app import RegistryApp
 from barnabas.registry.http.config import HttpConfig
@@ -108,7 +109,7 @@ class RegistryServer:
         config = uvicorn.Config(
             self._interface,
             loop="none",
-            http="httptools",
+            http=Connection,
             ws="none",
             lifespan="off",
             log_config=None,
