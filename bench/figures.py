@@ -103,7 +103,7 @@ REGISTRY_FIGURES = (
     Figure("registry_startup_s", "Start-up with 10,000 schemas", "s", False, None, 2),
     Figure("registry_memory_idle_mb", "Memory, no schemas", "MB", False, 0.5),
     Figure("registry_memory_schemas_mb", "Memory with 10,000 schemas", "MB", False, 0.5),
-    Figure("registry_memory_load_mb", "Memory after the load", "MB", False, 0.5),
+    Figure("registry_memory_load_mb", "Memory with all that it has registered", "MB", False),
 )
 """Of the schema registry, beside Karapace."""
 
