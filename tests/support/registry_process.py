@@ -21,7 +21,6 @@ import pytest
 from barnabas.base.config.overrides import from_flags
 from barnabas.registry.config import RegistryConfig
 from barnabas.registry.formats import all_formats
-from barnabas.registry.http import new_interface
 from barnabas.registry.server import RegistryServer, run_registry
 from support.patience import PATIENCE_S
 from support.registry_member import SESSION_TIMEOUT_MS
@@ -119,8 +118,4 @@ def say_ready(server: RegistryServer) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(
-        run_registry(
-            RegistryConfig(from_flags(sys.argv[1:])), all_formats(), new_interface, say_ready
-        )
-    )
+    sys.exit(run_registry(RegistryConfig(from_flags(sys.argv[1:])), all_formats(), say_ready))

@@ -14,9 +14,13 @@ import tempfile
 from collections.abc import Iterator
 
 import pytest
+from pyspark import __version__
 from pyspark.sql import SparkSession
 
-from barnabas.pipeline.session import SessionOptions, start_session
+from barnabas.pipeline.session import SessionOptions, kafka_package, start_session
+
+AVRO = f"org.apache.spark:spark-avro_2.13:{__version__}"
+"""What Spark's `from_avro` and `to_avro` are in."""
 
 
 @functools.cache
@@ -28,6 +32,7 @@ def shared_session() -> SparkSession:
     session = start_session(
         SessionOptions(
             app_name="barnabas-tests",
+            packages=(kafka_package(), AVRO),
             shuffle_partitions=1,
             small_batches=True,
             telemetry_path=os.path.join(directory.name, "spark.log"),
