@@ -10,6 +10,8 @@ from barnabas.registry.schema import ParsedSchema, ResolvedReference, SchemaForm
 
 REMEMBERED_MAX = 1000
 """Confluent's `schema.cache.size`, by default."""
+REMEMBERED_CHARS_MAX = 8 << 20
+"""Of the texts of all that is remembered. What is parsed takes many times its text in memory."""
 _Key = tuple[str, str, tuple[ResolvedReference, ...], bool]
 
 
@@ -21,6 +23,8 @@ class FormatTable:
     ) -> None:
         self._formats = {one.schema_type: one for one in formats}
         self._remembered_max = remembered_max
+        self._chars = 0
+        """Of the texts that are remembered."""
         self._remembered: OrderedDict[_Key, ParsedSchema] = OrderedDict()
 
     def types(self) -> Sequence[str]:
@@ -43,13 +47,19 @@ class FormatTable:
             return parsed
         parsed = self._formats[schema_type].parse(text, references, is_new=is_new)
         self._remembered[key] = parsed
-        if len(self._remembered) > self._remembered_max:
-            self._remembered.popitem(last=False)
+        self._chars += _chars(key)
+        while len(self._remembered) > self._remembered_max or self._chars > REMEMBERED_CHARS_MAX:
+            forgotten, _ = self._remembered.popitem(last=False)
+            self._chars -= _chars(forgotten)
         return parsed
 
     def apart(self) -> "FormatTable":
         """The same formats, and nothing parsed yet."""
         return FormatTable(self._formats.values(), self._remembered_max)
+
+
+def _chars(key: _Key) -> int:
+    return len(key[1]) + sum(len(reference.text) for reference in key[2])
 
 
 def all_formats(remembered_max: int = REMEMBERED_MAX) -> FormatTable:
