@@ -47,6 +47,9 @@ class _NoFormats:
     ) -> ParsedSchema:
         raise AssertionError("reads parse and write nothing")
 
+    def apart(self) -> "_NoFormats":
+        return self
+
 
 class _Reads:
     """A service that is only read."""
@@ -65,7 +68,9 @@ class _Reads:
             state.replay(SchemaKey(value.subject, 1), value, number)
         self.view = View(state, _NoFormats())
 
-    async def write(self, decide: Callable[[View], Decision[Any]]) -> Done[Any] | Forward:
+    async def write(
+        self, decide: Callable[[View], Decision[Any]], *, is_large: bool = False
+    ) -> Done[Any] | Forward:
         raise AssertionError("reads parse and write nothing")
 
     async def caught_up(self, offset: int | None = None) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException, Producer
@@ -18,7 +19,7 @@ from support.patience import PATIENCE_S
 from support.schema_world import id_of
 
 VALUES = {"confluent.value.schema.validation": "true"}
-KINDS = {
+KINDS: dict[str, dict[str, Any]] = {
     "plain": {"enable_idempotence": False},
     "idempotent": {"enable_idempotence": True},
     "compressed": {"compression_type": "lz4", "enable_idempotence": True},

@@ -11,6 +11,8 @@ from barnabas.registry.schema import ParsedSchema, ResolvedReference, SchemaForm
 
 REMEMBERED_MAX = 1000
 """Confluent's `schema.cache.size`, by default."""
+REMEMBERED_CHARS_MAX = 8 << 20
+"""Of the texts of all that is remembered. What is parsed takes many times its text in memory."""
 _Key = tuple[str, str, tuple[ResolvedReference, ...], bool]
 
 
@@ -26,6 +28,8 @@ class FormatTable:
         self._loaders = loaders
         self._formats: dict[str, SchemaFormat] = {}
         self._remembered_max = remembered_max
+        self._chars = 0
+        """Of the texts that are remembered."""
         self._remembered: OrderedDict[_Key, ParsedSchema] = OrderedDict()
 
     def types(self) -> Sequence[str]:
@@ -48,8 +52,10 @@ class FormatTable:
             return parsed
         parsed = self._format(schema_type).parse(text, references, is_new=is_new)
         self._remembered[key] = parsed
-        if len(self._remembered) > self._remembered_max:
-            self._remembered.popitem(last=False)
+        self._chars += _chars(key)
+        while len(self._remembered) > self._remembered_max or self._chars > REMEMBERED_CHARS_MAX:
+            forgotten, _ = self._remembered.popitem(last=False)
+            self._chars -= _chars(forgotten)
         return parsed
 
     def apart(self) -> "FormatTable":
@@ -61,6 +67,10 @@ class FormatTable:
         if found is None:
             found = self._formats[schema_type] = self._loaders[schema_type]()
         return found
+
+
+def _chars(key: _Key) -> int:
+    return len(key[1]) + sum(len(reference.text) for reference in key[2])
 
 
 def all_formats(remembered_max: int = REMEMBERED_MAX) -> FormatTable:

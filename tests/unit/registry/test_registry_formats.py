@@ -1,10 +1,12 @@
 """The table of formats and its memory."""
 
+import json
 import subprocess
 import sys
 
 import pytest
 
+from barnabas.registry import formats as formats_module
 from barnabas.registry.avro.schema import AvroFormat
 from barnabas.registry.formats import FormatTable, all_formats
 from barnabas.registry.schema import SchemaFault
@@ -57,3 +59,24 @@ print(*sorted({"httpx", "jsonschema", "google.protobuf"} & sys.modules.keys()))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == ""
+
+
+def test_what_is_remembered_is_bounded_by_its_texts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(formats_module, "REMEMBERED_CHARS_MAX", 110)
+    table = all_formats()
+    texts = [json.dumps({"type": "string", "doc": name * 20}) for name in "abc"]
+    first, second = (table.parse("AVRO", text) for text in texts[:2])
+    assert table.parse("AVRO", texts[0]) is first
+    table.parse("AVRO", texts[2])
+    assert table.parse("AVRO", texts[0]) is first
+    assert table.parse("AVRO", texts[1]) is not second
+    # Longer than all that may be remembered: it is parsed, and not kept.
+    large = json.dumps({"type": "string", "doc": "x" * 200})
+    assert table.parse("AVRO", large) is not table.parse("AVRO", large)
+
+
+def test_formats_apart_share_nothing_that_is_parsed() -> None:
+    table = all_formats()
+    apart = table.apart()
+    assert apart.types() == table.types()
+    assert table.parse("AVRO", '"int"') is not apart.parse("AVRO", '"int"')

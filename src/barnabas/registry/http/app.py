@@ -199,12 +199,12 @@ class RegistryApp:
             self._config,
             self._encoded,
         )
-        if len(data) > LARGE_BYTES and handler in READS_OF_TEXTS:
+        read = READS_OF_TEXTS.get(handler) if len(data) > LARGE_BYTES else None
+        if read is not None:
             view = call.view
             still = View(view.state.copy(), view.formats, view.defaults)
-            found = await self._large.run(lambda apart: handler(replace(call, view=apart)), still)
-        else:
-            found = handler(call)
+            return await self._large.run(lambda apart: read(replace(call, view=apart)), still)
+        found = handler(call)
         if isinstance(found, Answer):
             return found
         return await self._write(request, found, data)

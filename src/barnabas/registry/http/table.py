@@ -68,7 +68,9 @@ TABLE: tuple[tuple[str, str, Handler], ...] = (
     ("GET", "/v1/metadata/deployment", server.deployment),
 )
 
-READS_OF_TEXTS = frozenset({compatibility.check, compatibility.check_one, subjects.find})
+READS_OF_TEXTS: dict[Handler, Callable[[Call], Answer]] = {
+    read: read for read in (compatibility.check, compatibility.check_one, subjects.find)
+}
 """Reads that bring a schema, which may be large."""
 
 

@@ -74,10 +74,10 @@ def test_what_is_reserved_stays_reserved_unless_validation_is_off() -> None:
     registry.set("/config/s", validateFields=True, compatibility="NONE")
     schema = avro_record("R", ("x", "int"))
     registry.put("s", schema, metadata={"properties": {"confluent:reserved": "old, older"}})
-    more = {"metadata": {"properties": {"confluent:reserved": "old"}}}
-    reply = registry.register("s", schema, **more)
+    less = {"properties": {"confluent:reserved": "old"}}
+    reply = registry.register("s", schema, metadata=less)
     assert reply.status == 409
     assert "field 'older' is reserved in the last version" in reply.json["message"]
     registry.set("/config/s", validateFields=False, compatibility="NONE")
-    assert registry.register("s", schema, **more).status == 200
-    assert registry.ask("POST", "/subjects/s", request(schema, **more)).json["version"] == 2
+    assert registry.register("s", schema, metadata=less).status == 200
+    assert registry.ask("POST", "/subjects/s", request(schema, metadata=less)).json["version"] == 2
