@@ -38,6 +38,7 @@ class RegistryProcess:
             "kafkastore.topic": self.topic,
             "schema.registry.group.id": f"group-of-{self.topic}",
             "host.name": "127.0.0.1",
+            "kafkastore.timeout.ms": str(int(PATIENCE_S * 1000)),
             "listeners": "http://127.0.0.1:0",
             "kafkagroup.session.timeout.ms": str(SESSION_TIMEOUT_MS),
             "kafkagroup.heartbeat.interval.ms": "200",
