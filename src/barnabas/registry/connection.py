@@ -5,7 +5,7 @@ once: two system calls, two packets, and a client that wakes up twice.
 """
 
 import asyncio
-from typing import Any
+from typing import Any, cast
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
@@ -60,6 +60,7 @@ class JoinedWrites(asyncio.Transport):
 class Connection(HttpToolsProtocol):
     """uvicorn's connection, with joined writes."""
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin."""
-        super().connection_made(JoinedWrites(transport, self.loop))
+        inner = cast(asyncio.Transport, transport)  # uvloop's is one in all but name
+        super().connection_made(JoinedWrites(inner, self.loop))
