@@ -160,6 +160,7 @@ class Broker:
             fetch_max_bytes=57_671_680,
             fetch_sessions=FetchSessionCache(1000, lambda: world.random.getrandbits(31)),
             served_apis=set(),
+            schemas=SimpleNamespace(is_needed=False),
             metadata=SimpleNamespace(finalized_features={}, image=world.image),
         )
         dispatcher = Dispatcher(

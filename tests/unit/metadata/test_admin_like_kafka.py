@@ -45,6 +45,8 @@ UNLIKE_CONFIGS = {
     "log.dirs",
 }
 """Addresses and paths."""
+ADDED_CONFIGS = "confluent."
+"""How keys begin that Apache Kafka does not have."""
 TOPIC, BROKER, LOGGER, METRICS, GROUP = 2, 4, 8, 16, 32
 SET, DELETE, APPEND, SUBTRACT = range(4)
 
@@ -325,7 +327,10 @@ def comparable(value: Any, name: str = "") -> Any:
         kept = [
             comparable(item)
             for item in value
-            if not (name == "configs" and item.name in UNLIKE_CONFIGS)
+            if not (
+                name == "configs"
+                and (item.name in UNLIKE_CONFIGS or item.name.startswith(ADDED_CONFIGS))
+            )
         ]
         return sorted(kept, key=str) if name in UNORDERED else kept
     if hasattr(value, "__slots__") and not isinstance(value, int | str | bytes):
