@@ -1,7 +1,8 @@
 """What the demo's micro-batches are made of, and how late their results come.
 
-`python -m bench.micro_batches` takes two minutes: a node, the generators at the demo's own rate,
-the dashboard, and Spark with the demo's queries in this process. It prints for each query the
+`python -m bench.micro_batches` takes two minutes: a node, the registry, the generators at the
+demo's own rate, the dashboard, and Spark with the demo's queries in this process. After a minute a
+schema evolves, and the query that reads it starts again. It prints for each query the
 milliseconds of each part of a micro-batch as Spark reports them (`durationMs`), of the sink's two
 parts (`records` and `tables`, both within `addBatch`), and how late its results are: from the
 publishing of an event to its results being readable in their topics, over all events.
@@ -16,6 +17,7 @@ import os
 import statistics
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections import defaultdict
@@ -26,11 +28,14 @@ from typing import Any
 
 from confluent_kafka import Consumer, TopicPartition
 
+from barnabas.demo import registry
 from barnabas.demo.contract import DEFAULT_RATE, TOPIC_PARTITIONS
 from barnabas.demo.spark.queries import STORY_QUERIES
 from barnabas.demo.spark.stories import Stories, StoryOptions, session_options, wait_for_topics
 from barnabas.demo.spark.warehouse import WarehouseTable
 from barnabas.demo.topics import INPUT_TOPICS
+from barnabas.demo.workspace import FIRST_REGISTRY_PORT, Workspace, choose_port
+from barnabas.demo.workspace import Settings as DemoSettings
 from barnabas.pipeline.exactly_once import TransactionalWriter
 from barnabas.pipeline.progress import recent_progress
 from barnabas.pipeline.record_writer import OutgoingRecord, RecordWriter
@@ -122,15 +127,20 @@ def main() -> None:
     with server:
         server.format()
         server.start()
-        _measure(f"127.0.0.1:{server.port}", str(directory), arguments)
+        bootstrap = f"127.0.0.1:{server.port}"
+        with _registry(bootstrap) as registry_url:
+            _measure(bootstrap, registry_url, str(directory), arguments)
 
 
-def _measure(bootstrap: str, directory: str, arguments: argparse.Namespace) -> None:
+def _measure(
+    bootstrap: str, registry_url: str, directory: str, arguments: argparse.Namespace
+) -> None:
     stop = threading.Event()
     watch = Stopwatch()
     watch.install()
     options = StoryOptions(
         bootstrap,
+        registry_url,
         os.path.join(directory, "warehouse"),
         os.path.join(directory, "checkpoints"),
         exactly_once=arguments.exactly_once,
@@ -145,8 +155,10 @@ def _measure(bootstrap: str, directory: str, arguments: argparse.Namespace) -> N
     python, demo = sys.executable, "barnabas.demo"
     generators = [python, "-m", f"{demo}.generators", "--bootstrap", bootstrap]
     generators += ["--state-dir", os.path.join(directory, "generators")]
+    generators += ["--registry", registry_url]
     generators += ["--rate", str(arguments.rate)]
     dashboard = [python, "-m", f"{demo}.dashboard.server", "--bootstrap", bootstrap]
+    dashboard += ["--registry", registry_url]
     dashboard += ["--port", "0", "--pipeline-progress", progress_path]
     with ExitStack() as stack:
         stack.callback(spark.stop)
@@ -180,6 +192,19 @@ def _measure(bootstrap: str, directory: str, arguments: argparse.Namespace) -> N
         each = cores * seconds / len(progresses) * 1e3
         print(f"Spark's JVM used {cores:.2f} cores, {each:.0f} ms for each micro-batch; all of the "
               f"machine {all_cores:.2f}", flush=True)  # fmt: skip
+
+
+@contextmanager
+def _registry(bootstrap: str) -> Iterator[str]:
+    """Run the demo's registry as a process; gives its URL."""
+    port = choose_port(FIRST_REGISTRY_PORT, set())
+    settings = DemoSettings(0, 0, 0, "", [], [], 0, registry_port=port)
+    with tempfile.TemporaryDirectory() as directory:
+        spec = registry.prepare(Workspace(directory), settings, bootstrap, is_own_cluster=True)
+        with _process(spec.command):
+            while not registry.answers(settings.registry_url):
+                time.sleep(0.1)
+            yield settings.registry_url
 
 
 def _busy_seconds() -> float:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 from playwright.sync_api import Page, expect
 
 from barnabas.demo.dashboard.state import GroupStatus
 from barnabas.demo.topics import ACTIVITY_COUNTS, CONVERSION, RECOMMENDATIONS, TOP_SEARCHES
-from support.dashboard_page import Dashboard, cluster
+from support.dashboard_page import Dashboard, cluster, schemas
 
 HOSTILE = "<img src=x onerror=document.title='owned'>"
 
@@ -55,6 +57,20 @@ def test_a_group_shows_its_lag(page: Page, dashboard: Dashboard) -> None:
     expect(page.locator("#group-warehouse .lag b")).to_have_text("1,200")
     expect(page.locator("#group-warehouse .position")).to_contain_text("900 of 2,100")
     expect(page.locator("#group-recommendations .lag b")).to_have_text("–")
+
+
+def test_a_schema_evolves_before_ones_eyes(page: Page, dashboard: Dashboard) -> None:
+    expect(page.locator("#schemas")).to_be_hidden()
+    dashboard.state.set_registry(schemas(evolved=False))
+    schema = page.locator(".schema[data-topic='station-status']")
+    expect(schema).to_have_text("station-status v1")
+    dashboard.state.set_registry(schemas())
+    evolved = re.compile(r"station-status v2 evolved at Mon,? 3 Mar 06:00: \+ temperature_c$")
+    expect(schema).to_have_text(evolved)
+    expect(page.locator("#schemas")).to_have_attribute("data-state", "up")
+    dashboard.state.set_registry_down()
+    expect(page.locator("#schemas")).to_have_attribute("data-state", "down")
+    expect(page.locator(".schema")).to_have_count(4)
 
 
 def test_nodes_are_seen_and_that_nothing_is_lost(page: Page, dashboard: Dashboard) -> None:

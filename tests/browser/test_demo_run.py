@@ -54,9 +54,18 @@ def page_url(finished_demo: Any) -> Iterator[str]:
     port = free_port()
     url = f"http://127.0.0.1:{port}"
     dashboard = [sys.executable, "-m", "barnabas.demo.dashboard.server", "--bootstrap", bootstrap]
+    registry = next(
+        line.partition("=")[2]
+        for line in (directory / "registry" / "schema-registry.properties").read_text().splitlines()
+        if line.startswith("listeners=")
+    )
     commands = [
         [sys.executable, "-m", "barnabas", "start", str(properties)],
-        [*dashboard, "--port", str(port)],
+        [
+            *(sys.executable, "-m", "barnabas.demo.registry_server"),
+            str(directory / "registry" / "schema-registry.properties"),
+        ],
+        [*dashboard, "--registry", registry, "--port", str(port)],
     ]
     with (directory / "logs" / "again.log").open("ab") as log:
         processes = [subprocess.Popen(c, stdout=log, stderr=log) for c in commands]
@@ -110,6 +119,17 @@ def values(page: Page, selector: str, key: str) -> dict[str, int]:
     """The exact values of the elements that match, by their attribute `key`."""
     found = page.locator(selector).all()
     return {str(e.get_attribute(key)): int(e.get_attribute("data-value") or "-1") for e in found}
+
+
+def test_schemas_and_how_one_has_evolved(page: Page, finished_demo: Any) -> None:
+    schemas = page.locator(".schema")
+    assert schemas.count() == 4
+    evolved = page.locator(".schema[data-version='2']").all_inner_texts()
+    assert [text.strip(" ·").replace(",", "") for text in evolved] == [
+        "station-status v2 evolved at Mon 3 Mar 06:40: + temperature_c"
+    ]
+    said = "an incompatible change was refused: READER_FIELD_MISSING_DEFAULT_VALUE"
+    assert said in finished_demo.progress
 
 
 def test_stations_by_state(page: Page, finished_demo: Any) -> None:

@@ -26,7 +26,7 @@ except MissingError as error:
 
 SECONDS = 20
 COMMAND = [sys.executable, "-m", "barnabas", "demo", "--json", "--seconds", str(SECONDS)]
-CHILDREN = ("broker", "dashboard", "pipeline", "generators")
+CHILDREN = ("broker", "registry", "dashboard", "pipeline", "generators")
 NODES = ("broker-1", "broker-2", "broker-3")
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]

@@ -26,6 +26,7 @@ from barnabas.demo.generators.topics import ensure_topics
 from barnabas.demo.spark.queries import STORY_QUERIES
 from barnabas.demo.spark.stories import Stories, StoryOptions, table_of
 from barnabas.demo.topics import CONSUMER_GROUPS, INPUT_TOPICS, OUTPUT_TOPICS
+from support.registry_thread import registry_of
 from support.spark import shared_session
 
 pytestmark = [
@@ -50,6 +51,12 @@ def bootstrap_servers() -> Iterator[str]:
     with Cluster() as cluster:
         ensure_topics(cluster.bootstrap_servers)
         yield cluster.bootstrap_servers
+
+
+@pytest.fixture
+def registry_url(bootstrap_servers: str) -> Iterator[str]:
+    with registry_of(bootstrap_servers) as url:
+        yield url
 
 
 class Onlooker:
@@ -133,9 +140,9 @@ class StopWhenCaughtUp(Flag):
         return super().wait(timeout)
 
 
-def generate(bootstrap_servers: str, directory: Path, seconds: int) -> Truth:
+def generate(bootstrap_servers: str, registry_url: str, directory: Path, seconds: int) -> Truth:
     plan: Plan = {**PLAN, "seconds": seconds}
-    return GeneratorRun(bootstrap_servers, str(directory), plan, paced=False).run()
+    return GeneratorRun(bootstrap_servers, registry_url, str(directory), plan, paced=False).run()
 
 
 def as_text(rows: Iterable[dict[str, Any]]) -> list[str]:
@@ -143,15 +150,19 @@ def as_text(rows: Iterable[dict[str, Any]]) -> list[str]:
 
 
 def test_figures_are_the_truth_over_a_restart(
-    spark: SparkSession, bootstrap_servers: str, onlooker: Onlooker, tmp_path: Path
+    spark: SparkSession,
+    bootstrap_servers: str,
+    registry_url: str,
+    onlooker: Onlooker,
+    tmp_path: Path,
 ) -> None:
     progress_path = tmp_path / "progress.json"
     warehouse = tmp_path / "warehouse"
     options = StoryOptions(
-        bootstrap_servers, str(warehouse), str(tmp_path / "checkpoints"), trigger_ms=0
+        bootstrap_servers, registry_url, str(warehouse), str(tmp_path / "checkpoints"), trigger_ms=0
     )
     for seconds in (3, 6):
-        truth = generate(bootstrap_servers, tmp_path / "generator", seconds)
+        truth = generate(bootstrap_servers, registry_url, tmp_path / "generator", seconds)
         stories = Stories(spark, options, str(progress_path))
         try:
             stories.start()
@@ -172,11 +183,12 @@ def test_figures_are_the_truth_over_a_restart(
 
 
 def test_a_pipeline_that_is_killed_goes_on_to_the_same_figures(
-    bootstrap_servers: str, onlooker: Onlooker, tmp_path: Path
+    bootstrap_servers: str, registry_url: str, onlooker: Onlooker, tmp_path: Path
 ) -> None:
     progress_path = tmp_path / "progress.json"
     command: list[Any] = [
         *(sys.executable, "-m", "barnabas.demo.spark.stories", "--bootstrap", bootstrap_servers),
+        *("--registry", registry_url),
         *("--warehouse", tmp_path / "warehouse", "--checkpoints", tmp_path / "checkpoints"),
         *("--progress", progress_path, "--trigger-ms", "0", "--max-offsets-per-trigger", "120"),
     ]
@@ -193,7 +205,7 @@ def test_a_pipeline_that_is_killed_goes_on_to_the_same_figures(
                     return
             time.sleep(0.05)
 
-    truth = generate(bootstrap_servers, tmp_path / "generator", 8)
+    truth = generate(bootstrap_servers, registry_url, tmp_path / "generator", 8)
     with subprocess.Popen(command, text=True, stdout=subprocess.PIPE) as process:
         wait_until(process, "a batch")
         process.kill()
@@ -215,7 +227,7 @@ def test_sigterm_before_the_topics_exist_ends_at_once(tmp_path: Path) -> None:
     with Cluster() as cluster:
         command = [
             *(sys.executable, "-m", "barnabas.demo.spark.stories"),
-            *("--bootstrap", cluster.bootstrap_servers),
+            *("--bootstrap", cluster.bootstrap_servers, "--registry", "http://127.0.0.1:1"),
             *("--warehouse", str(tmp_path / "w"), "--checkpoints", str(tmp_path / "c")),
         ]
         with subprocess.Popen(command, text=True, stdout=subprocess.PIPE) as process:

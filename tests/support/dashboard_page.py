@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from datetime import UTC, datetime
 from typing import Any
 
 import uvicorn
@@ -11,8 +12,16 @@ import uvicorn
 from barnabas.demo.contract import DEFAULT_ACCELERATION, DEFAULT_RATE, DEFAULT_SEED, START_TIME_MS
 from barnabas.demo.dashboard.groups import WATCHED_GROUPS
 from barnabas.demo.dashboard.server import DashboardServer, create_app
-from barnabas.demo.dashboard.state import BrokerStatus, ClusterStatus, DashboardState, GroupStatus
+from barnabas.demo.dashboard.state import (
+    BrokerStatus,
+    ClusterStatus,
+    DashboardState,
+    GroupStatus,
+    RegistryStatus,
+    SchemaStatus,
+)
 from barnabas.demo.generators.simulation import World
+from barnabas.demo.schemas import AVRO_TOPICS, EVOLVED_FIELD, EVOLVING_TOPIC
 from barnabas.demo.topics import (
     ACTIVITY_COUNTS,
     CONVERSION,
@@ -76,6 +85,15 @@ def cluster(*up: bool, **more: int) -> ClusterStatus:
     return ClusterStatus(nodes, partitions=PARTITIONS, **more)
 
 
+def schemas(evolved: bool = True) -> RegistryStatus:
+    """The registry's schemas, of which one has evolved or not."""
+    since = datetime.fromtimestamp(START_TIME_MS / 1000, UTC).isoformat()
+    found = {topic: SchemaStatus(topic, 1, number) for number, topic in enumerate(AVRO_TOPICS)}
+    if evolved:
+        found[EVOLVING_TOPIC] = SchemaStatus(EVOLVING_TOPIC, 2, 5, since, [EVOLVED_FIELD])
+    return RegistryStatus("http://127.0.0.1:18081", True, list(found.values()))
+
+
 def fill(dashboard: Dashboard, nodes: int, minutes: int = 300) -> None:
     """Put onto the page what the demo shows at its own rate after a long run."""
     world = World(
@@ -116,6 +134,7 @@ def fill(dashboard: Dashboard, nodes: int, minutes: int = 300) -> None:
     dashboard.state.add_activity(activity, RECORDS, 291.4)
     dashboard.state.set_cluster(cluster(*[True] * nodes))
     dashboard.state.set_records(3 * RECORDS, lost=0)
+    dashboard.state.set_registry(schemas())
     groups = []
     for name, topic in WATCHED_GROUPS.items():
         lag = 12_345

@@ -1,4 +1,4 @@
-"""`barnabas demo`: broker, generators, Spark pipeline and dashboard, started by one command."""
+"""`barnabas demo`: broker, schema registry, generators, Spark and dashboard, by one command."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def command(
     fresh: bool,
     as_json: bool,
 ) -> int:
-    """Run the whole platform on live input: producers, broker, Spark and a dashboard.
+    """Run the whole platform on live input: producers, broker, schema registry, Spark, dashboard.
 
     It simulates charging stations and shop visitors, publishes and processes their events, and
     shows the results. At the end it checks every figure on the page against the truth.

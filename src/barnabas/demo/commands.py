@@ -11,8 +11,11 @@ from barnabas.demo.contract import PIPELINE_PROGRESS_FILE
 from barnabas.demo.processes import ChildSpec
 from barnabas.demo.workspace import Settings, Workspace
 
-MODULES = ("pyspark", "pyarrow", "starlette", "uvicorn")
-"""What the extra `demo` installs."""
+MODULES = (
+    *("pyspark", "pyarrow", "starlette", "uvicorn"),
+    *("aiokafka", "fastavro", "httptools", "httpx", "jsonschema"),
+)
+"""Some of what the extra `demo` installs: one of each thing that it is made of."""
 
 
 class MissingError(Exception):
@@ -43,6 +46,7 @@ def generator_spec(
 ) -> ChildSpec:
     """Return how to start the generators; `goal_seconds` counts from the directory's first run."""
     command = [sys.executable, "-m", "barnabas.demo.generators", "--bootstrap", bootstrap]
+    command += ["--registry", settings.registry_url]
     command += ["--state-dir", workspace.path("generators"), "--seed", str(settings.seed)]
     command += ["--rate", str(settings.rate), "--acceleration", str(settings.acceleration)]
     if goal_seconds is not None:
@@ -59,6 +63,7 @@ def pipeline_spec(workspace: Workspace, settings: Settings, bootstrap: str) -> C
     """Return how to start the Spark pipeline."""
     os.makedirs(os.path.dirname(pipeline_progress_path(workspace)), exist_ok=True)
     command = [sys.executable, "-m", "barnabas.demo.spark.stories", "--bootstrap", bootstrap]
+    command += ["--registry", settings.registry_url]
     command += ["--warehouse", workspace.path("warehouse")]
     command += ["--checkpoints", workspace.path("checkpoints")]
     command += ["--progress", pipeline_progress_path(workspace)]
@@ -69,7 +74,7 @@ def pipeline_spec(workspace: Workspace, settings: Settings, bootstrap: str) -> C
         command,
         grace_seconds=25.0,
         advice=f"Spark's own log is {workspace.path('checkpoints', 'spark.log')}; the first start "
-        "downloads its Kafka connector and needs the network.",
+        "downloads its Kafka connector and Avro functions and needs the network.",
     )
 
 
@@ -78,6 +83,7 @@ def dashboard_spec(
 ) -> ChildSpec:
     """Return how to start the dashboard's web server."""
     command = [sys.executable, "-m", "barnabas.demo.dashboard.server", "--bootstrap", bootstrap]
+    command += ["--registry", settings.registry_url]
     command += ["--host", host, "--port", str(settings.dashboard_port)]
     command += ["--pipeline-progress", pipeline_progress_path(workspace)]
     return ChildSpec(

@@ -2,27 +2,31 @@
 
 Processes (each its own process group, ended with SIGTERM, clean within seconds):
 
-`python -m barnabas.demo.generators --bootstrap B --state-dir D --seed N --rate R [--seconds S]
-[--acceleration A]`
-    Creates the topics (idempotent), publishes the station table, then the events. R is the mean
-    number of events per second of wall time, A the seconds of event time per second of wall time.
-    With S it publishes the events of S seconds and exits 0 (restarted later, it does nothing and
-    exits 0); without, it goes on until SIGTERM, upon which it publishes what it holds back (late
-    events), writes the truth and exits 0. State in D is bound to (seed, rate, acceleration);
-    other values there are refused with exit code 2. One line of JSON per second on stdout:
-    `GeneratorProgress`.
+`python -m barnabas.demo.registry_server FILE`
+    The schema registry of that schema-registry.properties, until SIGTERM.
+
+`python -m barnabas.demo.generators --bootstrap B --registry URL --state-dir D --seed N --rate R
+[--seconds S] [--acceleration A]`
+    Creates the topics and registers their schemas (idempotent), publishes the station table, then
+    the events. R is the mean number of events per second of wall time, A the seconds of event time
+    per second of wall time. In the middle of S, or after a minute, one schema evolves. With S it
+    publishes the events of S seconds and exits 0 (restarted later, it does nothing and exits 0);
+    without, it goes on until SIGTERM, upon which it publishes what it holds back (late events),
+    writes the truth and exits 0. State in D is bound to (seed, rate, acceleration); other values
+    there are refused with exit code 2. One line of JSON per second on stdout: `GeneratorProgress`.
     Files in D, each replaced atomically: `checkpoint.json` (where to go on), `truth.json`
     (`Truth`, exact for everything acknowledged so far whenever `pending` is 0, and at the end).
 
-`python -m barnabas.demo.spark.stories --bootstrap B --warehouse W --checkpoints C
+`python -m barnabas.demo.spark.stories --bootstrap B --registry URL --warehouse W --checkpoints C
 [--master local[2]] [--progress FILE]`
-    Waits for the input topics, starts Spark (first time: downloads the Kafka connector, saying so
-    on stdout) and runs the queries until SIGTERM. FILE (default `C/progress.json`) is replaced
-    after each micro-batch: `PipelineProgress`. It is caught up once, for each query, `offsets` has
-    reached the topic's end offsets; every figure is then readable from the output topics.
-    Restarted with the same C it goes on where it was. Telemetry of Spark goes to `C/spark.log`.
+    Waits for the input topics, starts Spark (first time: downloads the Kafka connector and the Avro
+    functions, saying so on stdout) and runs the queries until SIGTERM. FILE (default
+    `C/progress.json`) is replaced after each micro-batch: `PipelineProgress`. It is caught up once,
+    for each query, `offsets` has reached the topic's end offsets; every figure is then readable
+    from the output topics. Restarted with the same C it goes on where it was. Telemetry of Spark
+    goes to `C/spark.log`.
 
-Topics and their JSON are described in `barnabas.demo.topics`. The dashboard folds the output
+Topics and what they carry are described in `barnabas.demo.topics`. The dashboard folds the output
 topics into figures with `barnabas.demo.figures.FigureBoard` and compares `board.figures()` with
 `truth["figures"]`: at the end of a run they are equal.
 """
@@ -141,6 +145,10 @@ class GeneratorProgress(TypedDict):
     """0.0 to 1.0 of the event time planned."""
     event_time_ms: int
     done: bool
+    evolved_ms: int | None
+    """The event time from which on `station-status` has its second schema; None before."""
+    refused: str
+    """Why the registry refused the change that breaks readers; empty before it was tried."""
 
 
 class QueryProgress(TypedDict):

@@ -14,6 +14,7 @@ from barnabas.demo.terminal import Screen
 from barnabas.demo.workspace import (
     FIRST_BROKER_PORT,
     FIRST_DASHBOARD_PORT,
+    FIRST_REGISTRY_PORT,
     Settings,
     Workspace,
     choose_port,
@@ -79,6 +80,7 @@ def find_settings(workspace: Workspace, wishes: Wishes) -> Settings:
             broker_ports=[FIRST_BROKER_PORT + 2 * n for n in range(wishes.nodes or 1)],
             controller_ports=[FIRST_BROKER_PORT + 2 * n + 1 for n in range(wishes.nodes or 1)],
             dashboard_port=FIRST_DASHBOARD_PORT,
+            registry_port=FIRST_REGISTRY_PORT,
             exactly_once=bool(wishes.exactly_once),
         )
     for name in ("nodes", "seed", "rate", "acceleration", "exactly_once"):
@@ -89,6 +91,11 @@ def find_settings(workspace: Workspace, wishes: Wishes) -> Settings:
                 f"{getattr(settings, name)}; "
                 f"add --fresh to begin anew, or give another --directory"
             )
+    if settings.registry_port is None:
+        raise SettingsConflictError(
+            f"{workspace.directory} holds a run whose topics carry JSON; they carry Avro now: "
+            f"add --fresh to begin anew, or give another --directory"
+        )
     taken: set[int] = set()
     if wishes.port is None:
         settings.dashboard_port = choose_port(settings.dashboard_port, taken)
@@ -97,5 +104,6 @@ def find_settings(workspace: Workspace, wishes: Wishes) -> Settings:
         taken.add(wishes.port)
     settings.broker_ports = [choose_port(port, taken) for port in settings.broker_ports]
     settings.controller_ports = [choose_port(port, taken) for port in settings.controller_ports]
+    settings.registry_port = choose_port(settings.registry_port, taken)
     workspace.save_settings(settings)
     return settings

@@ -1,6 +1,6 @@
 """One run of the demo: start the parts in order, watch them, end them, hold figures against truth.
 
-    broker ─▶ topics ─▶ dashboard ─▶ pipeline ─▶ generators ─▶ … ─▶ catch up ─▶ summary
+    broker ─▶ registry ─▶ topics ─▶ dashboard ─▶ pipeline ─▶ generators ─▶ … ─▶ catch up ─▶ summary
 
 Everything is in one directory, and each part continues from what it finds there: the generators
 from their checkpoint, Spark from its own, the dashboard by reading the result topics again. So a
@@ -14,22 +14,24 @@ import signal
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from barnabas.demo import broker, catchup, commands
+from barnabas.demo import broker, catchup, commands, registry
 from barnabas.demo.contract import START_TIME_MS, Truth
 from barnabas.demo.exactness import check_results
 from barnabas.demo.generators.topics import ensure_topics
 from barnabas.demo.outside import SignalsTo
 from barnabas.demo.processes import Child, Children, ChildSpec, describe_exit
 from barnabas.demo.reports import Reports
+from barnabas.demo.schemas import EVOLVED_FIELD, EVOLVING_TOPIC
 from barnabas.demo.terminal import Screen
 from barnabas.demo.verdict import Check, all_right, compare, compare_lags
 from barnabas.demo.workspace import Settings, Workspace
 
-PARTS = ["set-up", "broker", "dashboard", "pipeline", "generators"]
+PARTS = ["set-up", "broker", "registry", "dashboard", "pipeline", "generators"]
 EXIT_RIGHT, EXIT_FAILED, EXIT_WRONG = 0, 1, 5
 
 _LOOK_SECONDS = 0.2
@@ -139,6 +141,7 @@ class DemoRun:
             self._screen.part("broker", "working", f"asking {self._bootstrap}")
             self._wait(lambda: broker.answers(self._bootstrap), _READY_SECONDS_MAX, "broker")
             self._screen.part("broker", "ready", f"{self._bootstrap} (not ours)")
+        self._start_registry()
         self._create_topics()
         self._start_dashboard()
         self._start_pipeline()
@@ -157,6 +160,21 @@ class DemoRun:
         )
         self._ready.update(spec.name for spec in specs)
         self._screen.part("broker", "ready", self._bootstrap)
+
+    def _start_registry(self) -> None:
+        self._screen.part("registry", "working", "starting")
+        url = self._settings.registry_url
+        self._start(
+            registry.prepare(
+                self._workspace,
+                self._settings,
+                self._bootstrap,
+                is_own_cluster=self._options.bootstrap is None,
+            )
+        )
+        self._wait(lambda: registry.answers(url), _READY_SECONDS_MAX, "registry")
+        self._ready.add("registry")
+        self._screen.part("registry", "ready", url)
 
     def _create_topics(self) -> None:
         try:
@@ -370,6 +388,8 @@ class DemoRun:
         when = time.strftime("%a %d %b %H:%M", time.gmtime(progress["event_time_ms"] / 1000))
         text = f"{progress['published']:,} events, event time {when}"
         self._screen.part("generators", "done" if progress["done"] else "ready", text)
+        if progress["refused"]:
+            self._screen.part("registry", "ready", schemas_text(self._settings, progress))
 
     # Processes and signals
 
@@ -399,3 +419,12 @@ class DemoRun:
         self._screen.part(child.spec.name, "failed", str(failure))
         self._screen.freeze()
         self._screen.failure(str(failure), child.spec.advice, child.log_path, child.log_tail())
+
+
+def schemas_text(settings: Settings, progress: dict[str, Any]) -> str:
+    """Say how the schemas have evolved, and what the registry refused."""
+    since = time.strftime("%a %d %b %H:%M", time.gmtime(progress["evolved_ms"] / 1000))
+    return (
+        f"{settings.registry_url}, {EVOLVING_TOPIC} evolved at {since}: + {EVOLVED_FIELD}; "
+        f"an incompatible change was refused: {progress['refused']}"
+    )

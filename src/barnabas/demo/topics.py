@@ -1,6 +1,7 @@
-"""Topics of the two stories (charging stations, retail) and the JSON that travels on them.
+"""Topics of the two stories (charging stations, retail) and what travels on them.
 
-Every value is a JSON object in UTF-8, every time is epoch milliseconds of *event time* in a field
+Input topics and the station table carry Avro in a schema registry's framing (`demo.schemas`),
+results JSON objects in UTF-8. Every time is epoch milliseconds of *event time* in a field
 that ends in `_ms`, every quantity is an integer (watt-hours, cents, counts), so that figures can be
 compared exactly. Fields may be added; readers ignore those they do not know.
 
@@ -11,7 +12,7 @@ key sees each event counted once.
 
 from __future__ import annotations
 
-from typing import TypedDict
+from typing import NotRequired, TypedDict
 
 STATIONS = "stations"
 STATION_STATUS = "station-status"
@@ -83,6 +84,8 @@ class StationStatus(TypedDict):
     event_time_ms: int
     state: str
     """One of STATION_STATES."""
+    temperature_c: NotRequired[int | None]
+    """Inside its cabinet; from the second version of the schema on."""
 
 
 class ChargingEvent(TypedDict):

@@ -5,6 +5,7 @@ warehouse/         Parquet tables
 checkpoints/       Spark's checkpoints
 generators/        the generators' state and truth
 pipeline/          the pipeline's progress
+registry/          schema-registry.properties; the schemas are in the cluster
 logs/  pids/       one file per child process
 demo.json          what must stay the same from run to run (ports, seed, cluster id)
 """
@@ -25,6 +26,7 @@ SETTINGS_FILE = "demo.json"
 LOCK_FILE = "demo.lock"
 FIRST_BROKER_PORT = 19092
 FIRST_DASHBOARD_PORT = 8088
+FIRST_REGISTRY_PORT = 18081
 _PORTS_TRIED_MAX = 200
 
 
@@ -44,6 +46,8 @@ class Settings:
     """One for each node; node n has the nth."""
     controller_ports: list[int]
     dashboard_port: int
+    registry_port: int | None = None
+    """None in a directory of before there was a schema registry."""
     exactly_once: bool = False
     """Whether the pipeline writes its results in transactions."""
     bounded_from_seconds: int | None = None
@@ -55,6 +59,11 @@ class Settings:
         return len(self.broker_ports)
 
     @property
+    def registry_url(self) -> str:
+        """Where clients find the schema registry."""
+        return f"http://127.0.0.1:{self.registry_port}"
+
+    @property
     def bootstrap(self) -> str:
         """Where clients find the cluster."""
         return ",".join(f"127.0.0.1:{port}" for port in self.broker_ports)
@@ -63,7 +72,7 @@ class Settings:
 NODES_MAX = 5
 DATA_NAMES = (
     *("broker", *(f"broker-{node_id}" for node_id in range(1, NODES_MAX + 1))),
-    *("checkpoints", "generators", "logs", "pids", "pipeline", "warehouse"),
+    *("checkpoints", "generators", "logs", "pids", "pipeline", "registry", "warehouse"),
 )
 
 

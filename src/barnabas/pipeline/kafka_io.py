@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame, SparkSession
+from collections.abc import Callable
+
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.types import StructType
 
+Decode = Callable[[Column], Column]
+"""Makes of a record's value, which is binary, a struct; null where it is none."""
 
-def read_json_stream(
+
+def json_values(schema: StructType) -> Decode:
+    """Return how values are read that are JSON objects of `schema`."""
+    return lambda value: f.from_json(value.cast("string"), schema)
+
+
+def read_stream(
     spark: SparkSession,
     bootstrap_servers: str,
     topic: str,
-    schema: StructType,
+    decode: Decode,
     *,
     offsets_per_trigger_max: int | None = None,
     is_committed_only: bool = False,
 ) -> DataFrame:
-    """Stream a topic from its beginning (or the checkpoint) as rows of `schema`.
+    """Stream a topic's events from its beginning (or the checkpoint), as `events_of` has them.
 
-    With `is_committed_only` records of aborted and open transactions are left out, as is a value
-    that is no JSON object or has no `event_id`. Each row has `event_time`, a timestamp made of its
-    `event_time_ms`.
+    With `is_committed_only` records of aborted and open transactions are left out.
     """
     reader = (
         spark.readStream.format("kafka")
@@ -33,13 +41,17 @@ def read_json_stream(
         reader = reader.option("kafka.isolation.level", "read_committed")
     if offsets_per_trigger_max is not None:
         reader = reader.option("maxOffsetsPerTrigger", offsets_per_trigger_max)
-    return parse_json(reader.load(), schema)
+    return events_of(reader.load(), decode)
 
 
-def parse_json(records: DataFrame, schema: StructType) -> DataFrame:
-    """Turn Kafka records (a binary column `value`) into events of `schema`, with `event_time`."""
+def events_of(records: DataFrame, decode: Decode) -> DataFrame:
+    """Turn Kafka records (a binary column `value`) into events.
+
+    Each has `event_time`, a timestamp made of its `event_time_ms`. A value that cannot be read, or
+    has no `event_id`, is left out.
+    """
     return (
-        records.select(f.from_json(f.col("value").cast("string"), schema).alias("event"))
+        records.select(decode(f.col("value")).alias("event"))
         .select("event.*")
         .where("event_id IS NOT NULL AND event_time_ms IS NOT NULL")
         .withColumn("event_time", f.timestamp_millis("event_time_ms"))
@@ -47,7 +59,7 @@ def parse_json(records: DataFrame, schema: StructType) -> DataFrame:
 
 
 def read_table(
-    spark: SparkSession, bootstrap_servers: str, topic: str, schema: StructType
+    spark: SparkSession, bootstrap_servers: str, topic: str, decode: Decode
 ) -> DataFrame:
     """Read a compacted topic as a table: the latest value of each key, none where it is null.
 
@@ -62,15 +74,15 @@ def read_table(
         .load()
         .coalesce(1)  # a table is small: no shuffle for its grouping
     )
-    return table_of(records, schema)
+    return table_of(records, decode)
 
 
-def table_of(records: DataFrame, schema: StructType) -> DataFrame:
+def table_of(records: DataFrame, decode: Decode) -> DataFrame:
     """Keep the latest value of each key (columns `key`, `value`, `partition`, `offset`)."""
     return (
         records.groupBy("key")
         .agg(f.max_by("value", "offset").alias("value"))
         .where("value IS NOT NULL")
-        .select(f.from_json(f.col("value").cast("string"), schema).alias("row"))
+        .select(decode(f.col("value")).alias("row"))
         .select("row.*")
     )

@@ -1,8 +1,8 @@
 """The one place where Spark sessions are built: master, packages, memory, telemetry.
 
 SQL, connectors and the stories all start here. Local mode is the default; any master that Spark
-knows works unchanged. Spark resolves its own Kafka connector (`spark.jars.packages`) into an Ivy
-directory that later starts reuse.
+knows works unchanged. Spark resolves its own Kafka connector and its Avro functions
+(`spark.jars.packages`) into an Ivy directory that later starts reuse.
 """
 
 from __future__ import annotations
@@ -39,6 +39,11 @@ def kafka_package() -> str:
     return f"org.apache.spark:spark-sql-kafka-0-10_2.13:{pyspark.__version__}"
 
 
+def avro_package() -> str:
+    """Return the Maven coordinates of `from_avro` for the PySpark that is installed."""
+    return f"org.apache.spark:spark-avro_2.13:{pyspark.__version__}"
+
+
 def default_ivy_directory() -> str:
     """Return where packages are kept between runs: BARNABAS_IVY_DIR, else the user's cache."""
     cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
@@ -58,7 +63,7 @@ class SessionOptions:
 
     app_name: str = "barnabas"
     master: str = "local[2]"
-    packages: tuple[str, ...] = field(default_factory=lambda: (kafka_package(),))
+    packages: tuple[str, ...] = field(default_factory=lambda: (kafka_package(), avro_package()))
     ivy_directory: str = field(default_factory=default_ivy_directory)
     shuffle_partitions: int = 2
     small_batches: bool = False

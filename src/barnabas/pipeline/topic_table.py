@@ -14,9 +14,8 @@ import pyarrow as pa
 from confluent_kafka import Consumer, TopicPartition
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import StructType
 
-from barnabas.pipeline.kafka_io import read_table
+from barnabas.pipeline.kafka_io import Decode, read_table
 
 ASK_TIMEOUT_SECONDS: Final = 10.0
 
@@ -48,12 +47,12 @@ class TopicTable:
     """One table. Its methods may be called from any thread."""
 
     def __init__(
-        self, spark: SparkSession, bootstrap_servers: str, topic: str, schema: StructType
+        self, spark: SparkSession, bootstrap_servers: str, topic: str, decode: Decode
     ) -> None:
         self._spark = spark
         self._bootstrap_servers = bootstrap_servers
         self._topic = topic
-        self._schema = schema
+        self._decode = decode
         self._version: TableVersion | None = None
         self._consumer = Consumer(
             {
@@ -74,14 +73,15 @@ class TopicTable:
         ends = self._ends()  # first: what is written meanwhile counts as a change
         if self._version is not None and self._version.ends == ends:
             return self._version
-        rows = read_table(self._spark, self._bootstrap_servers, self._topic, self._schema).collect()
+        frame = read_table(self._spark, self._bootstrap_servers, self._topic, self._decode)
+        rows = frame.collect()
         if not rows:
             raise TableEmptyError(f"the table {self._topic} has no rows")
         table = pa.Table.from_pylist(
-            [row.asDict(recursive=True) for row in rows], to_arrow_schema(self._schema)
+            [row.asDict(recursive=True) for row in rows], to_arrow_schema(frame.schema)
         )
         # From Arrow, small rows become a part of the plan: no job reads them again.
-        self._version = TableVersion(self._spark.createDataFrame(table, self._schema), ends)
+        self._version = TableVersion(self._spark.createDataFrame(table, frame.schema), ends)
         return self._version
 
     def ensure_latest(self, version: TableVersion) -> None:

@@ -61,9 +61,10 @@ def test_the_extra_has_all_that_the_demo_needs() -> None:
     """Names in pyproject.toml are of distributions, here the same as of their modules."""
     content = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text())
     extras = content["project"]["optional-dependencies"]
-    names = {re.split("[>=]", line)[0] for line in (*extras["demo"], *extras["spark"])}
+    lines = (*extras["demo"], *extras["registry"], *extras["spark"])
+    names = {re.split("[>=]", line)[0] for line in lines}
     assert set(MODULES) <= names
-    assert "barnabas[spark]" in names
+    assert {"barnabas[registry,spark]", "confluent-kafka[avro,schemaregistry]"} <= names
 
 
 @pytest.fixture

@@ -16,25 +16,30 @@ from confluent_kafka import Consumer, TopicPartition
 
 from barnabas import Cluster
 from barnabas.coordinator.group.service import GroupCoordinator
+from barnabas.demo.dashboard.avro_values import AvroValues
 from barnabas.demo.dashboard.brokers import BrokerMonitor, cluster_status
 from barnabas.demo.dashboard.committer import WAREHOUSE_GROUP
 from barnabas.demo.dashboard.groups import WATCHED_GROUPS, Furthest, GroupMonitor, History
 from barnabas.demo.dashboard.readers import Rate
+from barnabas.demo.dashboard.schemas import registry_status
 from barnabas.demo.dashboard.server import DashboardServer, create_app
 from barnabas.demo.dashboard.state import (
     FEED_LENGTH_MAX,
     MINUTES_SHOWN_MAX,
     DashboardState,
     GroupStatus,
+    RegistryStatus,
+    SchemaStatus,
 )
 from barnabas.demo.generators.topics import ensure_topics
+from barnabas.demo.schemas import EVOLVED_FROM
 from barnabas.demo.topics import (
     ACTIVITY_COUNTS,
     ENERGY_PER_MINUTE,
     STATION_AVAILABILITY,
-    STATIONS,
     USER_ACTIVITY,
 )
+from barnabas.pipeline.registry_schemas import RegistrySchemas, frame
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.offset_fetch import (
     OffsetFetchRequestGroup,
@@ -83,7 +88,7 @@ def test_a_repeated_key_replaces_what_was_shown(state: DashboardState) -> None:
 
 def test_a_station_without_a_report_is_unknown(state: DashboardState) -> None:
     for number, city in ((1, "Lyon"), (2, "Ghent")):
-        put(state, STATIONS, f"s{number}", station_id=f"s{number}", name=f"S {number}", city=city)
+        state.set_station(f"s{number}", {"name": f"S {number}", "city": city})
     put(
         state,
         STATION_AVAILABILITY,
@@ -101,7 +106,7 @@ def test_a_station_without_a_report_is_unknown(state: DashboardState) -> None:
     )
     tiles = state.snapshot()["stations"]
     assert [(t["id"], t["state"]) for t in tiles] == [("s2", "unknown"), ("s1", "charging")]
-    state.apply(STATIONS, b"s2", None)
+    state.set_station("s2", None)
     assert [t["id"] for t in state.snapshot()["stations"]] == ["s1"]
 
 
@@ -130,6 +135,73 @@ def test_only_changes_make_a_new_version(state: DashboardState) -> None:
     assert state.version == version
     state.set_connection("lost", "no broker answers")
     assert state.version == version + 1
+
+
+FIRST = '{"type": "record", "name": "R", "fields": [{"name": "a", "type": "string"}]}'
+SECOND = (
+    '{"type": "record", "name": "R", "fields": [{"name": "b", "type": "int", "default": 0},'
+    ' {"name": "a", "type": "string"}]}'
+)
+
+
+def version(number: int, schema: str, **more: Any) -> dict[str, Any]:
+    return {"subject": "s", "version": number, "id": 10 + number, "schema": schema, **more}
+
+
+def test_how_schemas_have_evolved() -> None:
+    evolved = {"properties": {EVOLVED_FROM: "2025-03-03T07:20:00+00:00"}}
+    status = registry_status(
+        "http://r",
+        {
+            "one": [version(1, FIRST)],
+            "two": [version(1, FIRST), version(2, SECOND, metadata=evolved)],
+            "none": [],
+        },
+    )
+    assert status == RegistryStatus(
+        "http://r",
+        up=True,
+        schemas=[
+            SchemaStatus("one", 1, 11),
+            SchemaStatus("two", 2, 12, "2025-03-03T07:20:00+00:00", ["b"]),
+        ],
+    )
+
+
+def test_a_registry_that_is_away_is_told_with_what_is_known(state: DashboardState) -> None:
+    state.set_registry(RegistryStatus("http://r", True, [SchemaStatus("one", 1, 11)]))
+    version_before = state.version
+    state.set_registry_down()
+    state.set_registry_down()
+    assert state.version == version_before + 1
+    registry = state.snapshot()["registry"]
+    assert not registry["up"]
+    assert registry["schemas"][0]["topic"] == "one"
+
+
+class FewSchemas(RegistrySchemas):
+    """A registry of two schemas."""
+
+    def avro_of(self, schema_id: int) -> str | None:
+        return {1: FIRST, 2: SECOND}.get(schema_id)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (frame(1) + b"\x04hi", {"a": "hi"}),
+        (frame(2) + b"\x06\x04hi", {"a": "hi", "b": 3}),
+        (frame(3) + b"\x04hi", None),
+        (frame(1) + b"\x04h", None),
+        (frame(1) + b"\x04\xff\xff", None),
+        (b"hi", None),
+        (None, None),
+    ],
+)
+def test_a_value_is_read_with_the_schema_of_its_id(
+    value: bytes | None, expected: dict[str, Any] | None
+) -> None:
+    assert AvroValues(FewSchemas("http://r")).read(value) == expected
 
 
 def test_a_value_that_is_no_json_is_refused(state: DashboardState) -> None:

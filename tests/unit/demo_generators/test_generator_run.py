@@ -13,10 +13,13 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka.schema_registry import SchemaRegistryClient
+from confluent_kafka.schema_registry.avro import AvroDeserializer
 
 from barnabas.app.cluster import Cluster
 from barnabas.demo.contract import (
     CHECKPOINT_FILE,
+    START_TIME_MS,
     TOPIC_PARTITIONS,
     TRUTH_FILE,
     GeneratorProgress,
@@ -26,7 +29,15 @@ from barnabas.demo.contract import (
 from barnabas.demo.generators.run import GeneratorRun
 from barnabas.demo.generators.simulation import World
 from barnabas.demo.generators.state import StateMismatchError, load_or_create, store
-from barnabas.demo.topics import INPUT_TOPICS, STATIONS
+from barnabas.demo.schemas import (
+    AVRO_TOPICS,
+    EVOLVED_FIELD,
+    EVOLVED_FROM,
+    EVOLVING_TOPIC,
+    subject_of,
+)
+from barnabas.demo.topics import INPUT_TOPICS, MINUTE_MS, STATIONS
+from support.registry_thread import registry_of
 
 PLAN: Plan = {"seed": 3, "rate": 150, "acceleration": 240, "seconds": 6}
 
@@ -37,6 +48,12 @@ def bootstrap_servers() -> Iterator[str]:
         yield cluster.bootstrap_servers
 
 
+@pytest.fixture
+def registry_url(bootstrap_servers: str) -> Iterator[str]:
+    with registry_of(bootstrap_servers) as url:
+        yield url
+
+
 def truth_without_interruption(plan: Plan = PLAN) -> Truth:
     world = World(plan)
     while not world.at_end:
@@ -44,7 +61,7 @@ def truth_without_interruption(plan: Plan = PLAN) -> Truth:
     return world.truth()
 
 
-def read_all(bootstrap_servers: str, topic: str) -> list[dict[str, Any]]:
+def read_all(bootstrap_servers: str, registry_url: str, topic: str) -> list[dict[str, Any]]:
     consumer = Consumer(
         {
             "bootstrap.servers": bootstrap_servers,
@@ -53,6 +70,8 @@ def read_all(bootstrap_servers: str, topic: str) -> list[dict[str, Any]]:
             "enable.partition.eof": True,
         }
     )
+    registry = SchemaRegistryClient({"url": registry_url})
+    deserialize = AvroDeserializer(registry)
     partitions = range(TOPIC_PARTITIONS[topic])
     consumer.assign([TopicPartition(topic, p, 0) for p in partitions])
     values = []
@@ -63,9 +82,18 @@ def read_all(bootstrap_servers: str, topic: str) -> list[dict[str, Any]]:
         if message.error():
             ended.add(message.partition())
         else:
-            values.append(json.loads(message.value() or b""))
+            value = deserialize(message.value() or b"")
+            assert isinstance(value, dict)
+            values.append(value)
     consumer.close()
+    registry.close()
     return values
+
+
+def run_of(
+    bootstrap_servers: str, registry_url: str, directory: Path, *, paced: bool = False
+) -> GeneratorRun:
+    return GeneratorRun(bootstrap_servers, registry_url, str(directory), PLAN, paced=paced)
 
 
 def read_truth(directory: Path) -> Truth:
@@ -73,55 +101,97 @@ def read_truth(directory: Path) -> Truth:
     return truth
 
 
-def assert_topics_hold(bootstrap_servers: str, truth: Truth) -> int:
+def assert_topics_hold(bootstrap_servers: str, registry_url: str, truth: Truth) -> int:
     """Every event is there; returns how many records are copies."""
     copies = 0
     for topic in INPUT_TOPICS:
-        ids = Counter(value["event_id"] for value in read_all(bootstrap_servers, topic))
+        ids = Counter(
+            value["event_id"] for value in read_all(bootstrap_servers, registry_url, topic)
+        )
         assert len(ids) == truth["events"][topic]
         copies += ids.total() - len(ids)
     return copies
 
 
-def test_a_run_publishes_everything_and_says_so(bootstrap_servers: str, tmp_path: Path) -> None:
+def test_a_run_publishes_everything_and_says_so(
+    bootstrap_servers: str, registry_url: str, tmp_path: Path
+) -> None:
     reports: list[GeneratorProgress] = []
-    truth = GeneratorRun(bootstrap_servers, str(tmp_path), PLAN, paced=False).run(reports.append)
+    truth = run_of(bootstrap_servers, registry_url, tmp_path).run(reports.append)
     assert truth == read_truth(tmp_path) == truth_without_interruption()
-    assert assert_topics_hold(bootstrap_servers, truth) == truth["duplicates"]
-    assert len(read_all(bootstrap_servers, STATIONS)) == len(World(PLAN).stations)
+    assert assert_topics_hold(bootstrap_servers, registry_url, truth) == truth["duplicates"]
+    assert len(read_all(bootstrap_servers, registry_url, STATIONS)) == len(World(PLAN).stations)
     assert reports[-1]["done"]
     assert reports[-1]["fraction"] == 1.0
     assert reports[-1]["published"] == reports[-1]["planned"] == sum(truth["events"].values())
 
 
-def test_a_finished_run_publishes_nothing_more(bootstrap_servers: str, tmp_path: Path) -> None:
-    truth = GeneratorRun(bootstrap_servers, str(tmp_path), PLAN, paced=False).run()
-    assert GeneratorRun(bootstrap_servers, str(tmp_path), PLAN, paced=False).run() == truth
-    assert assert_topics_hold(bootstrap_servers, truth) == truth["duplicates"]
+def test_one_schema_evolves_in_the_middle(
+    bootstrap_servers: str, registry_url: str, tmp_path: Path
+) -> None:
+    """And a change that breaks readers is refused. A run that goes on finds all of it there."""
+    reports: list[GeneratorProgress] = []
+    for seconds in (6, 8):
+        plan: Plan = {**PLAN, "seconds": seconds}
+        GeneratorRun(bootstrap_servers, registry_url, str(tmp_path), plan, paced=False).run(
+            reports.append
+        )
+    assert reports[-1]["refused"] == "READER_FIELD_MISSING_DEFAULT_VALUE"
+    evolved_ms = reports[-1]["evolved_ms"]
+    assert evolved_ms == START_TIME_MS + 12 * MINUTE_MS
+    with SchemaRegistryClient({"url": registry_url}) as client:
+        versions = {topic: client.get_versions(subject_of(topic)) for topic in AVRO_TOPICS}
+        metadata = client.get_latest_version(subject_of(EVOLVING_TOPIC)).schema.metadata
+    assert versions == {topic: [1, 2] if topic == EVOLVING_TOPIC else [1] for topic in AVRO_TOPICS}
+    assert metadata is not None
+    assert metadata.properties is not None
+    assert metadata.properties.properties == {EVOLVED_FROM: "2025-03-03T06:12:00+00:00"}
+    reported = read_all(bootstrap_servers, registry_url, EVOLVING_TOPIC)
+    assert {value["event_time_ms"] >= evolved_ms for value in reported} == {False, True}
+    for value in reported:
+        has_temperature = value.get(EVOLVED_FIELD) is not None
+        assert has_temperature == (value["event_time_ms"] >= evolved_ms)
+
+
+def test_a_finished_run_publishes_nothing_more(
+    bootstrap_servers: str, registry_url: str, tmp_path: Path
+) -> None:
+    truth = run_of(bootstrap_servers, registry_url, tmp_path).run()
+    assert run_of(bootstrap_servers, registry_url, tmp_path).run() == truth
+    assert assert_topics_hold(bootstrap_servers, registry_url, truth) == truth["duplicates"]
 
 
 def test_a_stopped_run_has_delivered_what_happened_and_goes_on(
-    bootstrap_servers: str, tmp_path: Path
+    bootstrap_servers: str, registry_url: str, tmp_path: Path
 ) -> None:
-    first = GeneratorRun(bootstrap_servers, str(tmp_path), PLAN)
+    first = run_of(bootstrap_servers, registry_url, tmp_path, paced=True)
     first.stop()
     stopped = first.run()
     assert stopped["pending"] == 0
     assert not stopped["done"]
-    second = GeneratorRun(bootstrap_servers, str(tmp_path), PLAN)
+    second = run_of(bootstrap_servers, registry_url, tmp_path, paced=True)
     truth = second.run(lambda progress: second.stop())
     assert truth["pending"] == 0
     assert not truth["done"]
-    assert_topics_hold(bootstrap_servers, truth)
-    done = GeneratorRun(bootstrap_servers, str(tmp_path), PLAN, paced=False).run()
+    assert_topics_hold(bootstrap_servers, registry_url, truth)
+    done = run_of(bootstrap_servers, registry_url, tmp_path).run()
     assert done == truth_without_interruption()
-    assert_topics_hold(bootstrap_servers, done)
+    assert_topics_hold(bootstrap_servers, registry_url, done)
 
 
-def test_a_killed_run_goes_on_to_the_same_totals(bootstrap_servers: str, tmp_path: Path) -> None:
+def test_a_killed_run_goes_on_to_the_same_totals(
+    bootstrap_servers: str, registry_url: str, tmp_path: Path
+) -> None:
     command = [
         *(sys.executable, "-m", "barnabas.demo.generators"),
-        *("--bootstrap", bootstrap_servers, "--state-dir", str(tmp_path)),
+        *(
+            "--bootstrap",
+            bootstrap_servers,
+            "--registry",
+            registry_url,
+            "--state-dir",
+            str(tmp_path),
+        ),
         *("--seed", "3", "--rate", "150", "--seconds", "6"),
     ]
     kills = 0
@@ -136,13 +206,24 @@ def test_a_killed_run_goes_on_to_the_same_totals(bootstrap_servers: str, tmp_pat
     subprocess.run([*command, "--unpaced"], check=True, stdout=subprocess.DEVNULL)
     truth = read_truth(tmp_path)
     assert truth == truth_without_interruption()
-    assert assert_topics_hold(bootstrap_servers, truth) >= truth["duplicates"]
+    assert assert_topics_hold(bootstrap_servers, registry_url, truth) >= truth["duplicates"]
 
 
-def test_the_command_ends_cleanly_on_sigterm(bootstrap_servers: str, tmp_path: Path) -> None:
+def test_the_command_ends_cleanly_on_sigterm(
+    bootstrap_servers: str, registry_url: str, tmp_path: Path
+) -> None:
     command = [
         *(sys.executable, "-m", "barnabas.demo.generators"),
-        *("--bootstrap", bootstrap_servers, "--state-dir", str(tmp_path), "--rate", "100"),
+        *(
+            "--bootstrap",
+            bootstrap_servers,
+            "--registry",
+            registry_url,
+            "--state-dir",
+            str(tmp_path),
+            "--rate",
+            "100",
+        ),
     ]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -154,7 +235,7 @@ def test_the_command_ends_cleanly_on_sigterm(bootstrap_servers: str, tmp_path: P
     assert truth["pending"] == 0
     assert last["published"] == sum(truth["events"].values())
     assert last["planned"] is None
-    assert_topics_hold(bootstrap_servers, truth)
+    assert_topics_hold(bootstrap_servers, registry_url, truth)
 
 
 @pytest.mark.parametrize("name", ["seed", "rate", "acceleration"])
@@ -164,7 +245,8 @@ def test_a_directory_of_another_plan_is_refused(tmp_path: Path, name: str) -> No
     other: Any = {**PLAN, name: 999}
     with pytest.raises(StateMismatchError, match=name):
         load_or_create(str(tmp_path), other)
-    arguments = ["--bootstrap", "127.0.0.1:1", "--state-dir", str(tmp_path)]
+    arguments = ["--bootstrap", "127.0.0.1:1", "--registry", "http://127.0.0.1:1"]
+    arguments += ["--state-dir", str(tmp_path)]
     for option in ("seed", "rate", "acceleration"):
         arguments += [f"--{option}", str(other[option])]
     refused = subprocess.run(

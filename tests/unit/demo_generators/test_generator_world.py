@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from barnabas.demo.contract import Plan
+from barnabas.demo.contract import START_TIME_MS, Plan
 from barnabas.demo.generators.curves import CHARGING_CURVE, DAY_MS, HOUR_MS, RETAIL_CURVE
 from barnabas.demo.generators.delivery import LATE_MS_MAX, Delivery
 from barnabas.demo.generators.run import IN_FLIGHT_MINUTES
@@ -62,6 +62,26 @@ def test_a_world_restored_from_json_goes_on_as_it_would_have(minute: int) -> Non
     assert restored.truth() == world.truth()
     assert run_to_end(restored) == run_to_end(world)
     assert restored.truth() == world.truth()
+
+
+def test_stations_report_their_temperature_from_the_middle_on(
+    finished: tuple[World, list[Delivery]],
+) -> None:
+    world, deliveries = finished
+    reports = [d.value for d in deliveries if d.topic == STATION_STATUS]
+    assert world.evolves_ms == START_TIME_MS + 120 * MINUTE_MS
+    for report in reports:
+        assert ("temperature_c" in report) == (report["event_time_ms"] >= world.evolves_ms)
+    assert {r["temperature_c"] for r in reports if "temperature_c" in r} <= set(range(5, 50))
+
+
+def test_a_plan_that_is_changed_evolves_when_the_first_would_have() -> None:
+    world = World(plan_of(30))
+    world.step()
+    for seconds in (10, 300, None):
+        went_on = World.restore({**world.snapshot(), "plan": plan_of(seconds)})
+        assert went_on.evolves_ms == world.evolves_ms == START_TIME_MS + 60 * MINUTE_MS
+    assert World(plan_of(None)).evolves_ms == START_TIME_MS + 240 * MINUTE_MS
 
 
 def test_a_snapshot_does_not_change_with_the_world() -> None:

@@ -2,29 +2,33 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+from fastavro import parse_schema, schemaless_writer
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructType
 
 from barnabas.demo import topics
 from barnabas.demo.figures import FigureBoard
 from barnabas.demo.generators.delivery import Delivery
 from barnabas.demo.generators.simulation import World
+from barnabas.demo.schemas import AVRO_TOPICS, EVOLVED_FIELD, evolved_schema, first_schema
 from barnabas.demo.spark import charging, retail
 from barnabas.demo.spark.queries import STORY_QUERIES
-from barnabas.demo.spark.schemas import (
-    ACTIVITY_SCHEMA,
-    CHARGING_SCHEMA,
-    STATION_SCHEMA,
-    STATION_STATUS_SCHEMA,
-)
 from barnabas.demo.spark.warehouse import schema_of
-from barnabas.demo.topics import STATIONS, Station
-from barnabas.pipeline.kafka_io import parse_json, table_of
+from barnabas.demo.topics import (
+    CHARGING_EVENTS,
+    STATION_STATUS,
+    STATIONS,
+    USER_ACTIVITY,
+    Station,
+)
+from barnabas.pipeline.avro import decoded
+from barnabas.pipeline.kafka_io import Decode, events_of, table_of
+from barnabas.pipeline.registry_schemas import frame
 from barnabas.pipeline.sink import to_json
 
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
@@ -37,25 +41,37 @@ STATION_ROWS: list[Station] = [
     {"station_id": "st-3", "name": "Lyon Mill", "city": "Lyon", "power_w": 50_000},
 ]
 
-Events = Callable[[list[dict[str, Any]], StructType], DataFrame]
+STATION_COLUMNS = "station_id string, name string, city string, power_w bigint"
+Events = Callable[[list[dict[str, Any]], str], DataFrame]
+
+
+def framed(topic: str, value: dict[str, Any]) -> bytearray:
+    """A value as the generators publish it: with the second schema where it has its field."""
+    schema_id, text = (2, evolved_schema()) if EVOLVED_FIELD in value else (1, first_schema(topic))
+    out = io.BytesIO()
+    schemaless_writer(out, parse_schema(json.loads(text)), value)
+    return bytearray(frame(schema_id) + out.getvalue())
+
+
+def decode_of(topic: str) -> Decode:
+    first = first_schema(topic)
+    return lambda value: decoded(value, {1: first, 2: evolved_schema()}, first)
 
 
 @pytest.fixture
 def events(spark: SparkSession) -> Events:
-    """Make a frame of events the way the stream does: from JSON in Kafka records."""
+    """Make a frame of events the way the stream does: from Avro in Kafka records."""
 
-    def make(values: list[dict[str, Any]], schema: StructType) -> DataFrame:
-        records = spark.createDataFrame(
-            [(bytearray(json.dumps(value).encode()),) for value in values], "value binary"
-        )
-        return parse_json(records, schema)
+    def make(values: list[dict[str, Any]], topic: str) -> DataFrame:
+        rows = [(framed(topic, value),) for value in values]
+        return events_of(spark.createDataFrame(rows, "value binary"), decode_of(topic))
 
     return make
 
 
 @pytest.fixture
 def stations(spark: SparkSession) -> DataFrame:
-    return spark.createDataFrame([tuple(row.values()) for row in STATION_ROWS], STATION_SCHEMA)
+    return spark.createDataFrame([tuple(row.values()) for row in STATION_ROWS], STATION_COLUMNS)
 
 
 def rows_of(frame: DataFrame) -> list[dict[str, Any]]:
@@ -113,7 +129,7 @@ def test_availability_keeps_the_latest_state_of_a_window(
             report(1, 4, 14.99, "available"),
             report(3, 1, 2, "offline"),
         ],
-        STATION_STATUS_SCHEMA,
+        STATION_STATUS,
     )
     rows = rows_of(
         charging.station_availability(status, stations).orderBy("station_id", "window_start_ms")
@@ -132,9 +148,7 @@ def test_availability_keeps_the_latest_state_of_a_window(
 def test_two_states_of_one_millisecond_are_decided_by_their_sequence(
     events: Events, stations: DataFrame
 ) -> None:
-    status = events(
-        [report(1, 10, 1, "available"), report(1, 9, 1, "offline")], STATION_STATUS_SCHEMA
-    )
+    status = events([report(1, 10, 1, "available"), report(1, 9, 1, "offline")], STATION_STATUS)
     (row,) = rows_of(charging.station_availability(status, stations))
     assert (row["state"], row["state_sequence"]) == ("available", 10)
 
@@ -154,7 +168,7 @@ def test_energy_is_summed_per_city_and_minute_and_each_event_once(
             charge(2, "fault", 1.8),
             charge(9, "meter", 1.8, 1000),  # a station that the table does not have
         ],
-        CHARGING_SCHEMA,
+        CHARGING_EVENTS,
     )
     rows = rows_of(charging.energy_per_minute(frame, stations).orderBy("city", "window_start_ms"))
     columns = ["energy_wh", "readings", "charges_started", "charges_stopped", "faults"]
@@ -178,7 +192,7 @@ def test_activity_is_counted_per_kind_and_minute(events: Events) -> None:
             act(1, 2, 1.2, "purchase", items=["headlamp", "tent"], amount_cents=9900),
             act(2, 0, 1.9, "click", item_id="flour"),
         ],
-        ACTIVITY_SCHEMA,
+        USER_ACTIVITY,
     )
     minutes = rows_of(retail.activity_minutes(frame).orderBy("window_start_ms"))
     counts = {
@@ -196,7 +210,7 @@ def test_activity_is_counted_per_kind_and_minute(events: Events) -> None:
 def test_rankings_go_by_count_then_by_name(events: Events) -> None:
     queries = ["b", "a", "c", "c", *(f"q{n:02d}" for n in range(12))]
     frame = events(
-        [act(n, 0, n, "search", query=query) for n, query in enumerate(queries)], ACTIVITY_SCHEMA
+        [act(n, 0, n, "search", query=query) for n, query in enumerate(queries)], USER_ACTIVITY
     )
     (row,) = retail.top_searches(rows_of(retail.interest_totals(frame)))
     assert [(s["query"], s["count"]) for s in row["searches"]] == [
@@ -211,7 +225,7 @@ def test_recommendations_are_what_was_bought_together_most(events: Events) -> No
     baskets = [["a", "b"], ["a", "b", "c"], ["a", "d"], ["a", "e"], ["f"], [], ["a", "a"]]
     frame = events(
         [act(n, 1, n, "purchase", items=basket) for n, basket in enumerate(baskets)],
-        ACTIVITY_SCHEMA,
+        USER_ACTIVITY,
     )
     rows = retail.recommendations(rows_of(retail.interest_totals(frame)))
     found = {r["item_id"]: [(t["item_id"], t["count"]) for t in r["together"]] for r in rows}
@@ -224,23 +238,9 @@ def test_recommendations_are_what_was_bought_together_most(events: Events) -> No
     }
 
 
-@pytest.mark.parametrize(
-    "value",
-    [b"", b"not json", b"[1,2]", b"null", b'{"event_id": "x"}', b'{"event_time_ms": 5}', None],
-)
-def test_a_value_that_is_no_event_is_left_out(spark: SparkSession, value: bytes | None) -> None:
-    good = json.dumps(report(1, 1, 0, "available")).encode()
-    records = spark.createDataFrame(
-        [(bytearray(good),), (None if value is None else bytearray(value),)], "value binary"
-    )
-    assert [r["event_id"] for r in rows_of(parse_json(records, STATION_STATUS_SCHEMA))] == [
-        "st-1-r1"
-    ]
-
-
 def test_a_table_is_the_latest_value_of_each_key(spark: SparkSession) -> None:
     def record(key: str, offset: int, station: Station | None) -> tuple[Any, ...]:
-        value = None if station is None else bytearray(json.dumps(station).encode())
+        value = None if station is None else framed(STATIONS, dict(station))
         return (bytearray(key.encode()), value, offset)
 
     first, second, third = STATION_ROWS
@@ -255,7 +255,7 @@ def test_a_table_is_the_latest_value_of_each_key(spark: SparkSession) -> None:
         ],
         "key binary, value binary, offset long",
     )
-    cities = {r["station_id"]: r["city"] for r in rows_of(table_of(records, STATION_SCHEMA))}
+    cities = {r["station_id"]: r["city"] for r in rows_of(table_of(records, decode_of(STATIONS)))}
     assert cities == {"st-1": "Bruges", "st-3": "Lyon"}
 
 
@@ -266,19 +266,15 @@ def test_all_figures_are_the_generators_truth(spark: SparkSession) -> None:
     while not world.at_end:
         deliveries.extend(world.step())
     table = spark.createDataFrame(
-        [tuple(dict(station).values()) for station in world.stations], STATION_SCHEMA
+        [tuple(dict(station).values()) for station in world.stations], STATION_COLUMNS
     )
     board = FigureBoard()
     for query in STORY_QUERIES:
         records = spark.createDataFrame(
-            [
-                (bytearray(json.dumps(d.value).encode()),)
-                for d in deliveries
-                if d.topic == query.topic
-            ],
+            [(framed(d.topic, d.value),) for d in deliveries if d.topic == query.topic],
             "value binary",
         )
-        result = rows_of(query.transform(parse_json(records, query.schema), table))
+        result = rows_of(query.transform(events_of(records, decode_of(query.topic)), table))
         for output in (story_output.as_output() for story_output in query.outputs):
             for row in output.rows(result):
                 board.apply(output.topic, output.key(row).encode(), to_json(row).encode())
@@ -297,9 +293,9 @@ def test_every_output_topic_has_one_query_and_a_documented_row() -> None:
 
 def test_rows_have_the_documented_columns(spark: SparkSession) -> None:
     """What a query gives is what its table stores, column by column."""
-    stations = spark.createDataFrame([tuple(row.values()) for row in STATION_ROWS], STATION_SCHEMA)
+    stations = spark.createDataFrame([tuple(row.values()) for row in STATION_ROWS], STATION_COLUMNS)
     for query in STORY_QUERIES:
-        empty = parse_json(spark.createDataFrame([], "value binary"), query.schema)
+        empty = events_of(spark.createDataFrame([], "value binary"), decode_of(query.topic))
         columns = query.transform(empty, stations).columns
         for output in query.outputs:
             if output.rows is list:
@@ -307,10 +303,15 @@ def test_rows_have_the_documented_columns(spark: SparkSession) -> None:
 
 
 def test_schemas_have_the_documented_fields() -> None:
-    for schema, documented in (
-        (STATION_SCHEMA, topics.Station),
-        (STATION_STATUS_SCHEMA, topics.StationStatus),
-        (CHARGING_SCHEMA, topics.ChargingEvent),
-        (ACTIVITY_SCHEMA, topics.UserActivity),
-    ):
-        assert schema.fieldNames() == list(documented.__annotations__)
+    rows: dict[str, type] = {
+        STATIONS: topics.Station,
+        STATION_STATUS: topics.StationStatus,
+        CHARGING_EVENTS: topics.ChargingEvent,
+        USER_ACTIVITY: topics.UserActivity,
+    }
+    assert set(AVRO_TOPICS) == set(rows)
+    for topic, row in rows.items():
+        documented = [name for name in row.__annotations__ if name != EVOLVED_FIELD]
+        assert [field["name"] for field in json.loads(first_schema(topic))["fields"]] == documented
+    names = {field["name"] for field in json.loads(evolved_schema())["fields"]}
+    assert names == set(topics.StationStatus.__annotations__)

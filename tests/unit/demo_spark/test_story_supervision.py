@@ -14,6 +14,7 @@ from barnabas.app.testing import Kafka
 from barnabas.demo.spark import stories
 from barnabas.demo.spark.queries import STORY_QUERIES, StoryQuery
 from barnabas.demo.spark.stories import Stories, StoryOptions
+from barnabas.pipeline.registry_schemas import RegistrySchemas
 from barnabas.pipeline.topic_table import TableEmptyError
 
 FAILING = STORY_QUERIES[1].name
@@ -22,15 +23,16 @@ FAILING = STORY_QUERIES[1].name
 class FakeStream:
     """A streaming query as Spark shows it."""
 
-    def __init__(self, name: str, *, fails: bool = False) -> None:
+    def __init__(self, name: str, *, fails: bool = False, why: str = "") -> None:
         self.name = name
+        self.why = why or "the cluster is away\nat line 1"
         self.isActive = not fails
         self.status = {"isTriggerActive": False}
         self.lastProgress: dict[str, Any] | None = None
         self.recentProgress: list[dict[str, Any]] = []
 
     def exception(self) -> StreamingQueryException | None:
-        return None if self.isActive else StreamingQueryException("the cluster is away\nat line 1")
+        return None if self.isActive else StreamingQueryException(self.why)
 
     def stop(self) -> None:
         self.isActive = False
@@ -49,9 +51,12 @@ class SuperviseFakes(Stories):
     """Stories whose streams are fakes; the failing query fails `failures` times."""
 
     def __init__(self, kafka: Kafka, directory: Path, failures: int) -> None:
-        options = StoryOptions(kafka.bootstrap_servers, str(directory), str(directory))
+        options = StoryOptions(
+            kafka.bootstrap_servers, "http://127.0.0.1:1", str(directory), str(directory)
+        )
         super().__init__(None, options, str(directory / "progress.json"))  # type: ignore[arg-type]  # no Spark here
         self.failures = failures
+        self.why = ""
         self.table_is_empty_for = 0
         self.streams: dict[str, FakeStream] = {}
         self.starts: list[str] = []
@@ -63,7 +68,7 @@ class SuperviseFakes(Stories):
         self.starts.append(query.name)
         fails = query.name == FAILING and self.failures > 0
         self.failures -= fails
-        self.streams[query.name] = FakeStream(query.name, fails=fails)
+        self.streams[query.name] = FakeStream(query.name, fails=fails, why=self.why)
         return self.streams[query.name]
 
 
@@ -97,6 +102,29 @@ def test_a_query_that_fails_is_started_again(
     said = capsys.readouterr().out
     assert f"{FAILING} starts again from its checkpoint: the cluster is away\n" in said
     assert json.loads((tmp_path / "progress.json").read_text())["state"] == "stopped"
+
+
+class OneSchema(RegistrySchemas):
+    """A registry that has one Avro schema."""
+
+    def avro_of(self, schema_id: int) -> str | None:
+        return "{}" if schema_id == 7 else None
+
+
+@pytest.mark.parametrize(("schema_id", "pauses"), [(7, False), (8, True)])
+def test_a_query_that_meets_a_new_schema_starts_again_at_once(
+    kafka: Kafka, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, schema_id: int, pauses: bool
+) -> None:
+    """Unless nobody has that schema: what was written with it cannot be read."""
+    monkeypatch.setattr(stories, "_RESTART_PAUSE_SECONDS", 1e6)
+    monkeypatch.setattr(stories, "RegistrySchemas", OneSchema)
+    supervised = SuperviseFakes(kafka, tmp_path, failures=1)
+    unknown = "written with a schema that this query does not know yet"
+    supervised.why = f"a value was {unknown}: id {schema_id}\n"
+    supervised.start()
+    supervised.run(RoundsThenStop(3))
+    supervised.stop()
+    assert supervised.starts.count(FAILING) == (1 if pauses else 2)
 
 
 def test_a_query_that_fails_again_and_again_ends_the_pipeline(kafka: Kafka, tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from barnabas.app.testing import Kafka
 from barnabas.demo.exactness import ResultTally
 from barnabas.pipeline import exactly_once
 from barnabas.pipeline.exactly_once import TransactionalWriter, writer_name
-from barnabas.pipeline.kafka_io import read_json_stream
+from barnabas.pipeline.kafka_io import json_values, read_stream
 from barnabas.pipeline.record_writer import OutgoingRecord
 from barnabas.pipeline.sink import Output, ResultSink
 
@@ -254,8 +254,13 @@ def test_spark_runs_a_micro_batch_again_and_it_is_there_once(
     def run(kind: type[ResultSink]) -> None:
         servers = kafka.bootstrap_servers
         sink = kind(world.writer(), [(output, None)])
-        events = read_json_stream(
-            spark, servers, world.source, EVENT, offsets_per_trigger_max=12, is_committed_only=True
+        events = read_stream(
+            spark,
+            servers,
+            world.source,
+            json_values(EVENT),
+            offsets_per_trigger_max=12,
+            is_committed_only=True,
         )
         query = (
             events.select("event_id")

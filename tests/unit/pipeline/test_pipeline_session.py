@@ -11,10 +11,17 @@ from pyspark import SparkContext
 from pyspark.errors import PySparkRuntimeError
 
 from barnabas.pipeline import session
-from barnabas.pipeline.session import SessionOptions, SparkStartError, kafka_package, start_session
+from barnabas.pipeline.session import (
+    SessionOptions,
+    SparkStartError,
+    avro_package,
+    kafka_package,
+    start_session,
+)
 
 
-def test_the_connector_is_of_the_version_that_is_installed() -> None:
+def test_packages_are_of_the_version_that_is_installed() -> None:
+    assert avro_package() == f"org.apache.spark:spark-avro_2.13:{pyspark.__version__}"
     assert kafka_package() == f"org.apache.spark:spark-sql-kafka-0-10_2.13:{pyspark.__version__}"
 
 
@@ -27,7 +34,7 @@ def test_settings_given_win_over_ours() -> None:
     assert settings["spark.master"] == "local[3]"
     assert settings["spark.ui.enabled"] == "true"
     assert settings["spark.sql.shuffle.partitions"] == "9"
-    assert settings["spark.jars.packages"] == kafka_package()
+    assert settings["spark.jars.packages"] == f"{kafka_package()},{avro_package()}"
 
 
 def test_only_local_masters_are_tied_to_the_loopback() -> None:
@@ -90,4 +97,4 @@ def test_a_download_is_announced_and_a_failure_names_the_telemetry(
         start_session(options, said.append)
     assert str(telemetry) in str(raised.value)
     assert telemetry.read_text() == "unresolved dependency\n"
-    assert said == [f"downloading {kafka_package()} (once, into {tmp_path})"]
+    assert said == [f"downloading {kafka_package()}, {avro_package()} (once, into {tmp_path})"]

@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from barnabas.app.testing import Kafka
+from barnabas.pipeline.kafka_io import json_values
 from barnabas.pipeline.topic_table import TableChangedError, TableEmptyError, TopicTable
 
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
@@ -24,7 +25,7 @@ def topic(kafka: Kafka) -> str:
 
 @pytest.fixture
 def table(spark: SparkSession, kafka: Kafka, topic: str) -> Iterator[TopicTable]:
-    made = TopicTable(spark, kafka.bootstrap_servers, topic, SCHEMA)
+    made = TopicTable(spark, kafka.bootstrap_servers, topic, json_values(SCHEMA))
     yield made
     made.close()
 

@@ -8,7 +8,6 @@ has shown, so its lag is a real one.
 
 from __future__ import annotations
 
-import json
 import threading
 import time
 from collections import deque
@@ -23,8 +22,10 @@ from confluent_kafka import (
     TopicPartition,
 )
 
+from barnabas.demo.dashboard.avro_values import AvroValues
 from barnabas.demo.dashboard.state import FEED_LENGTH_MAX, DashboardState
 from barnabas.demo.topics import OUTPUT_TOPICS, STATIONS, USER_ACTIVITY
+from barnabas.pipeline.registry_schemas import RegistrySchemas, RegistryUnavailableError
 
 DASHBOARD_GROUP = "dashboard"
 _BATCH_RECORDS_MAX = 500
@@ -49,7 +50,7 @@ class ReaderThread(threading.Thread):
         self.stopping = threading.Event()
 
     def run(self) -> None:
-        """Read; where Kafka fails in a way that librdkafka does not retry, begin anew."""
+        """Read; begin anew where Kafka fails beyond librdkafka's retries, or the registry does."""
         while not self.stopping.is_set():
             try:
                 self.read()
@@ -57,6 +58,8 @@ class ReaderThread(threading.Thread):
                 reason = error.args[0]
                 if reason.code() in _AWAY:
                     self.state.set_connection("lost", reason.str())
+                self.stopping.wait(1.0)
+            except RegistryUnavailableError:
                 self.stopping.wait(1.0)
 
     def read(self) -> None:
@@ -94,8 +97,9 @@ class ReaderThread(threading.Thread):
 class OutputReader(ReaderThread):
     """Reads the station table and every output topic, upserting by key."""
 
-    def __init__(self, bootstrap: str, state: DashboardState) -> None:
+    def __init__(self, bootstrap: str, registry: RegistrySchemas, state: DashboardState) -> None:
         super().__init__("output-reader", bootstrap, state)
+        self._values = AvroValues(registry)
 
     def read(self) -> None:
         """Assign each topic once it exists, and apply its records."""
@@ -121,7 +125,11 @@ class OutputReader(ReaderThread):
                         positions[topic][partition] = offset
                     elif usable(message):
                         topic, partition, offset = place_of(message)
-                        self.state.apply(topic, message.key() or b"", message.value())
+                        key, value = message.key() or b"", message.value()
+                        if topic == STATIONS:
+                            self.state.set_station(key.decode(), self._values.read(value))
+                        elif value is not None:
+                            self.state.apply(topic, key, value)
                         positions[topic][partition] = offset + 1
                 if messages:
                     read = {topic: sum(of.values()) for topic, of in positions.items()}
@@ -145,8 +153,9 @@ class OutputReader(ReaderThread):
 class ActivityReader(ReaderThread):
     """The consumer group `dashboard` on `user-activity`."""
 
-    def __init__(self, bootstrap: str, state: DashboardState) -> None:
+    def __init__(self, bootstrap: str, registry: RegistrySchemas, state: DashboardState) -> None:
         super().__init__("activity-reader", bootstrap, state)
+        self._values = AvroValues(registry)
 
     def read(self) -> None:
         """Follow the topic, committing twice a second what was shown."""
@@ -162,7 +171,8 @@ class ActivityReader(ReaderThread):
             while not self.stopping.is_set():
                 messages = consumer.consume(_BATCH_RECORDS_MAX, _POLL_SECONDS)
                 good = [message for message in messages if usable(message)]
-                newest.extend(json.loads(m.value() or b"{}") for m in good[-FEED_LENGTH_MAX:])
+                events = (self._values.read(m.value()) for m in good[-FEED_LENGTH_MAX:])
+                newest.extend(event for event in events if event is not None)
                 uncommitted = uncommitted or bool(good)
                 now = time.monotonic()
                 rate.add(now, len(good))

@@ -25,7 +25,9 @@ from barnabas.demo.dashboard.brokers import BrokerMonitor
 from barnabas.demo.dashboard.committer import ProgressCommitter
 from barnabas.demo.dashboard.groups import GroupMonitor
 from barnabas.demo.dashboard.readers import ActivityReader, OutputReader, ReaderThread
+from barnabas.demo.dashboard.schemas import SchemaMonitor
 from barnabas.demo.dashboard.state import MINUTES_SHOWN_MAX, DashboardState
+from barnabas.pipeline.registry_schemas import RegistrySchemas
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -175,7 +177,7 @@ class DashboardServer(uvicorn.Server):
 
 
 def build_server(
-    bootstrap: str, host: str, port: int, progress_path: str | None = None
+    bootstrap: str, registry_url: str, host: str, port: int, progress_path: str | None = None
 ) -> DashboardServer:
     """Return a server with its readers, not started yet.
 
@@ -183,8 +185,9 @@ def build_server(
     """
     state = DashboardState(bootstrap)
     threads: list[ReaderThread] = [
-        OutputReader(bootstrap, state),
-        ActivityReader(bootstrap, state),
+        OutputReader(bootstrap, RegistrySchemas(registry_url), state),
+        ActivityReader(bootstrap, RegistrySchemas(registry_url), state),
+        SchemaMonitor(bootstrap, RegistrySchemas(registry_url), state),
         GroupMonitor(bootstrap, state),
         BrokerMonitor(bootstrap, state),
     ]
@@ -202,13 +205,16 @@ def build_server(
 
 @click.command()
 @click.option("--bootstrap", required=True, help="Brokers, host:port[,host:port].")
+@click.option("--registry", required=True, help="The schema registry's URL.")
 @click.option("--host", default="127.0.0.1", show_default=True)
 @click.option("--port", default=8088, show_default=True)
 @click.option("--pipeline-progress", help="Where the pipeline writes how far it is.")
-def main(bootstrap: str, host: str, port: int, pipeline_progress: str | None) -> None:
+def main(
+    bootstrap: str, registry: str, host: str, port: int, pipeline_progress: str | None
+) -> None:
     """Show the demo's figures in a browser."""
     print(f"dashboard on http://{host}:{port}, reading from {bootstrap}", flush=True)
-    build_server(bootstrap, host, port, pipeline_progress).run()
+    build_server(bootstrap, registry, host, port, pipeline_progress).run()
 
 
 if __name__ == "__main__":

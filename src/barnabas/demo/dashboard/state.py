@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from collections import deque
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from barnabas.demo.figures import FigureBoard
-from barnabas.demo.topics import STATIONS
 
 FEED_LENGTH_MAX = 8
 MINUTES_SHOWN_MAX = 240
@@ -60,6 +58,28 @@ class ClusterStatus:
 
 
 @dataclass(slots=True)
+class SchemaStatus:
+    """The newest version of a topic's schema."""
+
+    topic: str
+    version: int
+    schema_id: int
+    evolved_from: str = ""
+    """The event time from which on records have the new fields, in ISO 8601; empty if unknown."""
+    new_fields: list[str] = field(default_factory=list)
+    """Fields that the first version does not have."""
+
+
+@dataclass(slots=True)
+class RegistryStatus:
+    """The schema registry."""
+
+    url: str
+    up: bool = False
+    schemas: list[SchemaStatus] = field(default_factory=list)
+
+
+@dataclass(slots=True)
 class Connection:
     """Whether the brokers answer: connecting, connected or lost."""
 
@@ -78,6 +98,7 @@ class DashboardState:
         self._feed: deque[dict[str, Any]] = deque(maxlen=FEED_LENGTH_MAX)
         self._groups: list[GroupStatus] = []
         self._cluster = ClusterStatus()
+        self._registry = RegistryStatus("")
         self._records = 0
         self._lost = 0
         self._connection = Connection(bootstrap)
@@ -92,20 +113,20 @@ class DashboardState:
         """Ascends with each change; equal versions mean equal snapshots."""
         return self._version
 
-    def apply(self, topic: str, key: bytes, value: bytes | None) -> None:
-        """Take one record of an output topic or of the station table.
-
-        A value of None removes a station. Raises ValueError for a value that is no JSON.
-        """
+    def apply(self, topic: str, key: bytes, value: bytes) -> None:
+        """Take one record of an output topic. Raises ValueError for a value that is no JSON."""
         with self._lock:
             self._version += 1
-            if topic != STATIONS:
-                if value is not None:
-                    self._board.apply(topic, key, value)
-            elif value is None:
-                self._stations.pop(key.decode(), None)
+            self._board.apply(topic, key, value)
+
+    def set_station(self, station_id: str, station: dict[str, Any] | None) -> None:
+        """Take one row of the station table; None removes it."""
+        with self._lock:
+            self._version += 1
+            if station is None:
+                self._stations.pop(station_id, None)
             else:
-                self._stations[key.decode()] = json.loads(value)
+                self._stations[station_id] = station
 
     def set_outputs_read(self, positions: dict[str, int]) -> None:
         """Note how far each output topic was read: the next offsets, summed over partitions."""
@@ -136,6 +157,18 @@ class DashboardState:
         with self._lock:
             self._version += cluster != self._cluster
             self._cluster = cluster
+
+    def set_registry(self, registry: RegistryStatus) -> None:
+        """Replace what is known of the schema registry."""
+        with self._lock:
+            self._version += registry != self._registry
+            self._registry = registry
+
+    def set_registry_down(self) -> None:
+        """Note that the registry does not answer; what else was known of it stays."""
+        with self._lock:
+            self._version += self._registry.up
+            self._registry.up = False
 
     def set_records(self, records: int, lost: int) -> None:
         """Note how many records the input topics hold, and how many that were readable are gone."""
@@ -180,6 +213,7 @@ class DashboardState:
                 "feed": list(self._feed),
                 "groups": [asdict(group) for group in self._groups],
                 "cluster": asdict(self._cluster),
+                "registry": asdict(self._registry),
                 "records": {"published": self._records, "lost": self._lost},
                 "behind": self._behind(),
                 "outputs_read": dict(self._outputs_read),

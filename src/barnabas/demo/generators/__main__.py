@@ -8,6 +8,7 @@ import sys
 
 import click
 from confluent_kafka import KafkaException
+from confluent_kafka.schema_registry import SchemaRegistryError
 
 from barnabas.demo.contract import (
     DEFAULT_ACCELERATION,
@@ -16,6 +17,7 @@ from barnabas.demo.contract import (
     GeneratorProgress,
     Plan,
 )
+from barnabas.demo.generators.encoding import NotRefusedError
 from barnabas.demo.generators.publisher import PublishError
 from barnabas.demo.generators.run import GeneratorRun, UnfinishedError
 from barnabas.demo.generators.state import StateMismatchError
@@ -25,6 +27,7 @@ from barnabas.demo.generators.state import StateMismatchError
     help="Publish the events of charging stations and of a shop's users, as they happen."
 )
 @click.option("--bootstrap", required=True, help="The cluster's host:port[,host:port].")
+@click.option("--registry", required=True, help="The schema registry's URL.")
 @click.option("--state-dir", required=True, help="Where checkpoint and truth are kept.")
 @click.option(
     "--seed", default=DEFAULT_SEED, show_default=True, help="What happens follows from it."
@@ -49,6 +52,7 @@ from barnabas.demo.generators.state import StateMismatchError
 @click.option("--paced/--unpaced", default=True, help="Unpaced: as fast as the cluster takes it.")
 def main(
     bootstrap: str,
+    registry: str,
     state_dir: str,
     seed: int,
     rate: int,
@@ -58,7 +62,7 @@ def main(
 ) -> None:
     plan: Plan = {"seed": seed, "rate": rate, "acceleration": acceleration, "seconds": seconds}
     try:
-        run = GeneratorRun(bootstrap, state_dir, plan, paced=paced)
+        run = GeneratorRun(bootstrap, registry, state_dir, plan, paced=paced)
     except StateMismatchError as error:
         print(error, file=sys.stderr)
         sys.exit(2)
@@ -66,7 +70,13 @@ def main(
         signal.signal(number, lambda *_: run.stop())
     try:
         run.run(_print_progress)
-    except (PublishError, UnfinishedError, KafkaException) as error:
+    except (
+        PublishError,
+        UnfinishedError,
+        KafkaException,
+        NotRefusedError,
+        SchemaRegistryError,
+    ) as error:
         print(f"publishing failed: {error}", file=sys.stderr)
         sys.exit(1)
 

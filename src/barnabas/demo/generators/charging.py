@@ -84,14 +84,18 @@ class ChargingSimulation:
         """Go on from a snapshot."""
         self.states = [StationState(**state) for state in snapshot]
 
-    def step(self, minute_ms: int) -> list[Event]:
-        """Simulate the minute that starts at `minute_ms` (epoch milliseconds, a whole minute)."""
+    def step(self, minute_ms: int, with_temperature: bool = False) -> list[Event]:
+        """Simulate the minute that starts at `minute_ms` (epoch milliseconds, a whole minute).
+
+        Stations report their temperature or do not know of it yet.
+        """
         rng = Random(f"{self._seed}:charging:{minute_ms}")
         arrivals = _ARRIVALS_PER_MINUTE * CHARGING_CURVE.at(minute_ms)
         minute = minute_ms // MINUTE_MS
         events: list[Event] = []
         for index, (station, state) in enumerate(zip(self.stations, self.states, strict=True)):
-            turn = _StationMinute(station, state, events)
+            temperature_c = _temperature_c(index, minute) if with_temperature else None
+            turn = _StationMinute(station, state, events, temperature_c)
             if state.sequence == 0 or (minute + index) % _REPORT_EVERY_MINUTES == 0:
                 turn.report(minute_ms + rng.randrange(0, 5_000))
             if state.state == "charging":
@@ -135,6 +139,8 @@ class _StationMinute:
     station: Station
     state: StationState
     events: list[Event]
+    temperature_c: int | None
+    """None where reports do not have it."""
 
     def change(self, to_state: str, at_ms: int) -> None:
         self.state.state = to_state
@@ -150,6 +156,8 @@ class _StationMinute:
             "event_time_ms": at_ms,
             "state": self.state.state,
         }
+        if self.temperature_c is not None:
+            value["temperature_c"] = self.temperature_c + 12 * (self.state.state == "charging")
         self.events.append(Event(STATION_STATUS, station_id, at_ms, dict(value)))
 
     def charging(
@@ -168,6 +176,12 @@ class _StationMinute:
             "fault_code": fault_code,
         }
         self.events.append(Event(CHARGING_EVENTS, station_id, at_ms, dict(value)))
+
+
+def _temperature_c(index: int, minute: int) -> int:
+    """Return what it is in an idle station's cabinet: warmest at noon, and none like another."""
+    hour = minute // 60 % 24
+    return 22 - abs(hour - 12) + index * 7 % 5
 
 
 def _event_order(event: Event) -> tuple[int, str]:

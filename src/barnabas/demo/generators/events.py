@@ -8,7 +8,7 @@ from typing import Any
 
 @dataclass(slots=True)
 class Event:
-    """One event as it happened: its topic, key, event time and JSON value."""
+    """One event as it happened: its topic, key, event time and value."""
 
     topic: str
     key: str

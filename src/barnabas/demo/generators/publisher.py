@@ -6,7 +6,6 @@ steps before it are in the log: progress is derived from that alone.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -19,6 +18,10 @@ from barnabas.demo.topics import STATIONS, Station
 _POLL_SECONDS: Final = 0.05
 
 
+Encode = Callable[[str, dict[str, Any]], bytes]
+"""Makes of a topic and a value what is published."""
+
+
 class PublishError(Exception):
     """The cluster refused a record for good."""
 
@@ -26,7 +29,8 @@ class PublishError(Exception):
 class Publisher:
     """An idempotent producer (acks=all) that counts what is still unacknowledged, step by step."""
 
-    def __init__(self, bootstrap_servers: str) -> None:
+    def __init__(self, bootstrap_servers: str, encode: Encode) -> None:
+        self._encode = encode
         self._producer = Producer(
             {
                 "bootstrap.servers": bootstrap_servers,
@@ -103,7 +107,7 @@ class Publisher:
             self._unacknowledged[step] -= 1
 
         self._unacknowledged[step] += 1
-        payload = json.dumps(value, separators=(",", ":"))
+        payload = self._encode(topic, value)
         while True:
             try:
                 self._producer.produce(topic, payload, key, on_delivery=acknowledged)

@@ -16,11 +16,13 @@ import math
 import time
 from collections import deque
 from collections.abc import Callable
+from contextlib import closing
 from threading import Event as Flag
 from typing import Any, Final
 
 from barnabas.demo.contract import GeneratorProgress, Plan, Truth
 from barnabas.demo.generators.delivery import LATE_MS_MAX, Delivery
+from barnabas.demo.generators.encoding import AvroEncoder
 from barnabas.demo.generators.publisher import Publisher
 from barnabas.demo.generators.simulation import World, events_planned
 from barnabas.demo.generators.state import load_or_create, store
@@ -49,9 +51,16 @@ class GeneratorRun:
     """
 
     def __init__(
-        self, bootstrap_servers: str, state_directory: str, plan: Plan, *, paced: bool = True
+        self,
+        bootstrap_servers: str,
+        registry_url: str,
+        state_directory: str,
+        plan: Plan,
+        *,
+        paced: bool = True,
     ) -> None:
         self._bootstrap_servers = bootstrap_servers
+        self._registry_url = registry_url
         self._directory = state_directory
         self._paced = paced
         self._world = load_or_create(state_directory, plan)
@@ -59,6 +68,7 @@ class GeneratorRun:
         self._events_acknowledged = self._world.events
         self._events_planned = events_planned(plan)
         self._checkpointed_at = 0.0
+        self._refused = ""
         self._stop = Flag()
         self._stop_deadline = math.inf
 
@@ -70,29 +80,39 @@ class GeneratorRun:
     def run(self, report: Report = lambda progress: None) -> Truth:
         """Publish until the plan is done or `stop` is called; returns the truth.
 
-        Raises PublishError or confluent_kafka.KafkaException where the cluster refuses, and
-        UnfinishedError where it does not acknowledge the rest within 10 seconds after `stop`.
+        Raises PublishError or confluent_kafka.KafkaException where the cluster refuses,
+        SchemaRegistryError where the registry does, and UnfinishedError where the cluster does not
+        acknowledge the rest within 10 seconds after `stop`.
         """
         world = self._world
         if not world.at_end:
             ensure_topics(self._bootstrap_servers)
-            publisher = Publisher(self._bootstrap_servers)
-            publisher.publish_stations(world.stations)
-            self._publish(world, publisher, report)
-            publisher.begin_step(world.minutes + 1)
-            for delivery in world.release_held():
-                publisher.publish(world.minutes + 1, delivery)
-            self._wait_through(world.minutes + 1, publisher)
+            with closing(AvroEncoder(self._registry_url)) as encoder:
+                self._run(world, encoder, report)
         truth = world.truth()
         store(self._directory, world.snapshot(), truth)
         self._events_acknowledged = world.events
         report(self._progress())
         return truth
 
-    def _publish(self, world: World, publisher: Publisher, report: Report) -> None:
+    def _run(self, world: World, encoder: AvroEncoder, report: Report) -> None:
+        encoder.register()
+        self._evolve_if_due(world, encoder)
+        publisher = Publisher(self._bootstrap_servers, encoder.encode)
+        publisher.publish_stations(world.stations)
+        self._publish(world, publisher, encoder, report)
+        publisher.begin_step(world.minutes + 1)
+        for delivery in world.release_held():
+            publisher.publish(world.minutes + 1, delivery)
+        self._wait_through(world.minutes + 1, publisher)
+
+    def _publish(
+        self, world: World, publisher: Publisher, encoder: AvroEncoder, report: Report
+    ) -> None:
         clock = _Pace(world.time_ms, world.plan["acceleration"] if self._paced else None)
         reported_at = time.monotonic()
         while not world.at_end and not self._stop.is_set():
+            self._evolve_if_due(world, encoder)
             deliveries = world.step()
             step = world.minutes
             # What is sent is finished even when asked to stop: the checkpoint is of whole minutes.
@@ -106,6 +126,10 @@ class GeneratorRun:
             if time.monotonic() - reported_at >= _REPORT_SECONDS:
                 reported_at = time.monotonic()
                 report(self._progress())
+
+    def _evolve_if_due(self, world: World, encoder: AvroEncoder) -> None:
+        if world.has_evolved and not encoder.evolved:
+            self._refused = encoder.evolve(world.evolves_ms)
 
     def _checkpoint(self, world: World, publisher: Publisher) -> None:
         if time.monotonic() - self._checkpointed_at >= _CHECKPOINT_SECONDS:
@@ -136,6 +160,8 @@ class GeneratorRun:
             "fraction": None if minutes is None else min(1.0, world.minutes / max(1, minutes)),
             "event_time_ms": world.time_ms,
             "done": world.at_end,
+            "evolved_ms": world.evolves_ms if world.has_evolved else None,
+            "refused": self._refused,
         }
 
 

@@ -16,13 +16,15 @@ from barnabas.demo.topics import MINUTE_MS, Station
 from barnabas.demo.truth import TruthLedger
 
 _STATIONS_MIN = 6
+_EVOLVES_AFTER_SECONDS = 60
+"""Of wall time, in a run that has no end to be in the middle of."""
 _SIMULATED_EVENTS_MAX = 100_000
 
 
 class World:
     """Stations, users, the delivery of their events, and the ledger of the truth."""
 
-    __slots__ = ("_charging", "_delivery", "_ledger", "_retail", "minutes", "plan")
+    __slots__ = ("_charging", "_delivery", "_evolves", "_ledger", "_retail", "minutes", "plan")
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
@@ -30,6 +32,10 @@ class World:
         per_minute = plan["rate"] * 60 / plan["acceleration"] / 2
         stations = max(_STATIONS_MIN, round(per_minute / EVENTS_PER_STATION_MINUTE))
         self.minutes = 0
+        whole = minutes_planned(plan)
+        self._evolves = (
+            _EVOLVES_AFTER_SECONDS * plan["acceleration"] // 60 if whole is None else whole // 2
+        )
         self._charging = ChargingSimulation(plan["seed"], stations)
         self._retail = RetailSimulation(plan["seed"], per_minute / EVENTS_PER_SESSION)
         self._delivery = DeliverySimulation(plan["seed"])
@@ -51,6 +57,20 @@ class World:
         return START_TIME_MS + self.minutes * MINUTE_MS
 
     @property
+    def evolves_ms(self) -> int:
+        """The event time from which on stations report their temperature.
+
+        It is in the middle of the plan that the world began with; one that goes on beyond its end
+        keeps to it.
+        """
+        return START_TIME_MS + self._evolves * MINUTE_MS
+
+    @property
+    def has_evolved(self) -> bool:
+        """Whether the next minute is one in which stations report their temperature."""
+        return self.minutes >= self._evolves
+
+    @property
     def at_end(self) -> bool:
         """Whether every minute of the plan has been simulated."""
         planned = self.minutes_planned
@@ -67,7 +87,7 @@ class World:
         The last minute of the plan delivers everything that was held back.
         """
         minute_ms = self.time_ms
-        happened = self._charging.step(minute_ms) + self._retail.step(minute_ms)
+        happened = self._charging.step(minute_ms, self.has_evolved) + self._retail.step(minute_ms)
         for event in happened:
             self._ledger.count(event.topic, event.value)
         arrivals = self._delivery.step(minute_ms, happened)
@@ -98,6 +118,7 @@ class World:
         return {
             "plan": dict(self.plan),
             "minutes": self.minutes,
+            "evolves": self._evolves,
             "charging": self._charging.snapshot(),
             "retail": self._retail.snapshot(),
             "delivery": self._delivery.snapshot(),
@@ -109,6 +130,7 @@ class World:
         """Build the world that `snapshot` was taken of."""
         world = cls(snapshot["plan"])
         world.minutes = snapshot["minutes"]
+        world._evolves = snapshot["evolves"]
         world._charging.restore(snapshot["charging"])
         world._retail.restore(snapshot["retail"])
         world._delivery.restore(snapshot["delivery"])

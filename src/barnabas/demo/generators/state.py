@@ -9,7 +9,7 @@ from typing import Any
 from barnabas.demo.contract import CHECKPOINT_FILE, TRUTH_FILE, Plan, Truth
 from barnabas.demo.generators.simulation import World
 
-_FORMAT_VERSION = 1
+_FORMAT_VERSION = 2
 
 
 class StateMismatchError(ValueError):

@@ -6,11 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
-from pyspark.sql.types import StructType
 
 from barnabas.demo import topics
 from barnabas.demo.spark import charging, retail
-from barnabas.demo.spark.schemas import ACTIVITY_SCHEMA, CHARGING_SCHEMA, STATION_STATUS_SCHEMA
 from barnabas.pipeline.sink import Output, Rows
 
 
@@ -53,7 +51,6 @@ class StoryQuery:
     name: str
     group: str
     topic: str
-    schema: StructType
     transform: Callable[[DataFrame, DataFrame], DataFrame]
     output_mode: str
     outputs: tuple[StoryOutput, ...]
@@ -65,7 +62,6 @@ STORY_QUERIES = (
         name="station-availability",
         group=topics.GROUP_STATIONS,
         topic=topics.STATION_STATUS,
-        schema=STATION_STATUS_SCHEMA,
         transform=charging.station_availability,
         output_mode="update",
         outputs=(
@@ -81,7 +77,6 @@ STORY_QUERIES = (
         name="energy-per-minute",
         group=topics.GROUP_CHARGING,
         topic=topics.CHARGING_EVENTS,
-        schema=CHARGING_SCHEMA,
         transform=charging.energy_per_minute,
         output_mode="update",
         outputs=(
@@ -95,7 +90,6 @@ STORY_QUERIES = (
         name="activity-minutes",
         group=topics.GROUP_RETAIL,
         topic=topics.USER_ACTIVITY,
-        schema=ACTIVITY_SCHEMA,
         transform=lambda events, _: retail.activity_minutes(events),
         output_mode="update",
         outputs=(
@@ -114,7 +108,6 @@ STORY_QUERIES = (
         name="interest-totals",
         group=topics.GROUP_RETAIL,
         topic=topics.USER_ACTIVITY,
-        schema=ACTIVITY_SCHEMA,
         transform=lambda events, _: retail.interest_totals(events),
         output_mode="complete",
         outputs=(

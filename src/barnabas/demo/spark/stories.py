@@ -2,7 +2,7 @@
 
 Each query keeps its place and its state in its own checkpoint, so a run that was stopped or killed
 goes on exactly where it was. A query that fails because the cluster is away is started again from
-its checkpoint.
+its checkpoint; one that meets a schema registered since it started, at once and with that schema.
 """
 
 from __future__ import annotations
@@ -27,10 +27,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from barnabas.demo import topics
+from barnabas.demo.schemas import AVRO_TOPICS, first_schema
 from barnabas.demo.spark.queries import STORY_QUERIES, StoryOutput, StoryQuery
-from barnabas.demo.spark.schemas import STATION_SCHEMA
 from barnabas.demo.spark.warehouse import WarehouseTable, schema_of
 from barnabas.pipeline import kafka_io
+from barnabas.pipeline.avro import AvroTopic, SchemaAbsentError, new_schema_id
 from barnabas.pipeline.exactly_once import TransactionalWriter
 from barnabas.pipeline.progress import (
     ProgressBoard,
@@ -40,6 +41,7 @@ from barnabas.pipeline.progress import (
     recent_progress,
 )
 from barnabas.pipeline.record_writer import RecordWriter
+from barnabas.pipeline.registry_schemas import RegistrySchemas, RegistryUnavailableError
 from barnabas.pipeline.session import SessionOptions, SparkStartError, start_session
 from barnabas.pipeline.sink import ResultSink, ResultWriter
 from barnabas.pipeline.topic_table import TableEmptyError, TopicTable
@@ -57,6 +59,7 @@ class StoryOptions:
     """Where the stories read and write. Paths are directories."""
 
     bootstrap_servers: str
+    registry_url: str
     warehouse: str
     checkpoints: str
     trigger_ms: int = 1000
@@ -83,8 +86,15 @@ class Stories:
         self._options = options
         self._running: list[_Running] = []
         reaches = {q.name: QueryReach(q.group, q.topic) for q in STORY_QUERIES}
+        registry = RegistrySchemas(options.registry_url)
+        self._values = {
+            topic: AvroTopic(registry, topic, first_schema(topic)) for topic in AVRO_TOPICS
+        }
         self._stations = TopicTable(
-            spark, options.bootstrap_servers, topics.STATIONS, STATION_SCHEMA
+            spark,
+            options.bootstrap_servers,
+            topics.STATIONS,
+            self._values[topics.STATIONS].decode,
         )
         self._board = ProgressBoard(progress_path, options.bootstrap_servers, reaches)
 
@@ -157,12 +167,22 @@ class Stories:
         running.restart_at = None
         try:
             running.stream = self._start(running.query)
-        except TableEmptyError:
+        except (TableEmptyError, SchemaAbsentError):
             running.restart_at = time.monotonic() + _EMPTY_TABLE_PAUSE_SECONDS
-        except (KafkaException, PySparkException, Py4JJavaError) as error:
-            self._failed(running, error)  # the station table could not be read
+        except (
+            KafkaException,
+            RegistryUnavailableError,
+            PySparkException,
+            Py4JJavaError,
+        ) as error:
+            self._failed(running, error)  # the station table or the schemas could not be read
 
     def _failed(self, running: _Running, error: Exception | None) -> None:
+        schema_id = new_schema_id(error)
+        if schema_id is not None and self._learned(running.query.topic, schema_id):
+            _say(f"{running.query.name} goes on from its checkpoint with schema {schema_id}")
+            running.restart_at = 0.0
+            return
         running.failures += 1
         if running.failures > _RESTARTS_IN_A_ROW_MAX:
             raise error or StreamingQueryException(f"{running.query.name} ended by itself")
@@ -170,13 +190,23 @@ class Stories:
         _say(f"{running.query.name} starts again from its checkpoint: {reason[:300]}")
         running.restart_at = time.monotonic() + _RESTART_PAUSE_SECONDS
 
+    def _learned(self, topic: str, schema_id: int) -> bool:
+        """Take up a schema for the two topics that a query reads; False if there is none."""
+        try:
+            found = [self._values[name].learn(schema_id) for name in (topics.STATIONS, topic)]
+            return all(found)
+        except RegistryUnavailableError:
+            return False
+
     def _start(self, query: StoryQuery) -> StreamingQuery:
         options = self._options
-        events = kafka_io.read_json_stream(
+        for topic in (topics.STATIONS, query.topic):
+            self._values[topic].refresh()
+        events = kafka_io.read_stream(
             self._spark,
             options.bootstrap_servers,
             query.topic,
-            query.schema,
+            self._values[query.topic].decode,
             offsets_per_trigger_max=options.offsets_per_trigger_max,
             is_committed_only=options.exactly_once,
         )
@@ -256,6 +286,7 @@ def _say(line: str) -> None:
 
 @click.command(help="Run the streaming queries of the charging and retail stories until SIGTERM.")
 @click.option("--bootstrap", required=True, help="The cluster's host:port[,host:port].")
+@click.option("--registry", required=True, help="The schema registry's URL.")
 @click.option("--warehouse", required=True, help="Directory of the Parquet tables.")
 @click.option("--checkpoints", required=True, help="Directory of offsets and state.")
 @click.option("--master", default="local[2]", show_default=True, help="Spark's master.")
@@ -265,6 +296,7 @@ def _say(line: str) -> None:
 @click.option("--exactly-once", is_flag=True, help="Write results in transactions, each once.")
 def main(
     bootstrap: str,
+    registry: str,
     warehouse: str,
     checkpoints: str,
     master: str,
@@ -280,6 +312,7 @@ def main(
         os.makedirs(directory, exist_ok=True)
     options = StoryOptions(
         bootstrap,
+        registry,
         os.path.abspath(warehouse),
         os.path.abspath(checkpoints),
         trigger_ms,

@@ -239,6 +239,22 @@ function drawBrokers({ brokers, partitions, without_leader: leaderless, under_re
     `, ${replicas}`;
 }
 
+function drawSchemas({ up, url, schemas }) {
+  const line = byId("schemas");
+  line.hidden = !schemas.length;
+  line.title = `${url}: ${up ? "the schema registry is up" : "the schema registry does not answer"}`;
+  line.dataset.state = up ? "up" : "down";
+  reconcile(byId("schema-list"), schemas, (schema) => schema.topic,
+    (schema) => element("span", { class: "schema", "data-topic": schema.topic }),
+    (item, schema) => {
+      const since = schema.evolved_from ? ` evolved at ${dateText(Date.parse(schema.evolved_from))}` : "";
+      const fields = schema.new_fields.length ? `: + ${schema.new_fields.join(", ")}` : "";
+      item.dataset.version = schema.version;
+      item.title = `${schema.topic}-value, id ${schema.schema_id}`;
+      item.textContent = `${schema.topic} v${schema.version}${since}${fields}`;
+    });
+}
+
 // What Spark computes lags what is published: by how much, and whether it gets worse than usual.
 const LATE_SECONDS = 5;
 
@@ -293,6 +309,7 @@ function draw(state) {
   drawRecommendations(state);
   drawGroups(state);
   drawBrokers(state.cluster, state.records);
+  drawSchemas(state.registry);
   drawBehind(state.behind);
   document.body.dataset.version = state.version;
 }
