@@ -4,8 +4,6 @@ Of schema-registry 8.5 it leaves out on purpose: associations (`/associations`),
 `format=logical`, compressed answers, and changes of exporters (there are none to list). It
 differs where Confluent's fails: an offset below 0 is 0, PUT /mode without a mode is 42204, a path
 that is not percent-encoded UTF-8 is 400.
-
-`server.run_registry` takes `new_interface` as it is.
 """
 
 from barnabas.registry.config import RegistryConfig
