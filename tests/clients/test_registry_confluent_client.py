@@ -30,6 +30,7 @@ from confluent_kafka.schema_registry import (
     ServerConfig,
 )
 
+from support.metadata_tags import needs_tags
 from support.registry_process import registry_process, registry_url
 
 __all__ = ["registry_url"]
@@ -179,6 +180,7 @@ def test_compatibility_is_asked_and_held(client: SchemaRegistryClient, subject: 
     refused(42203, client.set_compatibility, subject, "SIDEWAYS")
 
 
+@needs_tags
 def test_a_configuration_keeps_metadata_and_rules(
     client: SchemaRegistryClient, subject: str
 ) -> None:

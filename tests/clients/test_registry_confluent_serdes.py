@@ -39,6 +39,7 @@ from confluent_kafka.serialization import MessageField, SerializationContext, Se
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, timestamp_pb2
 
 from barnabas.app.testing import Kafka
+from support.metadata_tags import needs_tags
 from support.patience import PATIENCE_S
 from support.registry_process import registry_url
 
@@ -470,6 +471,7 @@ def test_a_condition_keeps_bad_records_out(
     assert "message.size > 0" in str(caught.value.__cause__)
 
 
+@needs_tags
 def test_fields_with_a_tag_are_transformed(
     client: SchemaRegistryClient, reader: SchemaRegistryClient, topic: Topic
 ) -> None:
