@@ -294,6 +294,7 @@ def _table(draft: Draft) -> dict[str, _Check]:
             "$anchor": anchor,
             "$dynamicAnchor": anchor,
             "$dynamicRef": _string,
+            "$recursiveAnchor": anchor,
             "$recursiveRef": _matching(re.compile("")),
             "items": _schema,
             "prefixItems": _schemas,

@@ -6,7 +6,7 @@ from typing import Any
 import hypothesis.strategies as st
 import jsonschema
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 
 from barnabas.registry.json_schema import JsonSchemaFormat
 from barnabas.registry.json_schema.dialect import DEFAULT_DRAFT, Draft, draft_of
@@ -124,6 +124,8 @@ VALUES = st.recursive(
 
 
 @pytest.mark.parametrize("draft", list(URLS), ids=lambda draft: draft.name)
+@example({"$recursiveAnchor": "a"})
+@example({"$recursiveAnchor": True})
 @given(st.dictionaries(st.sampled_from(KEYWORDS), VALUES, max_size=4))
 def test_faults_are_found_where_the_metaschema_finds_them(
     draft: Draft, schema: dict[str, Any]
