@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,6 +12,7 @@ from playwright.sync_api import Browser, Page
 
 from barnabas.demo.identity import start_time
 from barnabas.demo.outside import fetch_json
+from support.node_process import wait_until
 from support.ports import free_port
 
 pytestmark = pytest.mark.timeout(360)
@@ -70,11 +70,12 @@ def page_url(finished_demo: Any) -> Iterator[str]:
     with (directory / "logs" / "again.log").open("ab") as log:
         processes = [subprocess.Popen(c, stdout=log, stderr=log) for c in commands]
     try:
-        deadline = time.monotonic() + 60
-        while not _shows_everything(fetch_json(f"{url}/api/state"), finished_demo.truth):
+
+        def is_complete() -> bool:
             assert all(process.poll() is None for process in processes)
-            assert time.monotonic() < deadline, "the page does not show everything again"
-            time.sleep(0.1)
+            return _shows_everything(fetch_json(f"{url}/api/state"), finished_demo.truth)
+
+        wait_until(is_complete, "a page that shows everything again")
         yield url
     finally:
         for process in reversed(processes):

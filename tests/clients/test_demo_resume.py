@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from confluent_kafka import Producer
 
 from barnabas.demo.commands import MissingError, check_requirements
 from barnabas.demo.identity import start_time
+from support.node_process import wait_until
 
 try:
     check_requirements()
@@ -73,11 +73,11 @@ def batches_processed(directory: Path) -> int:
 
 
 def await_that(condition: Callable[[], bool], process: subprocess.Popen[bytes]) -> None:
-    deadline = time.monotonic() + 240
-    while not condition():
+    def is_met() -> bool:
         assert process.poll() is None, "the demo ended before its time"
-        assert time.monotonic() < deadline, "not reached"
-        time.sleep(0.05)
+        return condition()
+
+    wait_until(is_met, "what the demo comes to", timeout_s=240)
 
 
 def pid_of(directory: Path, name: str) -> int | None:
@@ -122,10 +122,7 @@ def test_nothing_outlives_a_killed_run(tmp_path: Path) -> None:
         await_that(lambda: pid_of(directory, "pipeline") is not None, process)
         process.kill()
         process.wait()
-    deadline = time.monotonic() + 60
-    while live_children(directory):
-        assert time.monotonic() < deadline, f"left: {live_children(directory)}"
-        time.sleep(0.1)
+    wait_until(lambda: not live_children(directory), "the end of every part")
 
 
 def test_each_part_killed_in_its_turn(undisturbed: dict[str, Any], tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from typing import Any
@@ -13,6 +12,7 @@ import httpx
 import pytest
 from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 
+from support.node_process import wait_until
 from support.patience import PATIENCE_S
 from support.registry_process import RegistryProcess, registry_process, registry_url
 
@@ -73,7 +73,7 @@ def test_no_registration_is_lost_or_forked_when_leaders_are_killed(
                             f"{url}/subjects/{name}/versions", json={"schema": record(name)}
                         )
                     except httpx.HTTPError:
-                        time.sleep(0.02)  # it was killed; another is asked next
+                        stopping.wait(0.02)  # it was killed; another is asked next
                         continue
                     finally:
                         count += 1
@@ -113,16 +113,14 @@ def test_no_registration_is_lost_or_forked_when_leaders_are_killed(
 def progress(acknowledged: dict[str, set[int]], count: int) -> None:
     """Wait until that many more names are registered."""
     wanted = len(acknowledged) + count
-    deadline = time.monotonic() + PATIENCE_S
-    while len(acknowledged) < wanted:
-        assert time.monotonic() < deadline, f"{len(acknowledged)} of {wanted} were registered"
-        time.sleep(0.02)
+    wait_until(lambda: len(acknowledged) >= wanted, f"the registration of {wanted} names")
 
 
 def leader_of(instances: list[RegistryProcess]) -> RegistryProcess:
     """The instance that leads: it alone accepts a write that says it was forwarded."""
-    deadline = time.monotonic() + PATIENCE_S
-    while time.monotonic() < deadline:
+    leading: list[RegistryProcess] = []
+
+    def is_led() -> bool:
         for instance in instances:
             answer = httpx.put(
                 f"{instance.url}/mode",
@@ -132,9 +130,12 @@ def leader_of(instances: list[RegistryProcess]) -> RegistryProcess:
                 timeout=PATIENCE_S,
             )
             if answer.status_code == 200:
-                return instance
-        time.sleep(0.02)
-    raise AssertionError("nobody leads")
+                leading.append(instance)
+                return True
+        return False
+
+    wait_until(is_led, "the election of a leader")
+    return leading[0]
 
 
 SUBJECTS = [

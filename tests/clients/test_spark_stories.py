@@ -26,6 +26,7 @@ from barnabas.demo.generators.topics import ensure_topics
 from barnabas.demo.spark.queries import STORY_QUERIES
 from barnabas.demo.spark.stories import Stories, StoryOptions, table_of
 from barnabas.demo.topics import CONSUMER_GROUPS, INPUT_TOPICS, OUTPUT_TOPICS
+from support.node_process import wait_until
 from support.registry_thread import registry_of
 from support.spark import shared_session
 
@@ -193,27 +194,26 @@ def test_a_pipeline_that_is_killed_goes_on_to_the_same_figures(
         *("--progress", progress_path, "--trigger-ms", "0", "--max-offsets-per-trigger", "120"),
     ]
 
-    def wait_until(process: subprocess.Popen[str], reached: str) -> None:
-        deadline = time.monotonic() + DEADLINE_SECONDS
-        while True:
-            assert time.monotonic() < deadline, reached
+    def wait_for(process: subprocess.Popen[str], reached: str) -> None:
+        def is_reached() -> bool:
             assert process.poll() is None, reached
-            if progress_path.exists():
-                progress = read_progress(progress_path)
-                started = any(query["batches"] for query in progress["queries"].values())
-                if started and (reached == "a batch" or caught_up(progress, onlooker)):
-                    return
-            time.sleep(0.05)
+            if not progress_path.exists():
+                return False
+            progress = read_progress(progress_path)
+            started = any(query["batches"] for query in progress["queries"].values())
+            return started and (reached == "a batch" or caught_up(progress, onlooker))
+
+        wait_until(is_reached, reached, DEADLINE_SECONDS)
 
     truth = generate(bootstrap_servers, registry_url, tmp_path / "generator", 8)
     with subprocess.Popen(command, text=True, stdout=subprocess.PIPE) as process:
-        wait_until(process, "a batch")
+        wait_for(process, "a batch")
         process.kill()
         assert process.wait() == -signal.SIGKILL
     assert not caught_up(read_progress(progress_path), onlooker)
     progress_path.unlink()
     with subprocess.Popen(command, text=True, stdout=subprocess.PIPE) as process:
-        wait_until(process, "the end")
+        wait_for(process, "the end")
         process.terminate()
         assert process.stdout is not None
         said = process.stdout.read().splitlines()

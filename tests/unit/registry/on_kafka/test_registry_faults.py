@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from typing import Any
 
 import pytest
 from aiokafka import errors
@@ -37,7 +38,10 @@ async def test_an_error_of_our_own_is_the_failure(caplog: pytest.LogCaptureFixtu
 
 async def test_a_task_that_is_cancelled_or_done_is_no_failure() -> None:
     failure: asyncio.Future[StoreError] = asyncio.get_running_loop().create_future()
-    tasks = [asyncio.create_task(asyncio.sleep(0)), asyncio.create_task(asyncio.sleep(3600))]
+    tasks: list[asyncio.Task[Any]] = [
+        asyncio.create_task(asyncio.sleep(0)),
+        asyncio.create_task(asyncio.Event().wait()),
+    ]
     for task in tasks:
         watch(task, "it", failure)
     await tasks[0]
