@@ -13,7 +13,7 @@ from barnabas.demo.workspace import Settings, Workspace
 
 MODULES = (
     *("pyspark", "pyarrow", "starlette", "uvicorn"),
-    *("aiokafka", "fastavro", "httptools", "httpx", "jsonschema"),
+    *("aiokafka", "fastavro", "httptools", "httpx", "jsonschema_specifications"),
 )
 """Some of what the extra `demo` installs: one of each thing that it is made of."""
 

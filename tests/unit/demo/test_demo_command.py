@@ -58,12 +58,12 @@ def test_without_a_library_it_names_the_extra_of_the_checkout(
 
 
 def test_the_extra_has_all_that_the_demo_needs() -> None:
-    """Names in pyproject.toml are of distributions, here the same as of their modules."""
+    """Names in pyproject.toml are of distributions: those of their modules, but with hyphens."""
     content = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text())
     extras = content["project"]["optional-dependencies"]
     lines = (*extras["demo"], *extras["registry"], *extras["spark"])
     names = {re.split("[>=]", line)[0] for line in lines}
-    assert set(MODULES) <= names
+    assert {module.replace("_", "-") for module in MODULES} <= names
     assert {"barnabas[registry,spark]", "confluent-kafka[avro,schemaregistry]"} <= names
 
 
