@@ -1,0 +1,29 @@
+"""Where steps keep their state: sorted keys to values, of one partition."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Protocol
+
+
+class Store(Protocol):
+    """A sorted map of one step in one partition.
+
+    Keys are tuples of plain values, which the host encodes so that their order stays. Values are
+    what can be encoded: None, bool, int, float, str, bytes, Decimal, and lists, tuples and dicts
+    of them. Nobody changes a value after it was put.
+    """
+
+    def get(self, key: tuple[Any, ...]) -> Any:
+        """The value, or None."""
+        ...
+
+    def put(self, key: tuple[Any, ...], value: Any) -> None:
+        """Set the value; None deletes."""
+        ...
+
+    def range(
+        self, low: tuple[Any, ...], high: tuple[Any, ...]
+    ) -> Iterator[tuple[tuple[Any, ...], Any]]:
+        """Entries with low <= key < high, ascending, as they were when the call began."""
+        ...

@@ -1,0 +1,73 @@
+"""The columns of a stream or table: of the key, of the value, and those that take headers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from barnabas.pipeline.sql.names import quoted
+from barnabas.pipeline.sql.types import BIGINT, INTEGER, SqlType
+
+ROWTIME = "ROWTIME"
+ROWPARTITION = "ROWPARTITION"
+ROWOFFSET = "ROWOFFSET"
+WINDOWSTART = "WINDOWSTART"
+WINDOWEND = "WINDOWEND"
+
+PSEUDO_COLUMNS: dict[str, SqlType] = {ROWTIME: BIGINT, ROWPARTITION: INTEGER, ROWOFFSET: BIGINT}
+"""Columns that each record has without being asked."""
+
+WINDOW_BOUNDS: dict[str, SqlType] = {WINDOWSTART: BIGINT, WINDOWEND: BIGINT}
+"""Columns that each record of a windowed source has."""
+
+
+class Part(Enum):
+    """The part of a record that holds a column."""
+
+    KEY = "KEY"
+    VALUE = "VALUE"
+    HEADERS = "HEADERS"
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column; `header` names the one header whose value it takes (None: all of them)."""
+
+    name: str
+    type: SqlType
+    part: Part = Part.VALUE
+    header: str | None = None
+
+    def __str__(self) -> str:
+        return f"{quoted(self.name)} {self.type}"
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """Columns in their order: those of the key first."""
+
+    columns: tuple[Column, ...]
+
+    @property
+    def key(self) -> tuple[Column, ...]:
+        """The columns of the key."""
+        return tuple(column for column in self.columns if column.part is Part.KEY)
+
+    @property
+    def value(self) -> tuple[Column, ...]:
+        """The columns of the value, without those of headers."""
+        return tuple(column for column in self.columns if column.part is Part.VALUE)
+
+    @property
+    def headers(self) -> tuple[Column, ...]:
+        """The columns that headers fill."""
+        return tuple(column for column in self.columns if column.part is Part.HEADERS)
+
+    def find(self, name: str) -> Column | None:
+        """The column of that exact name."""
+        return next((column for column in self.columns if column.name == name), None)
+
+    def __str__(self) -> str:
+        return ", ".join(
+            f"{column} KEY" if column.part is Part.KEY else str(column) for column in self.columns
+        )
