@@ -16,6 +16,11 @@ The implementation gets values as `types` describes them, None for NULL (unless 
 then NULL in gives NULL out without a call), lambdas as Python callables, intervals as their upper
 case plural ("DAYS"). It raises EvaluationError where there is no value. It is a pure function of
 its arguments, unless `is_volatile` (RANDOM, UUID, UNIX_TIMESTAMP).
+
+The rest of the language: `ANY` is any type at all, `T!` a constant (aggregates), a variadic may
+stand in any place: `(first T, middle STRING..., last INTEGER!)`. Messages show a function's name as
+it is written here, and ksqlDB's cases compare them: `"explode"`, `"Abs"`, `"ARRAY_JOIN"`, each as
+ksqlDB declares it. Names of calls do not depend on case.
 """
 
 from __future__ import annotations
@@ -112,12 +117,13 @@ class Function:
 
 
 BUILT_IN: dict[str, Function] = {}
-"""Every function that ships with us; `functions.built_in` imports the modules that fill it."""
+"""Every function that ships with us, by its name in upper case; `functions.built_in` imports the
+modules that fill it."""
 
 
 def declare(name: str, description: str, category: str, *, is_volatile: bool = False) -> Function:
     """The function of that name, made or described."""
-    function = BUILT_IN.setdefault(name, Function(name))
+    function = BUILT_IN.setdefault(name.upper(), Function(name))
     if description:
         function.description, function.category = description, category
     function.is_volatile |= is_volatile
