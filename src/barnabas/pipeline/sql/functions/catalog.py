@@ -25,7 +25,7 @@ ksqlDB declares it. Names of calls do not depend on case.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
@@ -62,8 +62,15 @@ class Aggregator(Protocol):
     """An aggregate, for the types and constant arguments of one call. States are values that
     `state_type` describes, so that they can be stored; never mutated in place."""
 
-    state_type: SqlType
-    result_type: SqlType
+    @property
+    def state_type(self) -> SqlType:
+        """What states are."""
+        ...
+
+    @property
+    def result_type(self) -> SqlType:
+        """What the column is."""
+        ...
 
     def initial(self) -> Value:
         """The state before the first record."""
@@ -96,10 +103,24 @@ class AggregateOverload:
 
     `make(types, constants)`: types of all arguments; constants are the values of those parameters
     that the signature marks `!`, as `(value T, k INTEGER!)`: literals in the statement.
+    `takes_properties`: `make` also takes `properties=`, the `ksql.functions.…` settings by their
+    full names.
     """
 
     signature: str
-    make: Callable[[Sequence[SqlType], Sequence[Value]], Aggregator]
+    make: Callable[..., Aggregator]
+    takes_properties: bool = False
+
+    def aggregator(
+        self,
+        types: Sequence[SqlType],
+        constants: Sequence[Value] = (),
+        properties: Mapping[str, Value] | None = None,
+    ) -> Aggregator:
+        """The Aggregator for one call in a statement."""
+        if self.takes_properties:
+            return self.make(types, constants, properties=properties or {})
+        return self.make(types, constants)
 
 
 @dataclass(slots=True)
@@ -166,12 +187,16 @@ def table_function(
     return add
 
 
-def aggregate(name: str, *signatures: str, description: str = "") -> Callable[[F], F]:
+def aggregate(
+    name: str, *signatures: str, description: str = "", takes_properties: bool = False
+) -> Callable[[F], F]:
     """Declare the decorated factory (or class) as what makes an aggregate's Aggregator."""
 
     def add(make: F) -> F:
         function = declare(name, description, "AGGREGATE")
-        function.aggregates += [AggregateOverload(signature, make) for signature in signatures]
+        function.aggregates += [
+            AggregateOverload(signature, make, takes_properties) for signature in signatures
+        ]
         return make
 
     return add
