@@ -19,6 +19,7 @@ from barnabas.pipeline.sql.functions.aggregates import (  # noqa: F401
     sums,
 )
 from barnabas.pipeline.sql.functions.catalog import BUILT_IN, Aggregator
+from barnabas.pipeline.sql.functions.signatures import choose
 from barnabas.pipeline.sql.types import (
     BIGINT,
     BOOLEAN,
@@ -34,12 +35,10 @@ from barnabas.pipeline.sql.types import (
 
 
 def aggregator(name: str, types: Sequence[SqlType], *constants: Any, **properties: Any) -> Any:
-    """The aggregate of that name; its implementation is the same for all of its signatures."""
-    function = BUILT_IN[name]
-    makes = {overload.make for overload in function.aggregates}
-    assert len(makes) == 1
+    """The aggregate of that name for columns and constants of those types."""
+    overload = choose(name, BUILT_IN[name].aggregates, types, casts=False).overload
     settings = {f"ksql.functions.{name.lower()}.{key}": value for key, value in properties.items()}
-    return function.aggregates[0].aggregator(types, constants, settings)
+    return overload.aggregator(types, constants, settings)
 
 
 def state_of(machine: Aggregator, values: Sequence[Any]) -> Any:
