@@ -1,12 +1,18 @@
-"""A format: how columns become the bytes of a record's key or value, and back."""
+"""A format: how columns become the bytes of a record's key or value, and back.
+
+A row's bytes are named by their subject in a schema registry, `<topic>-key` or `<topic>-value`,
+also where the format has no schemas: messages and inference take topic and part from it.
+Properties are the format's own (`delimiter`, `schemaId`, …); `catalog.format_properties` makes them
+from those of a statement.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from barnabas.pipeline.sql.runtime.records import Row
-from barnabas.pipeline.sql.schema import Column
+from barnabas.pipeline.sql.schema import Column, Part
 
 Serializer = Callable[[Row | None], bytes | None]
 Deserializer = Callable[[bytes | None], Row | None]
@@ -14,23 +20,68 @@ Deserializer = Callable[[bytes | None], Row | None]
 
 
 class FormatError(Exception):
-    """A record's bytes do not fit its columns, or its values do not fit the format."""
+    """A record's bytes do not fit its columns, or its values do not fit the format.
+
+    `retriable`: it was the schema registry that did not answer; the record may be good.
+    """
+
+    def __init__(self, message: str, *, retriable: bool = False) -> None:
+        super().__init__(message)
+        self.retriable = retriable
+
+
+class StoredSchema(NamedTuple):
+    """A schema as a registry holds it.
+
+    `type` is AVRO, JSON or PROTOBUF. `references`: (name, text) of all schemas that the text needs,
+    each after those it needs itself.
+    """
+
+    id: int
+    type: str
+    text: str
+    references: tuple[tuple[str, str], ...] = ()
 
 
 class SchemaStore(Protocol):
-    """A schema registry, as formats need it: texts by subject and by id. Network errors are
-    FormatErrors that say `retriable`."""
+    """A schema registry, as formats need it. Network errors are retriable FormatErrors."""
 
     def register(self, subject: str, schema_type: str, text: str) -> int:
         """The id of the schema under the subject, registered if it is not."""
         ...
 
-    def by_id(self, schema_id: int) -> tuple[str, str]:
-        """(type, text) of a schema."""
+    def by_id(self, schema_id: int) -> StoredSchema:
+        """The schema of that id. Raises FormatError if there is none."""
         ...
 
-    def latest(self, subject: str) -> tuple[int, str, str] | None:
-        """(id, type, text) of the subject's latest version."""
+    def latest(self, subject: str) -> StoredSchema | None:
+        """The subject's latest version; None where the registry has no such subject."""
+        ...
+
+
+class SchemaTranslator(Protocol):
+    """Columns to the text of a registry's schema, and back."""
+
+    schema_type: str
+
+    def text(self, columns: Sequence[Column], properties: Mapping[str, str], *, wraps: bool) -> str:
+        """The schema that records of these columns are written with."""
+        ...
+
+    def columns(
+        self,
+        schema: StoredSchema,
+        properties: Mapping[str, str],
+        part: Part,
+        *,
+        wraps: bool,
+        upper_case: bool = True,
+    ) -> tuple[Column, ...]:
+        """The columns of a schema.
+
+        `upper_case`: names as unquoted ones are; else as the schema spells them (schema ids do so).
+        Raises AnalysisError for a schema that is no row.
+        """
         ...
 
 
@@ -38,10 +89,20 @@ class Format(Protocol):
     """One of ksqlDB's formats."""
 
     name: str
-    has_schemas: bool
-    """Whether a schema registry holds the schemas, and columns can be inferred from it."""
-    wraps_by_default: bool | None
-    """Whether a single column is wrapped in a record; None where the format has no choice."""
+    can_wrap: bool
+    """Whether a single column can be written as a record of one field."""
+    can_unwrap: bool
+    """Whether a single column can be written as a bare value."""
+    properties: frozenset[str]
+    """Names of the properties that the format understands."""
+    inherited_properties: frozenset[str]
+    """Those that a stream made from another one of the same format has unless told otherwise."""
+    schemas: SchemaTranslator | None
+    """How schemas in a registry read; None for a format without schemas."""
+
+    def supports_key_type(self, column: Column) -> bool:
+        """Whether the column can be the only one of a key."""
+        ...
 
     def check(self, columns: Sequence[Column], properties: Mapping[str, str]) -> None:
         """Raise AnalysisError for columns or properties that the format cannot have."""
@@ -66,3 +127,27 @@ class Format(Protocol):
         *,
         wraps: bool,
     ) -> Deserializer: ...
+
+
+def topic_of(subject: str) -> str:
+    """The topic whose records' keys or values the subject names."""
+    return subject.removesuffix("-key") if is_key(subject) else subject.removesuffix("-value")
+
+
+def is_key(subject: str) -> bool:
+    """Whether the subject names keys."""
+    return subject.endswith("-key")
+
+
+def part_name(subject: str) -> str:
+    """`key` or `value`, for messages."""
+    return "key" if is_key(subject) else "value"
+
+
+def check_count(expected: int, row: Row, subject: str) -> None:
+    """Raise FormatError unless the row has a value for each column."""
+    if len(row) != expected:
+        raise FormatError(
+            f"Column count mismatch on serialization. topic: {topic_of(subject)}, "
+            f"expected: {expected}, got: {len(row)}"
+        )
