@@ -17,23 +17,44 @@ class Place:
 
 
 class SqlError(Exception):
-    """A statement cannot be taken; `place` is where its text goes wrong, if one can be named."""
+    """A statement cannot be taken; `place` is where its text goes wrong, if one can be named.
 
-    def __init__(self, message: str, place: Place | None = None) -> None:
+    `statement` is the text of the statement, where whoever raises the error knows it.
+    """
+
+    def __init__(self, message: str, place: Place | None = None, statement: str = "") -> None:
         super().__init__(message)
         self.message = message
         self.place = place
+        self.statement = statement
 
     def __str__(self) -> str:
         return f"{self.place}: {self.message}" if self.place else self.message
+
+    def with_statement(self) -> str:
+        """The text of the error, followed by that of the statement, as ksqlDB's server logs it."""
+        return f"{self}\nStatement: {self.statement}" if self.statement else str(self)
 
 
 class ParseError(SqlError):
     """The text is no statement."""
 
 
+class PrepareError(ParseError):
+    """The text has the form of a statement, but one of its parts cannot stand there: a number out
+    of range, an alias that names no source, a property that does not exist."""
+
+    def __str__(self) -> str:
+        return f"Failed to prepare statement: {super().__str__()}"
+
+
 class AnalysisError(SqlError):
     """A statement says what cannot be: an unknown column, types that don't match, …"""
+
+    def __str__(self) -> str:
+        if self.place is None:
+            return self.message
+        return f"Line: {self.place.line}, Col: {self.place.column}: {self.message}"
 
 
 class EvaluationError(Exception):

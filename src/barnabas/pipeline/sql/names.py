@@ -4,15 +4,40 @@ from __future__ import annotations
 
 import re
 
-_PLAIN = re.compile(r"[A-Z_][A-Z0-9_@]*\Z")
+_NON_RESERVED = """
+ADD ALTER ANALYZE ARRAY ASSERT CHANGES COLUMN COLUMNS DATE DAY DEFINE EMIT ESCAPE EXPLAIN FINAL
+FUNCTION FUNCTIONS GRACE HEADER HEADERS HOUR ID IF INTEGER INTERVAL KEY MAP MINUTE MONTH PARTITION
+PARTITIONS PERIOD PLUGINS PRIMARY REPLACE RESET SCHEMA SECOND SESSION SET SHOW SINK SOURCE STRING
+STRUCT SUBJECT SYSTEM TABLES TIME TIMEOUT TIMESTAMP TYPE TYPES UNDEFINE VARIABLES YEAR ZONE
+"""
+_RESERVED = """
+ADVANCE ALL AND AS AT BEGINNING BETWEEN BY CASE CAST CATALOG CONNECTOR CONNECTORS CREATE DAYS
+DECIMAL DELETE DESCRIBE DISTINCT DROP ELSE END EXISTS EXPORT EXTENDED FALSE FROM FULL GROUP HAVING
+HOPPING HOURS IN INNER INSERT INTO IS JOIN LEFT LIKE LIMIT LIST LOAD MATERIALIZED MILLISECOND
+MILLISECONDS MINUTES MONTHS NAMESPACE NOT NULL ON OR OUTER PAUSE PRINT PROPERTIES QUERIES QUERY
+RENAME RESUME RETENTION RIGHT RUN SAMPLE SCRIPT SECONDS SELECT SIZE STREAM STREAMS TABLE TERMINATE
+THEN TO TOPIC TOPICS TRUE TUMBLING UNSET VALUES VIEW WHEN WHERE WINDOW WITH WITHIN YEARS
+"""
+
+NON_RESERVED = frozenset(_NON_RESERVED.split())
+"""Words with a meaning in statements that can still be names without quotes."""
+
+RESERVED = frozenset(_RESERVED.split())
+"""Words that cannot be names without quotes."""
+
+_PLAIN = re.compile(r"[A-Z_][A-Z0-9_@]*\Z|(?![0-9]+(E[0-9]+)?\Z)[0-9][A-Z0-9_@]+\Z")
 
 
 def quoted(name: str) -> str:
     """The name as it must be written in a statement: in back quotes unless it is plain."""
-    return (
-        name if _PLAIN.match(name) and name not in RESERVED else "`" + name.replace("`", "``") + "`"
-    )
+    return name if _PLAIN.match(name) and name not in RESERVED else backquoted(name)
 
 
-RESERVED: frozenset[str] = frozenset()
-"""Words that cannot be names without quotes; the parser's table of words fills the set."""
+def backquoted(name: str) -> str:
+    """The name in back quotes, as ksqlDB's messages show the names of columns and fields."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def unquoted(name: str) -> str:
+    """The name as it is, as ksqlDB's messages show the names within expressions."""
+    return name

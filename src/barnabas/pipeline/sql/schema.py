@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from barnabas.pipeline.sql.names import quoted
+from barnabas.pipeline.sql.names import backquoted
 from barnabas.pipeline.sql.types import BIGINT, INTEGER, SqlType
 
 ROWTIME = "ROWTIME"
@@ -39,7 +39,7 @@ class Column:
     header: str | None = None
 
     def __str__(self) -> str:
-        return f"{quoted(self.name)} {self.type}"
+        return f"{backquoted(self.name)} {self.type}"
 
 
 @dataclass(frozen=True, slots=True)

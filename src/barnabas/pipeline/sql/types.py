@@ -7,7 +7,8 @@
     ARRAY list   MAP dict   STRUCT dict of field name to value, every field present, in order
     NULL None, of any type
 
-A type prints as ksqlDB prints it: `STRUCT<A INTEGER, `b` ARRAY<STRING>>`.
+A type prints as ksqlDB's messages print it: STRUCT<`A` INTEGER, `b` ARRAY<STRING>>;
+`syntax.printer` prints it as a statement needs it.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, TypeAlias
 
-from barnabas.pipeline.sql.names import quoted
+from barnabas.pipeline.sql.names import backquoted
 
 Value: TypeAlias = Any
 """A value of any SQL type, as the head of this module says."""
@@ -116,7 +117,7 @@ class Field:
     type: SqlType
 
     def __str__(self) -> str:
-        return f"{quoted(self.name)} {self.type}"
+        return f"{backquoted(self.name)} {self.type}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,13 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 from enum import Enum
 from typing import TypeAlias
 
 from barnabas.pipeline.sql.syntax.expressions import Expression, Node
 from barnabas.pipeline.sql.types import SqlType
 
-Literal: TypeAlias = str | int | float | bool | None
+Literal: TypeAlias = str | int | float | Decimal | bool | None
 """A property's value in a WITH clause."""
 
 
@@ -143,7 +144,11 @@ class ColumnElement(Node):
 
 @dataclass(frozen=True)
 class NamedType(Node):
-    """A type that CREATE TYPE made; the analysis looks it up. May stand inside other types."""
+    """A type that CREATE TYPE made; the analysis looks it up.
+
+    It may stand wherever a SqlType stands in a statement, also inside other types; no type that
+    leaves the analysis holds one.
+    """
 
     name: str
 

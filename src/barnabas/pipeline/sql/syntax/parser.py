@@ -1,0 +1,64 @@
+"""Parsing of statements: `parse` takes a text with any number of them.
+
+The grammar is ksqlDB's. What only a test file may hold (ASSERT VALUES, RUN SCRIPT) is taken where
+`is_test` says so. Names of types and sources are not looked up: the analysis does that.
+"""
+
+from __future__ import annotations
+
+from barnabas.pipeline.sql.errors import ParseError, SqlError
+from barnabas.pipeline.sql.syntax import tree
+from barnabas.pipeline.sql.syntax.expressions import Expression
+from barnabas.pipeline.sql.syntax.lexer import TokenKind
+from barnabas.pipeline.sql.syntax.statement_parser import StatementParser
+from barnabas.pipeline.sql.syntax.tree import ParsedStatement
+
+_TOO_LARGE = (
+    "Error processing statement: Statement is too large to parse. This may be caused by having too "
+    "many nested expressions in the statement."
+)
+
+
+def parse(text: str, *, is_test: bool = False) -> tuple[ParsedStatement, ...]:
+    """The statements of a text, each of which ends with `;`.
+
+    Raises ParseError with the place of the first thing that is wrong. Places count from the
+    beginning of the whole text.
+    """
+    parser = StatementParser(text, is_test=is_test)
+    statements = []
+    while parser.token.kind is not TokenKind.END:
+        start = parser.token.start
+        try:
+            statement = parser.statement()
+            stop = parser.end_of_statement()
+            parser.check_qualifiers()
+        except RecursionError:
+            raise ParseError(_TOO_LARGE, statement=text) from None
+        except SqlError as error:
+            error.statement = error.statement or text[start:].strip()
+            raise
+        statements.append(ParsedStatement(text[start:stop], statement))
+    return tuple(statements)
+
+
+def parse_one(text: str, *, is_test: bool = False) -> tree.Statement:
+    """The one statement of a text; the `;` at its end may be left out."""
+    if not text.rstrip().endswith(";"):
+        text += "\n;"
+    statements = parse(text, is_test=is_test)
+    if len(statements) != 1:
+        raise ParseError(f"Expecting one statement, got {len(statements)}", statement=text)
+    return statements[0].statement
+
+
+def parse_expression(text: str) -> Expression:
+    """The expression of a text. Names before points are taken as they stand."""
+    parser = StatementParser(text)
+    try:
+        expression = parser.expression()
+    except RecursionError:
+        raise ParseError(_TOO_LARGE, statement=text) from None
+    if parser.token.kind is not TokenKind.END:
+        parser.fail_here()
+    return expression
