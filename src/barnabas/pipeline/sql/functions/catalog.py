@@ -31,8 +31,9 @@ from typing import Any, Protocol, TypeVar
 
 from barnabas.pipeline.sql.types import SqlType, Value
 
-ReturnType = Callable[[Sequence[SqlType]], SqlType]
-"""From the arguments' types to the result's; raises AnalysisError."""
+ReturnType = Callable[[Sequence[Any]], SqlType]
+"""From the arguments' types (None: NULL) to the result's; raises AnalysisError. Types are those of
+values as the implementation gets them: after implicit casts."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 
