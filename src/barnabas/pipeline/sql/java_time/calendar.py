@@ -1,0 +1,52 @@
+"""The proleptic Gregorian calendar for any year, as days since 1970-01-01."""
+
+from __future__ import annotations
+
+from datetime import date
+
+MILLIS_OF_DAY = 86_400_000
+NANOS_OF_DAY = 86_400_000_000_000
+
+_ORDINAL_OF_EPOCH = date(1970, 1, 1).toordinal()
+_FIRST, _LAST = (end.toordinal() - _ORDINAL_OF_EPOCH for end in (date.min, date.max))
+_DAYS_OF_400_YEARS = 146_097
+
+
+def is_leap(year: int) -> bool:
+    """Whether February has 29 days."""
+    return year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
+
+
+def month_length(year: int, month: int) -> int:
+    """The days of a month."""
+    if month == 2:
+        return 29 if is_leap(year) else 28
+    return 30 if month in (4, 6, 9, 11) else 31
+
+
+def days_of(year: int, month: int, day: int) -> int:
+    """Days since 1970-01-01; the date must exist."""
+    cycles, year_of_cycle = divmod(year, 400)
+    # Python knows the years 1 to 9999: the calendar repeats itself every 400 years.
+    ordinal = date(year_of_cycle + 400, month, day).toordinal()
+    return ordinal - _ORDINAL_OF_EPOCH + (cycles - 1) * _DAYS_OF_400_YEARS
+
+
+def date_of(days: int) -> tuple[int, int, int]:
+    """Year, month and day of so many days since 1970-01-01."""
+    cycles = 0
+    if not _FIRST <= days <= _LAST:
+        cycles = (days - _FIRST) // _DAYS_OF_400_YEARS
+        days -= cycles * _DAYS_OF_400_YEARS
+    found = date.fromordinal(days + _ORDINAL_OF_EPOCH)
+    return found.year + 400 * cycles, found.month, found.day
+
+
+def day_of_year(days: int) -> int:
+    """1 for 1 January."""
+    return days - days_of(date_of(days)[0], 1, 1) + 1
+
+
+def day_of_week(days: int) -> int:
+    """1 for Monday to 7 for Sunday."""
+    return (days + 3) % 7 + 1

@@ -1,0 +1,68 @@
+"""Dates, times and timestamps as texts by a pattern: what functions and TIMESTAMP_FORMAT use.
+
+Each raises ValueError with what is wrong with the pattern, the zone or the text. Where no zone is
+named it is UTC: ksqlDB takes its host's zone in some functions, ours mean the same on every host.
+"""
+
+from __future__ import annotations
+
+from barnabas.pipeline.sql.java_time.calendar import MILLIS_OF_DAY
+from barnabas.pipeline.sql.java_time.fast_date import parse_fast_date
+from barnabas.pipeline.sql.java_time.fields import Moment
+from barnabas.pipeline.sql.java_time.pattern import pattern_of
+from barnabas.pipeline.sql.java_time.resolve import resolve
+from barnabas.pipeline.sql.java_time.zones import zone_of
+
+DEFAULT_ZONE = "UTC"
+
+_NANOS_OF_MILLI = 1_000_000
+
+
+def date_to_text(days: int, pattern: str) -> str:
+    """The text of a DATE."""
+    return pattern_of(pattern).write(Moment(days=days))
+
+
+def time_to_text(millis: int, pattern: str) -> str:
+    """The text of a TIME."""
+    return pattern_of(pattern).write(Moment(nanos=millis * _NANOS_OF_MILLI))
+
+
+def timestamp_to_text(millis: int, pattern: str, zone_id: str = DEFAULT_ZONE) -> str:
+    """The text of a TIMESTAMP as clocks of the zone show it."""
+    zone = zone_of(zone_id)
+    second = millis // 1000
+    days, milli = divmod(millis + zone.offset_at(second) * 1000, MILLIS_OF_DAY)
+    return pattern_of(pattern).write(Moment(days, milli * _NANOS_OF_MILLI, zone, second))
+
+
+def text_to_date(text: str, pattern: str) -> int:
+    """The DATE of a text, read by java.time's rules: the text tells it whole."""
+    resolved = resolve(pattern_of(pattern).read(text, ignore_case=True))
+    if resolved.days is None:
+        raise ValueError(f"Text '{text}' could not be parsed: Unable to obtain LocalDate")
+    return resolved.days
+
+
+def text_to_date_leniently(text: str, pattern: str) -> int:
+    """The DATE of a text, read by SimpleDateFormat's rules."""
+    days, rest = divmod(parse_fast_date(text, pattern), MILLIS_OF_DAY)
+    if rest:
+        raise ValueError("Date format contains time field.")
+    return days
+
+
+def text_to_time(text: str, pattern: str) -> int:
+    """The TIME of a text."""
+    resolved = resolve(pattern_of(pattern).read(text, ignore_case=True))
+    if resolved.has_date_field:
+        raise ValueError("Time format contains date field.")
+    if resolved.nanos is None:
+        raise ValueError(f"Text '{text}' could not be parsed: Unable to obtain LocalTime")
+    return resolved.nanos // _NANOS_OF_MILLI
+
+
+def text_to_timestamp(text: str, pattern: str, zone_id: str = DEFAULT_ZONE) -> int:
+    """The TIMESTAMP of a text: in the zone, unless the text names one."""
+    zone = zone_of(zone_id)
+    return resolve(pattern_of(pattern).read(text, ignore_case=True)).millis(zone)
