@@ -1,4 +1,4 @@
-"""Calls of SQL functions with arguments of named types, as `call("DATEADD", "INTEGER, DATE", …)`."""
+"""Calls of SQL functions with types told by names: `call("DATEADD", "INTEGER, DATE", …)`."""
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from barnabas.pipeline.sql.functions import (  # noqa: F401  their import declares functions
+    dates,
     encodings,
     extremes,
     geo,
