@@ -106,7 +106,8 @@ def plain_text(number: Decimal) -> str:
 
 
 def double_text(number: float) -> str:
-    """`Double.toString`, in the shortest digits that read back the same."""
+    """`Double.toString`, in the fewest digits that read back the same; of two, as there are always,
+    in the nearest: the smallest double is 4.9E-324, not 5.0E-324."""
     text = repr(number)
     if 1e-3 <= number < 1e7 or -1e7 < number <= -1e-3:
         return text
@@ -116,7 +117,8 @@ def double_text(number: float) -> str:
         return "NaN"
     if number in (float("inf"), float("-inf")):
         return "Infinity" if number > 0 else "-Infinity"
-    sign, digits, exponent = Decimal(text).as_tuple()
+    two_digits = f"{number:.1e}"
+    sign, digits, exponent = Decimal(two_digits if float(two_digits) == number else text).as_tuple()
     figures = "".join(map(str, digits)).rstrip("0") or "0"
     power = int(exponent) + len(digits) - 1
     return f"{'-' if sign else ''}{figures[0]}.{figures[1:] or '0'}E{power}"

@@ -1,13 +1,14 @@
 """The catalog of functions: what each is called, takes and gives, and the Python that does it.
 
-A signature is text, in SQL's types with variables: single capital letters stand for any type, the
-same letter for the same type.
+Names are spelled as messages show them (ksqlDB's spelling), and found in any case. A signature is
+text, in SQL's types with variables: single capital letters stand for any type, the same letter for
+the same type.
 
-    @scalar("LCASE", "(input STRING) -> STRING", description="…")
-    @scalar("ELT", "(n INTEGER, items STRING...) -> STRING", …)            variadic
+    @scalar("lcase", "(input STRING) -> STRING", description="…")
+    @scalar("elt", "(n INTEGER, args STRING...) -> STRING", …)             variadic
     @scalar("ARRAY_CONTAINS", "(values ARRAY<T>, value T) -> BOOLEAN", …)
     @scalar("TRANSFORM", "(array ARRAY<T>, function LAMBDA(T) -> U) -> ARRAY<U>", …)
-    @scalar("ABS", "(value DECIMAL) -> DECIMAL", returns=same_decimal)     computed result type
+    @scalar("Abs", "(value DECIMAL) -> DECIMAL", returns=same_decimal)     computed result type
     @scalar("TIMESTAMPADD", "(unit INTERVAL, interval INTEGER, timestamp TIMESTAMP) -> TIMESTAMP")
 
 `STRUCT` alone is any STRUCT, `DECIMAL` alone any DECIMAL. A function with several signatures for
@@ -31,8 +32,9 @@ from typing import Any, Protocol, TypeVar
 
 from barnabas.pipeline.sql.types import SqlType, Value
 
-ReturnType = Callable[[Sequence[SqlType]], SqlType]
-"""From the arguments' types to the result's; raises AnalysisError."""
+ReturnType = Callable[[Sequence[Any]], SqlType]
+"""From the arguments' types (None: NULL) to the result's; raises AnalysisError. Types are those of
+values as the implementation gets them: after implicit casts."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -47,6 +49,10 @@ class ScalarOverload:
     null_is_null: bool = False
     takes_types: bool = False
     """Whether the implementation takes `types=`, the SQL types of its arguments."""
+    description: str = ""
+    """What this variation does, where the function has several."""
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    """What parameters are, by name, for DESCRIBE FUNCTION."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,13 +166,27 @@ def scalar(
     null_is_null: bool = False,
     takes_types: bool = False,
     is_volatile: bool = False,
+    variation: str = "",
+    parameters: Mapping[str, str] | None = None,
 ) -> Callable[[F], F]:
-    """Declare the decorated Python function as an implementation of a scalar function."""
+    """Declare the decorated Python function as an implementation of a scalar function.
+
+    `variation` tells what this one does where the function has several; `parameters` tells of
+    parameters by name. DESCRIBE FUNCTION shows both.
+    """
 
     def add(implementation: F) -> F:
         function = declare(name, description, category, is_volatile=is_volatile)
         function.scalars += [
-            ScalarOverload(signature, implementation, returns, null_is_null, takes_types)
+            ScalarOverload(
+                signature,
+                implementation,
+                returns,
+                null_is_null,
+                takes_types,
+                variation,
+                parameters or {},
+            )
             for signature in signatures
         ]
         return implementation

@@ -1,0 +1,32 @@
+"""All functions that ship with us: importing this module fills the catalog."""
+
+from __future__ import annotations
+
+from barnabas.pipeline.sql.functions import (  # noqa: F401  their import declares functions
+    encodings,
+    extremes,
+    geo,
+    json,
+    masks,
+    math,
+    nulls,
+    positions,
+    regex,
+    rounding,
+    strings,
+    url,
+)
+from barnabas.pipeline.sql.functions.aggregates import (  # noqa: F401
+    collecting,
+    counting,
+    offsets,
+    statistics,
+    sums,
+)
+from barnabas.pipeline.sql.functions.aggregates import extremes as _extremes  # noqa: F401
+from barnabas.pipeline.sql.functions.catalog import BUILT_IN, Function
+
+
+def functions() -> dict[str, Function]:
+    """Every function by its name, in upper case."""
+    return BUILT_IN

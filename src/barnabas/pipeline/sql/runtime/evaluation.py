@@ -1,0 +1,70 @@
+"""What processors need of expressions, functions and the processing log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol
+
+from barnabas.pipeline.sql.errors import EvaluationError
+from barnabas.pipeline.sql.functions.catalog import Aggregator
+from barnabas.pipeline.sql.runtime.records import Row
+from barnabas.pipeline.sql.schema import Column
+from barnabas.pipeline.sql.syntax.expressions import Expression, FunctionCall
+from barnabas.pipeline.sql.types import SqlType, Value
+
+EVALUATION_ERRORS = (EvaluationError, ArithmeticError, ValueError, TypeError, LookupError)
+"""What an expression or function raises for a record that it has no value for."""
+
+Log = Callable[[str, Row | None, BaseException | None], None]
+"""The processing log: what went wrong, the row if there is one, and why."""
+
+
+class Evaluator(Protocol):
+    """A compiled expression."""
+
+    @property
+    def type(self) -> SqlType | None: ...
+
+    def evaluate(self, row: Row) -> Value: ...
+
+
+class TableFunction(Protocol):
+    """A compiled call of a table function: the values it makes of a row."""
+
+    def __call__(self, row: Row) -> Iterable[Value] | None: ...
+
+
+class Compiler(Protocol):
+    """Makes what processors run from what plans say."""
+
+    def expression(self, expression: Expression, columns: Sequence[Column]) -> Evaluator: ...
+
+    def aggregate(
+        self, call: FunctionCall, columns: Sequence[Column]
+    ) -> tuple[Aggregator, tuple[Evaluator, ...]]:
+        """The aggregator of a call, and the arguments that it takes from each row."""
+        ...
+
+    def table_function(self, call: FunctionCall, columns: Sequence[Column]) -> TableFunction: ...
+
+    def timestamp_parser(self, pattern: str) -> Callable[[str], int]:
+        """What reads the text of a TIMESTAMP column as milliseconds."""
+        ...
+
+
+def no_log(_message: str, _row: Row | None, _cause: BaseException | None) -> None:
+    """A processing log that keeps nothing."""
+
+
+def value_or_none(evaluator: Evaluator, message: str, log: Log) -> Callable[[Row], Value]:
+    """The evaluator, giving NULL and a note to the log where there is no value."""
+    evaluate = evaluator.evaluate
+
+    def evaluated(row: Row) -> Value:
+        try:
+            return evaluate(row)
+        except EVALUATION_ERRORS as error:
+            log(message, row, error)
+            return None
+
+    return evaluated

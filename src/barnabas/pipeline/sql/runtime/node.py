@@ -1,0 +1,90 @@
+"""Nodes: what a running stage is made of, one for each step (or half of one).
+
+A node takes a record in `process` and gives what it makes to `forward`, before it returns. A node
+owns the record that it was given: it may change it and pass it on, and does not look at it again
+once it did. Rows belong to nobody and are never changed.
+
+State lies in stores that `bind` opens, so that one compiled graph serves many partitions, one
+after the other. A few figures of a node (the stream time, …) are kept in attributes while it runs:
+`saved` names them, `bind` reads them and `flush` writes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from barnabas.pipeline.sql.runtime.records import Record, Row, WindowBounds
+from barnabas.pipeline.sql.runtime.stores import Store
+
+OpenStore = Callable[[str], Store]
+StoreKey = tuple[Any, ...]
+
+_SAVED_KEY: StoreKey = ("saved",)
+
+
+def nowhere(_record: Record) -> None:
+    """Where records go until a node is connected."""
+
+
+class Node:
+    saved: tuple[str, ...] = ()
+
+    def __init__(self, name: str = "") -> None:
+        self.name = name
+        self.forward: Callable[[Record], None] = nowhere
+        self._figures: Store | None = None
+        self._initial = None if not self.saved else [getattr(self, f) for f in self.saved]
+        self._flushed: list[Any] = []
+
+    def process(self, record: Record) -> None:
+        """Take one record."""
+        self.forward(record)
+
+    def bind(self, open_store: OpenStore) -> None:
+        """Work for the partition whose stores `open_store` gives by name."""
+        if self.saved:
+            self._figures = open_store(f"{self.name}-figures")
+            self._flushed = self._figures.get(_SAVED_KEY) or list(self._initial or ())
+            for figure, value in zip(self.saved, self._flushed, strict=True):
+                setattr(self, figure, value)
+
+    def flush(self) -> None:
+        """Write what is kept in attributes into the stores."""
+        if self._figures is not None:
+            figures = [getattr(self, figure) for figure in self.saved]
+            if figures != self._flushed:
+                self._figures.put(_SAVED_KEY, figures)
+                self._flushed = figures
+
+    @property
+    def stores(self) -> tuple[str, ...]:
+        """Names of the stores that `bind` opens."""
+        return (f"{self.name}-figures",) if self.saved else ()
+
+
+class TableNode(Node):
+    """A node whose records are changes of a table's rows.
+
+    Old rows go along only where a node further down asks for them (`send_old`), as in Kafka
+    Streams: it decides whether a filter can tell a row that leaves from one that never was there.
+    """
+
+    sends_old = False
+
+    def send_old(self, *, at_any_cost: bool) -> bool:
+        """Ask for old rows; False if that would need a store and `at_any_cost` is not set."""
+        raise NotImplementedError
+
+    def need_view(self) -> None:
+        """Ask that `get` works."""
+        raise NotImplementedError
+
+    def get(self, key: StoreKey) -> tuple[Row, int] | None:
+        """The row of a key and its timestamp."""
+        raise NotImplementedError
+
+
+def store_key(key: Row, window: WindowBounds | None) -> StoreKey:
+    """The key of a table's row in a store."""
+    return tuple(key) if window is None else (*key, *window)

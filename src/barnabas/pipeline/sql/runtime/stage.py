@@ -1,0 +1,106 @@
+"""Stages: the parts of a plan between repartitions, each run once for every partition.
+
+A stage reads topics and channels (repartitioned records of an earlier stage) and writes channels
+and the sink's topic. All records of one key reach the same partition of all of a stage's inputs:
+the host sends each to `partition_of(key)`, or anywhere if it has no key. That holds for topics
+too, unless their own partitions agree already.
+
+    stage = staged.stages[i]
+    stage.bind(lambda name: the store of that name in this partition)
+    for output, record in stage.process(input_index, record): …
+    stage.flush()                                   before the stores are committed
+
+One Stage is compiled once and may be bound to one partition after the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from barnabas.pipeline.sql.plan.steps import (
+    QueryPlan,
+    StreamSink,
+    StreamSource,
+    TableSink,
+    TableSource,
+)
+from barnabas.pipeline.sql.runtime.node import Node, OpenStore
+from barnabas.pipeline.sql.runtime.records import Record
+
+
+@dataclass(frozen=True)
+class Channel:
+    """Records on their way between two stages, partitioned by their new key."""
+
+    index: int
+    name: str
+
+
+Input = Channel | StreamSource | TableSource
+Output = Channel | StreamSink | TableSink
+Emitted = list[tuple[int, Record]]
+
+
+class Exit(Node):
+    """Where a stage's records leave it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.index = 0
+        self.emitted: Emitted = []
+
+    def process(self, record: Record) -> None:
+        self.emitted.append((self.index, record))
+
+
+class Stage:
+    def __init__(
+        self,
+        index: int,
+        inputs: Sequence[tuple[Input, Callable[[Record], None]]],
+        outputs: Sequence[tuple[Output, Exit]],
+        nodes: Sequence[Node],
+    ) -> None:
+        self.index = index
+        self.inputs: tuple[Input, ...] = tuple(given for given, _ in inputs)
+        self.outputs: tuple[Output, ...] = tuple(given for given, _ in outputs)
+        self._entries = tuple(entry for _, entry in inputs)
+        self._nodes = tuple(node for node in nodes if node.stores)
+        self._emitted: Emitted = []
+        for place, (_, exit_node) in enumerate(outputs):
+            exit_node.index, exit_node.emitted = place, self._emitted
+
+    @property
+    def stores(self) -> tuple[str, ...]:
+        """Names of all stores; a stage that has none needs no keys to meet."""
+        return tuple(name for node in self._nodes for name in node.stores)
+
+    def bind(self, open_store: OpenStore) -> None:
+        """Work for the partition with these stores."""
+        for node in self._nodes:
+            node.bind(open_store)
+
+    def process(self, input_index: int, record: Record) -> Emitted:
+        """Take one record, which the stage owns from then on: (output index, record) in order."""
+        self._entries[input_index](record)
+        if not self._emitted:
+            return []
+        emitted = self._emitted[:]
+        self._emitted.clear()
+        return emitted
+
+    def flush(self) -> None:
+        """Write into the stores what was kept outside of them."""
+        for node in self._nodes:
+            node.flush()
+
+
+@dataclass(frozen=True)
+class StagedPlan:
+    """A plan as stages: those that write a channel come before the one that reads it, except that
+    answers of a foreign-key join go back to the stage of its left side."""
+
+    plan: QueryPlan
+    stages: tuple[Stage, ...]
+    channels: tuple[Channel, ...]

@@ -1,0 +1,154 @@
+"""Records of topics, as bytes, to records of a plan and back, through the formats."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from barnabas.pipeline.sql.formats.catalog import (
+    format_named,
+    is_wrapped,
+    key_wrapping,
+    value_wrapping,
+)
+from barnabas.pipeline.sql.formats.format import (
+    Deserializer,
+    FormatError,
+    SchemaStore,
+    Serializer,
+)
+from barnabas.pipeline.sql.formats.windowed import windowed_deserializer, windowed_serializer
+from barnabas.pipeline.sql.plan.steps import (
+    FormatChoice,
+    StreamSink,
+    StreamSource,
+    TableSink,
+    TableSource,
+    WindowInfo,
+)
+from barnabas.pipeline.sql.runtime.evaluation import Log
+from barnabas.pipeline.sql.runtime.records import Record, Row, WindowBounds
+from barnabas.pipeline.sql.syntax.tree import WindowKind
+
+
+@dataclass(slots=True)
+class TopicRecord:
+    """A record as a topic holds it. `partition` is None where nobody has chosen one."""
+
+    key: bytes | None
+    value: bytes | None
+    timestamp_ms: int
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+    partition: int | None = None
+    offset: int = 0
+
+
+ReadKey = Callable[[bytes | None], tuple[Row | None, WindowBounds | None]]
+WriteKey = Callable[[Row | None, WindowBounds | None], bytes | None]
+
+
+class TopicReader:
+    """Reads the records of a source's topic; those that cannot be read go to the log."""
+
+    def __init__(
+        self, step: StreamSource | TableSource, schemas: SchemaStore | None, log: Log
+    ) -> None:
+        self._step = step
+        self._log = log
+        self._read_value = _value_deserializer(step, schemas)
+        self._read_key = _key_reader(step, schemas)
+
+    def read(self, record: TopicRecord) -> Record | None:
+        """The record, or None if it is left out. Raises FormatError if it may be good later."""
+        try:
+            key, window = self._read_key(record.key)
+            value = self._read_value(record.value)
+        except FormatError as error:
+            if error.retriable:
+                raise
+            self._log(f"Failed to deserialize a record of {self._step.topic}", None, error)
+            return None
+        return Record(
+            key,
+            value,
+            record.timestamp_ms,
+            window,
+            record.headers,
+            record.partition or 0,
+            record.offset,
+        )
+
+
+class TopicWriter:
+    """Writes records for a sink's topic; those that cannot be written go to the log."""
+
+    def __init__(
+        self,
+        step: StreamSink | TableSink,
+        window: WindowInfo | None,
+        schemas: SchemaStore | None,
+        log: Log,
+    ) -> None:
+        self._step = step
+        self._log = log
+        self._write_value = _value_serializer(step, schemas)
+        self._write_key = _key_writer(step, window, schemas)
+
+    def write(self, record: Record) -> TopicRecord | None:
+        """The record as bytes, or None if it is left out."""
+        try:
+            key = self._write_key(record.key, record.window)
+            value = self._write_value(record.value)
+        except FormatError as error:
+            if error.retriable:
+                raise
+            self._log(f"Failed to serialize a record for {self._step.topic}", record.value, error)
+            return None
+        return TopicRecord(key, value, record.timestamp_ms, record.headers)
+
+
+def _value_deserializer(
+    step: StreamSource | TableSource, schemas: SchemaStore | None
+) -> Deserializer:
+    choice, columns = step.formats.value, step.schema.value
+    format_ = format_named(choice.name)
+    wraps = is_wrapped(format_, value_wrapping(format_, columns, choice.wraps_single))
+    subject = f"{step.topic}-value"
+    return format_.deserializer(columns, choice.properties, subject, schemas, wraps=wraps)
+
+
+def _value_serializer(step: StreamSink | TableSink, schemas: SchemaStore | None) -> Serializer:
+    choice, columns = step.formats.value, step.schema.value
+    format_ = format_named(choice.name)
+    wraps = is_wrapped(format_, value_wrapping(format_, columns, choice.wraps_single))
+    subject = f"{step.topic}-value"
+    return format_.serializer(columns, choice.properties, subject, schemas, wraps=wraps)
+
+
+def _key_reader(step: StreamSource | TableSource, schemas: SchemaStore | None) -> ReadKey:
+    choice, columns, window = step.formats.key, step.schema.key, step.window
+    format_ = format_named(choice.name)
+    subject = f"{step.topic}-key"
+    wraps = is_wrapped(format_, key_wrapping(format_, columns))
+    deserialize = format_.deserializer(columns, choice.properties, subject, schemas, wraps=wraps)
+    if window is None:
+        return lambda data: (deserialize(data), None)
+    windowed = windowed_deserializer(
+        deserialize, size_ms=window.size_ms, session=window.kind is WindowKind.SESSION
+    )
+    return lambda data: windowed(data) or (None, None)
+
+
+def _key_writer(
+    step: StreamSink | TableSink, window: WindowInfo | None, schemas: SchemaStore | None
+) -> WriteKey:
+    choice: FormatChoice = step.formats.key
+    columns = step.schema.key
+    format_ = format_named(choice.name)
+    subject = f"{step.topic}-key"
+    wraps = is_wrapped(format_, key_wrapping(format_, columns))
+    serialize = format_.serializer(columns, choice.properties, subject, schemas, wraps=wraps)
+    if window is None:
+        return lambda key, _: serialize(key)
+    windowed = windowed_serializer(serialize, session=window.kind is WindowKind.SESSION)
+    return lambda key, bounds: None if key is None or bounds is None else windowed(key, bounds)
