@@ -237,7 +237,7 @@ def _from_avro(schema: ConnectSchema) -> Convert | None:
     return None
 
 
-_PYTHON_TYPES = {
+_PYTHON_TYPES: dict[str, Any] = {
     "boolean": bool,
     "int32": int,
     "int64": int,

@@ -11,12 +11,20 @@ from barnabas.pipeline.sql.formats.checks import columns_text
 from barnabas.pipeline.sql.formats.delimited import DelimitedFormat
 from barnabas.pipeline.sql.formats.format import Format
 from barnabas.pipeline.sql.formats.json import JsonFormat
+from barnabas.pipeline.sql.formats.json_sr import JsonSchemaFormat
 from barnabas.pipeline.sql.formats.kafka import KafkaFormat, NoneFormat
 from barnabas.pipeline.sql.schema import Column, Part
 
 FORMATS: dict[str, Format] = {
     format_.name: format_
-    for format_ in (JsonFormat(), AvroFormat(), DelimitedFormat(), KafkaFormat(), NoneFormat())
+    for format_ in (
+        JsonFormat(),
+        JsonSchemaFormat(),
+        AvroFormat(),
+        DelimitedFormat(),
+        KafkaFormat(),
+        NoneFormat(),
+    )
 }
 
 

@@ -237,15 +237,16 @@ def struct_writer(
         if name not in known:
             raise FormatError(f"Schema from Schema Registry misses field with name: {name}")
     plan: list[tuple[str, int, Convert | None, bool]] = []
-    defaults: dict[str, Any] = {}
+    template: dict[str, Any] = {}
     for field in schema.fields:
+        template[field.name] = None
         if field.name in positions:
             position = positions[field.name]
             convert = writer(source.fields[position].type, field.schema, hook)
             plan.append((field.name, position, convert, field.schema.optional))
         elif field.schema.default is not MISSING or field.schema.optional:
             default = field.schema.default
-            defaults[field.name] = None if default is MISSING else default
+            template[field.name] = None if default is MISSING else default
         else:
             raise FormatError(
                 f"Missing default value for required field: [{field.name}]. "
@@ -253,13 +254,12 @@ def struct_writer(
             )
 
     def write(row: Any) -> dict[str, Any]:
-        result = dict(defaults)
+        result = dict(template)
         for name, position, convert, optional in plan:
             value = row[position]
             if value is None:
                 if not optional:
                     raise FormatError(f'Invalid value: null used for required field: "{name}"')
-                result[name] = None
             else:
                 result[name] = value if convert is None else convert(value)
         return result
