@@ -43,6 +43,7 @@ from barnabas.pipeline.sql.formats.registry_wire import (
     RowReader,
     RowWriter,
     asked_id,
+    of_kind,
     store_of,
     wire_deserializer,
     wire_serializer,
@@ -104,7 +105,7 @@ class AvroFormat:
 
         def prepare() -> tuple[int, RowWriter]:
             if schema_id is not None:
-                connect, avro = parsed(store.by_id(schema_id))
+                connect, avro = parsed(of_kind(store.by_id(schema_id), "AVRO"))
                 return schema_id, avro_writer(columns, connect, avro, wraps=wraps)
             connect = _written_schema(columns, properties, wraps=wraps)
             text = to_text(connect)
@@ -126,7 +127,7 @@ class AvroFormat:
         def prepare(schema: StoredSchema) -> RowReader:
             return avro_reader(columns, *parsed(schema), wraps=wraps)
 
-        return wire_deserializer(subject, store_of(schemas, self.name), prepare=prepare)
+        return wire_deserializer(subject, store_of(schemas, self.name), "AVRO", prepare=prepare)
 
 
 def _written_schema(

@@ -39,6 +39,7 @@ from barnabas.pipeline.sql.formats.registry_wire import (
     RowReader,
     RowWriter,
     asked_id,
+    of_kind,
     store_of,
     wire_deserializer,
     wire_serializer,
@@ -99,7 +100,7 @@ class JsonSchemaFormat:
 
         def prepare() -> tuple[int, RowWriter]:
             if schema_id is not None:
-                connect = parsed(store.by_id(schema_id))
+                connect = parsed(of_kind(store.by_id(schema_id), "JSON"))
                 convert = row_writer(columns, connect, _to_json, wraps=wraps)
                 return schema_id, lambda row: compact_json(convert(row)).encode()
             text = to_text(of_columns(columns, wraps=wraps))
@@ -130,7 +131,7 @@ class JsonSchemaFormat:
 
             return read
 
-        return wire_deserializer(subject, store_of(schemas, self.name), prepare=prepare)
+        return wire_deserializer(subject, store_of(schemas, self.name), "JSON", prepare=prepare)
 
 
 def parsed(schema: StoredSchema) -> ConnectSchema:

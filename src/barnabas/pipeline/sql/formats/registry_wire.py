@@ -46,6 +46,13 @@ def asked_id(properties: Mapping[str, str]) -> int | None:
         raise AnalysisError(f"A schema id is a whole number, not '{text}'") from None
 
 
+def of_kind(schema: StoredSchema, schema_type: str) -> StoredSchema:
+    """The schema. Raises AnalysisError if it is of another type."""
+    if schema.type != schema_type:
+        raise AnalysisError(f"Schema {schema.id} is of type {schema.type}, not {schema_type}")
+    return schema
+
+
 def store_of(schemas: SchemaStore | None, format_name: str) -> SchemaStore:
     """The registry. Raises AnalysisError where none is configured."""
     if schemas is None:
@@ -90,6 +97,7 @@ def _not_written(subject: str, error: Exception, *, retriable: bool = False) -> 
 def wire_deserializer(
     subject: str,
     store: SchemaStore,
+    schema_type: str,
     *,
     prepare: Callable[[StoredSchema], RowReader],
 ) -> Deserializer:
@@ -105,7 +113,7 @@ def wire_deserializer(
             schema_id = _PREFIX.unpack_from(data)[1]
             read = readers.get(schema_id)
             if read is None:
-                read = prepare(store.by_id(schema_id))
+                read = prepare(of_kind(store.by_id(schema_id), schema_type))
                 if len(readers) >= _READERS_MAX:
                     readers.clear()
                 readers[schema_id] = read
