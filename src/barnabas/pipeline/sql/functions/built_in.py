@@ -8,6 +8,7 @@ from barnabas.pipeline.sql.functions import (  # noqa: F401  their import declar
     extremes,
     geo,
     json,
+    json_values,
     masks,
     math,
     nulls,
