@@ -7,7 +7,7 @@ class MemorySchemaStore:
     """Ids count from 1 and belong to a text; subjects list the ids of their versions."""
 
     def __init__(self) -> None:
-        self.schemas: list[StoredSchema] = []
+        self.schemas: dict[int, StoredSchema] = {}
         self.subjects: dict[str, list[int]] = {}
 
     def add(
@@ -16,13 +16,18 @@ class MemorySchemaStore:
         schema_type: str,
         text: str,
         references: tuple[tuple[str, str], ...] = (),
+        given_id: int | None = None,
     ) -> int:
-        """The id of the schema, now also the subject's latest."""
-        wanted = (schema_type, text, references)
-        schema_id = next((s.id for s in self.schemas if tuple(s[1:]) == wanted), 0)
-        if not schema_id:
-            schema_id = len(self.schemas) + 1
-            self.schemas.append(StoredSchema(schema_id, *wanted))
+        """The id of the schema, now also the subject's latest.
+
+        `given_id`: an id to have it under; else it has the one that it has, or the next.
+        """
+        schema_id = given_id
+        if schema_id is None:
+            wanted = (schema_type, text, references)
+            known = (s.id for s in self.schemas.values() if tuple(s[1:]) == wanted)
+            schema_id = next(known, max(self.schemas, default=0) + 1)
+        self.schemas[schema_id] = StoredSchema(schema_id, schema_type, text, references)
         versions = self.subjects.setdefault(subject, [])
         if schema_id not in versions:
             versions.append(schema_id)
@@ -32,9 +37,9 @@ class MemorySchemaStore:
         return self.add(subject, schema_type, text)
 
     def by_id(self, schema_id: int) -> StoredSchema:
-        if not 0 < schema_id <= len(self.schemas):
+        if schema_id not in self.schemas:
             raise FormatError(f"Schema {schema_id} not found; error code: 40403")
-        return self.schemas[schema_id - 1]
+        return self.schemas[schema_id]
 
     def latest(self, subject: str) -> StoredSchema | None:
         versions = self.subjects.get(subject)
