@@ -9,12 +9,8 @@ from barnabas.pipeline.sql.functions import (  # noqa: F401  their import declar
     extremes,
     geo,
     json,
-<<<<<<< HEAD
-    lambdas,
-||||||| c4b180e
-=======
     json_values,
->>>>>>> sql-func1
+    lambdas,
     masks,
     math,
     nulls,
