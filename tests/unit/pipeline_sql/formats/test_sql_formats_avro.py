@@ -190,7 +190,7 @@ def test_bytes_are_those_of_another_library() -> None:
     serialize, _ = serde(types, store)
     data = serialize([-3, "ü", Number("-1.50"), {"k": 1}, {"A": None, "B": ["x"]}])
     assert data[:5] == b"\x00\x00\x00\x00\x01"
-    schema = avro.schema.parse(store.schemas[0].text)
+    schema = avro.schema.parse(store.schemas[1].text)
     reader = avro.io.DatumReader(schema)
     read = reader.read(avro.io.BinaryDecoder(io.BytesIO(data[5:])))
     assert read == {
@@ -256,7 +256,7 @@ DECIMAL = {"type": "bytes", "logicalType": "decimal", "precision": 4, "scale": 2
 def test_other_writers_schemas(schema, value, sql_type, expected) -> None:
     if isinstance(schema, dict) and schema.get("logicalType") == "date":
         store, data = write(record(("c1", "int")), {"c1": value})
-        store.schemas[0] = StoredSchema(1, "AVRO", json.dumps(record(("c1", schema))))
+        store.schemas[1] = StoredSchema(1, "AVRO", json.dumps(record(("c1", schema))))
     else:
         store, data = write(record(("c1", schema)), {"c1": value})
     [read] = serde([sql_type], store, names=["C1"])[1](data)
@@ -264,7 +264,7 @@ def test_other_writers_schemas(schema, value, sql_type, expected) -> None:
     assert type(read) is type(expected)
     assert serde([sql_type], store, names=["c2"])[1](data) == [None]
     if schema != ["null", "int", "string"]:
-        [column] = AVRO.schemas.columns(store.schemas[0], {}, Part.VALUE, wraps=True)
+        [column] = AVRO.schemas.columns(store.schemas[1], {}, Part.VALUE, wraps=True)
         assert column.name == "C1"
 
 
@@ -348,7 +348,7 @@ def test_references() -> None:
     outer = '{"type": "record", "name": "Outer", "fields": [{"name": "i", "type": "ns.Inner"}]}'
     store = MemorySchemaStore()
     store.add(SUBJECT, "AVRO", outer, (("inner", inner),))
-    [column] = AVRO.schemas.columns(store.schemas[0], {}, Part.VALUE, wraps=True)
+    [column] = AVRO.schemas.columns(store.schemas[1], {}, Part.VALUE, wraps=True)
     assert str(column) == "I STRUCT<F INTEGER>"
     assert serde([column.type], store, names=["I"])[1](b"\0\0\0\0\1\x06") == [{"F": 3}]
 

@@ -123,7 +123,7 @@ def test_rows_come_back_and_fit_their_schema(row) -> None:
     serialize, deserialize = serde([sql_type for sql_type, _ in ROW], store)
     data = serialize(row)
     assert deserialize(data) == list(row)
-    jsonschema.validate(json.loads(data[5:]), json.loads(store.schemas[0].text))
+    jsonschema.validate(json.loads(data[5:]), json.loads(store.schemas[1].text))
 
 
 def test_bytes() -> None:
