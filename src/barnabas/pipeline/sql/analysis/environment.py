@@ -1,0 +1,68 @@
+"""What a statement is analysed against."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from barnabas.pipeline.sql.analysis.metastore import MetaStore
+from barnabas.pipeline.sql.errors import AnalysisError
+from barnabas.pipeline.sql.formats.format import SchemaStore
+from barnabas.pipeline.sql.functions.catalog import Function
+from barnabas.pipeline.sql.schema import Column
+from barnabas.pipeline.sql.syntax.expressions import Expression
+from barnabas.pipeline.sql.types import SqlType
+
+DEFAULT_KEY_FORMAT = "ksql.persistence.default.format.key"
+DEFAULT_VALUE_FORMAT = "ksql.persistence.default.format.value"
+WRAP_SINGLE_VALUES = "ksql.persistence.wrap.single.values"
+TOPIC_PREFIX = "ksql.output.topic.name.prefix"
+
+DEFAULTS: Mapping[str, Any] = {DEFAULT_KEY_FORMAT: "KAFKA", TOPIC_PREFIX: ""}
+"""Settings of ksqlDB that have another default than none."""
+
+
+@dataclass(frozen=True)
+class Environment:
+    """`topics`: the number of partitions of each topic, where known. `text`: the statement."""
+
+    metastore: MetaStore
+    properties: Mapping[str, Any]
+    functions: Mapping[str, Function]
+    schemas: SchemaStore | None = None
+    topics: Mapping[str, int] = field(default_factory=dict)
+    text: str = ""
+
+    def setting(self, name: str) -> Any:
+        """A setting, or its default."""
+        found = self.properties.get(name)
+        return DEFAULTS.get(name) if found is None else found
+
+    def is_aggregate(self, name: str) -> bool:
+        """Whether there is an aggregate of that name."""
+        function = self.functions.get(name.upper())
+        return function is not None and bool(function.aggregates)
+
+    def is_table_function(self, name: str) -> bool:
+        """Whether there is a table function of that name."""
+        function = self.functions.get(name.upper())
+        return function is not None and bool(function.tables)
+
+    def type_of(self, expression: Expression, columns: tuple[Column, ...]) -> SqlType | None:
+        """The type of an expression over columns; raises AnalysisError."""
+        # Imported late: expressions need functions, which many who analyse do not load.
+        from barnabas.pipeline.sql.expressions.scope import Scope
+        from barnabas.pipeline.sql.expressions.typing import type_of
+
+        return type_of(expression, Scope.of_columns(columns, self.functions))
+
+    def must_type(self, expression: Expression, columns: tuple[Column, ...]) -> SqlType:
+        """As `type_of`, but NULL alone raises AnalysisError, too."""
+        found = self.type_of(expression, columns)
+        if found is None:
+            raise AnalysisError(
+                "Can't infer a type of null. Please explicitly cast it to a required type, e.g. "
+                "CAST(null AS VARCHAR)."
+            )
+        return found
