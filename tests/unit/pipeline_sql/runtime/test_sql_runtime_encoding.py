@@ -134,7 +134,8 @@ def test_keys_sort_as_their_parts(kind: st.SearchStrategy[Any]) -> None:
 
 def test_a_key_sorts_before_those_that_it_begins() -> None:
     keys: list[tuple[Any, ...]] = [("a",), ("a", 1), ("a", 2), ("a\x00",), ("aa",), ("b",)]
-    assert sorted(keys[::-1], key=encode_key) == keys
+    reversed_keys = keys[::-1]
+    assert sorted(reversed_keys, key=encode_key) == keys
 
 
 def test_decimals_of_different_scale_are_different_keys() -> None:

@@ -19,7 +19,6 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass
 from enum import Enum
-from functools import cache
 from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
@@ -86,8 +85,16 @@ class _Codec:
 _AS_IT_IS = _Codec(lambda value: value, lambda data: data)
 
 
-@cache
+_codecs: dict[Any, _Codec] = {}
+
+
 def _codec(annotation: Any) -> _Codec:
+    if annotation not in _codecs:
+        _codecs[annotation] = _new_codec(annotation)
+    return _codecs[annotation]
+
+
+def _new_codec(annotation: Any) -> _Codec:
     if annotation == SqlType:
         return _Codec(_encode_type, _decode_type)
     origin = get_origin(annotation)
@@ -103,7 +110,7 @@ def _codec(annotation: Any) -> _Codec:
         return _Codec(str, decimal.Decimal)
     if isinstance(annotation, type) and issubclass(annotation, Enum):
         return _Codec(lambda value: value.name, lambda data: annotation[data])
-    if is_dataclass(annotation):
+    if isinstance(annotation, type) and is_dataclass(annotation):
         return _class_codec(annotation)
     if annotation in (int, float, str, bool):
         return _AS_IT_IS
