@@ -59,3 +59,8 @@ class AnalysisError(SqlError):
 
 class EvaluationError(Exception):
     """An expression has no value for this record (overflow, a text that is no number, …)."""
+
+
+FAILURES = (EvaluationError, ArithmeticError, ValueError, TypeError, LookupError, AttributeError)
+"""What the evaluation of an expression may raise for a record: whoever evaluates it catches these.
+The last three are what the operators of Python say to NULL and to what an index does not reach."""

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from barnabas.pipeline.sql.errors import AnalysisError
-from barnabas.pipeline.sql.expressions.compile import FAILURES, Compiled, compile_expression
+from barnabas.pipeline.sql.errors import FAILURES, AnalysisError
+from barnabas.pipeline.sql.expressions.compile import Compiled, compile_expression
 from barnabas.pipeline.sql.functions.catalog import Function, ScalarOverload
 from barnabas.pipeline.sql.schema import Column
 from barnabas.pipeline.sql.syntax.parser import parse_expression

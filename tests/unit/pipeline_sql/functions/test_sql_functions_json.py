@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+from math import inf, nan
 from typing import Any
 
 import pytest
 
+from barnabas.pipeline.sql import types
 from barnabas.pipeline.sql.errors import EvaluationError
 from barnabas.pipeline.sql.functions.json_path import parse_path
 from support.sql_calls import call
@@ -213,3 +216,38 @@ def test_path(path: str, tokens: tuple[str, ...]) -> None:
 def test_no_path(path: str) -> None:
     with pytest.raises(EvaluationError, match="Invalid JSON path"):
         parse_path(path)
+
+
+ARRAY_OF_INTEGERS = types.Array(types.INTEGER)
+PERSON = types.Struct((types.Field("NAME", types.STRING), types.Field("ID", types.INTEGER)))
+
+WRITTEN: list[tuple[Any, types.SqlType | None, str]] = [
+    (1, types.INTEGER, "1"),
+    (2**62, types.BIGINT, str(2**62)),
+    (True, types.BOOLEAN, "true"),
+    ('a"\u0007é', types.STRING, '"a\\"\\u0007é"'),
+    (123.456, types.DOUBLE, "123.456"),
+    (1e10, types.DOUBLE, "1.0E10"),
+    (nan, types.DOUBLE, '"NaN"'),
+    (-inf, types.DOUBLE, '"-Infinity"'),
+    (Decimal("0.33333"), types.Decimal(6, 5), "0.33333"),
+    (Decimal("0.00000001"), types.Decimal(9, 8), "0.00000001"),
+    (b"!", types.BYTES, '"IQ=="'),
+    (1000, types.DATE, '"1972-09-27"'),
+    (60220000, types.TIME, '"16:43:40"'),
+    (21740588, types.TIME, '"06:02:20"'),
+    (60220000000, types.TIMESTAMP, '"1971-11-28T23:46:40.000"'),
+    ([1, None, 3], ARRAY_OF_INTEGERS, "[1,null,3]"),
+    ({"d": 4, "c": 2}, types.Map(types.STRING, types.INTEGER), '{"c":2,"d":4}'),
+    ({4: "d", 2: "c"}, types.Map(types.INTEGER, types.STRING), '{"2":"c","4":"d"}'),
+    ({"NAME": "Alice", "ID": 1}, PERSON, '{"ID":1,"NAME":"Alice"}'),
+    ({"id": [1, 2]}, types.Map(types.STRING, ARRAY_OF_INTEGERS), '{"id":[1,2]}'),
+    ([1000], types.Array(types.DATE), '["1972-09-27"]'),
+    (None, types.STRING, "null"),
+    (None, None, "null"),
+]
+
+
+@pytest.mark.parametrize(("value", "sql_type", "text"), WRITTEN)
+def test_to_json_string(value: Any, sql_type: types.SqlType | None, text: str) -> None:
+    assert call("TO_JSON_STRING", value, types=[sql_type]) == text

@@ -166,7 +166,7 @@ def test_value(name: str, arguments: tuple[Any, ...], expected: Any) -> None:
     assert repr(call(name, *arguments)) == repr(expected)
 
 
-NEAR: list[tuple[str, tuple[float, ...], float]] = [
+NEAR: list[tuple[str, tuple[Any, ...], float]] = [
     ("ACOS", (-1,), 3.1415926535898),
     ("ACOS", (0.43,), 1.1263035498591),
     ("ASIN", (-0.43,), -0.4444927769358),
@@ -185,9 +185,9 @@ NEAR: list[tuple[str, tuple[float, ...], float]] = [
     ("RADIANS", (114,), 1.9896753472735),
     ("CBRT", (3,), 1.4422495703074083),
     ("GEO_DISTANCE", (37.4439, -122.1663, 51.5257, -0.1122), 8634.659796579544),
-    ("GEO_DISTANCE", (37.4439, -122.1663, 51.5257, -0.1122, " km "), 8634.659796579544),  # type: ignore[list-item]
-    ("GEO_DISTANCE", (37.4439, -122.1663, 51.5257, -0.1122, "MI"), 5365.659729188262),  # type: ignore[list-item]
-    ("GEO_DISTANCE", (37.4439, -122.1663, 51.5257, -0.1122, None), 8634.659796579544),  # type: ignore[list-item]
+    ("GEO_DISTANCE", (37.4439, -122.1663, 51.5257, -0.1122, " km "), 8634.659796579544),
+    ("GEO_DISTANCE", (37.4439, -122.1663, 51.5257, -0.1122, "MI"), 5365.659729188262),
+    ("GEO_DISTANCE", (37.4439, -122.1663, 51.5257, -0.1122, None), 8634.659796579544),
     ("GEO_DISTANCE", (51.5257, -0.1122, -33.9323, 18.4197), 9673.40421197142),
     ("GEO_DISTANCE", (39.18660374, -76.73262144, 39.18660374, -76.73222145), 0.03447366811448324),
 ]
@@ -195,7 +195,7 @@ NEAR: list[tuple[str, tuple[float, ...], float]] = [
 
 @pytest.mark.parametrize(("name", "arguments", "expected"), NEAR)
 def test_value_but_for_the_last_digits(
-    name: str, arguments: tuple[float, ...], expected: float
+    name: str, arguments: tuple[Any, ...], expected: float
 ) -> None:
     assert call(name, *arguments) == pytest.approx(expected, rel=1e-12)
 

@@ -3,7 +3,7 @@
     compiled = compile_expression(expression, columns, functions)
     compiled.evaluate(row)      `row` has the values of `columns`, in their order
 
-A closure raises EvaluationError, ArithmeticError, TypeError or ValueError where there is no value.
+A closure raises one of `errors.FAILURES` where there is no value.
 As in ksqlDB some parts stand for themselves: a CAST, an item of ARRAY[…], MAP(…) or STRUCT(…), and
 an argument that is itself a call or a field is NULL when it fails, and the rest goes on. `note` is
 told of it. In the body of a lambda the row is followed by the values of the lambda's parameters.
@@ -18,7 +18,7 @@ from operator import itemgetter
 from typing import Any
 
 from barnabas.pipeline.sql import types
-from barnabas.pipeline.sql.errors import AnalysisError, EvaluationError
+from barnabas.pipeline.sql.errors import FAILURES, AnalysisError, EvaluationError
 from barnabas.pipeline.sql.expressions.arithmetic import calculation, negation, signed
 from barnabas.pipeline.sql.expressions.calls import ScalarCall, TypedArgument, scalar_call
 from barnabas.pipeline.sql.expressions.casts import cast_maker
@@ -48,10 +48,6 @@ Evaluate = Callable[[Sequence[Any]], Any]
 
 Note = Callable[[str, Exception], None]
 """Takes what was being made (`array item`) and why it failed."""
-
-FAILURES = (EvaluationError, ArithmeticError, ValueError, TypeError, LookupError, AttributeError)
-"""What an expression raises for a record for which it has no value. The last three are what the
-operators of Python say to a NULL."""
 
 
 @dataclass(frozen=True, slots=True)

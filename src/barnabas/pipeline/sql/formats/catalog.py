@@ -5,16 +5,26 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from barnabas.pipeline.sql.errors import AnalysisError
+from barnabas.pipeline.sql.formats.avro import AvroFormat
+from barnabas.pipeline.sql.formats.avro_schema import NAMESPACE as AVRO_NAMESPACE
 from barnabas.pipeline.sql.formats.checks import columns_text
 from barnabas.pipeline.sql.formats.delimited import DelimitedFormat
 from barnabas.pipeline.sql.formats.format import Format
 from barnabas.pipeline.sql.formats.json import JsonFormat
+from barnabas.pipeline.sql.formats.json_sr import JsonSchemaFormat
 from barnabas.pipeline.sql.formats.kafka import KafkaFormat, NoneFormat
 from barnabas.pipeline.sql.schema import Column, Part
 
 FORMATS: dict[str, Format] = {
     format_.name: format_
-    for format_ in (JsonFormat(), DelimitedFormat(), KafkaFormat(), NoneFormat())
+    for format_ in (
+        JsonFormat(),
+        JsonSchemaFormat(),
+        AvroFormat(),
+        DelimitedFormat(),
+        KafkaFormat(),
+        NoneFormat(),
+    )
 }
 
 
@@ -99,7 +109,6 @@ _OF_VALUES = {
     "VALUE_PROTOBUF_NULLABLE_REPRESENTATION": "nullableRepresentation",
 }
 _PROTOBUFS = ("PROTOBUF", "PROTOBUF_NOSR")
-AVRO_NAMESPACE = "io.confluent.ksql.avro_schemas"
 
 
 def format_properties(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import struct
 from decimal import Decimal, InvalidOperation
 
 INT_MIN, INT_MAX = -(2**31), 2**31 - 1
@@ -17,6 +18,8 @@ _HEX_DOUBLE = re.compile(
 _DECIMAL = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\Z")
 _EXPONENT_MAX = 2**31 - 1
 _BITS_OF_LONG = 64
+_FLOAT = struct.Struct(">f")
+_FLOAT_MAX = 3.4028234663852886e38
 
 
 def parse_whole(text: str, low: int, high: int) -> int:
@@ -100,6 +103,16 @@ def fit_decimal(number: Decimal, precision: int, scale: int) -> Decimal:
     return Decimal((sign if number else 0, kept, -scale))
 
 
+def unscaled(number: Decimal) -> int:
+    """All digits of a number without the point, as BigDecimal's unscaled value."""
+    return int(format(number, "f").replace(".", ""))
+
+
+def scaled(digits: int, scale: int) -> Decimal:
+    """The number with these digits, `scale` of them after the point."""
+    return Decimal(f"{digits}E{-scale}")
+
+
 def plain_text(number: Decimal) -> str:
     """`BigDecimal.toPlainString`; for absurd exponents the short form, so that it stays bounded."""
     return format(number, "f") if abs(number.adjusted()) < 10_000 else str(number)
@@ -122,3 +135,16 @@ def double_text(number: float) -> str:
     figures = "".join(map(str, digits)).rstrip("0") or "0"
     power = int(exponent) + len(digits) - 1
     return f"{'-' if sign else ''}{figures[0]}.{figures[1:] or '0'}E{power}"
+
+
+def float_text(number: float) -> str:
+    """`Float.toString` of a number of 32 bits: the shortest digits that read back as its bits."""
+    if number != number or number in (0.0, float("inf"), float("-inf")):
+        return double_text(number)
+    wanted = _FLOAT.pack(number)
+    for digits in range(1, 10):
+        text = f"{number:.{digits}g}"
+        # A rounded text can be beyond what 32 bits hold.
+        if abs(float(text)) <= _FLOAT_MAX and _FLOAT.pack(float(text)) == wanted:
+            return double_text(float(text))
+    return double_text(number)

@@ -34,7 +34,7 @@ from barnabas.pipeline.sql.formats.java_numbers import (
     parse_double,
     parse_whole,
 )
-from barnabas.pipeline.sql.formats.json_writing import json_string
+from barnabas.pipeline.sql.formats.json_writing import double_json, json_string
 from barnabas.pipeline.sql.formats.mismatch import MismatchError
 from barnabas.pipeline.sql.types import (
     Array,
@@ -227,6 +227,8 @@ def compact_json(value: Any) -> str:
             return "{" + ",".join(members) + "}"
         case Number() if not value:
             return str(value.copy_abs())
+        case float():
+            return double_json(value)
     return str(value)
 
 

@@ -40,7 +40,8 @@ def _escape(match: re.Match[str]) -> str:
     return _SHORT_ESCAPES.get(character) or f"\\u{ord(character):04X}"
 
 
-def _double(value: float) -> str:
+def double_json(value: float) -> str:
+    """The number; NaN and the infinities in quotes."""
     text = double_text(value)
     return text if text[-1].isdigit() else f'"{text}"'
 
@@ -61,7 +62,7 @@ _PRIMITIVES: dict[BaseType, Writer] = {
     BaseType.BOOLEAN: _boolean,
     BaseType.INTEGER: int.__repr__,
     BaseType.BIGINT: int.__repr__,
-    BaseType.DOUBLE: _double,
+    BaseType.DOUBLE: double_json,
     BaseType.STRING: json_string,
     BaseType.BYTES: _bytes,
     BaseType.DATE: int.__repr__,

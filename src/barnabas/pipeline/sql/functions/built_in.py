@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from barnabas.pipeline.sql.functions import (  # noqa: F401  their import declares functions
+    collections,
     dates,
     encodings,
     extremes,
     geo,
     json,
+    json_values,
+    lambdas,
     masks,
     math,
     nulls,
@@ -15,6 +18,7 @@ from barnabas.pipeline.sql.functions import (  # noqa: F401  their import declar
     regex,
     rounding,
     strings,
+    tables,
     url,
 )
 from barnabas.pipeline.sql.functions.aggregates import (  # noqa: F401

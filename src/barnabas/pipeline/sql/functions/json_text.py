@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import decimal
 import json
+import math
 import re
 from typing import Any, Final, NoReturn, TypeAlias
 
 from barnabas.pipeline.sql.errors import EvaluationError
+from barnabas.pipeline.sql.formats.java_numbers import double_text
 from barnabas.pipeline.sql.functions.utf16 import from_units
 
 Json: TypeAlias = Any
-"""None, bool, int, Decimal, str, list or dict."""
+"""None, bool, int, Decimal, float (written only), str, list or dict."""
 
 MISSING: Final[Any] = object()
 """What a text without a value is parsed to."""
@@ -84,6 +86,9 @@ def write(value: Json, *, is_plain: bool) -> str:
             return _quoted(value)
         case decimal.Decimal():
             return _decimal_text(value, is_plain)
+        case float():
+            text = double_text(value)
+            return text if math.isfinite(value) else f'"{text}"'
         case list():
             return f"[{','.join([write(item, is_plain=is_plain) for item in value])}]"
     members = [
@@ -107,4 +112,4 @@ def _decimal_text(value: decimal.Decimal, is_plain: bool) -> str:
         return str(value)
     if abs(value.adjusted()) > _EXPONENT_MAX:
         raise EvaluationError(f"a number with too many digits: {value}")
-    return format(value, "f")
+    return f"{value:f}"

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from decimal import ROUND_CEILING, ROUND_DOWN, ROUND_FLOOR, ROUND_HALF_DOWN, ROUND_HALF_UP
 
 from barnabas.pipeline.sql.errors import AnalysisError, EvaluationError
+from barnabas.pipeline.sql.formats.java_numbers import INT_MIN, LONG_MAX, LONG_MIN
 from barnabas.pipeline.sql.functions.catalog import scalar
 from barnabas.pipeline.sql.types import Decimal, SqlType
 
@@ -19,9 +20,6 @@ MATHEMATICAL = "MATHEMATICAL"
 
 _EXACT = decimal.Context(prec=2500, Emax=999_999, Emin=-999_999)
 """Enough digits for any DECIMAL and for the exact digits of any DOUBLE."""
-
-_INTEGER = (-(2**31), 2**31 - 1)
-_BIGINT = (-(2**63), 2**63 - 1)
 
 
 def same_decimal(types: Sequence[SqlType]) -> SqlType:
@@ -67,12 +65,11 @@ def _exact(value: float) -> decimal.Decimal:
     return decimal.Decimal(repr(value))
 
 
-def _within(value: float, bounds: tuple[int, int]) -> int:
-    """The whole number, or the bound that it exceeds; 0 for NaN. Java's casts do so."""
-    low, high = bounds
+def _as_bigint(value: float) -> int:
+    """The whole number, or the bound of BIGINT that it exceeds; 0 for NaN. Java's casts do so."""
     if math.isnan(value):
         return 0
-    return low if value <= low else high if value >= high else int(value)
+    return LONG_MIN if value <= LONG_MIN else LONG_MAX if value >= LONG_MAX else int(value)
 
 
 @scalar(
@@ -83,12 +80,12 @@ def _within(value: float, bounds: tuple[int, int]) -> int:
     null_is_null=True,
 )
 def abs_integer(value: int) -> int:
-    return value if value == _INTEGER[0] else abs(value)
+    return value if value == INT_MIN else abs(value)
 
 
 @scalar("Abs", "(val BIGINT) -> BIGINT", null_is_null=True)
 def abs_bigint(value: int) -> int:
-    return value if value == _BIGINT[0] else abs(value)
+    return value if value == LONG_MIN else abs(value)
 
 
 @scalar("Abs", "(val DOUBLE) -> DOUBLE", null_is_null=True)
@@ -172,7 +169,7 @@ def round_double(value: float) -> int:
     if abs(value) < 2**52:  # above, every DOUBLE is whole
         floor = math.floor(value)
         return floor + (value - floor >= 0.5)
-    return _within(value, _BIGINT)
+    return _as_bigint(value)
 
 
 @scalar("Round", "(val DOUBLE, decimalPlaces INTEGER) -> DOUBLE", null_is_null=True)
@@ -209,7 +206,7 @@ def trunc_whole(value: int | None) -> int | None:
 
 @scalar("trunc", "(val DOUBLE) -> BIGINT", null_is_null=True)
 def trunc_double(value: float) -> int:
-    return _within(value, _BIGINT)
+    return _as_bigint(value)
 
 
 @scalar("trunc", "(val DOUBLE, decimalPlaces INTEGER) -> DOUBLE", null_is_null=True)

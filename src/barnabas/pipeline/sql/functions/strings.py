@@ -12,12 +12,10 @@ from collections.abc import Callable
 from barnabas.pipeline.sql.errors import EvaluationError
 from barnabas.pipeline.sql.functions.catalog import scalar
 from barnabas.pipeline.sql.functions.utf16 import from_units
+from barnabas.pipeline.sql.java_text import JAVA_SPACE
 
 STRING = "STRING"
 """The category of these functions in SHOW FUNCTIONS."""
-
-_BLANKS = "".join(map(chr, range(0x21)))
-"""What Java's trim() takes away: the space and everything below it."""
 
 
 @scalar(
@@ -69,7 +67,7 @@ def initcap(text: str) -> str:
     parameters={"input": "the text"},
 )
 def trim(text: str) -> str:
-    return text.strip(_BLANKS)
+    return text.strip(JAVA_SPACE)
 
 
 @scalar(
