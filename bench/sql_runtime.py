@@ -19,7 +19,7 @@ from barnabas.pipeline.sql.functions.built_in import functions
 from barnabas.pipeline.sql.plan import steps
 from barnabas.pipeline.sql.plan.steps import FormatChoice, Formats, QueryPlan, ResultKind
 from barnabas.pipeline.sql.runtime.build import build
-from barnabas.pipeline.sql.runtime.compiler import CatalogCompiler
+from barnabas.pipeline.sql.runtime.compiler import PlanCompiler
 from barnabas.pipeline.sql.runtime.memory_store import MemoryStore
 from barnabas.pipeline.sql.runtime.records import Record
 from barnabas.pipeline.sql.runtime.rows_encoding import (
@@ -117,7 +117,7 @@ def joined() -> steps.Step:
 def stage_of(step: steps.Step) -> Stage:
     sink = steps.StreamSink(step, "out", FORMATS, step.schema)
     plan = QueryPlan("Q", (), "OUT", ResultKind.STREAM, sink)
-    (stage,) = build(plan, CatalogCompiler(functions())).stages
+    (stage,) = build(plan, PlanCompiler(functions())).stages
     stores: dict[str, BytesStore] = {}
     stage.bind(lambda name: stores.setdefault(name, BytesStore()))
     return stage

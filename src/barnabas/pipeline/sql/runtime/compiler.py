@@ -25,15 +25,14 @@ from barnabas.pipeline.sql.syntax.expressions import Expression, FunctionCall
 from barnabas.pipeline.sql.types import BIGINT, SqlType, Value
 
 
-class CatalogCompiler:
+class PlanCompiler:
     """`properties` are the statement's settings that aggregates look at."""
 
     def __init__(
         self,
         functions: Mapping[str, Function],
-        *,
-        log: Log = no_log,
         properties: Mapping[str, Value] | None = None,
+        log: Log = no_log,
     ) -> None:
         self._functions = functions
         self._log = log

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
-from barnabas.pipeline.sql.expressions.compile import FAILURES
+from barnabas.pipeline.sql.errors import FAILURES
 from barnabas.pipeline.sql.functions.catalog import Aggregator
 from barnabas.pipeline.sql.runtime.records import Row
 from barnabas.pipeline.sql.schema import Column
