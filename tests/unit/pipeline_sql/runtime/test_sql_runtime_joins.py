@@ -405,6 +405,13 @@ class TestForeignKeys:
         assert run.pipe("r", 10, None, 3) == ["1 10,5,null @3"]
         assert run.pipe("l", 2, [None, 6], 4) == ["2 null,6,null @4"]
         assert run.pipe("l", 2, None, 5) == ["2 - @5"]
+        assert run.pipe("r", 11, 9, 6) == []
+        assert run.pipe("l", 1, [11, 5], 7) == ["1 11,5,9 @7"], "once, not null in between"
+        assert run.pipe("l", 1, [None, 5], 8) == ["1 null,5,null @8"]
+        assert run.pipe("r", 11, 10, 9) == []
+        assert run.pipe("l", 1, [11, 5], 9) == ["1 11,5,10 @9"]
+        assert run.pipe("l", 1, None, 10) == ["1 - @10"]
+        assert run.pipe("r", 11, 12, 11) == []
 
     def test_late_answers_are_dropped(self) -> None:
         run = Bench(join_foreign(INNER, "F", table("l", "F A"), table("r", "B")), is_table=True)

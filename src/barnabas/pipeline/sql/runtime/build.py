@@ -7,10 +7,8 @@ a step needs the records of a key together (a join, an aggregate), as Kafka Stre
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from operator import itemgetter
 from typing import Any
 
 from barnabas.pipeline.sql.plan import steps
@@ -22,28 +20,27 @@ from barnabas.pipeline.sql.runtime.aggregates import (
     StreamAggregateNode,
     TableAggregateNode,
 )
-from barnabas.pipeline.sql.runtime.evaluation import Compiler, Log, no_log, value_or_none
+from barnabas.pipeline.sql.runtime.evaluation import Compiler, Log, no_log
 from barnabas.pipeline.sql.runtime.flow import Flow, Parts
 from barnabas.pipeline.sql.runtime.foreign_key_joins import (
     ResponseNode,
     SubscriptionNode,
     SubscriptionSendNode,
 )
+from barnabas.pipeline.sql.runtime.graph import Graph, changed
 from barnabas.pipeline.sql.runtime.joined_rows import Joiner, joiner
-from barnabas.pipeline.sql.runtime.layout import Layout, Pick, picker
+from barnabas.pipeline.sql.runtime.layout import Layout, picker
 from barnabas.pipeline.sql.runtime.mentions import mentioned_names, names_of, references
 from barnabas.pipeline.sql.runtime.node import Node
 from barnabas.pipeline.sql.runtime.records import Record, Row
 from barnabas.pipeline.sql.runtime.sessions import SessionAggregateNode
 from barnabas.pipeline.sql.runtime.sinks import SinkNode, timestamp_reader
 from barnabas.pipeline.sql.runtime.source_columns import source_columns
-from barnabas.pipeline.sql.runtime.stage import Channel, Exit, Stage, StagedPlan
+from barnabas.pipeline.sql.runtime.stage import Exit, StagedPlan
 from barnabas.pipeline.sql.runtime.stream_joins import StreamStreamJoinNode, StreamTableJoinNode
 from barnabas.pipeline.sql.runtime.streams import (
     Completion,
     FlatMapNode,
-    Getter,
-    NotNullKeyNode,
     SelectKeyNode,
     StreamFilterNode,
     StreamGroupByNode,
@@ -65,111 +62,24 @@ def build(plan: QueryPlan, compiler: Compiler, log: Log = no_log) -> StagedPlan:
     return StagedPlan(plan, builder.stages(), tuple(builder.channels))
 
 
-class _Builder:
-    def __init__(self, compiler: Compiler, log: Log, mentioned: frozenset[str]) -> None:
-        self._compiler = compiler
-        self._log = log
-        self._mentioned = mentioned
-        self._counts: Counter[str] = Counter()
-        self._all_parts: list[Parts] = []
-        self.channels: list[Channel] = []
-
+class _Builder(Graph):
     def visit(self, step: Step) -> Flow:
         return _VISITORS[type(step)](self, step)
-
-    def stages(self) -> tuple[Stage, ...]:
-        roots = [parts for parts in self._all_parts if parts.joined is None]
-        return tuple(
-            Stage(index, parts.inputs, parts.outputs, parts.nodes)
-            for index, parts in enumerate(roots)
-        )
-
-    # --- pieces ------------------------------------------------------------------------------
-
-    def _name(self, kind: str) -> str:
-        """A name for a step's state that steps without state do not shift."""
-        self._counts[kind] += 1
-        return f"{kind}-{self._counts[kind]}"
-
-    def _new_parts(self) -> Parts:
-        parts = Parts()
-        self._all_parts.append(parts)
-        return parts
-
-    def _next(
-        self, flow: Flow, node: Node, process: Callable[[Record], None] | None = None
-    ) -> Parts:
-        """Connect a node behind a flow, in the same stage."""
-        flow.node.forward = process or node.process
-        parts = flow.parts.root()
-        if node not in parts.nodes:
-            parts.nodes.append(node)
-        return parts
-
-    def _cut(self, flow: Flow, name: str, *, keeps_no_key: bool = False) -> Flow:
-        """Repartition a flow: its records go through a channel into a new stage."""
-        before = NotNullKeyNode(keeps=keeps_no_key)
-        self._next(flow, before)
-        return self._through_channel(replace(flow, node=before), name)
-
-    def _through_channel(self, flow: Flow, name: str) -> Flow:
-        entry = Node()
-        parts = self._new_parts()
-        parts.nodes.append(entry)
-        self._channel(flow, name, parts, entry.process)
-        return replace(flow, node=entry, parts=parts, is_rekeyed=False)
-
-    def _channel(
-        self, flow: Flow, name: str, into: Parts, process: Callable[[Record], None]
-    ) -> None:
-        """Send a flow's records through a channel into a stage's node."""
-        channel = Channel(len(self.channels), name)
-        self.channels.append(channel)
-        out = Exit()
-        self._next(flow, out)
-        flow.parts.root().outputs.append((channel, out))
-        into.root().inputs.append((channel, process))
-
-    def _getter(self, expression: Expression, layout: Layout, message: str) -> Getter:
-        if isinstance(expression, ColumnReference):
-            place = layout.place(expression.name)
-            if place is not None:
-                return itemgetter(place)
-        evaluator = self._compiler.expression(expression, layout.columns)
-        return value_or_none(evaluator, message, self._log)
-
-    def _derive(
-        self, source: Layout, made: Sequence[Column], schema: Schema, *, prefers_made: bool = True
-    ) -> tuple[Layout, Pick | None]:
-        """The layout of rows with the schema's value columns, taken by name from those of the
-        source and those `made` behind them; and what picks it, None if the source's row is it."""
-        layout = Layout(schema.value).with_hidden((*made, *source.columns), self._mentioned)
-        width = len(source.columns)
-        behind = {column.name: width + place for place, column in enumerate(made)}
-        places = []
-        for column in layout.columns:
-            place = source.place(column.name)
-            if column.name in behind and (place is None or prefers_made):
-                place = behind[column.name]
-            if place is None:
-                raise LookupError(f"no column {column.name} in {names_of(source.columns)}")
-            places.append(place)
-        return layout, _changed(places, width, width + len(made))
 
     # --- sources and sinks -------------------------------------------------------------------
 
     def source(self, step: steps.StreamSource | steps.TableSource) -> Flow:
-        layout, extras = source_columns(step.schema, step.window, self._mentioned)
-        timestamp = timestamp_reader(step.schema, step.timestamp, self._compiler, self._log)
+        layout, extras = source_columns(step.schema, step.window, self.mentioned)
+        timestamp = timestamp_reader(step.schema, step.timestamp, self.compiler, self.log)
         completion = Completion(extras, timestamp)
         node: Node
         if isinstance(step, steps.StreamSource):
             node = StreamSourceNode(completion)
         else:
             node = table_nodes.TableSourceNode(
-                self._name("Source"), completion, is_rekeyed=self._is_below_rekeying
+                self.name("Source"), completion, is_rekeyed=self._is_below_rekeying
             )
-        parts = self._new_parts()
+        parts = self.new_parts()
         parts.nodes.append(node)
         parts.inputs.append((step, node.process))
         return Flow(node, layout, step.schema.key, parts)
@@ -180,9 +90,9 @@ class _Builder:
         flow = self.visit(step.source)
         places = flow.layout.places(names_of(step.schema.value))
         width = len(flow.layout.columns)
-        timestamp = timestamp_reader(step.schema, step.timestamp, self._compiler, self._log)
-        node = SinkNode(self._name("Sink"), picker(places, width), timestamp)
-        parts = self._next(flow, node)
+        timestamp = timestamp_reader(step.schema, step.timestamp, self.compiler, self.log)
+        node = SinkNode(self.name("Sink"), picker(places, width), timestamp)
+        parts = self.next(flow, node)
         out = Exit()
         node.forward = out.process
         parts.outputs.append((step, out))
@@ -192,13 +102,13 @@ class _Builder:
 
     def filter(self, step: steps.StreamFilter | steps.TableFilter) -> Flow:
         flow = self.visit(step.source)
-        condition = self._compiler.expression(step.condition, flow.layout.columns)
+        condition = self.compiler.expression(step.condition, flow.layout.columns)
         node: Node
         if isinstance(step, steps.StreamFilter):
-            node = StreamFilterNode(condition, self._log)
+            node = StreamFilterNode(condition, self.log)
         else:
-            node = table_nodes.TableFilterNode(flow.table, condition, self._log)
-        return replace(flow, node=node, parts=self._next(flow, node))
+            node = table_nodes.TableFilterNode(flow.table, condition, self.log)
+        return replace(flow, node=node, parts=self.next(flow, node))
 
     def select(self, step: steps.StreamSelect | steps.TableSelect) -> Flow:
         flow = self.visit(step.source)
@@ -210,9 +120,9 @@ class _Builder:
             *(c for c in step.schema.key if self._has_key(c, expressions, source)),
             *(c for c in source.columns if c.name in PSEUDO_COLUMNS or c.name in WINDOW_BOUNDS),
         ]
-        layout = Layout(step.schema.value).with_hidden(hidden, self._mentioned)
+        layout = Layout(step.schema.value).with_hidden(hidden, self.mentioned)
         columns = [
-            self._getter(
+            self.getter(
                 expressions.get(column.name, ColumnReference(column.name)),
                 source,
                 f"Error computing expression for column {column.name}",
@@ -225,7 +135,7 @@ class _Builder:
         else:
             node = table_nodes.TableSelectNode(flow.table, columns)
         return replace(
-            flow, node=node, layout=layout, keys=step.schema.key, parts=self._next(flow, node)
+            flow, node=node, layout=layout, keys=step.schema.key, parts=self.next(flow, node)
         )
 
     @staticmethod
@@ -236,12 +146,12 @@ class _Builder:
     def flat_map(self, step: steps.StreamFlatMap) -> Flow:
         flow = self.visit(step.source)
         functions = [
-            self._compiler.table_function(call, flow.layout.columns) for call in step.functions
+            self.compiler.table_function(call, flow.layout.columns) for call in step.functions
         ]
         made = [
             _column(step.schema, f"KSQL_SYNTH_{number}") for number in range(len(step.functions))
         ]
-        layout = Layout(step.schema.value).with_hidden(flow.layout.columns, self._mentioned)
+        layout = Layout(step.schema.value).with_hidden(flow.layout.columns, self.mentioned)
         wide = Layout((*made, *flow.layout.columns))
         count = len(flow.layout.columns)
         places = [
@@ -252,9 +162,9 @@ class _Builder:
             functions,
             [call.name for call in step.functions],
             picker(places, count + len(made)),
-            self._log,
+            self.log,
         )
-        return replace(flow, node=node, layout=layout, parts=self._next(flow, node))
+        return replace(flow, node=node, layout=layout, parts=self.next(flow, node))
 
     # --- new keys and groups -----------------------------------------------------------------
 
@@ -266,37 +176,37 @@ class _Builder:
         by = () if _is_null(step.expressions) else step.expressions
         source, keys = flow.layout, names_of(flow.keys)
         getters = [
-            self._getter(expression, source, "Error computing new key from expression")
+            self.getter(expression, source, "Error computing new key from expression")
             for expression in by
         ]
         of_key = [references(expression) <= set(keys) for expression in by]
-        layout, pick = self._derive(source, step.schema.key if by else (), step.schema)
+        layout, pick = self.derive(source, step.schema.key if by else (), step.schema)
         node = SelectKeyNode(getters, of_key, _key_row(source, keys), pick)
-        parts = self._next(flow, node)
+        parts = self.next(flow, node)
         rekeyed = Flow(node, layout, step.schema.key if by else (), parts, is_rekeyed=True)
         if not is_table:
             return rekeyed
-        rekeyed = self._cut(rekeyed, self._name("SelectKey"))
-        table = table_nodes.ToTableNode(self._name("Rekeyed"))
-        return replace(rekeyed, node=table, parts=self._next(rekeyed, table))
+        rekeyed = self.cut(rekeyed, self.name("SelectKey"))
+        table = table_nodes.ToTableNode(self.name("Rekeyed"))
+        return replace(rekeyed, node=table, parts=self.next(rekeyed, table))
 
     def group_by(self, step: steps.StreamGroupBy | steps.TableGroupBy) -> Flow:
         flow = self.visit(step.source)
         group = grouper(
-            [self._compiler.expression(e, flow.layout.columns) for e in step.expressions], self._log
+            [self.compiler.expression(e, flow.layout.columns) for e in step.expressions], self.log
         )
-        layout, pick = self._derive(flow.layout, step.schema.key, step.schema)
+        layout, pick = self.derive(flow.layout, step.schema.key, step.schema)
         node: Node
         if isinstance(step, steps.StreamGroupBy):
             node = StreamGroupByNode(group, pick)
         else:
             node = table_nodes.TableGroupByNode(flow.table, group, pick)
-        grouped = Flow(node, layout, step.schema.key, self._next(flow, node))
-        return self._through_channel(grouped, self._name("GroupBy"))
+        grouped = Flow(node, layout, step.schema.key, self.next(flow, node))
+        return self.through_channel(grouped, self.name("GroupBy"))
 
     def group_by_key(self, step: steps.StreamGroupByKey) -> Flow:
         flow = self.visit(step.source)
-        return self._cut(flow, self._name("GroupBy")) if flow.is_rekeyed else flow
+        return self.cut(flow, self.name("GroupBy")) if flow.is_rekeyed else flow
 
     # --- aggregates --------------------------------------------------------------------------
 
@@ -312,16 +222,16 @@ class _Builder:
         ]
         bounds = [Column(name, of) for name, of in WINDOW_BOUNDS.items()] if is_windowed else []
         wide = Layout((*made, *bounds, *flow.keys))
-        layout = Layout(step.schema.value).with_hidden((*bounds, *flow.keys), self._mentioned)
-        pick = _changed(wide.places(names_of(layout.columns)), len(made), len(wide.columns))
+        layout = Layout(step.schema.value).with_hidden((*bounds, *flow.keys), self.mentioned)
+        pick = changed(wide.places(names_of(layout.columns)), len(made), len(wide.columns))
         aggregation = Aggregation(
             kept,
-            [self._compiler.aggregate(call, flow.layout.columns) for call in step.functions],
+            [self.compiler.aggregate(call, flow.layout.columns) for call in step.functions],
             pick,
-            self._log,
+            self.log,
         )
         node = self._aggregate_node(step, aggregation)
-        parts = self._next(flow, node)
+        parts = self.next(flow, node)
         return replace(flow, node=node, layout=layout, keys=step.schema.key, parts=parts)
 
     def _aggregate_node(
@@ -329,14 +239,14 @@ class _Builder:
         step: steps.StreamAggregate | steps.StreamWindowedAggregate | steps.TableAggregate,
         aggregation: Aggregation,
     ) -> AggregateNode:
-        name = self._name("Aggregate")
+        name = self.name("Aggregate")
         if isinstance(step, steps.StreamAggregate):
             return StreamAggregateNode(name, aggregation)
         if isinstance(step, steps.TableAggregate):
             return TableAggregateNode(name, aggregation)
         if step.window.kind is WindowKind.SESSION:
-            return SessionAggregateNode(name, aggregation, step.window, self._log)
-        return WindowedAggregateNode(name, aggregation, step.window, self._log)
+            return SessionAggregateNode(name, aggregation, step.window, self.log)
+        return WindowedAggregateNode(name, aggregation, step.window, self.log)
 
     def suppress(self, step: steps.TableSuppress) -> Flow:
         """EMIT FINAL is the windowed aggregate's own affair, as in Kafka Streams since 3.3."""
@@ -352,12 +262,12 @@ class _Builder:
 
     def stream_stream_join(self, step: steps.StreamStreamJoin) -> Flow:
         keeps = (_keeps_left(step.kind), _keeps_right(step.kind))
-        name = self._name("Join")
+        name = self.name("Join")
         left, right = self.visit(step.left), self.visit(step.right)
         if left.is_rekeyed:
-            left = self._cut(left, f"{name}-left", keeps_no_key=keeps[0])
+            left = self.cut(left, f"{name}-left", keeps_no_key=keeps[0])
         if right.is_rekeyed:
-            right = self._cut(right, f"{name}-right", keeps_no_key=keeps[1])
+            right = self.cut(right, f"{name}-right", keeps_no_key=keeps[1])
         layout, join = self._joined(left, right, step)
         node = StreamStreamJoinNode(name, step.within, join, keeps)
         parts = self._together(left, right, node, node.process_left, node.process_right)
@@ -365,14 +275,14 @@ class _Builder:
 
     def stream_table_join(self, step: steps.StreamTableJoin) -> Flow:
         is_left = _keeps_left(step.kind)
-        name = self._name("Join")
+        name = self.name("Join")
         left, right = self.visit(step.left), self.visit(step.right)
         if left.is_rekeyed:
-            left = self._cut(left, name, keeps_no_key=is_left)
+            left = self.cut(left, name, keeps_no_key=is_left)
         layout, join = self._joined(left, right, step)
         right.table.need_view()
         node = StreamTableJoinNode(right.table.get, join, is_left=is_left)
-        parts = self._next(left, node)
+        parts = self.next(left, node)
         parts.take_in(right.parts.root())
         return Flow(node, layout, step.schema.key, parts)
 
@@ -385,20 +295,20 @@ class _Builder:
 
     def foreign_key_join(self, step: steps.ForeignKeyJoin) -> Flow:
         left, right = self.visit(step.left), self.visit(step.right)
-        name, is_left_join = self._name("ForeignKeyJoin"), _keeps_left(step.kind)
-        foreign_key = self._getter(
+        name, is_left_join = self.name("ForeignKeyJoin"), _keeps_left(step.kind)
+        foreign_key = self.getter(
             step.foreign_key, left.layout, "Error calculating left join expression"
         )
         send = SubscriptionSendNode(left.table, foreign_key, is_left_join=is_left_join)
         subscriptions = SubscriptionNode(f"{name}-subscriptions", right.table)
         layout, join = self._joined(left, right, step)
         response = ResponseNode(f"{name}-result", left.table, join, is_left_join=is_left_join)
-        left_parts = self._next(left, send)
+        left_parts = self.next(left, send)
         sent = replace(left, node=send, parts=left_parts)
-        right_parts = self._next(right, subscriptions, subscriptions.process_right)
-        self._channel(sent, f"{name}-subscribe", right_parts, subscriptions.process)
+        right_parts = self.next(right, subscriptions, subscriptions.process_right)
+        self.channel(sent, f"{name}-subscribe", right_parts, subscriptions.process)
         answers = replace(right, node=subscriptions, parts=right_parts)
-        self._channel(answers, f"{name}-answer", left_parts, response.process)
+        self.channel(answers, f"{name}-answer", left_parts, response.process)
         left_parts.nodes.append(response)
         return Flow(response, layout, step.schema.key, left_parts)
 
@@ -410,9 +320,9 @@ class _Builder:
         process_left: Callable[[Record], None],
         process_right: Callable[[Record], None],
     ) -> Parts:
-        parts = self._next(left, node, process_left)
+        parts = self.next(left, node, process_left)
         parts.take_in(right.parts.root())
-        self._next(right, node, process_right)
+        self.next(right, node, process_right)
         return parts
 
     def _joined(
@@ -427,7 +337,7 @@ class _Builder:
         ),
     ) -> tuple[Layout, Joiner]:
         both = Layout(left.layout.columns + right.layout.columns)
-        layout, pick = self._derive(both, step.schema.key, step.schema, prefers_made=False)
+        layout, pick = self.derive(both, step.schema.key, step.schema, prefers_made=False)
         return layout, joiner(len(left.layout.columns), len(right.layout.columns), pick)
 
 
@@ -437,13 +347,6 @@ def _keeps_left(kind: JoinKind) -> bool:
 
 def _keeps_right(kind: JoinKind) -> bool:
     return kind in (JoinKind.RIGHT, JoinKind.OUTER)
-
-
-def _changed(places: list[int], width: int, whole: int) -> Pick | None:
-    """A picker from a row `whole` wide, or None if the first `width` values as they are do."""
-    if places == list(range(width)):
-        return None
-    return picker(places, whole) or (lambda row: row)
 
 
 def _column(schema: Schema, name: str) -> Column:

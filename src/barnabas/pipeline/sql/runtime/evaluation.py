@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
-from barnabas.pipeline.sql.errors import EvaluationError
+from barnabas.pipeline.sql.errors import FAILURES
 from barnabas.pipeline.sql.functions.catalog import Aggregator
 from barnabas.pipeline.sql.runtime.records import Row
 from barnabas.pipeline.sql.schema import Column
 from barnabas.pipeline.sql.syntax.expressions import Expression, FunctionCall
 from barnabas.pipeline.sql.types import SqlType, Value
 
-EVALUATION_ERRORS = (EvaluationError, ArithmeticError, ValueError, TypeError, LookupError)
+EVALUATION_ERRORS = FAILURES
 """What an expression or function raises for a record that it has no value for."""
 
 Log = Callable[[str, Row | None, BaseException | None], None]

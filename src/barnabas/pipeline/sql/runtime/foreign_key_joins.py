@@ -72,7 +72,8 @@ class SubscriptionSendNode(Node):
         if old is None and new is None:
             return
         if old_key is not None and old_key != new_key:
-            self._send(record, old_key, Instruction.DELETE_KEY_AND_PROPAGATE)
+            # The other subscription is answered in any case (KAFKA-16394).
+            self._send(record, old_key, Instruction.DELETE_KEY_NO_PROPAGATE)
         self._send(record, new_key, Instruction.PROPAGATE_NULL_IF_NO_FK_VAL_AVAILABLE)
 
     def _subscribe_inner(

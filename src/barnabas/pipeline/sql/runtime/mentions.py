@@ -13,7 +13,7 @@ from barnabas.pipeline.sql.syntax.expressions import ColumnReference
 
 
 def mentioned_names(step: Step) -> frozenset[str]:
-    """Names of columns that any expression of the plan refers to."""
+    """Names of columns that an expression of the plan refers to, or that its sink writes."""
     names: set[str] = set()
     renamed: list[tuple[str, str]] = []
 
@@ -24,14 +24,14 @@ def mentioned_names(step: Step) -> frozenset[str]:
             renamed.extend(zip(thing.key_names, names_of(thing.source.schema.key), strict=False))
         elif isinstance(thing, _AGGREGATES):
             names.update(thing.kept)
+        elif isinstance(thing, steps.StreamSink | steps.TableSink):
+            names.update(names_of(thing.schema.value))
         if isinstance(thing, tuple):
             for item in thing:
                 walk(item)
         elif is_dataclass(thing) and not isinstance(thing, Schema):
             for item in fields(thing):
                 walk(getattr(thing, item.name))
-        if isinstance(thing, _VALUE_STEPS):
-            names.update(names_of(thing.schema.value))
 
     walk(step)
     while added := {old for new, old in renamed if new in names} - names:
@@ -40,15 +40,6 @@ def mentioned_names(step: Step) -> frozenset[str]:
 
 
 _AGGREGATES = steps.StreamAggregate | steps.TableAggregate | steps.StreamWindowedAggregate
-_VALUE_STEPS = (
-    steps.StreamStreamJoin
-    | steps.StreamTableJoin
-    | steps.TableTableJoin
-    | steps.ForeignKeyJoin
-    | steps.StreamSelectKey
-    | steps.TableSelectKey
-)
-"""Steps whose schemas may list columns of the key or pseudo columns below them."""
 
 
 def references(thing: Any) -> set[str]:

@@ -6,7 +6,7 @@ which marshal does not know, lie in it as a frozenset of their text: no SQL valu
 These bytes are for our own state and shuffles: marshal trusts what it reads.
 
 A key is a sequence of parts, each with a byte for its kind; kinds sort None, False, True, numbers,
-text, bytes, lists, dicts. `bench/sql_rows_encoding.py` measures both.
+text, bytes, lists, dicts. `bench/sql_runtime.py` measures both.
 """
 
 from __future__ import annotations
