@@ -1,6 +1,6 @@
 """The functions that ksqlDB's executable cases use and that no user has: its test jar's.
 
-They are not in the product's catalog: `with_test_functions()` is a catalog that has them too.
+They are not in the product's catalog: `all_functions()` is a catalog that has them too.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 TEST_FUNCTIONS: dict[str, Function] = {}
 
 
-def with_test_functions() -> dict[str, Function]:
+def all_functions() -> dict[str, Function]:
     """The product's functions and those of the cases."""
     return {**functions(), **TEST_FUNCTIONS}
 

@@ -10,12 +10,12 @@ import pytest
 from barnabas.pipeline.sql.errors import AnalysisError
 from barnabas.pipeline.sql.functions.built_in import functions
 from barnabas.pipeline.sql.functions.signatures import choose
-from support.sql_test_functions import TEST_FUNCTIONS, with_test_functions
+from support.sql_test_functions import TEST_FUNCTIONS, all_functions
 from support.sql_typed_calls import types_of
 
 
 def test_the_product_does_not_have_them() -> None:
-    assert set(with_test_functions()) == set(functions()) | set(TEST_FUNCTIONS)
+    assert set(all_functions()) == set(functions()) | set(TEST_FUNCTIONS)
     assert not set(functions()) & set(TEST_FUNCTIONS)
 
 
