@@ -17,7 +17,7 @@ from barnabas.registry.core.decision import Formats
 from barnabas.registry.http.app import RegistryApp
 from barnabas.registry.http.config import HttpConfig
 from barnabas.registry.kafka.store import KafkaStore
-from barnabas.registry.pem import server_context
+from barnabas.registry.listener_tls import server_context
 
 EXIT_FAILED = 1
 BACKLOG = 2048

@@ -4,8 +4,8 @@ import ssl
 from dataclasses import dataclass
 
 from barnabas import __version__
+from barnabas.base.pem import client_context
 from barnabas.registry.config import RegistryConfig
-from barnabas.registry.pem import client_context
 
 BODY_BYTES_MAX = 16 << 20
 
