@@ -10,7 +10,10 @@ from barnabas.cli.connection import Connection, connection_options
 from barnabas.cli.errors import CliError, ExitCode
 from barnabas.cli.output import Output, json_option
 from barnabas.cli.records import NewRecord, from_json
+from barnabas.cli.schemas.client import Registry
 from barnabas.cli.sender import Sender
+from barnabas.cli.serdes.encoding import Encoder, Wanted
+from barnabas.cli.serdes.options import schema_registry_options
 from barnabas.cli.short_input import are_short, read_ahead
 
 EPILOG = """\b
@@ -19,6 +22,7 @@ Examples:
   barnabas produce orders -k order-7 -v '{"total": 12}' -H source=shop
   barnabas produce users --key-separator : < users.txt
   barnabas consume orders -F json | barnabas produce copy -F json --repartition
+  barnabas produce orders -v '{"total": 12}' --value-schema order.avsc
 """
 
 
@@ -71,6 +75,25 @@ Examples:
     show_default=True,
     help="Who must have a record: nobody, the leader, or all in-sync replicas.",
 )
+@click.option(
+    "--value-schema-id",
+    type=click.IntRange(0),
+    help="Values are JSON; send them with the schema that has this id.",
+)
+@click.option(
+    "--value-schema",
+    "value_schema_file",
+    type=click.Path(exists=True, dir_okay=False),
+    help="Likewise with the schema in this file (.avsc, .json or .proto), which is registered.",
+)
+@click.option("--key-schema-id", type=click.IntRange(0), help="For keys: see --value-schema-id.")
+@click.option(
+    "--key-schema",
+    "key_schema_file",
+    type=click.Path(exists=True, dir_okay=False),
+    help="For keys: see --value-schema.",
+)
+@schema_registry_options
 @json_option
 @connection_options
 def command(
@@ -88,6 +111,11 @@ def command(
     tombstones: bool,
     compression: str,
     acks: str,
+    value_schema_id: int | None,
+    value_schema_file: str | None,
+    key_schema_id: int | None,
+    key_schema_file: str | None,
+    registry: Registry,
     as_json: bool,
 ) -> None:
     """Send records to TOPIC: from --value, from the lines of FILES, or from standard input.
@@ -106,9 +134,19 @@ def command(
         record.timestamp_ms = record.timestamp_ms or timestamp
         if tombstones and record.value == b"":
             record.value = None
+        if encode_key is not None:
+            record.key = encode_key(record.key)
+        if encode_value is not None:
+            record.value = encode_value(record.value)
         return record
 
+    wanted_key = _wanted("key", key_schema_id, key_schema_file)
+    wanted_value = _wanted("value", value_schema_id, value_schema_file)
     connection.probe()
+    encode_key = Encoder(registry, topic, wanted_key, is_key=True).encode if wanted_key else None
+    encode_value = (
+        Encoder(registry, topic, wanted_value, is_key=False).encode if wanted_value else None
+    )
     separator = key_separator.encode() if key_separator else None
     if values:
         is_short = True
@@ -127,6 +165,16 @@ def command(
     sender.finish()
     summary = {"topic": topic, "records": sender.acknowledged, "partitions": sender.spans}
     Output(as_json).result(summary, sender.summary)
+
+
+def _wanted(part: str, schema_id: int | None, file: str | None) -> Wanted | None:
+    if schema_id is None and file is None:
+        return None
+    if schema_id is not None and file is not None:
+        raise CliError(
+            f"give one of --{part}-schema-id and --{part}-schema, not both", ExitCode.USAGE
+        )
+    return Wanted(schema_id, file)
 
 
 def _header(pair: str) -> tuple[str, str | bytes | None]:
