@@ -16,7 +16,6 @@ from typing import Any, Final, NamedTuple
 
 from barnabas.base.backoff import ExponentialBackoff
 from barnabas.base.clock import Clock
-from barnabas.base.config.definitions import BROKER_KEYS
 from barnabas.base.config.node import NodeConfig
 from barnabas.base.pause import pause
 from barnabas.base.pem import client_context
@@ -28,10 +27,17 @@ URL_KEY = "confluent.schema.registry.url"
 SOURCE_KEY = "confluent.basic.auth.credentials.source"
 USER_INFO_KEY = "confluent.basic.auth.user.info"
 TLS_PREFIX = "confluent."
-REGISTRY_KEYS = (
-    *(URL_KEY, SOURCE_KEY, USER_INFO_KEY),
-    *(key for key in BROKER_KEYS if key.startswith(f"{TLS_PREFIX}ssl.")),
+TLS_KEYS = (
+    "confluent.ssl.truststore.location",
+    "confluent.ssl.truststore.type",
+    "confluent.ssl.truststore.certificates",
+    "confluent.ssl.keystore.location",
+    "confluent.ssl.keystore.type",
+    "confluent.ssl.key.password",
+    "confluent.ssl.endpoint.identification.algorithm",
 )
+"""Those that `base/pem.py` reads."""
+REGISTRY_KEYS = (URL_KEY, SOURCE_KEY, USER_INFO_KEY, *TLS_KEYS)
 TRUE_TTL_MS: Final = 3_600_000
 FALSE_TTL_MS: Final = 1_000
 CLAIMS_MAX: Final = 10_000
