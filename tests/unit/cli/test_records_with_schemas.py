@@ -10,9 +10,7 @@ import pytest
 from support.cli import run_cli
 
 
-@pytest.mark.parametrize(
-    "module", ["confluent_kafka.schema_registry", "fastavro", "jsonschema"]
-)
+@pytest.mark.parametrize("module", ["confluent_kafka.schema_registry", "fastavro", "jsonschema"])
 def test_a_library_that_is_missing_is_told_in_one_line(
     module: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
