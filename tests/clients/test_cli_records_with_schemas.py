@@ -222,7 +222,8 @@ def test_a_registry_that_is_away_and_wrong_flags(kafka: Kafka, cli: ClusterCli) 
     assert "--schema-registry-url: x is not http://host:port" in wrong.err
 
 
-def test_a_group_without_a_name(kafka: Kafka, cli: ClusterCli) -> None:
-    result = cli.run("consume", kafka.topic(), "-g", "")
+@pytest.mark.parametrize("flags", [("-g", ""), ("-X", "group.id=")])
+def test_a_group_without_a_name(kafka: Kafka, cli: ClusterCli, flags: tuple[str, str]) -> None:
+    result = cli.run("consume", kafka.topic(), *flags)
     assert (result.code, result.err.count("\n")) == (2, 1)
-    assert "--group: the name is empty" in result.err
+    assert ": the name is empty" in result.err
