@@ -13,11 +13,12 @@ from barnabas.cli.positions import HELP, Kind, Position, PositionType, resolve, 
 from barnabas.cli.reading import read_in_group, read_partitions
 from barnabas.cli.records import TEMPLATE_FIELDS, Template, headers_of, to_json
 from barnabas.cli.schemas.client import Registry
-from barnabas.cli.serdes.decoding import FORMATS, Decoder
-from barnabas.cli.serdes.options import schema_registry_options
+from barnabas.cli.serdes.options import FORMATS, schema_registry_options
 
 if TYPE_CHECKING:
     from confluent_kafka import Message
+
+    from barnabas.cli.serdes.decoding import Decoder
 
 EPILOG = f"""\b
 Examples:
@@ -104,11 +105,7 @@ def command(
     render = _renderer("json" if as_json else form, template, keys=keys, headers=headers)
     if group == "":
         raise CliError("--group: the name is empty", ExitCode.USAGE)
-    decoders = [
-        Decoder(registry, name, is_key=is_key)
-        for name, is_key in ((key_format, True), (value_format, False))
-        if name is not None
-    ]
+    decoders = _decoders(registry, key_format, value_format)
     if group is not None:
         messages = _group_messages(
             connection, topics, group, start, end, chosen, isolation, follow, count
@@ -130,6 +127,20 @@ def command(
             raise
     finally:
         messages.close()
+
+
+def _decoders(
+    registry: Registry, key_format: str | None, value_format: str | None
+) -> "list[Decoder]":
+    if key_format is None and value_format is None:
+        return []
+    from barnabas.cli.serdes.decoding import Decoder
+
+    return [
+        Decoder(registry, form, is_key=is_key)
+        for form, is_key in ((key_format, True), (value_format, False))
+        if form is not None
+    ]
 
 
 def _messages(

@@ -1,7 +1,7 @@
 """`barnabas produce`: records from the command line, standard input or files."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import BinaryIO
 
 import click
@@ -12,7 +12,6 @@ from barnabas.cli.output import Output, json_option
 from barnabas.cli.records import NewRecord, from_json
 from barnabas.cli.schemas.client import Registry
 from barnabas.cli.sender import Sender
-from barnabas.cli.serdes.encoding import Encoder, Wanted
 from barnabas.cli.serdes.options import schema_registry_options
 from barnabas.cli.short_input import are_short, read_ahead
 
@@ -140,13 +139,11 @@ def command(
             record.value = encode_value(record.value)
         return record
 
-    wanted_key = _wanted("key", key_schema_id, key_schema_file)
-    wanted_value = _wanted("value", value_schema_id, value_schema_file)
+    _check_one("key", key_schema_id, key_schema_file)
+    _check_one("value", value_schema_id, value_schema_file)
     connection.probe()
-    encode_key = Encoder(registry, topic, wanted_key, is_key=True).encode if wanted_key else None
-    encode_value = (
-        Encoder(registry, topic, wanted_value, is_key=False).encode if wanted_value else None
-    )
+    encode_key = _encoder(registry, topic, key_schema_id, key_schema_file, is_key=True)
+    encode_value = _encoder(registry, topic, value_schema_id, value_schema_file, is_key=False)
     separator = key_separator.encode() if key_separator else None
     if values:
         is_short = True
@@ -167,14 +164,21 @@ def command(
     Output(as_json).result(summary, sender.summary)
 
 
-def _wanted(part: str, schema_id: int | None, file: str | None) -> Wanted | None:
-    if schema_id is None and file is None:
-        return None
+def _check_one(part: str, schema_id: int | None, file: str | None) -> None:
     if schema_id is not None and file is not None:
         raise CliError(
             f"give one of --{part}-schema-id and --{part}-schema, not both", ExitCode.USAGE
         )
-    return Wanted(schema_id, file)
+
+
+def _encoder(
+    registry: Registry, topic: str, schema_id: int | None, file: str | None, *, is_key: bool
+) -> Callable[[bytes | None], bytes | None] | None:
+    if schema_id is None and file is None:
+        return None
+    from barnabas.cli.serdes.encoding import Encoder
+
+    return Encoder(registry, topic, schema_id, file, is_key=is_key).encode
 
 
 def _header(pair: str) -> tuple[str, str | bytes | None]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 from barnabas.cli.errors import CliError
 from barnabas.cli.records import JsonText, headers_of
 from barnabas.cli.schemas.client import Registry
-from barnabas.cli.serdes.options import confluent_client, needs_extra
+from barnabas.cli.serdes.options import FORMATS, confluent_client, needs_extra
 from barnabas.cli.serdes.stored import Named, StoredSchema
 
 if TYPE_CHECKING:
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from confluent_kafka import Message
     from confluent_kafka.serialization import SerializationContext
 
-FORMATS = {"avro": "AVRO", "json-schema": "JSON", "protobuf": "PROTOBUF", "registry": None}
-"""What `--value-format` may say, and the type of schemas that are accepted; None for all."""
 ToJson = Callable[[bytes, "SerializationContext"], str]
 
 

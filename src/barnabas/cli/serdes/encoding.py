@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from barnabas.cli.errors import CliError, ExitCode
@@ -18,19 +17,19 @@ if TYPE_CHECKING:
 ToBytes = Callable[[Any, "SerializationContext"], bytes]
 
 
-@dataclass(slots=True, frozen=True)
-class Wanted:
-    """The schema that keys or values are to have: one that is registered, or one in a file."""
-
-    schema_id: int | None
-    file: str | None
-
-
 class Encoder:
     """Turns the JSON of keys or values into bytes with a schema."""
 
-    def __init__(self, registry: Registry, topic: str, wanted: Wanted, *, is_key: bool) -> None:
-        """Registers the schema of a file. Raises CliError."""
+    def __init__(
+        self,
+        registry: Registry,
+        topic: str,
+        schema_id: int | None,
+        file: str | None,
+        *,
+        is_key: bool,
+    ) -> None:
+        """Takes the schema of an id, or registers that of a file. Raises CliError."""
         from confluent_kafka.serialization import MessageField, SerializationContext
 
         self._part = "key" if is_key else "value"
@@ -39,10 +38,10 @@ class Encoder:
         )
         self._client = confluent_client(registry)
         subject = f"{topic}-{self._part}"
-        number = wanted.schema_id
+        number = schema_id
         if number is None:
-            assert wanted.file is not None
-            body = schema_body(type_of_file(wanted.file), read_text(wanted.file))
+            assert file is not None
+            body = schema_body(type_of_file(file), read_text(file))
             number = int(registry.ask("POST", ("subjects", subject, "versions"), body=body)["id"])
         self._named = Named(number)
         schema = StoredSchema(registry, self._named)

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     from confluent_kafka.schema_registry import SchemaRegistryClient
 
+FORMATS = {"avro": "AVRO", "json-schema": "JSON", "protobuf": "PROTOBUF", "registry": None}
+"""What `--value-format` may say, and the type of schemas that are accepted; None for all."""
 URL_OPTION = "--schema-registry-url"
 
 
