@@ -42,6 +42,9 @@ TRANSACTION_TIMEOUT_MS = 20_000
 BATCH_BYTES_MAX = 512 * 1024
 RECORD_OVERHEAD_BYTES = 512
 """More than a batch's header and a record's lengths take."""
+RENEWED_AFTER = 1000
+"""After so many records, and a tenth of all, the speculative state is copied anew when it can be:
+a copy shares its tables, which two states that replay the same records do not."""
 WAITING_MAX = 10_000
 """Requests that wait for a transaction; more are refused."""
 
@@ -79,6 +82,8 @@ class Reign:
         self._formats = formats
         self._speculative = replica.state
         self._view = View(self._speculative, formats, config.defaults)
+        self._replayed = 0
+        """Records that both states have replayed since the one was copied from the other."""
         self._producer: Any = None
         self._next = Batch()
         self._wanted = asyncio.Event()
@@ -130,8 +135,7 @@ class Reign:
             raise
         self._producer = producer
         self._committed_to = end
-        self._speculative = self._replica.state.copy()
-        self._view = View(self._speculative, self._formats, self._config.defaults)
+        self._copy_state()
         if not self.ended.done():
             self._committing = asyncio.create_task(self._commit_for_ever())
 
@@ -326,11 +330,29 @@ class Reign:
                 self._replica.expect_no_longer(offset)
         if batch.is_stored and (batch.records or not self._is_contradicted):
             batch.answer(position - 1)
+            self._replayed += len(batch.records)
+            self._renew()
             return
         # If it was committed, the speculative state is not what the topic came to.
         self._is_contradicted = True
         self.end("what was written is not what is in the topic")
         batch.fail(error)
+
+    def _renew(self) -> None:
+        """Copy the state anew if that is worth it and nothing is under way."""
+        if (
+            self._replayed >= RENEWED_AFTER
+            and self._replayed >= self._replica.state.size // 10
+            and self.is_open
+            and self._is_settled
+            and not self._deciding.locked()
+        ):
+            self._copy_state()
+
+    def _copy_state(self) -> None:
+        self._speculative = self._replica.state.copy()
+        self._view = View(self._speculative, self._formats, self._config.defaults)
+        self._replayed = 0
 
     def note_other(self, offset: int) -> None:
         """The committed state has applied another writer's record; that ends the reign.

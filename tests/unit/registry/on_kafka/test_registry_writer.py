@@ -198,6 +198,24 @@ async def test_the_committed_state_takes_the_texts_of_the_speculative_one(play: 
     await play.reign.close()
 
 
+async def test_both_states_share_their_tables_when_nothing_is_under_way(
+    play: Play, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "RENEWED_AFTER", 2)
+
+    async def is_shared_after(name: str) -> bool:
+        task = play.register(text(name))
+        await settle()
+        assert len(play.replica.state.versions("s")) < len(play.reign._speculative.versions("s"))
+        play.reader.read()
+        await task
+        return play.reign._speculative._versions("s") is play.replica.state._versions("s")
+
+    assert [await is_shared_after(name) for name in "abcd"] == [False, True, False, True]
+    assert play.reign._speculative == play.replica.state
+    await play.reign.close()
+
+
 async def test_a_record_of_somebody_else_ends_the_reign(play: Play) -> None:
     own = play.register(text("a"))
     await settle()
