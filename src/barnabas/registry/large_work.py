@@ -11,8 +11,10 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 from barnabas.registry import errors
+from barnabas.registry.core.content import resolve
 from barnabas.registry.core.decision import Formats, View
 from barnabas.registry.errors import RegistryError
+from barnabas.registry.store.records import SchemaValue
 
 LARGE_BYTES = 8 * 1024
 """Bodies of requests that are longer are large: the slowest shorter ones take a quarter second."""
@@ -20,6 +22,15 @@ WAITING_MAX = 64
 """Large requests that wait or are under way; more are refused."""
 
 Result = TypeVar("Result")
+
+
+def is_large(view: View, schema: SchemaValue) -> bool:
+    """Whether a stored schema, with all that it refers to, is large to parse."""
+    try:
+        _, resolved = resolve(view, schema.subject, schema.references, live_only=False)
+    except RegistryError:
+        return False  # who parses it finds that too, at once
+    return len(schema.text) + sum(len(target.text) for target in resolved) > LARGE_BYTES
 
 
 class LargeWork:

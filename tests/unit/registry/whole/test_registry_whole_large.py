@@ -5,6 +5,8 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
+import pytest
+
 from barnabas.registry.formats import FormatTable, all_formats
 from barnabas.registry.http.app import RegistryApp
 from barnabas.registry.http.config import HttpConfig
@@ -88,3 +90,42 @@ async def test_not_too_many_large_ones_wait() -> None:
     let.set()
     assert {(await task).status for task in asked} == {200}
     await app.close()
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "/schemas/ids/1?format=resolved",
+        "/schemas/ids/1?findTags=*",
+        "/schemas/ids/1/schema?format=resolved",
+        "/subjects/s/versions/1?format=resolved",
+        "/subjects/s/versions/1/schema?format=resolved",
+        "/subjects/s/metadata?format=resolved",
+        "/subjects/s/metadata?format=resolved&key=k&value=v",
+        "/subjects/s/versions?format=resolved",
+    ],
+)
+async def test_large_stored_schemas_are_formatted_in_the_thread(target: str) -> None:
+    let = threading.Event()
+    service = MemoryService(formats=all_formats())
+    body = request(LARGE) | {"metadata": {"properties": {"k": "v"}}}
+    app = RegistryApp(service, HttpConfig(logs_requests=False))
+    assert (await ask(app, "POST", "/subjects/s/versions", body)).status == 200
+    expected = await ask(app, *_request_of(target, body))
+    assert expected.status == 200
+    await app.close()
+    service.formats = WaitingFormats(all_formats(), let)
+    app = RegistryApp(service, HttpConfig(logs_requests=False))
+    asked = asyncio.create_task(ask(app, *_request_of(target, body)))
+    await asyncio.sleep(0)
+    assert (await ask(app, "GET", "/subjects")).status == 200
+    assert not asked.done()
+    let.set()
+    assert (await asked).body == expected.body
+    await app.close()
+
+
+def _request_of(target: str, body: Any) -> tuple[str, str, Any]:
+    """A list of versions cannot be asked for in a form: that is a registration."""
+    is_post = "/versions?" in target
+    return ("POST", target, body) if is_post else ("GET", target, None)
