@@ -24,6 +24,7 @@ from barnabas.registry.http import request_log
 from barnabas.registry.http.answers import Answer, plain_fault, refusal
 from barnabas.registry.http.bodies import read_object
 from barnabas.registry.http.call import Call, LargeRead, Write
+from barnabas.registry.http.compression import COMPRESSED_FROM, Compressor, takes_gzip
 from barnabas.registry.http.config import HttpConfig
 from barnabas.registry.http.forwarding import (
     NOT_LEADING_HEADER,
@@ -62,6 +63,7 @@ class _Request:
 
     __slots__ = (
         "accept",
+        "accept_encoding",
         "content_length",
         "content_type",
         "is_forwarded",
@@ -76,6 +78,7 @@ class _Request:
         self.receive = receive
         self.method: str = scope["method"]
         self.accept = b""
+        self.accept_encoding = b""
         self.content_type = b""
         self.content_length = b""
         self.request_id = b""
@@ -89,6 +92,8 @@ class _Request:
                 self.content_length = value
             elif name == b"x-request-id":
                 self.request_id = value
+            elif name == b"accept-encoding":
+                self.accept_encoding = value
             elif name == b"x-forward":
                 self.is_forwarded = value.strip().lower() == b"true"
 
@@ -132,6 +137,7 @@ class RegistryApp:
         self._config = config or HttpConfig()
         self._encoded = EncodedSchemas()
         self._large = LargeWork()
+        self._compressor = Compressor()
         self._forwarder = Forwarder(self._config, leader_transport)
         self._served = _open_to_pages(self._http, self._config)
         self._backoff = ExponentialBackoff(BACKOFF_MS, BACKOFF_MS_MAX, random.Random())
@@ -167,16 +173,22 @@ class RegistryApp:
         request_id = request.request_id
         if not request_id or len(request_id) > REQUEST_ID_LENGTH_MAX:
             request_id = self._request_ids % next(self._requests)
+        body = answer.body if request.method != "HEAD" else b""
+        is_packed = len(body) >= COMPRESSED_FROM and takes_gzip(request.accept_encoding)
+        if is_packed:
+            body = await self._compressor.gzip(body)
+        length = len(answer.body) if request.method == "HEAD" else len(body)
         headers = [
             (b"content-type", content_type),
-            (b"content-length", b"%d" % len(answer.body)),
+            (b"content-length", b"%d" % length),
             _VARY,
             (b"x-request-id", request_id),
             *answer.headers,
         ]
         if answer.status == HTTPStatus.NO_CONTENT:
             del headers[:2]
-        body = answer.body if request.method != "HEAD" else b""
+        if is_packed:
+            headers.append((b"content-encoding", b"gzip"))
         await send({"type": "http.response.start", "status": answer.status, "headers": headers})
         await send({"type": "http.response.body", "body": body})
         if is_logged:
