@@ -42,7 +42,9 @@ class LargeWork:
         self._waiting = 0
 
     async def run(self, work: Callable[[View], Result], view: View) -> Result:
-        """Do work on a view whose state stays as it is until then. Raises RegistryError 50001.
+        """Do work on a view whose state stays as it is until then.
+
+        Raises RegistryError 50001 if too much waits, or it is closed before the work begins.
 
         If the caller is cancelled, work that has begun goes on, and may then see the state change:
         its result is lost.
@@ -57,6 +59,11 @@ class LargeWork:
         self._waiting += 1
         try:
             return await asyncio.get_running_loop().run_in_executor(self._thread, work, apart)
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise
+            raise RegistryError(errors.STORE_ERROR, "the registry stops; try again") from None
         finally:
             self._waiting -= 1
 

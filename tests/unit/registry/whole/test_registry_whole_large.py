@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 
+from barnabas.registry.core.decision import View
+from barnabas.registry.errors import RegistryError
 from barnabas.registry.formats import FormatTable, all_formats
 from barnabas.registry.http.app import RegistryApp
 from barnabas.registry.http.config import HttpConfig
-from barnabas.registry.large_work import LARGE_BYTES, WAITING_MAX
+from barnabas.registry.large_work import LARGE_BYTES, WAITING_MAX, LargeWork
 from barnabas.registry.schema import ParsedSchema, ResolvedReference
 from support.registry_http import Reply, ask
 from support.registry_service import MemoryService
@@ -77,6 +79,25 @@ async def test_others_are_answered_while_a_large_schema_is_judged() -> None:
     assert latest.json == {"is_compatible": True}
     assert found.code == 40403
     await app.close()
+
+
+async def test_what_has_not_begun_when_it_is_closed_is_refused() -> None:
+    let, began = threading.Event(), threading.Event()
+    work, view = LargeWork(), MemoryService().view
+
+    def wait(_: View) -> bool:
+        began.set()
+        return let.wait(30)
+
+    first = asyncio.create_task(work.run(wait, view))
+    second = asyncio.create_task(work.run(wait, view))
+    await asyncio.to_thread(began.wait, 30)
+    work.close()
+    let.set()
+    assert await first
+    with pytest.raises(RegistryError) as caught:
+        await second
+    assert caught.value.code == 50001
 
 
 async def test_not_too_many_large_ones_wait() -> None:
