@@ -173,21 +173,23 @@ class RegistryApp:
         request_id = request.request_id
         if not request_id or len(request_id) > REQUEST_ID_LENGTH_MAX:
             request_id = self._request_ids % next(self._requests)
-        body = answer.body if request.method != "HEAD" else b""
-        is_packed = len(body) >= COMPRESSED_FROM and takes_gzip(request.accept_encoding)
-        if is_packed:
-            body = await self._compressor.gzip(body)
-        length = len(answer.body) if request.method == "HEAD" else len(body)
         headers = [
             (b"content-type", content_type),
-            (b"content-length", b"%d" % length),
+            (b"content-length", b"%d" % len(answer.body)),
             _VARY,
             (b"x-request-id", request_id),
             *answer.headers,
         ]
         if answer.status == HTTPStatus.NO_CONTENT:
             del headers[:2]
-        if is_packed:
+        body = answer.body if request.method != "HEAD" else b""
+        if (
+            request.accept_encoding
+            and len(body) >= COMPRESSED_FROM
+            and takes_gzip(request.accept_encoding)
+        ):
+            body = await self._compressor.gzip(body)
+            headers[1] = (b"content-length", b"%d" % len(body))
             headers.append((b"content-encoding", b"gzip"))
         await send({"type": "http.response.start", "status": answer.status, "headers": headers})
         await send({"type": "http.response.body", "body": body})
@@ -254,6 +256,7 @@ class RegistryApp:
                 return await self._forward(request, done.leader_url, data)
             except NotDoneError as error:
                 if time.monotonic() >= deadline:
+                    _log.warning("%s", error)
                     raise error.refusal from error
             failures += 1
             left_s = deadline - time.monotonic()

@@ -85,7 +85,6 @@ class Forwarder:
             url = httpx.URL(leader_url).copy_with(raw_path=target)
             response = await client.request(method, url, headers=sent, content=body or None)
         except (httpx.HTTPError, httpx.InvalidURL, ssl.SSLError) as fault:
-            _log.warning("cannot forward to the leader at %s: %r", leader_url, fault)
             reason = str(fault) or type(fault).__name__
             refusal = RegistryError(
                 errors.FORWARDING_FAILED,
@@ -93,6 +92,7 @@ class Forwarder:
             )
             if isinstance(fault, httpx.ConnectError):
                 raise NotDoneError(refusal) from fault
+            _log.warning("cannot forward to the leader at %s: %r", leader_url, fault)
             raise refusal from fault
         if NOT_LEADING_HEADER.decode() in response.headers:
             raise NotDoneError(
