@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from suffering import TELEMETRY, let_it_last
+from suffering import TELEMETRY, let_it_last, node_program
 
 from support.cluster_processes import EAGER, ClusterProcesses
 from support.registry_member import SESSION_TIMEOUT_MS
@@ -37,7 +37,9 @@ def suffering_registries(
 ) -> Iterator[tuple[ClusterProcesses, list[RegistryProcess], RegistryWriters]]:
     """Brokers, instances and their writers. When the block ends well, all is checked."""
     with contextlib.ExitStack() as stack:
-        cluster = stack.enter_context(ClusterProcesses(directory, 3, EAGER | SETTINGS))
+        cluster = stack.enter_context(
+            ClusterProcesses(directory, 3, EAGER | SETTINGS, program=node_program())
+        )
         settings = {"kafkastore_timeout_ms": "20000"}
         servers = cluster.bootstrap_servers
         first = stack.enter_context(registry_process(servers, **settings))
