@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from barnabas.registry.http.answers import Answer
-from barnabas.registry.http.call import Call, Write
+from barnabas.registry.http.call import Call, LargeRead, Write
 from barnabas.registry.http.routes import (
     associations,
     compatibility,
@@ -20,7 +20,7 @@ from barnabas.registry.http.routes import (
     versions,
 )
 
-Handler = Callable[[Call], Answer | Write[Any]]
+Handler = Callable[[Call], Answer | LargeRead | Write[Any]]
 
 TABLE: tuple[tuple[str, str, Handler], ...] = (
     ("GET", "/", server.root),

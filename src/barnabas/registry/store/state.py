@@ -88,6 +88,11 @@ class RegistryState:
         other._associations = self._associations.copy()
         return other
 
+    @property
+    def size(self) -> int:
+        """How many ids there are: what a copy costs grows with it."""
+        return sum(len(context.by_id) for context in self._contexts.values())
+
     def __eq__(self, other: object) -> bool:
         """Whether two states hold the same; how far they have read does not matter."""
         return isinstance(other, RegistryState) and self._content() == other._content()
