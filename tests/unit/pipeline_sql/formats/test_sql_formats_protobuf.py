@@ -1,6 +1,5 @@
 """PROTOBUF and PROTOBUF_NOSR: schemas, bytes, nulls, and data of other writers."""
 
-import datetime
 from contextlib import suppress
 from decimal import Decimal as Number
 
@@ -13,7 +12,6 @@ from hypothesis import strategies as st
 from barnabas.pipeline.sql.errors import AnalysisError
 from barnabas.pipeline.sql.formats.catalog import check_columns, format_named
 from barnabas.pipeline.sql.formats.format import FormatError, StoredSchema
-from barnabas.pipeline.sql.formats.protobuf_data import date_of, days_of
 from barnabas.pipeline.sql.formats.protobuf_pool import load, message_class
 from barnabas.pipeline.sql.schema import Column, Part
 from barnabas.pipeline.sql.types import (
@@ -370,14 +368,3 @@ def test_any_text_is_a_schema_or_refused(text) -> None:
 def test_columns_that_protobuf_cannot_have(sql_type, message) -> None:
     with pytest.raises(AnalysisError, match=message):
         check_columns(PROTOBUF, columns_of([sql_type]), {}, Part.VALUE, wraps=True)
-
-
-@given(st.dates())
-def test_dates(date) -> None:
-    days = (date - datetime.date(1970, 1, 1)).days
-    assert date_of(days) == (date.year, date.month, date.day)
-
-
-@given(st.integers(-(10**9), 10**9))
-def test_dates_of_any_year(days) -> None:
-    assert days_of(*date_of(days)) == days
