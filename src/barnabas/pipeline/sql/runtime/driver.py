@@ -19,7 +19,7 @@ from barnabas.pipeline.sql.runtime.evaluation import Compiler, Log, no_log
 from barnabas.pipeline.sql.runtime.memory_store import MemoryStore
 from barnabas.pipeline.sql.runtime.records import Record
 from barnabas.pipeline.sql.runtime.rows_encoding import partition_of
-from barnabas.pipeline.sql.runtime.stage import Channel, Stage
+from barnabas.pipeline.sql.runtime.stage import Channel, Result, Stage
 from barnabas.pipeline.sql.runtime.topics import TopicReader, TopicRecord, TopicWriter
 
 
@@ -148,7 +148,7 @@ class _Query:
             (sink.topic, TopicWriter(sink, driver.plan.window, schemas, log))
             for stage in driver.stages
             for sink in stage.outputs
-            if not isinstance(sink, Channel)
+            if not isinstance(sink, Channel | Result)
         ]
 
     def pipe(self, topic: str, record: TopicRecord) -> list[tuple[str, TopicRecord]]:
