@@ -117,7 +117,7 @@ def test_keys_come_back(parts: list[Any]) -> None:
         if isinstance(value, dict):
             return {key: plain(item) for key, item in value.items()}
         if isinstance(value, Decimal) and not value:
-            return abs(value)  # Java's decimals have no -0
+            return value.copy_abs()  # Java's decimals have no -0
         return value
 
     assert repr(decode_key(encode_key(parts))) == repr(tuple(plain(parts)))
