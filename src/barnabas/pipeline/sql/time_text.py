@@ -8,13 +8,14 @@ TIMESTAMP   `2020-05-26T23:59:58.123+0200`, or any beginning of it; also with `Z
 from __future__ import annotations
 
 import re
-from datetime import UTC, date, datetime, timedelta
-from zoneinfo import ZoneInfo
 
 from barnabas.pipeline.sql.errors import EvaluationError
+from barnabas.pipeline.sql.java_time.calendar import date_of, days_of, month_length
+from barnabas.pipeline.sql.java_time.pattern import pattern_of
+from barnabas.pipeline.sql.java_time.resolve import resolve
+from barnabas.pipeline.sql.java_time.zones import UTC_ZONE, zone_of
 
 DAY_MS = 86_400_000
-EPOCH_DAY = date(1970, 1, 1).toordinal()
 
 _DATE_HELP = (
     "\nRequired format is: \"yyyy-MM-dd\", for example '2020-05-26'. "
@@ -31,16 +32,18 @@ _TIMESTAMP_HELP = (
     'Partials are also supported, for example "2020-05-26"'
 )
 
-_DATE = re.compile(r"([+-]?\d{4,9})-(\d\d)-(\d\d)\Z", re.ASCII)
+_DATE = re.compile(r"(\d{4}|\+\d{5,9}|-\d{4,9})-(\d\d)-(\d\d)\Z", re.ASCII)
 _TIME = re.compile(r"(\d\d):(\d\d)(?::(\d\d)(?:\.(\d{0,9}))?)?\Z", re.ASCII)
-_FULL_TIME = re.compile(r"(\d\d):(\d\d):(\d\d)\.(\d\d\d)\Z", re.ASCII)
-_OFFSET = re.compile(r"([+-])(\d\d?)(?::?(\d\d)(?::?(\d\d))?)?\Z", re.ASCII)
+_COMMON_TIMESTAMP = re.compile(
+    r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)\.(\d\d\d)Z?\Z", re.ASCII
+)
+_TIMESTAMP_PATTERN = "yyyy-MM-dd'T'HH:mm:ss.SSS"
 _TIME_ZEROS = "00:00:00.000"
 
 
 def date_text(days: int) -> str:
     """`yyyy-MM-dd`; years beyond 9999 have a plus sign, those before year 0 a minus sign."""
-    year, month, day = civil_from_days(days)
+    year, month, day = date_of(days)
     sign = "-" if year < 0 else "+" if year > 9999 else ""
     return f"{sign}{abs(year):04}-{month:02}-{day:02}"
 
@@ -71,11 +74,14 @@ def timestamp_text(timestamp_ms: int) -> str:
 
 def parse_date(text: str) -> int:
     """Days since the epoch; raises EvaluationError."""
-    try:
-        return _days(_complete_date(text), strict=True)
-    except ValueError as error:
-        message = f"Failed to parse date '{text}': {error}{_DATE_HELP}"
-        raise EvaluationError(message) from error
+    match = _DATE.match(_complete_date(text))
+    if match is not None:
+        year, month, day = map(int, match.groups())
+        if 1 <= month <= 12 and 1 <= day <= month_length(year, month):
+            return days_of(year, month, day)
+    raise EvaluationError(
+        f"Failed to parse date '{text}': Text '{text}' could not be parsed{_DATE_HELP}"
+    )
 
 
 def parse_time(text: str) -> int:
@@ -91,14 +97,25 @@ def parse_time(text: str) -> int:
 
 def parse_timestamp(text: str) -> int:
     """Milliseconds since the epoch; raises EvaluationError."""
+    match = _COMMON_TIMESTAMP.match(text)
+    if match is not None:
+        year, month, day, hours, minutes, seconds, milliseconds = map(int, match.groups())
+        in_range = hours < 24 and minutes < 60 and seconds < 60 and year > 0 < month < 13
+        if in_range and 0 < day <= month_length(year, month):
+            of_day = ((hours * 60 + minutes) * 60 + seconds) * 1000 + milliseconds
+            return days_of(year, month, day) * DAY_MS + of_day
+    return _parse_any_timestamp(text)
+
+
+def _parse_any_timestamp(text: str) -> int:
+    day, has_time, time = text.partition("T")
+    sign = "+" if "+" in time else "-"
+    clock, has_zone, zone = time.partition(sign)
+    clock = clock if has_zone else clock.removesuffix("Z")
+    whole = f"{day if has_time else _complete_date(text)}T{clock}{_TIME_ZEROS[len(clock) :]}"
     try:
-        day, has_time, time = text.partition("T")
-        if not has_time:
-            return _days(_complete_date(text), strict=False) * DAY_MS
-        at = next((time.index(sign) for sign in "+-" if sign in time), len(time))
-        clock, zone = time[:at].removesuffix("Z"), time[at:]
-        local_ms = _days(day, strict=False) * DAY_MS + _clock_ms(clock + _TIME_ZEROS[len(clock) :])
-        return local_ms - _offset_ms(zone.strip(), local_ms)
+        default = zone_of(sign + zone) if has_zone else UTC_ZONE
+        return resolve(pattern_of(_TIMESTAMP_PATTERN).read(whole, ignore_case=True)).millis(default)
     except ValueError as error:
         message = f"Failed to parse timestamp '{text}': {error}{_TIMESTAMP_HELP}"
         raise EvaluationError(message) from error
@@ -108,73 +125,3 @@ def _complete_date(text: str) -> str:
     """The text with the first month, and the first day, where it has none."""
     parts = len(text.rstrip("-").split("-"))
     return text + {1: "-01-01", 2: "-01"}.get(parts, "")
-
-
-def _days(text: str, *, strict: bool) -> int:
-    match = _DATE.match(text)
-    if match is None:
-        raise ValueError(f"Text '{text}' could not be parsed")
-    year, month, day = int(match[1]), int(match[2]), int(match[3])
-    if not (1 <= month <= 12 and 1 <= day <= 31):
-        raise ValueError(f"Text '{text}' could not be parsed: out of range")
-    last = days_in_month(year, month)
-    if day > last and strict:
-        raise ValueError(f"Text '{text}' could not be parsed: Invalid date")
-    return days_from_civil(year, month, min(day, last))
-
-
-def _clock_ms(text: str) -> int:
-    match = _FULL_TIME.match(text)
-    if match is None:
-        raise ValueError(f"'{text}' could not be parsed")
-    hours, minutes, seconds, milliseconds = map(int, match.groups())
-    if hours > 23 or minutes > 59 or seconds > 59:
-        raise ValueError(f"'{text}' could not be parsed: out of range")
-    return ((hours * 60 + minutes) * 60 + seconds) * 1000 + milliseconds
-
-
-def _offset_ms(zone: str, local_ms: int) -> int:
-    """What to take from a local time; the zone is an offset, or a name."""
-    if not zone:
-        return 0
-    match = _OFFSET.match(zone)
-    if match:
-        hours, minutes, seconds = (int(part or 0) for part in match.groups()[1:])
-        if hours > 18 or minutes > 59 or seconds > 59:
-            raise ValueError(f"Failed to parse timezone '{zone}'")
-        offset_ms = ((hours * 60 + minutes) * 60 + seconds) * 1000
-        return -offset_ms if match[1] == "-" else offset_ms
-    try:
-        local = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=local_ms)
-        offset = local.replace(tzinfo=ZoneInfo(zone)).utcoffset()
-    except (OverflowError, OSError, ValueError) as error:
-        raise ValueError(f"Failed to parse timezone '{zone}'") from error
-    assert offset is not None
-    return offset // timedelta(milliseconds=1)
-
-
-def days_in_month(year: int, month: int) -> int:
-    """The number of days, in the Gregorian calendar without end in both directions."""
-    if month == 2:
-        is_leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
-        return 29 if is_leap else 28
-    return 30 if month in (4, 6, 9, 11) else 31
-
-
-def days_from_civil(year: int, month: int, day: int) -> int:
-    """Days since 1970-01-01; any year."""
-    if 1 <= year <= 9999:
-        return date(year, month, day).toordinal() - EPOCH_DAY
-    cycles = year // 400 - 5
-    return date(year - cycles * 400, month, day).toordinal() - EPOCH_DAY + cycles * _CYCLE_DAYS
-
-
-def civil_from_days(days: int) -> tuple[int, int, int]:
-    """Year, month and day of the days since 1970-01-01; any year."""
-    cycles, of_cycle = divmod(days, _CYCLE_DAYS)
-    civil = date.fromordinal(of_cycle + EPOCH_DAY)
-    return civil.year + cycles * 400, civil.month, civil.day
-
-
-_CYCLE_DAYS = 146_097
-"""Days of 400 years, after which the calendar repeats."""

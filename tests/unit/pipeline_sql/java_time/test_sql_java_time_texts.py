@@ -96,6 +96,8 @@ REFUSED: list[tuple[str, str, str]] = [
     ("2018-01-01x", "yyyy-MM-dd", "unparsed text found at index 10"),
     ("12018-01-01", "yyyy-MM-dd", "could not be parsed at index 0"),
     ("+2018-01-01", "yyyy-MM-dd", "could not be parsed at index 0"),
+    ("0000", "yyyy", "Invalid value for YearOfEra (valid values 1 - 999999999): 0"),
+    ("-2018", "yyyy", "Invalid value for YearOfEra (valid values 1 - 999999999): -2018"),
     ("Thu 2018-05-11", "EEE yyyy-MM-dd", "Conflict found: DayOfWeek"),
     ("2018 366", "yyyy D", "'2018' is not a leap year"),
     ("366", "D", "Leap day cannot be parsed without supplying the year field"),

@@ -8,6 +8,9 @@ from typing import Any
 
 from barnabas.pipeline.sql.analysis.metastore import MetaStore
 from barnabas.pipeline.sql.errors import AnalysisError
+from barnabas.pipeline.sql.expressions.compile import compile_expression
+from barnabas.pipeline.sql.expressions.scope import Scope
+from barnabas.pipeline.sql.expressions.typing import type_of
 from barnabas.pipeline.sql.formats.format import SchemaStore
 from barnabas.pipeline.sql.functions.catalog import Function
 from barnabas.pipeline.sql.schema import Column
@@ -51,11 +54,14 @@ class Environment:
 
     def type_of(self, expression: Expression, columns: tuple[Column, ...]) -> SqlType | None:
         """The type of an expression over columns; raises AnalysisError."""
-        # Imported late: expressions need functions, which many who analyse do not load.
-        from barnabas.pipeline.sql.expressions.scope import Scope
-        from barnabas.pipeline.sql.expressions.typing import type_of
-
         return type_of(expression, Scope.of_columns(columns, self.functions))
+
+    def check(self, expression: Expression, columns: tuple[Column, ...], what: str) -> None:
+        """Raise AnalysisError, with `what` the expression is for, if it cannot be compiled."""
+        try:
+            compile_expression(expression, columns, self.functions)
+        except AnalysisError as error:
+            raise AnalysisError(f"Invalid {what}: {error.message}") from error
 
     def must_type(self, expression: Expression, columns: tuple[Column, ...]) -> SqlType:
         """As `type_of`, but NULL alone raises AnalysisError, too."""

@@ -18,6 +18,7 @@ from barnabas.pipeline.sql.formats.catalog import (
     key_wrapping,
     value_wrapping,
 )
+from barnabas.pipeline.sql.formats.checks import check_properties
 from barnabas.pipeline.sql.formats.format import StoredSchema
 from barnabas.pipeline.sql.names import backquoted
 from barnabas.pipeline.sql.plan.steps import FormatChoice, Formats
@@ -30,7 +31,8 @@ def format_choice(
 ) -> FormatChoice:
     """The format of that name for a part of a source.
 
-    Of the same format that the query reads (`inherits`), it takes over some properties.
+    Of the same format that the query reads (`inherits`), it takes over some properties. Raises
+    AnalysisError for properties that it does not know; a schema id is looked at later.
     """
     chosen = format_named(name)
     own: dict[str, str] = {}
@@ -41,6 +43,8 @@ def format_choice(
             if key in chosen.inherited_properties
         }
     own |= format_properties(chosen.name, part, properties.texts, source)
+    checked = {name: value for name, value in own.items() if name != "schemaId"}
+    check_properties(chosen.name, checked, chosen.properties)
     return FormatChoice(chosen.name, own)
 
 
@@ -53,6 +57,12 @@ def checked_formats(
 ) -> Formats:
     """The formats with their wrapping; raises AnalysisError if one cannot hold its columns."""
     formats = wrapped_formats(schema, key, value, environment, wraps_value)
+    check_formats(schema, formats)
+    return formats
+
+
+def check_formats(schema: Schema, formats: Formats) -> None:
+    """Raise AnalysisError if a format cannot hold its columns."""
     check_key_types(schema.key)
     for choice, columns, part in (
         (formats.key, schema.key, Part.KEY),
@@ -61,7 +71,6 @@ def checked_formats(
         check_columns(
             format_named(choice.name), columns, choice.properties, part, choice.wraps_single
         )
-    return formats
 
 
 def wrapped_formats(

@@ -168,7 +168,10 @@ class SourceProperties:
     @property
     def texts(self) -> dict[str, str]:
         """All values as text, as formats take them."""
-        return {name: str(value) for name, value in self.values.items()}
+        return {
+            name: str(value).strip() if name.endswith("FULL_NAME") else str(value)
+            for name, value in self.values.items()
+        }
 
     @property
     def timestamp(self) -> TimestampColumn | None:

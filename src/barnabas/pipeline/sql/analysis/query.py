@@ -269,7 +269,8 @@ class _Joins:
 
 
 def _check_windowing(left: AliasedSource, right: AliasedSource) -> None:
-    kinds = [source.source.window and source.source.window.kind for source in (left, right)]
+    windows = [source.source.window for source in (left, right)]
+    kinds = [None if window is None else window.kind for window in windows]
     if (kinds[0] is None) != (kinds[1] is None):
         shown = [
             f"{backquoted(source.alias)} is {'not' if kind is None else kind.value} windowed"

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
 from barnabas.pipeline.sql.errors import AnalysisError
 from barnabas.pipeline.sql.functions.ordering import order_key
-from barnabas.pipeline.sql.syntax.expressions import Comparison
+from barnabas.pipeline.sql.syntax.expressions import Comparison as ComparisonNode
 from barnabas.pipeline.sql.syntax.expressions import ComparisonOperator as Operator
 from barnabas.pipeline.sql.syntax.printer import message_text
 from barnabas.pipeline.sql.time_text import DAY_MS, parse_date, parse_time, parse_timestamp
@@ -55,41 +56,30 @@ def can_compare(how: Operator, left: SqlType | None, right: SqlType | None) -> b
     return other is left.base and how in EQUALITIES
 
 
-def comparison(how: Operator, left: SqlType, right: SqlType) -> Compare:
-    """What compares values of types for which `can_compare` holds; either may be NULL."""
-    compare = _not_null_comparison(how, left, right)
-    match how:
-        case Operator.IS_DISTINCT_FROM:
-            return lambda one, other: (
-                (one is None) is not (other is None)
-                if one is None or other is None
-                else compare(one, other)
-            )
-        case Operator.IS_NOT_DISTINCT_FROM:
-            return lambda one, other: (
-                one is other if one is None or other is None else compare(one, other)
-            )
-    return lambda one, other: one is not None and other is not None and compare(one, other)
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """How two values that are not NULL compare: each is converted first, unless there is no need
+    (None); then `compare` decides."""
+
+    convert_left: Convert | None
+    convert_right: Convert | None
+    compare: Compare
 
 
-def _not_null_comparison(how: Operator, left: SqlType, right: SqlType) -> Compare:
+def comparison(how: Operator, left: SqlType, right: SqlType) -> Comparison:
+    """How values compare, for types for which `can_compare` holds."""
     convert_left, convert_right = conversions(left, right)
+    bases = (left.base, right.base)
     compare = _COMPARE[how]
-    if BaseType.DOUBLE in (left.base, right.base) and BaseType.DECIMAL not in (
-        left.base,
-        right.base,
-    ):
+    if BaseType.DOUBLE in bases and BaseType.DECIMAL not in bases:
         compare = _DOUBLE_COMPARE.get(how, compare)
-    if how not in EQUALITIES and left.base in (BaseType.STRING, BaseType.BYTES):
-        key = None if right.base.is_time else order_key(left)
-        convert_left, convert_right = convert_left or key, convert_right or key
-    if convert_left is None:
-        if convert_right is None:
-            return compare
-        return lambda one, other: compare(one, convert_right(other))
-    if convert_right is None:
-        return lambda one, other: compare(convert_left(one), other)
-    return lambda one, other: compare(convert_left(one), convert_right(other))
+    if how not in EQUALITIES and bases in _KEYED:
+        convert_left = convert_right = order_key(left)
+    return Comparison(convert_left, convert_right, compare)
+
+
+_KEYED = ((BaseType.STRING, BaseType.STRING), (BaseType.BYTES, BaseType.BYTES))
+"""Types whose order is another than Python's."""
 
 
 def conversions(left: SqlType, right: SqlType) -> tuple[Convert | None, Convert | None]:
@@ -162,7 +152,7 @@ _DOUBLE_COMPARE: dict[Operator, Compare] = {
 }
 
 
-def refusal(node: Comparison, left: SqlType | None, right: SqlType | None) -> AnalysisError:
+def refusal(node: ComparisonNode, left: SqlType | None, right: SqlType | None) -> AnalysisError:
     """The error for types that cannot be compared."""
     left_text, right_text = message_text(node.left), message_text(node.right)
     return AnalysisError(

@@ -13,17 +13,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from operator import itemgetter
 from typing import Any
 
 from barnabas.pipeline.sql import types
 from barnabas.pipeline.sql.errors import FAILURES, AnalysisError, EvaluationError
 from barnabas.pipeline.sql.expressions.arithmetic import calculation, negation, signed
-from barnabas.pipeline.sql.expressions.calls import ScalarCall, TypedArgument, scalar_call
+from barnabas.pipeline.sql.expressions.calls import TypedArgument, scalar_call
 from barnabas.pipeline.sql.expressions.casts import cast_maker
+from barnabas.pipeline.sql.expressions.closures import (
+    Evaluate,
+    comparing,
+    constant,
+    invocation,
+    item_at,
+)
 from barnabas.pipeline.sql.expressions.coercion import LITERALS, coerce_literal, common_type
 from barnabas.pipeline.sql.expressions.comparisons import (
+    Comparison,
+    Convert,
     can_compare,
     comparison,
     refusal,
@@ -42,9 +50,6 @@ from barnabas.pipeline.sql.syntax import expressions as nodes
 from barnabas.pipeline.sql.syntax.expressions import Expression
 from barnabas.pipeline.sql.syntax.printer import message_text
 from barnabas.pipeline.sql.types import Map, SqlType, Value
-
-Evaluate = Callable[[Sequence[Any]], Any]
-"""From a row to a value."""
 
 Note = Callable[[str, Exception], None]
 """Takes what was being made (`array item`) and why it failed."""
@@ -109,13 +114,13 @@ class _Compiler:
     # --- names and literals ----------------------------------------------------------------------
 
     def literal(self, node: Any) -> Evaluate:
-        return _constant(node.value)
+        return constant(node.value)
 
     def null(self, node: nodes.NullLiteral) -> Evaluate:
-        return _constant(None)
+        return constant(None)
 
     def interval(self, node: nodes.IntervalUnit) -> Evaluate:
-        return _constant(node.unit)
+        return constant(node.unit)
 
     def column(self, node: nodes.ColumnReference) -> Evaluate:
         name = node.name if node.source is None else f"{node.source}.{node.name}"
@@ -163,9 +168,24 @@ class _Compiler:
             raise refusal(node, left_type, right_type)
         assert left_type is not None
         assert right_type is not None
-        compare = comparison(node.operator, left_type, right_type)
-        left, right = self.compile(node.left), self.compile(node.right)
-        return lambda row: compare(left(row), right(row))
+        how = comparison(node.operator, left_type, right_type)
+        left, convert_left = self._operand(node.left, how.convert_left)
+        right, convert_right = self._operand(node.right, how.convert_right)
+        return comparing(
+            node.operator, left, right, Comparison(convert_left, convert_right, how.compare)
+        )
+
+    def _operand(
+        self, expression: Expression, convert: Convert | None
+    ) -> tuple[Evaluate, Convert | None]:
+        """One side of a comparison and how it is still to be converted: a literal is right now,
+        unless it cannot be, which is an error of every record."""
+        if isinstance(expression, LITERALS) and convert is not None:
+            try:
+                return constant(convert(expression.value)), None
+            except FAILURES:
+                pass
+        return self.compile(expression), convert
 
     def between(self, node: nodes.Between) -> Evaluate:
         lower, upper = map(self.comparison, between_as_comparisons(node))
@@ -253,7 +273,7 @@ class _Compiler:
             return self.compile(expression)
         if isinstance(expression, LITERALS):
             try:
-                return _constant(coerce_literal(expression, own, common))
+                return constant(coerce_literal(expression, own, common))
             except EvaluationError as error:
                 text = message_text(expression)
                 raise AnalysisError(f"{text} cannot stand for a {common}: {error}") from error
@@ -287,7 +307,7 @@ class _Compiler:
         base, index = self.compile(node.base), self.compile(node.index)
         if isinstance(self.type_of(node.base), Map):
             return lambda row: None if (entries := base(row)) is None else entries.get(index(row))
-        return lambda row: None if (items := base(row)) is None else _item(items, index(row))
+        return lambda row: None if (items := base(row)) is None else item_at(items, index(row))
 
     def dereference(self, node: nodes.Dereference) -> Evaluate:
         self.type_of(node)
@@ -302,7 +322,7 @@ class _Compiler:
             raise AnalysisError(f"{node.name} is no scalar function")
         call = scalar_call(node, self.scope, type_of)
         arguments = [self.argument(argument) for argument in call.arguments]
-        return _invocation(call, arguments)
+        return invocation(call, arguments)
 
     def argument(self, argument: TypedArgument) -> Evaluate:
         """What gives the function its argument."""
@@ -331,47 +351,6 @@ class _Compiler:
         )
         body = inner.compile(node.body)
         return lambda row: lambda *values: body((*row, *values))
-
-
-def _constant(value: Value) -> Evaluate:
-    return lambda row: value
-
-
-def _item(items: Sequence[Value], index: int) -> Value:
-    """Counted from 1, or from the end with -1; NULL outside."""
-    at = index - 1 if index > 0 else len(items) + index if index < 0 else -1
-    return items[at] if 0 <= at < len(items) else None
-
-
-def _invocation(call: ScalarCall, arguments: Sequence[Evaluate]) -> Evaluate:
-    overload = call.overload
-    implementation: Callable[..., Value] = overload.implementation
-    if overload.takes_types:
-        implementation = partial(
-            implementation, types=tuple(argument.taken_type for argument in call.arguments)
-        )
-    if overload.null_is_null:
-        return _null_to_null(implementation, arguments)
-    match arguments:
-        case []:
-            return lambda row: implementation()
-        case [one]:
-            return lambda row: implementation(one(row))
-        case [one, other]:
-            return lambda row: implementation(one(row), other(row))
-    return lambda row: implementation(*[argument(row) for argument in arguments])
-
-
-def _null_to_null(implementation: Callable[..., Value], arguments: Sequence[Evaluate]) -> Evaluate:
-    if len(arguments) == 1:
-        (one,) = arguments
-        return lambda row: None if (value := one(row)) is None else implementation(value)
-
-    def invoke(row: Sequence[Value]) -> Value:
-        values = [argument(row) for argument in arguments]
-        return None if None in values else implementation(*values)
-
-    return invoke
 
 
 _NEVER_NULL = (

@@ -14,8 +14,6 @@ from fastavro.types import Schema as AvroSchema
 from barnabas.pipeline.sql.errors import AnalysisError
 from barnabas.pipeline.sql.formats.avro_schema import (
     DEFAULT_NAME,
-    ENTRIES,
-    UNION,
     Named,
     from_json,
     named,
@@ -25,6 +23,8 @@ from barnabas.pipeline.sql.formats.checks import check_properties, has_other_tha
 from barnabas.pipeline.sql.formats.connect_data import Convert
 from barnabas.pipeline.sql.formats.connect_rows import row_reader, row_writer
 from barnabas.pipeline.sql.formats.connect_schema import (
+    ENTRIES,
+    UNION,
     ConnectSchema,
     of_columns,
     to_columns,
@@ -217,7 +217,7 @@ def _to_avro(schema: ConnectSchema) -> Convert | None:
     if schema.is_decimal:
         return _decimal_bytes
     if schema.type == "map" and schema.kind == ENTRIES:
-        return lambda values: [{"key": key, "value": value} for key, value in values.items()]
+        return lambda pairs: [{"key": key, "value": value} for key, value in pairs]
     return None
 
 
@@ -232,7 +232,7 @@ def _from_avro(schema: ConnectSchema) -> Convert | None:
         scale = schema.scale
         return lambda data: scaled(int.from_bytes(data, "big", signed=True), scale)
     if schema.type == "map" and schema.kind == ENTRIES:
-        return lambda entries: {entry["key"]: entry["value"] for entry in entries}
+        return lambda entries: [(entry["key"], entry["value"]) for entry in entries]
     if schema.kind == UNION:
         return _branches(schema)
     return None

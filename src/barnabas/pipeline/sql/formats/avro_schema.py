@@ -16,11 +16,13 @@ from barnabas.pipeline.sql.errors import AnalysisError
 from barnabas.pipeline.sql.formats.connect_schema import (
     DATE_NAME,
     DECIMAL_NAME,
+    ENTRIES,
     PRECISION,
     PRECISION_DEFAULT,
     SCALE,
     TIME_NAME,
     TIMESTAMP_NAME,
+    UNION,
     ConnectField,
     ConnectSchema,
     required,
@@ -29,10 +31,6 @@ from barnabas.pipeline.sql.formats.connect_schema import (
 NAMESPACE = "io.confluent.ksql.avro_schemas"
 DEFAULT_NAME = f"{NAMESPACE}.KsqlDataSourceSchema"
 
-ENTRIES = "entries"
-"""The kind of a map that is an array of entries."""
-UNION = "union"
-"""The kind of a struct that has a field for each branch of a union."""
 
 _CONNECT_NAMESPACE = "io.confluent.connect.avro"
 _MAP_ENTRY = "MapEntry"

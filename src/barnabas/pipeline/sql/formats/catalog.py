@@ -13,6 +13,7 @@ from barnabas.pipeline.sql.formats.format import Format
 from barnabas.pipeline.sql.formats.json import JsonFormat
 from barnabas.pipeline.sql.formats.json_sr import JsonSchemaFormat
 from barnabas.pipeline.sql.formats.kafka import KafkaFormat, NoneFormat
+from barnabas.pipeline.sql.formats.protobuf import ProtobufFormat, ProtobufNoSrFormat
 from barnabas.pipeline.sql.schema import Column, Part
 
 FORMATS: dict[str, Format] = {
@@ -21,6 +22,8 @@ FORMATS: dict[str, Format] = {
         JsonFormat(),
         JsonSchemaFormat(),
         AvroFormat(),
+        ProtobufFormat(),
+        ProtobufNoSrFormat(),
         DelimitedFormat(),
         KafkaFormat(),
         NoneFormat(),

@@ -6,7 +6,8 @@ difference of types fails, even where the value is null. Writing to a schema tha
 first needs every field of the row in it, and fills its other fields with defaults.
 
 How bytes carry a value is the format's: hooks turn what its codec reads into what connect_schema
-says values are, and back. A hook of None changes nothing.
+says values are, and back. A hook of None changes nothing. Hooks of maps of kind ENTRIES give and
+take pairs: keys may be what no dict can have.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from collections.abc import Callable
 from decimal import Decimal as Number
 from typing import Any, NoReturn
 
-from barnabas.pipeline.sql.formats.connect_schema import MISSING, ConnectSchema
+from barnabas.pipeline.sql.formats.connect_schema import ENTRIES, MISSING, ConnectSchema
 from barnabas.pipeline.sql.formats.format import FormatError
 from barnabas.pipeline.sql.formats.java_numbers import (
     double_text,
@@ -151,7 +152,10 @@ def _map(target: Map, schema: ConnectSchema, hook: Hook, path: str) -> Convert:
     except UnreadableError as error:
         message = str(error)
         return lambda values: {} if not values else _refuse(message)(values)
-    return _pairs(key, item)
+    convert = _pairs(key, item)
+    if schema.kind == ENTRIES:
+        return lambda pairs: dict(convert(pairs))
+    return lambda values: dict(convert(values.items()))
 
 
 def _struct(target: Struct, schema: ConnectSchema, hook: Hook, path: str) -> Convert:
@@ -203,7 +207,9 @@ def writer(source: SqlType, schema: ConnectSchema, hook: Hook) -> Convert | None
         return _then(_items(writer(source.item, schema.item(), hook)), raw)
     if isinstance(source, Map):
         key = writer(source.key, schema.map_key(), hook)
-        return _then(_pairs(key, writer(source.value, schema.item(), hook)), raw)
+        pairs = _pairs(key, writer(source.value, schema.item(), hook))
+        finish: Convert = raw or dict
+        return lambda values: finish(pairs(values.items()))
     if isinstance(source, Struct):
         return _then(_written_struct(source, schema, hook), raw)
     if isinstance(source, Decimal):
@@ -211,12 +217,15 @@ def writer(source: SqlType, schema: ConnectSchema, hook: Hook) -> Convert | None
     return raw
 
 
-def _pairs(key: Convert | None, item: Convert | None) -> Convert:
-    def convert(values: Any) -> dict[Any, Any]:
-        return {
-            k if key is None or k is None else key(k): v if item is None or v is None else item(v)
-            for k, v in values.items()
-        }
+def _pairs(key: Convert | None, item: Convert | None) -> Callable[[Any], list[tuple[Any, Any]]]:
+    def convert(pairs: Any) -> list[tuple[Any, Any]]:
+        return [
+            (
+                k if key is None or k is None else key(k),
+                v if item is None or v is None else item(v),
+            )
+            for k, v in pairs
+        ]
 
     return convert
 

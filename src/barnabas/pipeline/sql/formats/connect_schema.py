@@ -41,16 +41,22 @@ SCALE = "scale"
 PRECISION = "connect.decimal.precision"
 PRECISION_DEFAULT = 64
 
+ENTRIES = "entries"
+"""The kind of a map whose format has entries of key and value, and no map."""
+UNION = "union"
+"""The kind of a struct that has a field for each branch of a union."""
+
 MISSING: Any = object()
 """The default of a schema that has none."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectField:
-    """A field of a struct."""
+    """A field of a struct; `presence` says how a format knows whether it is there."""
 
     name: str
     schema: ConnectSchema
+    presence: str = ""
 
 
 @dataclass(frozen=True, slots=True)

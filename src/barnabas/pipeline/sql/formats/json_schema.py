@@ -13,16 +13,14 @@ from typing import Any
 
 from barnabas.pipeline.sql.errors import AnalysisError
 from barnabas.pipeline.sql.formats.connect_schema import (
+    ENTRIES,
     MISSING,
+    UNION,
     ConnectField,
     ConnectSchema,
     required,
 )
 
-ENTRIES = "entries"
-"""The kind of a map that is an array of entries."""
-UNION = "union"
-"""The kind of a struct that has a field for each branch of `oneOf` and its like."""
 OMITTED: Any = object()
 """The default of a property that is left out of the object."""
 

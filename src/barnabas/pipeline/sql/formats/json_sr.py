@@ -13,7 +13,9 @@ from barnabas.pipeline.sql.formats.checks import check_properties, has_other_tha
 from barnabas.pipeline.sql.formats.connect_data import Convert
 from barnabas.pipeline.sql.formats.connect_rows import row_reader, row_writer
 from barnabas.pipeline.sql.formats.connect_schema import (
+    ENTRIES,
     MISSING,
+    UNION,
     ConnectSchema,
     of_columns,
     to_columns,
@@ -29,7 +31,7 @@ from barnabas.pipeline.sql.formats.format import (
 from barnabas.pipeline.sql.formats.java_numbers import low_bits, scaled
 from barnabas.pipeline.sql.formats.json import parse
 from barnabas.pipeline.sql.formats.json_reading import compact_json, json_scanner
-from barnabas.pipeline.sql.formats.json_schema import ENTRIES, OMITTED, UNION, from_json, to_text
+from barnabas.pipeline.sql.formats.json_schema import OMITTED, from_json, to_text
 from barnabas.pipeline.sql.formats.json_writing import row_writer as text_row_writer
 from barnabas.pipeline.sql.formats.json_writing import writer as text_writer
 from barnabas.pipeline.sql.formats.mismatch import MismatchError
@@ -157,7 +159,7 @@ def _to_json(schema: ConnectSchema) -> Convert | None:
     if schema.type == "bytes" and not schema.is_decimal:
         return encode_bytes
     if schema.type == "map" and schema.kind == ENTRIES:
-        return lambda values: [{"key": key, "value": value} for key, value in values.items()]
+        return lambda pairs: [{"key": key, "value": value} for key, value in pairs]
     if schema.type == "struct":
         return lambda values: {n: value for n, value in values.items() if value is not OMITTED}
     return None
@@ -221,7 +223,7 @@ def _checked_object(value: Any) -> Any:
 def _entries(value: Any) -> Any:
     if not isinstance(value, list):
         raise FormatError("Maps with non-string fields should be encoded as JSON array of objects")
-    return {entry["key"]: entry["value"] for entry in value}
+    return [(entry["key"], entry["value"]) for entry in value]
 
 
 def _members(schema: ConnectSchema) -> Convert:

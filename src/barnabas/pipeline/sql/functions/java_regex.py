@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterator
 from functools import lru_cache
 
 from barnabas.pipeline.sql.errors import EvaluationError
@@ -36,6 +37,17 @@ def compile_java(pattern: str) -> re.Pattern[str]:
         return re.compile(_Translator(_unquoted(pattern)).whole())
     except (re.error, RecursionError, OverflowError) as error:
         raise PatternError(f"{error}: {pattern}") from None
+
+
+def find_all(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
+    """The matches that repeated calls of Java's find() give, from left to right.
+
+    After an empty match Java goes on one character later; Python would look for a longer one there.
+    """
+    at = 0
+    while at <= len(text) and (found := pattern.search(text, at)):
+        yield found
+        at = found.end() + (found.start() == found.end())
 
 
 def expand(template: str, match: re.Match[str]) -> str:

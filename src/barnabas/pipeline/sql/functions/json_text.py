@@ -30,10 +30,16 @@ def _refuse(name: str) -> NoReturn:
     raise ValueError(f"no number: {name}")
 
 
-_DECODER = json.JSONDecoder(parse_float=decimal.Decimal, parse_constant=_refuse)
+def _decimal(text: str) -> decimal.Decimal:
+    """The number; zero has no sign."""
+    number = decimal.Decimal(text)
+    return number or number.copy_abs()
+
+
+_DECODER = json.JSONDecoder(parse_float=_decimal, parse_constant=_refuse)
 _BLANK = re.compile(r"[ \t\n\r]*")
 _AFTER_NUMBER = re.compile(r"[ \t\n\r]|\Z")
-_AFTER_WORD = re.compile(r"[^\w$]|\Z")
+_AFTER_WORD = re.compile(r"[^\w\ufeff]|\Z")
 
 
 def parse(text: str) -> Json:

@@ -112,6 +112,7 @@ OF_TIME: dict[str, Callable[[int], int]] = {
 
 RANGES: dict[str, tuple[int, int]] = {
     "Era": (0, 1),
+    "YearOfEra": (1, 999_999_999),
     "MonthOfYear": (1, 12),
     "DayOfYear": (1, 366),
     "DayOfMonth": (1, 31),

@@ -86,7 +86,7 @@ def resolve(reading: Reading) -> Resolved:
 def _date(fields: dict[str, int]) -> int | None:
     """The date, its fields taken out of `fields`; None if they do not tell one."""
     if "YearOfEra" in fields:
-        year = fields.pop("YearOfEra")
+        year = check_range("YearOfEra", fields.pop("YearOfEra"))
         era = fields.pop("Era", None)
         year = 1 - year if era == 0 else year
         if fields.setdefault("Year", year) != year:

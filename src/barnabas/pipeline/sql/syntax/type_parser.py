@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import cast
 
 from barnabas.pipeline.sql import types
+from barnabas.pipeline.sql.decimals import decimal_type
 from barnabas.pipeline.sql.errors import PrepareError, SqlError
 from barnabas.pipeline.sql.syntax.cursor import Cursor
 from barnabas.pipeline.sql.syntax.lexer import NUMBERS, TokenKind
@@ -114,17 +115,6 @@ class TypeParser(Cursor):
         if token.kind is not TokenKind.INTEGER or not -(2**31) <= int(sign + token.text) < 2**31:
             raise PrepareError(f"Value must be integer for command: {command}")
         return int(sign + token.text)
-
-
-def decimal_type(precision: int, scale: int) -> types.Decimal:
-    """The type, if there is one of that precision and scale; else raises SqlError."""
-    if precision < 1:
-        raise SqlError(f"DECIMAL precision must be >= 1: DECIMAL({precision},{scale})")
-    if scale < 0:
-        raise SqlError(f"DECIMAL scale must be >= 0: DECIMAL({precision},{scale})")
-    if precision < scale:
-        raise SqlError(f"DECIMAL precision must be >= scale: DECIMAL({precision},{scale})")
-    return types.Decimal(precision, scale)
 
 
 def parse_type(text: str) -> SqlType:

@@ -1,0 +1,404 @@
+"""Nodes of a query on the way to its plan: sources, filters, table functions, new keys.
+
+A node first knows its schema, so that the query can be checked as a whole; then `build` makes the
+steps. Schemas of nodes are planning schemas (see `schemas`), those of steps are plain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from barnabas.pipeline.sql.analysis.environment import Environment
+from barnabas.pipeline.sql.analysis.projection import Projection
+from barnabas.pipeline.sql.analysis.query import QueryAnalysis
+from barnabas.pipeline.sql.analysis.resolving import AliasedSource
+from barnabas.pipeline.sql.analysis.schemas import (
+    AliasGenerator,
+    build_schema,
+    joined_words,
+    key_column,
+    planning_schema,
+    star_order,
+    value_column,
+    value_named,
+)
+from barnabas.pipeline.sql.errors import AnalysisError
+from barnabas.pipeline.sql.names import backquoted
+from barnabas.pipeline.sql.plan import steps
+from barnabas.pipeline.sql.plan.steps import FormatChoice, Step, WindowInfo
+from barnabas.pipeline.sql.schema import PSEUDO_COLUMNS, WINDOW_BOUNDS, Schema
+from barnabas.pipeline.sql.syntax.expressions import (
+    ColumnReference,
+    Expression,
+    FunctionCall,
+    NullLiteral,
+)
+from barnabas.pipeline.sql.syntax.printer import message_text
+from barnabas.pipeline.sql.syntax.rewriting import rewrite
+from barnabas.pipeline.sql.syntax.tree import SingleColumn, SourceKind
+
+_SYNTHETIC_KEYS = "https://cnfl.io/2LV7ouS"
+
+
+@dataclass(frozen=True)
+class KeyFormat:
+    """How keys lie in the records that a step gives."""
+
+    format: FormatChoice
+    window: WindowInfo | None = None
+
+
+@dataclass(frozen=True)
+class Built:
+    """A step, with the planning schema and the key's format of what it gives."""
+
+    step: Step
+    schema: Schema
+    key_format: KeyFormat
+
+
+@dataclass(frozen=True)
+class BuildContext:
+    """`mentioned`: names of all columns that the query's expressions refer to."""
+
+    environment: Environment
+    mentioned: frozenset[str]
+
+
+class PlanNode:
+    """`alias`: the name of the only source that the node's columns come from, if there is one."""
+
+    kind: SourceKind
+    schema: Schema
+    alias: str | None = None
+    inputs: tuple[PlanNode, ...] = ()
+
+    def build(self, context: BuildContext) -> Built:
+        """The node's step, behind those of its inputs; raises AnalysisError."""
+        raise NotImplementedError
+
+    @property
+    def source_nodes(self) -> list[SourceNode]:
+        """The sources under this node, from left to right."""
+        return [source for node in self.inputs for source in node.source_nodes]
+
+    def partitions(self, topics: Environment) -> int | None:
+        """How many partitions the node's records lie in, if that is known."""
+        return self.inputs[-1].partitions(topics)
+
+    def select_star(self, source: str | None) -> list[str]:
+        """Names of the columns that `*`, or `source.*`, stands for."""
+        return [
+            name
+            for node in self.inputs
+            if source is None or node.alias is None or source == node.alias
+            for name in node.select_star(source)
+        ]
+
+    def resolve_select(self, index: int, expression: Expression) -> Expression:
+        """What a selected expression is over the columns that this node gives."""
+        return expression
+
+    def unknown(self, columns: Sequence[ColumnReference]) -> list[ColumnReference]:
+        """Those of the columns that no source has."""
+        return self.inputs[0].unknown(columns)
+
+    def check_key(self, sink: str, projection: Projection) -> None:
+        """Raise AnalysisError if the projection lacks a column of the key."""
+        for node in self.inputs:
+            node.check_key(sink, projection)
+
+
+def missing_keys(
+    sink: str,
+    what: str,
+    required: Sequence[str],
+    *,
+    needs_all: bool = True,
+    is_synthetic: bool = False,
+) -> AnalysisError:
+    """The error of a projection without key columns."""
+    plural = "s" if needs_all and len(required) > 1 else ""
+    what += "" if len(required) == 1 else "s"
+    listed = joined_words(required, " and " if needs_all else " or ")
+    example = ", ".join(required) if needs_all else required[0]
+    see = f"See {_SYNTHETIC_KEYS}." if is_synthetic else ""
+    hint = ""
+    if is_synthetic:
+        hint = (
+            f"\n{required[0]} was added as a synthetic key column because the join criteria did "
+            "not match any source column. This expression must be included in the projection and "
+            "may be aliased. "
+        )
+    return AnalysisError(
+        f"Key{plural} missing from projection (ie, SELECT). {see}\n"
+        f"The query used to build {backquoted(sink)} must include the {what} {listed} in its "
+        f"projection (eg, SELECT {example}...).{hint}"
+    )
+
+
+class SourceNode(PlanNode):
+    """A stream or table that the query reads."""
+
+    def __init__(self, aliased: AliasedSource) -> None:
+        self.source = aliased.source
+        self.alias: str = aliased.alias
+        self.kind = aliased.source.kind
+        self.schema = planning_schema(aliased.source.schema, is_windowed=aliased.source.is_windowed)
+
+    @property
+    def source_nodes(self) -> list[SourceNode]:
+        return [self]
+
+    @property
+    def key_format(self) -> KeyFormat:
+        return KeyFormat(self.source.formats.key, self.source.window)
+
+    def partitions(self, topics: Environment) -> int | None:
+        return topics.topics.get(self.source.topic)
+
+    def build(self, context: BuildContext) -> Built:
+        source = self.source
+        make = steps.TableSource if source.is_table else steps.StreamSource
+        step = make(source.topic, source.formats, source.schema, source.timestamp, source.window)
+        return Built(step, self.schema, self.key_format)
+
+    def select_star(self, source: str | None) -> list[str]:
+        return star_order(self.schema.value, self.schema)
+
+    def unknown(self, columns: Sequence[ColumnReference]) -> list[ColumnReference]:
+        return [column for column in columns if not self._knows(column)]
+
+    def _knows(self, column: ColumnReference) -> bool:
+        if column.source not in (None, self.alias):
+            return False
+        if column.name in PSEUDO_COLUMNS:
+            return True
+        if column.name in WINDOW_BOUNDS:
+            return self.source.is_windowed
+        return self.source.schema.find(column.name) is not None
+
+    def check_key(self, sink: str, projection: Projection) -> None:
+        names = [column.name for column in self.schema.key]
+        for name in names:
+            qualified = ColumnReference(name, self.alias)
+            if not projection.contains(qualified) and not projection.contains(
+                ColumnReference(name)
+            ):
+                raise missing_keys(sink, "key column", names)
+
+
+class FilterNode(PlanNode):
+    """WHERE."""
+
+    def __init__(self, source: PlanNode, condition: Expression) -> None:
+        self.inputs = (source,)
+        self.kind, self.schema, self.alias = source.kind, source.schema, source.alias
+        self._condition = condition
+
+    def build(self, context: BuildContext) -> Built:
+        source = self.inputs[0].build(context)
+        is_table = self.kind is SourceKind.TABLE
+        make = steps.TableFilter if is_table else steps.StreamFilter
+        step = make(source.step, self._condition, source.step.schema)
+        return Built(step, source.schema, source.key_format)
+
+
+class FlatMapNode(PlanNode):
+    """Table functions: a record becomes as many as they give rows."""
+
+    def __init__(self, source: PlanNode, analysis: QueryAnalysis, environment: Environment) -> None:
+        self.inputs = (source,)
+        self.kind = source.kind
+        calls = [analysis.rewritten(call) for call in analysis.table_functions]
+        self._calls = tuple(call for call in calls if isinstance(call, FunctionCall))
+        self._made = tuple(
+            value_column(f"KSQL_SYNTH_{place}", environment.must_type(call, source.schema.columns))
+            for place, call in enumerate(self._calls)
+        )
+        self.schema = build_schema((*source.schema.key, *source.schema.value, *self._made))
+        self._environment = environment
+        self._selected = self._rewritten_select(analysis)
+
+    def _rewritten_select(self, analysis: QueryAnalysis) -> dict[int, Expression]:
+        """Selected expressions with what table functions made in place of their calls."""
+        count = 0
+
+        def made(part: Expression) -> Expression | None:
+            nonlocal count
+            if not isinstance(part, FunctionCall):
+                return None
+            if not self._environment.is_table_function(part.name):
+                return None
+            count += 1
+            return ColumnReference(f"KSQL_SYNTH_{count - 1}", place=part.place)
+
+        return {
+            index: rewrite(analysis.rewritten(item.expression), made)
+            for index, item in enumerate(analysis.select)
+            if isinstance(item, SingleColumn)
+        }
+
+    def resolve_select(self, index: int, expression: Expression) -> Expression:
+        return self._selected.get(index, expression)
+
+    def build(self, context: BuildContext) -> Built:
+        source = self.inputs[0].build(context)
+        schema = build_schema((*source.step.schema.columns, *self._made))
+        step = steps.StreamFlatMap(source.step, self._calls, schema)
+        return Built(step, self.schema, source.key_format)
+
+
+# --- new keys --------------------------------------------------------------------------------
+
+
+def is_null_key(expressions: Sequence[Expression]) -> bool:
+    """Whether PARTITION BY takes the key away; raises AnalysisError for NULL among others."""
+    if not any(isinstance(expression, NullLiteral) for expression in expressions):
+        return False
+    if len(expressions) > 1:
+        raise AnalysisError("Cannot PARTITION BY multiple columns including NULL")
+    return True
+
+
+def repartition_needed(schema: Schema, expressions: Sequence[Expression]) -> bool:
+    """Whether records have to move: not if their only key column stays the key."""
+    if len(schema.key) != 1 or len(expressions) != 1:
+        return True
+    expression = expressions[0]
+    return not isinstance(expression, ColumnReference) or expression.name != schema.key[0].name
+
+
+def repartitioned_schema(
+    schema: Schema, expressions: Sequence[Expression], environment: Environment
+) -> Schema:
+    """The planning schema of records with that new key."""
+    if is_null_key(expressions):
+        return build_schema(schema.value)
+    aliases = AliasGenerator([schema])
+    keys, appended = [], []
+    for expression in expressions:
+        sql_type = environment.must_type(expression, schema.columns)
+        if isinstance(expression, ColumnReference):
+            if value_named(schema, expression.name) is None:
+                raise AnalysisError(f"Unknown partition by column: {backquoted(expression.name)}")
+            keys.append(key_column(expression.name, sql_type))
+        else:
+            name = aliases.alias_for(expression)
+            keys.append(key_column(name, sql_type))
+            appended.append(value_column(name, sql_type))
+    return build_schema((*keys, *schema.value, *appended))
+
+
+def rekeyed_step_schema(source: Schema, schema: Schema) -> Schema:
+    """What a step that gives records a new key emits: the new key, and all that is not in it."""
+    keys = {column.name for column in schema.key}
+    kept = [
+        value_column(column.name, column.type)
+        for column in (*source.value, *source.headers, *source.key)
+        if column.name not in keys
+    ]
+    return build_schema((*schema.key, *kept))
+
+
+class PartitionByNode(PlanNode):
+    """PARTITION BY."""
+
+    def __init__(self, source: PlanNode, analysis: QueryAnalysis, environment: Environment) -> None:
+        self.inputs = (source,)
+        self.kind, self.alias = source.kind, source.alias
+        original = analysis.query.partition_by or ()
+        self._shown = [message_text(expression) for expression in original]
+        self._expressions = tuple(map(analysis.rewritten, original))
+        for expression in self._expressions:
+            environment.check(expression, source.schema.columns, "SelectKey")
+        self.schema = repartitioned_schema(source.schema, self._expressions, environment)
+
+    def build(self, context: BuildContext) -> Built:
+        source = self.inputs[0].build(context)
+        if self.kind is SourceKind.TABLE:
+            return self._built_table(source)
+        if not repartition_needed(source.schema, self._expressions):
+            return source
+        return select_key(source, self._expressions, self.schema, source.key_format, forced=False)
+
+    def _built_table(self, source: Built) -> Built:
+        return select_table_key(
+            source, self._expressions, self.schema, source.key_format, forced=False
+        )
+
+    def resolve_select(self, index: int, expression: Expression) -> Expression:
+        for place, key in enumerate(self._expressions):
+            if key == expression and self.schema.key:
+                return ColumnReference(self.schema.key[place].name)
+        return expression
+
+    def select_star(self, source: str | None) -> list[str]:
+        return star_order(self.schema.value, self.schema)
+
+    def check_key(self, sink: str, projection: Projection) -> None:
+        if is_null_key(self._expressions):
+            return
+        if not all(projection.contains(expression) for expression in self._expressions):
+            raise missing_keys(sink, "partitioning expression", self._shown)
+
+
+_WINDOWED = (
+    "Implicit repartitioning of windowed sources is not supported. See "
+    "https://github.com/confluentinc/ksql/issues/4385."
+)
+
+
+def select_key(
+    source: Built,
+    expressions: tuple[Expression, ...],
+    schema: Schema,
+    key_format: KeyFormat,
+    *,
+    forced: bool,
+) -> Built:
+    """A stream's records with a new key; `forced`: also if it is the key that they have."""
+    needed = repartition_needed(source.schema, expressions)
+    if source.key_format.window is not None and (needed or not forced):
+        raise AnalysisError(_WINDOWED)
+    emitted = rekeyed_step_schema(source.step.schema, schema)
+    step = steps.StreamSelectKey(source.step, expressions, emitted)
+    return Built(step, schema, key_format)
+
+
+def select_table_key(
+    source: Built,
+    expressions: tuple[Expression, ...],
+    schema: Schema,
+    key_format: KeyFormat,
+    *,
+    forced: bool,
+) -> Built:
+    """A table's rows with the same key written anew: joins need that if formats differ."""
+    needed = repartition_needed(source.schema, expressions)
+    if not forced and not needed and key_format == source.key_format:
+        return source
+    if len(source.schema.key) > 1:
+        raise AnalysisError(
+            "Cannot repartition a TABLE source. If this is a join, joins on tables with multiple "
+            "columns is not yet supported."
+        )
+    if needed:
+        raise AnalysisError(
+            "Cannot repartition a TABLE source. If this is a join, make sure that the criteria "
+            f"uses the TABLE's key column {source.schema.key[0].name} instead of "
+            f"[{', '.join(map(message_text, expressions))}]"
+        )
+    if source.key_format.window is not None:
+        hint = ""
+        if forced:
+            hint = (
+                " As a result, ksqlDB does not support joins on windowed sources with "
+                "Schema-Registry-enabled key formats (AVRO, JSON_SR, PROTOBUF) at this time. "
+                "Please repartition your sources to use a different key format before performing "
+                "the join."
+            )
+        raise AnalysisError(_WINDOWED + hint)
+    emitted = rekeyed_step_schema(source.step.schema, schema)
+    return Built(steps.TableSelectKey(source.step, expressions, emitted), schema, key_format)
