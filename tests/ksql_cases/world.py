@@ -17,7 +17,6 @@ from barnabas.pipeline.sql.analysis.commands import (
     QueryCommand,
     apply,
 )
-from barnabas.pipeline.sql.analysis.environment import Environment
 from barnabas.pipeline.sql.analysis.metastore import DataSource, MetaStore
 from barnabas.pipeline.sql.engine.inserted import inserted_row
 from barnabas.pipeline.sql.formats.windowed import windowed_deserializer, windowed_serializer
@@ -89,10 +88,15 @@ class World:
         if isinstance(statement, UnsetProperty):
             self.properties.pop(statement.name, None)
             return
-        environment = Environment(
-            self.metastore, self.properties, self.functions, self.schemas, self.topics, text
+        command = analyse(
+            statement,
+            self.metastore,
+            self.properties,
+            self.functions,
+            self.schemas,
+            topics=self.topics,
+            text=text,
         )
-        command = analyse(statement, environment)
         apply(command, self.metastore, text)
         self._remember(command)
         if isinstance(command, InsertValuesCommand):
