@@ -309,6 +309,11 @@ def test_refuses(text: str, message: str) -> None:
     assert message in str(caught.value)
 
 
+def test_refuses_what_is_nested_too_deeply() -> None:
+    with pytest.raises(AnalysisError, match="too many others nested"):
+        compiled(" + ".join("1" * 2_000))
+
+
 def test_tells_of_parts_that_fail() -> None:
     failed: list[str] = []
     columns = [Column("I", INTEGER)]

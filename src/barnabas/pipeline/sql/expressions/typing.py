@@ -27,7 +27,10 @@ _ISSUE = "(see https://github.com/confluentinc/ksql/issues/4239)"
 
 def type_of(expression: Expression, scope: Scope) -> SqlType | None:
     """The type of the expression's values; None for NULL alone. Raises AnalysisError."""
-    return _TYPES[type(expression)](expression, scope)
+    try:
+        return _TYPES[type(expression)](expression, scope)
+    except RecursionError:
+        raise AnalysisError("An expression has too many others nested in it.") from None
 
 
 def simple_case_as_searched(node: nodes.SimpleCase) -> nodes.SearchedCase:
