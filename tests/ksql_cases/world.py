@@ -9,8 +9,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from barnabas.pipeline.sql.analysis.analyse import analyse
-from barnabas.pipeline.sql.runtime.compiler import PlanCompiler
-
 from barnabas.pipeline.sql.analysis.commands import (
     Command,
     InsertValuesCommand,
@@ -22,12 +20,19 @@ from barnabas.pipeline.sql.engine.inserted import inserted_row
 from barnabas.pipeline.sql.formats.windowed import windowed_deserializer, windowed_serializer
 from barnabas.pipeline.sql.functions.catalog import Function
 from barnabas.pipeline.sql.plan.steps import FormatChoice, QueryPlan
+from barnabas.pipeline.sql.runtime.compiler import PlanCompiler
 from barnabas.pipeline.sql.runtime.driver import Driver
 from barnabas.pipeline.sql.runtime.records import WindowBounds
 from barnabas.pipeline.sql.runtime.topics import TopicRecord
 from barnabas.pipeline.sql.schema import Part
 from barnabas.pipeline.sql.syntax.parser import parse
-from barnabas.pipeline.sql.syntax.tree import SetProperty, Statement, UnsetProperty, WindowKind
+from barnabas.pipeline.sql.syntax.tree import (
+    CreateSource,
+    SetProperty,
+    Statement,
+    UnsetProperty,
+    WindowKind,
+)
 from ksql_cases.cases import Case
 from ksql_cases.compare import equal
 from ksql_cases.topics import Side, window_of
@@ -88,6 +93,9 @@ class World:
         if isinstance(statement, UnsetProperty):
             self.properties.pop(statement.name, None)
             return
+        if isinstance(statement, CreateSource):  # every topic that a case names is there
+            name = str(statement.properties.get("KAFKA_TOPIC", statement.name))
+            self.topics.setdefault(name, int(statement.properties.get("PARTITIONS") or 1))
         command = analyse(
             statement,
             self.metastore,
