@@ -332,7 +332,8 @@ def test_columns_of_schemas() -> None:
     schema = StoredSchema(1, "AVRO", text)
     columns = AVRO.schemas.columns(schema, {}, Part.VALUE, wraps=True)
     assert ", ".join(map(str, columns)) == (
-        "A INTEGER, B DECIMAL(4, 2), SUIT STRING, INNER STRUCT<F STRING>, WIDE DECIMAL(64, 2)"
+        "`A` INTEGER, `B` DECIMAL(4, 2), `SUIT` STRING, `INNER` STRUCT<`F` STRING>, "
+        "`WIDE` DECIMAL(64, 2)"
     )
     kept = AVRO.schemas.columns(schema, {}, Part.VALUE, wraps=True, upper_case=False)
     assert [column.name for column in kept] == ["a", "B", "suit", "inner", "wide"]
@@ -349,7 +350,7 @@ def test_references() -> None:
     store = MemorySchemaStore()
     store.add(SUBJECT, "AVRO", outer, (("inner", inner),))
     [column] = AVRO.schemas.columns(store.schemas[1], {}, Part.VALUE, wraps=True)
-    assert str(column) == "I STRUCT<F INTEGER>"
+    assert str(column) == "`I` STRUCT<`F` INTEGER>"
     assert serde([column.type], store, names=["I"])[1](b"\0\0\0\0\1\x06") == [{"F": 3}]
 
 

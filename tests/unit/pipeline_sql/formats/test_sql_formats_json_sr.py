@@ -217,7 +217,7 @@ def test_columns_of_schemas() -> None:
     stored = StoredSchema(1, "JSON", text, (("names.json", json.dumps(shared)),))
     columns = JSON_SR.schemas.columns(stored, {}, Part.VALUE, wraps=True)
     assert ", ".join(map(str, columns)) == (
-        "A STRUCT<X DOUBLE>, B BIGINT, C STRING, D STRUCT<E BOOLEAN>"
+        "`A` STRUCT<`X` DOUBLE>, `B` BIGINT, `C` STRING, `D` STRUCT<`E` BOOLEAN>"
     )
 
 

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from barnabas.pipeline.sql.errors import EvaluationError
-from barnabas.pipeline.sql.functions.java_regex import PatternError, compile_java
+from barnabas.pipeline.sql.functions.java_regex import compile_java
+from barnabas.pipeline.sql.functions.regex_characters import PatternError
 from support.sql_calls import call
 
 CASES: list[tuple[str, tuple[Any, ...], Any]] = [

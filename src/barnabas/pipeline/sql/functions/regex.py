@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 from barnabas.pipeline.sql.errors import EvaluationError
 from barnabas.pipeline.sql.functions.catalog import scalar
-from barnabas.pipeline.sql.functions.java_regex import PatternError, compile_java, expand, find_all
+from barnabas.pipeline.sql.functions.java_regex import compile_java, expand, find_all
+from barnabas.pipeline.sql.functions.regex_characters import PatternError
 
 REGULAR_EXPRESSION = "REGULAR EXPRESSION"
 
@@ -86,7 +87,7 @@ def regexp_extract_all(pattern: str, text: str, group: int = 0) -> list[str | No
     },
 )
 def regexp_replace(text: str, pattern: str, new: str) -> str:
-    pieces = []
+    pieces: list[str] = []
     start = 0
     for match in find_all(_compiled(pattern), text):
         pieces += (text[start : match.start()], expand(new, match))
@@ -112,7 +113,7 @@ def regexp_split_to_array(text: str, pattern: str) -> list[str]:
 
 def _split_as_java(text: str, pattern: re.Pattern[str]) -> list[str]:
     """As Pattern.split: no empty piece before the first character, none at the end."""
-    pieces = []
+    pieces: list[str] = []
     start = 0
     for match in find_all(pattern, text):
         if match.end() == 0:
