@@ -73,7 +73,10 @@ class _Builder(Graph):
 
     def source(self, step: steps.StreamSource | steps.TableSource) -> Flow:
         layout, extras = source_columns(step.schema, step.window, self.mentioned)
-        timestamp = timestamp_reader(step.schema, step.timestamp, self.compiler, self.log)
+        fails = self.compiler.fails_on_timestamps
+        timestamp = timestamp_reader(
+            step.schema, step.timestamp, self.compiler, self.log, fails=fails
+        )
         completion = Completion(extras, timestamp)
         node: Node
         if isinstance(step, steps.StreamSource):

@@ -86,6 +86,7 @@ class Stage:
 
     def bind(self, open_store: OpenStore) -> None:
         """Work for the partition with these stores."""
+        self._emitted.clear()
         for node in self._nodes:
             node.bind(open_store)
 
