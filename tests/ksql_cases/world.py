@@ -17,6 +17,7 @@ from barnabas.pipeline.sql.analysis.commands import (
 )
 from barnabas.pipeline.sql.analysis.metastore import DataSource, MetaStore
 from barnabas.pipeline.sql.engine.inserted import inserted_row
+from barnabas.pipeline.sql.errors import SqlError
 from barnabas.pipeline.sql.formats.windowed import windowed_deserializer, windowed_serializer
 from barnabas.pipeline.sql.functions.catalog import Function
 from barnabas.pipeline.sql.plan.steps import FormatChoice, QueryPlan
@@ -115,6 +116,10 @@ class World:
             if command.replaces is not None:
                 self.plans.pop(command.replaces, None)
             self.plans[command.plan.query_id] = command.plan
+            if command.ddl is not None:
+                wish = command.ddl.topic
+                like = self.topics.get(wish.like or "", 1)
+                self.topics.setdefault(wish.name, wish.partitions or like)
         for source in self.metastore.sources.values():
             self.topics.setdefault(source.topic, 1)
             self.declared.setdefault(source.topic, source)
@@ -178,8 +183,7 @@ def run(case: Case, functions: Mapping[str, Function]) -> None:
 
 def _piped(case: Case, world: World) -> Driver:
     world.add_topics(case)
-    for text in case.statements:
-        world.run(text)
+    world.run("\n".join(case.statements))
     driver = Driver(
         list(world.plans.values()),
         PlanCompiler(world.functions, world.properties),
@@ -197,7 +201,7 @@ def _run_to_error(case: Case, world: World) -> None:
     try:
         _piped(case, world)
     except Exception as error:  # any error may be the expected one: its text counts
-        message = str(error)
+        message = error.with_statement() if isinstance(error, SqlError) else str(error)
         if (case.error or "") not in message:
             kind = type(error).__name__
             raise CaseFailedError(

@@ -201,7 +201,7 @@ def _schema(
     keys = tuple(column for column in declared if column.part is Part.KEY)
     values = tuple(column for column in declared if column.part is Part.VALUE)
     headers = tuple(column for column in declared if column.part is Part.HEADERS)
-    found = inferred_columns(key, Part.KEY, topic, environment, has_columns=bool(keys), wraps=False)
+    found = inferred_columns(key, Part.KEY, topic, environment, has_columns=bool(keys), wraps=None)
     keys = keys if found is None else found
     found = inferred_columns(
         value,

@@ -127,7 +127,8 @@ def inferred_columns(
 ) -> tuple[Column, ...] | None:
     """The part's columns by the schema registry, or None where the statement names them.
 
-    A schema id must be used, and leaves no room for columns in the statement.
+    A schema id must be used, and leaves no room for columns in the statement. `wraps`: whether a
+    value's only column is wrapped; keys are bare where the format can have that.
     """
     chosen = format_named(choice.name)
     schema_id = choice.properties.get("schemaId")
@@ -146,6 +147,8 @@ def inferred_columns(
     schema = _stored_schema(environment, topic, part, schema_id)
     if schema.type != chosen.schemas.schema_type:
         raise AnalysisError(_other_format(part, chosen.schemas.schema_type, schema.type, topic))
+    if part is Part.KEY:
+        wraps = False if chosen.can_wrap and chosen.can_unwrap else None
     columns = chosen.schemas.columns(
         schema,
         choice.properties,

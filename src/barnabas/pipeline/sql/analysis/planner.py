@@ -32,10 +32,10 @@ from barnabas.pipeline.sql.plan.steps import (
     TimestampColumn,
     WindowInfo,
 )
-from barnabas.pipeline.sql.schema import Schema
+from barnabas.pipeline.sql.schema import PSEUDO_COLUMNS, ROWTIME, Schema
 from barnabas.pipeline.sql.syntax.expressions import ColumnReference, Expression
 from barnabas.pipeline.sql.syntax.rewriting import column_references
-from barnabas.pipeline.sql.syntax.tree import Emit, SingleColumn, SourceKind, StructAll
+from barnabas.pipeline.sql.syntax.tree import AllColumns, Emit, SingleColumn, SourceKind, StructAll
 from barnabas.pipeline.sql.types import Decimal, SqlType
 
 Result = AggregateNode | ProjectNode
@@ -141,7 +141,10 @@ def _mentioned(analysis: QueryAnalysis) -> frozenset[str]:
         elif isinstance(item, StructAll):
             expressions.append(item.base)
     expressions += [e for j in analysis.joins for e in (j.left_expression, j.right_expression)]
-    names = {joined_name(analysis.source.alias, "ROWTIME")}
+    names = {joined_name(analysis.source.alias, ROWTIME)}
+    if query.partition_by and any(isinstance(item, AllColumns) for item in query.select):
+        # Behind a new key, `*` has the pseudo columns of joined sources, too.
+        names |= {joined_name(s.alias, name) for s in analysis.sources for name in PSEUDO_COLUMNS}
     for expression in expressions:
         for column in column_references(expression) if expression is not None else ():
             rewritten = analysis.rewritten(column)

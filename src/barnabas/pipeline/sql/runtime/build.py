@@ -36,7 +36,7 @@ from barnabas.pipeline.sql.runtime.records import Record, Row
 from barnabas.pipeline.sql.runtime.sessions import SessionAggregateNode
 from barnabas.pipeline.sql.runtime.sinks import SinkNode, timestamp_reader
 from barnabas.pipeline.sql.runtime.source_columns import source_columns
-from barnabas.pipeline.sql.runtime.stage import Exit, StagedPlan
+from barnabas.pipeline.sql.runtime.stage import Exit, Result, StagedPlan
 from barnabas.pipeline.sql.runtime.stream_joins import StreamStreamJoinNode, StreamTableJoinNode
 from barnabas.pipeline.sql.runtime.streams import (
     Completion,
@@ -58,7 +58,10 @@ from barnabas.pipeline.sql.syntax.tree import JoinKind, WindowKind
 def build(plan: QueryPlan, compiler: Compiler, log: Log = no_log) -> StagedPlan:
     """The plan, ready to run."""
     builder = _Builder(compiler, log, mentioned_names(plan.step))
-    builder.visit(plan.step)
+    if isinstance(plan.step, steps.StreamSink | steps.TableSink):
+        builder.visit(plan.step)
+    else:
+        builder.end(builder.visit(plan.step), Result(plan.step.schema), None)
     return StagedPlan(plan, builder.stages(), tuple(builder.channels))
 
 
@@ -70,7 +73,10 @@ class _Builder(Graph):
 
     def source(self, step: steps.StreamSource | steps.TableSource) -> Flow:
         layout, extras = source_columns(step.schema, step.window, self.mentioned)
-        timestamp = timestamp_reader(step.schema, step.timestamp, self.compiler, self.log)
+        fails = self.compiler.fails_on_timestamps
+        timestamp = timestamp_reader(
+            step.schema, step.timestamp, self.compiler, self.log, fails=fails
+        )
         completion = Completion(extras, timestamp)
         node: Node
         if isinstance(step, steps.StreamSource):
@@ -87,16 +93,25 @@ class _Builder(Graph):
     _is_below_rekeying = False
 
     def sink(self, step: steps.StreamSink | steps.TableSink) -> Flow:
-        flow = self.visit(step.source)
-        places = flow.layout.places(names_of(step.schema.value))
-        width = len(flow.layout.columns)
-        timestamp = timestamp_reader(step.schema, step.timestamp, self.compiler, self.log)
-        node = SinkNode(self.name("Sink"), picker(places, width), timestamp)
+        return self.end(self.visit(step.source), step, step.timestamp)
+
+    def end(
+        self,
+        flow: Flow,
+        output: steps.StreamSink | steps.TableSink | Result,
+        timestamp: steps.TimestampColumn | None,
+    ) -> Flow:
+        """Let a flow out, with the columns of the output's schema."""
+        schema = output.schema
+        places = flow.layout.places(names_of(schema.value))
+        pick = picker(places, len(flow.layout.columns))
+        read = timestamp_reader(schema, timestamp, self.compiler, self.log)
+        node = SinkNode(self.name("Sink"), pick, read)
         parts = self.next(flow, node)
         out = Exit()
         node.forward = out.process
-        parts.outputs.append((step, out))
-        return Flow(node, Layout(step.schema.value), step.schema.key, parts)
+        parts.outputs.append((output, out))
+        return Flow(node, Layout(schema.value), schema.key, parts)
 
     # --- steps without state -----------------------------------------------------------------
 
