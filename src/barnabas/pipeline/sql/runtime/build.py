@@ -315,17 +315,23 @@ class _Builder(Graph):
             step.foreign_key, left.layout, "Error calculating left join expression"
         )
         send = SubscriptionSendNode(left.table, foreign_key, is_left_join=is_left_join)
-        subscriptions = SubscriptionNode(f"{name}-subscriptions", right.table)
-        layout, join = self._joined(left, right, step)
-        response = ResponseNode(f"{name}-result", left.table, join, is_left_join=is_left_join)
         left_parts = self.next(left, send)
-        sent = replace(left, node=send, parts=left_parts)
+        subscriptions = SubscriptionNode(f"{name}-subscriptions", right.table)
         right_parts = self.next(right, subscriptions, subscriptions.process_right)
+        rows = table_nodes.ToTableNode(f"{name}-left")
+        layout, join = self._joined(left, right, step)
+        response = ResponseNode(f"{name}-result", rows, join, is_left_join=is_left_join)
+        result_parts = self.new_parts()
+        result_parts.nodes += [rows, response]
+        copied = Node()
+        send.forward_row = copied.process
+        copies = replace(left, node=copied, parts=left_parts)
+        self.channel(copies, f"{name}-row", result_parts, rows.process)
+        sent = replace(left, node=send, parts=left_parts)
         self.channel(sent, f"{name}-subscribe", right_parts, subscriptions.process)
         answers = replace(right, node=subscriptions, parts=right_parts)
-        self.channel(answers, f"{name}-answer", left_parts, response.process)
-        left_parts.nodes.append(response)
-        return Flow(response, layout, step.schema.key, left_parts)
+        self.channel(answers, f"{name}-answer", result_parts, response.process)
+        return Flow(response, layout, step.schema.key, result_parts)
 
     def _together(
         self,

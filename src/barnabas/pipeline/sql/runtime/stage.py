@@ -107,8 +107,12 @@ class Stage:
 
 @dataclass(frozen=True)
 class StagedPlan:
-    """A plan as stages: those that write a channel come before the one that reads it, except that
-    answers of a foreign-key join go back to the stage of its left side."""
+    """A plan as stages: those that write a channel come before the one that reads it.
+
+    A channel is written by one output and read by one input. Where a stage has several inputs, a
+    host that has records of more than one serves the one with the earliest timestamp first, of
+    equal ones the first input's.
+    """
 
     plan: QueryPlan
     stages: tuple[Stage, ...]
