@@ -32,12 +32,11 @@ def main() -> int:
         for case in load(arguments.directory)
         if (not arguments.files or case.file in arguments.files) and arguments.text in case.title
     ]
-    functions = all_functions()
     passed: Counter[str] = Counter()
     failed: dict[str, list[tuple[Case, BaseException]]] = {}
     for case in cases:
         try:
-            run(case, functions)
+            run(case, all_functions())
         except Exception as error:  # noqa: BLE001  # a case may fail in any way: it is counted
             failed.setdefault(case.file, []).append((case, error))
         else:

@@ -113,7 +113,9 @@ CALLS: list[tuple[str, str, tuple[Any, ...], Any]] = [
 ]
 
 
-@pytest.mark.parametrize("case", CALLS, ids=lambda case: f"{case[0]} {case[2]}"[:80])
+@pytest.mark.parametrize(
+    "case", CALLS, ids=[f"{case[0]} {number}" for number, case in enumerate(CALLS)]
+)
 def test_calls(case: tuple[str, str, tuple[Any, ...], Any]) -> None:
     name, types, arguments, expected = case
     before = repr(arguments)

@@ -25,7 +25,8 @@ from barnabas.pipeline.sql.runtime.rows_encoding import (
 )
 
 longs = st.integers(-(2**63), 2**63 - 1)
-decimals = st.decimals(allow_nan=False, allow_infinity=False, places=3) | st.builds(
+of_one_scale = st.decimals(-(10**12), 10**12, places=3)
+decimals = of_one_scale | st.builds(
     lambda sign, digits, scale: Decimal((sign, digits, -scale)),
     st.integers(0, 1),
     st.lists(st.integers(0, 9), min_size=1, max_size=30).map(tuple),
@@ -115,13 +116,15 @@ def test_keys_come_back(parts: list[Any]) -> None:
             return [plain(item) for item in value]
         if isinstance(value, dict):
             return {key: plain(item) for key, item in value.items()}
+        if isinstance(value, Decimal) and not value:
+            return value.copy_abs()  # Java's decimals have no -0
         return value
 
     assert repr(decode_key(encode_key(parts))) == repr(tuple(plain(parts)))
 
 
 @pytest.mark.parametrize(
-    "kind", [longs, st.floats(allow_nan=False), st.text(), st.binary(), decimals, st.booleans()]
+    "kind", [longs, st.floats(allow_nan=False), st.text(), st.binary(), of_one_scale, st.booleans()]
 )
 def test_keys_sort_as_their_parts(kind: st.SearchStrategy[Any]) -> None:
     @given(st.lists(st.tuples(kind, kind), max_size=8))

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from barnabas.pipeline.sql.plan import steps
 from barnabas.pipeline.sql.runtime.records import Record
 from barnabas.pipeline.sql.runtime.rows_encoding import pack_record, unpack_record
+from barnabas.pipeline.sql.runtime.stage import Channel
 from barnabas.pipeline.sql.syntax.tree import JoinKind
 from support.sql_plans import (
     Bench,
@@ -386,7 +387,7 @@ class TestForeignKeys:
 
     def test_inner(self) -> None:
         run = Bench(join_foreign(INNER, "F", table("l", "F A"), table("r", "B")), is_table=True)
-        assert len(run.driver.stages) == 2
+        assert len(run.driver.stages) == 3
         assert run.pipe("l", 1, [10, 5], 1) == []
         assert run.pipe("r", 10, 7, 2) == ["1 10,5,7 @2"]
         assert run.pipe("l", 2, [10, 6], 1) == ["2 10,6,7 @2"]
@@ -415,15 +416,17 @@ class TestForeignKeys:
 
     def test_late_answers_are_dropped(self) -> None:
         run = Bench(join_foreign(INNER, "F", table("l", "F A"), table("r", "B")), is_table=True)
-        left, right = run.driver.stages
-        subscribe, answer = 1, 1
+        left, right, result = run.driver.stages
+        (row, subscribe), (rows, answers) = (0, 1), (0, 1)
         right.process(0, Record([10], [7], 0))
-        ((_, asked),) = left.process(0, Record([1], [10, 5], 0))
-        ((_, late),) = right.process(subscribe, asked)
-        ((_, asked_again),) = left.process(0, Record([1], [10, 6], 1))
-        assert left.process(answer, late) == [], "the left row has changed since"
-        ((_, current),) = right.process(subscribe, asked_again)
-        ((_, joined),) = left.process(answer, current)
+        sent = dict(left.process(0, Record([1], [10, 5], 0)))
+        assert result.process(rows, sent[row]) == []
+        ((_, late),) = right.process(subscribe, sent[subscribe])
+        sent = dict(left.process(0, Record([1], [10, 6], 1)))
+        assert result.process(rows, sent[row]) == []
+        assert result.process(answers, late) == [], "the left row has changed since"
+        ((_, current),) = right.process(subscribe, sent[subscribe])
+        ((_, joined),) = result.process(answers, current)
         assert text(joined) == "1 10,6,7 @1"
 
     def test_a_filter_behind_it_cannot_tell_what_was_there(self) -> None:
@@ -508,4 +511,18 @@ def test_records_survive_the_channel_between_stages() -> None:
         stage.process = packed  # type: ignore[method-assign]
     run.pipe("r", 10, 7)
     run.pipe("l", 1, [10, 5])
-    assert sum(seen.values()) == 3
+    assert sum(seen.values()) == 4
+
+
+def test_stages_come_behind_those_that_write_their_channels() -> None:
+    """Also where the right side of a join is the one that is repartitioned."""
+    rekeyed = steps.StreamSelectKey(stream("r", "B", key="X"), (column("B"),), schema("B", "B"))
+    joined = join_streams(INNER, stream("l", "A"), rekeyed, 10, 10, None)
+    foreign = join_foreign(
+        LEFT, "F", table("x", "F A"), join_tables(INNER, table("y", "B"), table("z", "C"))
+    )
+    for step in (joined, foreign):
+        written: set[int] = set()
+        for stage in Bench(step).driver.stages:
+            assert {i.index for i in stage.inputs if isinstance(i, Channel)} <= written
+            written |= {o.index for o in stage.outputs if isinstance(o, Channel)}

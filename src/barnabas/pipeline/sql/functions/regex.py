@@ -113,7 +113,7 @@ def regexp_split_to_array(text: str, pattern: str) -> list[str]:
 
 def _split_as_java(text: str, pattern: re.Pattern[str]) -> list[str]:
     """As Pattern.split: no empty piece before the first character, none at the end."""
-    pieces = []
+    pieces: list[str] = []
     start = 0
     for match in find_all(pattern, text):
         if match.end() == 0:
