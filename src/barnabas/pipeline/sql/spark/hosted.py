@@ -172,7 +172,13 @@ class HostedPlan:
         stateful = [self.stages[stage] for stage in sorted(members) if self.stages[stage].stores]
         for stage in stateful:
             stage.bind(open_store)
-        incoming = [parcel for parcel in parcels if isinstance(parcel, Raw | Records)]
+        incoming = []
+        for parcel in parcels:
+            if isinstance(parcel, Raw | Records):
+                if parcel.stage in members:
+                    incoming.append(parcel)
+                else:
+                    yield partition, self.topology.operator_of(parcel.stage), parcel
         yield from self._run(members, incoming, number, partition, 0)
         for stage in stateful:
             stage.flush()

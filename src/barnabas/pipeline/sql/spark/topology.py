@@ -3,8 +3,8 @@
 An operator runs one stage that has stores, once per partition, and the stages without stores that
 follow it. What comes before the first of them runs with the sources, in `mapInArrow`.
 
-Where there is one partition only, or where answers of a foreign-key join go back to an earlier
-stage, which no plan of Spark's can do, one operator with one partition runs all stages.
+Where there is one partition only, or were stages to read what later ones write, which no plan of
+Spark's can do, one operator with one partition runs all stages.
 """
 
 from __future__ import annotations
@@ -38,21 +38,27 @@ class Topology:
         return None
 
     def next_operator(self, members: frozenset[int], stages: Sequence[Stage]) -> int | None:
-        """The operator that takes what these stages emit; None where all of it goes to the sink."""
-        for stage in members:
-            for target in _readers(stages[stage], self.channels):
-                if target not in members:
-                    return self.operator_of(target)
-        return None
+        """The operator that takes what these stages emit; None where all of it goes to the sink.
+
+        Where several do, as in a foreign-key join, it is the first, which passes the rest on.
+        """
+        operators = [
+            self.operator_of(target)
+            for stage in members
+            for target in _readers(stages[stage], self.channels)
+            if target not in members
+        ]
+        return min((number for number in operators if number is not None), default=None)
 
     def takes_topics_only(self, number: int, stages: Sequence[Stage]) -> bool:
         """Whether an operator can be partitioned as its topics are."""
         members = self.operators[number]
-        written = {given for stage in members for given in stages[stage].outputs}
-        return all(
-            (stage, place) in self.topics or given in written
-            for stage in members
-            for place, given in enumerate(stages[stage].inputs)
+        return not any(
+            self.channels[given.index][0] in members
+            for stage in stages
+            if stage.index not in members
+            for given in stage.outputs
+            if isinstance(given, Channel)
         )
 
 
