@@ -293,6 +293,8 @@ class SparkQuery:
             "spark.sql.adaptive.enabled": "false",
             "spark.sql.streaming.noDataMicroBatches.enabled": "false",
             "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
+            # No limit in bytes: for one Spark measures the whole batch again with each row.
+            "spark.sql.execution.arrow.maxBytesPerBatch": "2147483647",
             f"{state}.providerClass": _ROCKSDB,
             f"{state}.rocksdb.changelogCheckpointing.enabled": "true",
             f"{state}.rocksdb.trackTotalNumberOfRows": "true",
