@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
 
 from barnabas.pipeline.sql.spark.hosted import HostedPlan, Hosting, Placed, forgotten_on_failure
@@ -21,7 +21,7 @@ from barnabas.pipeline.sql.spark.parcels import Notes, Raw, decode_parcel, encod
 from barnabas.pipeline.sql.spark.state import MapStatePages, PartitionState, partition_state
 
 if TYPE_CHECKING:
-    import pandas as pd
+    import pandas as pd  # type: ignore[import-untyped]
 
 SCHEMA = StructType(
     [StructField("label", IntegerType(), nullable=False), StructField("parcel", BinaryType())]
@@ -40,7 +40,7 @@ def keep_archives() -> None:
     Python 3.10 every zipimporter (one for each package of PySpark's) then reads its archive's
     directory anew: 0.2 to 0.4 s of CPU, most of a small micro-batch. The archive never changes.
     """
-    zipimport.zipimporter.invalidate_caches = _nothing  # type: ignore[method-assign]
+    zipimport.zipimporter.invalidate_caches = _nothing  # type: ignore[method-assign,assignment]
 
 
 def _nothing(_importer: zipimport.zipimporter) -> None:
