@@ -16,6 +16,8 @@ from barnabas.pipeline.sql.syntax.tree import JoinKind
 
 @dataclass(frozen=True)
 class Leaf:
+    """A source, where the tree of joins ends."""
+
     source: AliasedSource
 
     @property

@@ -44,6 +44,8 @@ class ArrayOf:
 
 @dataclass(frozen=True, slots=True)
 class MapOf:
+    """A map whose keys and values have these patterns."""
+
     key: Pattern
     value: Pattern
 
@@ -63,6 +65,8 @@ Pattern: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
+    """What a signature says of one argument."""
+
     name: str
     pattern: Pattern
     is_variadic: bool = False

@@ -28,6 +28,8 @@ def nowhere(_record: Record) -> None:
 
 
 class Node:
+    """Passes records on as they are; other nodes are made of it."""
+
     saved: tuple[str, ...] = ()
 
     def __init__(self, name: str = "") -> None:

@@ -152,6 +152,8 @@ class TableFilterNode(DerivedTable):
 
 
 class TableSelectNode(DerivedTable):
+    """Calculates the columns of old and new rows."""
+
     def __init__(self, parent: TableNode, columns: Sequence[Getter]) -> None:
         super().__init__(parent)
         self._columns = tuple(columns)
