@@ -62,7 +62,8 @@ def json_scanner(*, exact: bool) -> Callable[[str, int], tuple[Any, int]]:
     decoder = json.JSONDecoder(
         parse_float=parse_decimal if exact else None, parse_constant=_no_constant
     )
-    scan: Callable[[str, int], tuple[Any, int]] = decoder.scan_once  # type: ignore[attr-defined]
+    # The C scanner behind `decode`; typeshed does not know it.
+    scan: Callable[[str, int], tuple[Any, int]] = vars(decoder)["scan_once"]
     return scan
 
 
