@@ -18,6 +18,7 @@ from barnabas.pipeline.sql.analysis.commands import (
 from barnabas.pipeline.sql.analysis.metastore import DataSource, MetaStore
 from barnabas.pipeline.sql.engine.inserted import inserted_row
 from barnabas.pipeline.sql.errors import SqlError
+from barnabas.pipeline.sql.formats.registration import register_columns
 from barnabas.pipeline.sql.formats.windowed import windowed_deserializer, windowed_serializer
 from barnabas.pipeline.sql.functions.catalog import Function
 from barnabas.pipeline.sql.plan.steps import FormatChoice, QueryPlan
@@ -122,7 +123,25 @@ class World:
                 self.topics.setdefault(wish.name, wish.partitions or like)
         for source in self.metastore.sources.values():
             self.topics.setdefault(source.topic, 1)
-            self.declared.setdefault(source.topic, source)
+            if source.topic not in self.declared:
+                self.declared[source.topic] = source
+                self._register(source, is_sink=isinstance(command, QueryCommand))
+
+    def _register(self, source: DataSource, *, is_sink: bool) -> None:
+        """Put the schemas of a new source into the registry."""
+        for choice, columns, part in (
+            (source.formats.key, source.schema.key, "key"),
+            (source.formats.value, source.schema.value, "value"),
+        ):
+            register_columns(
+                choice.name,
+                choice.properties,
+                columns,
+                f"{source.topic}-{part}",
+                self.schemas,
+                wrapping=choice.wraps_single,
+                is_sink=is_sink,
+            )
 
     def _insert(self, command: InsertValuesCommand) -> None:
         source = command.source

@@ -364,6 +364,8 @@ def test_writing_with_a_schema_that_was_there() -> None:
     assert serialize([5]) == b"\0\0\0\0\1" + b"\x0a" + b"\x00" + b"\x06foo"
     with pytest.raises(FormatError, match='null used for required field: "c1"'):
         serialize([None])
+    both = serde([INTEGER, STRING], store, names=["c1", "c3"], properties={"schemaId": "1"})[0]
+    assert both([5, None]) == serialize([5])
     for names, types, message in (
         (["C1"], [INTEGER], "misses field with name: C1"),
         (["c2"], [INTEGER], "Missing default value for required field"),

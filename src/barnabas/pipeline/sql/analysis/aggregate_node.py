@@ -137,6 +137,11 @@ class AggregateNode(PlanNode):
             if not self._analysis.is_persistent or expression not in self._group_by
         ]
 
+    @property
+    def selected_expressions(self) -> list[Expression]:
+        """What the result's columns are calculated from, before the aggregation."""
+        return [item.expression for item in self._selected]
+
     def check_sink_key(self, sink: str) -> None:
         """Raise AnalysisError if what is grouped by is not selected."""
         selected = [item.expression for item in self._selected]
@@ -213,10 +218,12 @@ class AggregateNode(PlanNode):
             alias = "" if is_column else aliases.alias_for(expression)
             keys.append(key_column(_name_or(expression, alias), sql_type))
         names = {column.name for column in keys}
+        required = {column.name for column in self._found.required}
+        required |= {column.name for column in prepared.schema.value}
         values = [
             value_column(column.name, column.type)
             for column in (*prepared.schema.value, *prepared.schema.key)
-            if column.name not in names
+            if column.name not in names and column.name in required
         ]
         schema = build_schema((*keys, *values))
         make = steps.TableGroupBy if is_table else steps.StreamGroupBy

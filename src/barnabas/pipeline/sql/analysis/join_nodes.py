@@ -36,7 +36,7 @@ from barnabas.pipeline.sql.formats.catalog import format_named
 from barnabas.pipeline.sql.names import backquoted
 from barnabas.pipeline.sql.plan import steps
 from barnabas.pipeline.sql.plan.steps import FormatChoice, SelectedColumn, Step
-from barnabas.pipeline.sql.schema import PSEUDO_COLUMNS, Column, Schema
+from barnabas.pipeline.sql.schema import Column, Schema
 from barnabas.pipeline.sql.syntax.expressions import ColumnReference, Expression
 from barnabas.pipeline.sql.syntax.printer import message_text
 from barnabas.pipeline.sql.syntax.tree import JoinKind, SourceKind, Within
@@ -169,8 +169,7 @@ class PrefixNode(JoiningNode):
         selected, values = [], []
         for column in source.schema.value:
             name = self._names[column.name]
-            is_hidden = column.name in PSEUDO_COLUMNS and name not in context.mentioned
-            if name not in of_key and not is_hidden:
+            if name not in of_key and name in context.mentioned:
                 selected.append(SelectedColumn(name, ColumnReference(column.name)))
                 values.append(value_column(name, column.type))
         make = steps.TableSelect if self.kind is SourceKind.TABLE else steps.StreamSelect

@@ -60,7 +60,8 @@ class Built:
 
 @dataclass(frozen=True)
 class BuildContext:
-    """`mentioned`: names of all columns that the query's expressions refer to."""
+    """`mentioned`: names of all columns that the query's expressions refer to; nobody looks at the
+    others, so that joins do not keep them."""
 
     environment: Environment
     mentioned: frozenset[str]

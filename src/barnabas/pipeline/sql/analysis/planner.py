@@ -32,10 +32,9 @@ from barnabas.pipeline.sql.plan.steps import (
     TimestampColumn,
     WindowInfo,
 )
-from barnabas.pipeline.sql.schema import PSEUDO_COLUMNS, ROWTIME, Schema
-from barnabas.pipeline.sql.syntax.expressions import ColumnReference, Expression
+from barnabas.pipeline.sql.schema import ROWTIME, Schema
 from barnabas.pipeline.sql.syntax.rewriting import column_references
-from barnabas.pipeline.sql.syntax.tree import AllColumns, Emit, SingleColumn, SourceKind, StructAll
+from barnabas.pipeline.sql.syntax.tree import Emit, SourceKind
 from barnabas.pipeline.sql.types import Decimal, SqlType
 
 Result = AggregateNode | ProjectNode
@@ -98,7 +97,7 @@ def plan_with_sink(
     """The plan of a query that writes to a sink; raises AnalysisError."""
     result.check_sink_key(sink.name)
     _check_names(result.schema)
-    built = result.build(BuildContext(environment, _mentioned(analysis)))
+    built = result.build(BuildContext(environment, _mentioned(analysis, result)))
     make = steps.TableSink if result.kind is SourceKind.TABLE else steps.StreamSink
     step = make(built.step, sink.topic, sink.formats, result.schema, sink.timestamp)
     return _plan(query_id, analysis, result, step, sink.name)
@@ -108,7 +107,7 @@ def plan_without_sink(
     query_id: str, analysis: QueryAnalysis, result: Result, environment: Environment
 ) -> QueryPlan:
     """The plan of a push query: its result are the value's columns of its last step."""
-    built = result.build(BuildContext(environment, _mentioned(analysis)))
+    built = result.build(BuildContext(environment, _mentioned(analysis, result)))
     return _plan(query_id, analysis, result, built.step, None)
 
 
@@ -130,26 +129,17 @@ def _check_names(schema: Schema) -> None:
         raise AnalysisError(f"Value columns clash with key columns: {', '.join(twice)}")
 
 
-def _mentioned(analysis: QueryAnalysis) -> frozenset[str]:
-    """Names that a plan's expressions have for columns: those that need not be carried are not."""
+def _mentioned(analysis: QueryAnalysis, result: Result) -> frozenset[str]:
+    """Names that a plan's expressions have for columns: joins need not carry any others."""
     query = analysis.query
-    expressions: list[Expression | None] = [query.where, query.having]
-    expressions += [*(query.group_by or ()), *(query.partition_by or ())]
-    for item in query.select:
-        if isinstance(item, SingleColumn):
-            expressions.append(item.expression)
-        elif isinstance(item, StructAll):
-            expressions.append(item.base)
+    expressions = [*(query.group_by or ()), *(query.partition_by or ())]
     expressions += [e for j in analysis.joins for e in (j.left_expression, j.right_expression)]
-    names = {joined_name(analysis.source.alias, ROWTIME)}
-    if query.partition_by and any(isinstance(item, AllColumns) for item in query.select):
-        # Behind a new key, `*` has the pseudo columns of joined sources, too.
-        names |= {joined_name(s.alias, name) for s in analysis.sources for name in PSEUDO_COLUMNS}
-    for expression in expressions:
-        for column in column_references(expression) if expression is not None else ():
-            rewritten = analysis.rewritten(column)
-            assert isinstance(rewritten, ColumnReference)
-            names.add(rewritten.name)
+    expressions += [e for e in (query.where, query.having) if e is not None]
+    expressions += analysis.table_functions
+    rewritten = [*map(analysis.rewritten, expressions), *result.selected_expressions]
+    names = {column.name for expression in rewritten for column in column_references(expression)}
+    if analysis.group_by is not None:
+        names.add(joined_name(analysis.source.alias, ROWTIME))  # COUNT(*) counts by it
     return frozenset(names)
 
 
