@@ -14,6 +14,7 @@ from barnabas.pipeline.sql.runtime.evaluation import (
     EVALUATION_ERRORS,
     Evaluator,
     Log,
+    QueryFailedError,
     value_or_none,
 )
 from barnabas.pipeline.sql.runtime.layout import Pick
@@ -25,8 +26,16 @@ from barnabas.pipeline.sql.types import Value
 StateRow = list[Any]
 
 
+def _failure(error: Exception) -> QueryFailedError:
+    return QueryFailedError(f"Exception caught in process. Error computing an aggregate: {error}")
+
+
 class Aggregation:
-    """The kept columns and aggregates of one step: makes and changes state rows."""
+    """The kept columns and aggregates of one step: makes and changes state rows.
+
+    A record that an aggregate cannot take (a sum that overflows) stops the query: without it the
+    state would be wrong from then on.
+    """
 
     def __init__(
         self,
@@ -48,7 +57,6 @@ class Aggregation:
             for aggregator, arguments in aggregates
         )
         self._pick = pick
-        self._log = log
 
     def initial(self) -> StateRow:
         """The state before the first record."""
@@ -59,12 +67,11 @@ class Aggregation:
         changed = [row[place] for place in self._kept]
         place = len(changed)
         for aggregator, arguments in self._parts:
-            before = state[place]
+            values = [argument(row) for argument in arguments]
             try:
-                changed.append(aggregator.add(before, *[argument(row) for argument in arguments]))
+                changed.append(aggregator.add(state[place], *values))
             except EVALUATION_ERRORS as error:
-                self._log("Error computing an aggregate", row, error)
-                changed.append(before)
+                raise _failure(error) from error
             place += 1
         return changed
 
@@ -73,13 +80,12 @@ class Aggregation:
         changed = [row[place] for place in self._kept]
         place = len(changed)
         for aggregator, arguments in self._parts:
-            before = state[place]
+            values = [argument(row) for argument in arguments]
             undo = cast(TableAggregator, aggregator).remove
             try:
-                changed.append(undo(before, *[argument(row) for argument in arguments]))
+                changed.append(undo(state[place], *values))
             except EVALUATION_ERRORS as error:
-                self._log("Error taking a row out of an aggregate", row, error)
-                changed.append(before)
+                raise _failure(error) from error
             place += 1
         return changed
 
