@@ -57,8 +57,8 @@ _SHAPES_MAX = 64
 def json_scanner(*, exact: bool) -> Callable[[str, int], tuple[Any, int]]:
     """A parser of the JSON value at a place in a text, as `json` has it.
 
-    `exact`: numbers with a point or exponent become Decimals. Raises ValueError, ArithmeticError (an
-    exponent of more digits than Decimal can have) and StopIteration.
+    `exact`: numbers with a point or exponent become Decimals. Raises ValueError, StopIteration, and
+    ArithmeticError for an exponent that Decimal cannot have.
     """
     decoder = json.JSONDecoder(parse_float=Number if exact else None, parse_constant=_no_constant)
     scan: Callable[[str, int], tuple[Any, int]] = decoder.scan_once  # type: ignore[attr-defined]
@@ -147,7 +147,8 @@ def row_reader(
 
 def _kept_kind(read: Reader) -> type | None:
     """The kind of JSON that a reader gives as it is; asking here saves most values a call."""
-    return {_string: str, _boolean: bool, _double: float}.get(read)
+    kinds: dict[Reader, type] = {_string: str, _boolean: bool, _double: float}
+    return kinds.get(read)
 
 
 def _boolean(value: Any) -> bool:
