@@ -40,6 +40,9 @@ from ksql_cases.compare import equal
 from ksql_cases.topics import Side, window_of
 from support.sql_schema_store import MemorySchemaStore
 
+PARTITIONS = 4
+"""How many a topic has in ksqlDB's own runner, unless a case says otherwise."""
+
 
 class CaseFailedError(Exception):
     """The case does not end as it should; the message says how."""
@@ -64,7 +67,7 @@ class World:
         """What the case says of topics: partitions, and schemas that are in the registry."""
         for topic in case.content.get("topics", []):
             given = {"name": topic} if isinstance(topic, str) else topic
-            self.topics[given["name"]] = int(given.get("partitions", 1))
+            self.topics[given["name"]] = int(given.get("partitions", PARTITIONS))
             for part in ("key", "value"):
                 self._add_schema(given, part)
 
@@ -97,7 +100,7 @@ class World:
             return
         if isinstance(statement, CreateSource):  # every topic that a case names is there
             name = str(statement.properties.get("KAFKA_TOPIC", statement.name))
-            self.topics.setdefault(name, int(statement.properties.get("PARTITIONS") or 1))
+            self.topics.setdefault(name, int(statement.properties.get("PARTITIONS") or PARTITIONS))
         command = analyse(
             statement,
             self.metastore,
@@ -119,10 +122,10 @@ class World:
             self.plans[command.plan.query_id] = command.plan
             if command.ddl is not None:
                 wish = command.ddl.topic
-                like = self.topics.get(wish.like or "", 1)
+                like = self.topics.get(wish.like or "", PARTITIONS)
                 self.topics.setdefault(wish.name, wish.partitions or like)
         for source in self.metastore.sources.values():
-            self.topics.setdefault(source.topic, 1)
+            self.topics.setdefault(source.topic, PARTITIONS)
             if source.topic not in self.declared:
                 self.declared[source.topic] = source
                 self._register(source, is_sink=isinstance(command, QueryCommand))
