@@ -97,7 +97,7 @@ class World:
             return
         if isinstance(statement, CreateSource):  # every topic that a case names is there
             name = str(statement.properties.get("KAFKA_TOPIC", statement.name))
-            self.topics.setdefault(name, int(statement.properties.get("PARTITIONS") or 1))
+            self.topics.setdefault(name, int(statement.properties.get("PARTITIONS") or 4))
         command = analyse(
             statement,
             self.metastore,
@@ -119,10 +119,10 @@ class World:
             self.plans[command.plan.query_id] = command.plan
             if command.ddl is not None:
                 wish = command.ddl.topic
-                like = self.topics.get(wish.like or "", 1)
+                like = self.topics.get(wish.like or "", 4)
                 self.topics.setdefault(wish.name, wish.partitions or like)
         for source in self.metastore.sources.values():
-            self.topics.setdefault(source.topic, 1)
+            self.topics.setdefault(source.topic, 4)
             if source.topic not in self.declared:
                 self.declared[source.topic] = source
                 self._register(source, is_sink=isinstance(command, QueryCommand))
