@@ -54,6 +54,10 @@ REFUSED = {
     "CREATE STREAM o AS SELECT id, a, a FROM s;": (
         "Duplicate value columns found in schema: `A` INTEGER"
     ),
+    "CREATE STREAM o AS SELECT id AS b, b FROM s;": "Value columns clash with key columns: `B`",
+    "CREATE TABLE o AS SELECT b AS a, SUM(a) AS b, a FROM s GROUP BY b, a;": (
+        "Duplicate value columns found in schema: `A` INTEGER"
+    ),
     # keys in the projection
     "CREATE STREAM o AS SELECT a FROM s;": (
         "Key missing from projection (ie, SELECT). \nThe query used to build `O` must include the "
