@@ -58,6 +58,9 @@ REFUSED = {
     "CREATE TABLE o AS SELECT b AS a, SUM(a) AS b, a FROM s GROUP BY b, a;": (
         "Duplicate value columns found in schema: `A` INTEGER"
     ),
+    "CREATE TABLE o AS SELECT b, COUNT(*) AS b FROM s GROUP BY b;": (
+        "Value columns clash with key columns: `B`"
+    ),
     # keys in the projection
     "CREATE STREAM o AS SELECT a FROM s;": (
         "Key missing from projection (ie, SELECT). \nThe query used to build `O` must include the "

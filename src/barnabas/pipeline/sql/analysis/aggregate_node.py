@@ -33,6 +33,7 @@ from barnabas.pipeline.sql.analysis.query import ALL_ROWS, QueryAnalysis
 from barnabas.pipeline.sql.analysis.schemas import (
     AliasGenerator,
     build_schema,
+    check_clash,
     joined_words,
     key_column,
     planning_schema,
@@ -52,6 +53,7 @@ from barnabas.pipeline.sql.syntax.expressions import ColumnReference, Expression
 from barnabas.pipeline.sql.syntax.printer import message_text
 from barnabas.pipeline.sql.syntax.rewriting import column_references
 from barnabas.pipeline.sql.syntax.tree import Emit, SourceKind, Window, WindowKind
+from barnabas.pipeline.sql.types import BYTES
 
 _INTERNAL = "KSQL_INTERNAL_COL_"
 
@@ -136,6 +138,8 @@ class AggregateNode(PlanNode):
             for item, expression in zip(self._selected, rewritten, strict=True)
             if not self._analysis.is_persistent or expression not in self._group_by
         ]
+        selected = [value_column(item.alias, BYTES) for item in self._final]
+        check_clash(Schema((*self.schema.key, *selected)))
 
     @property
     def selected_expressions(self) -> list[Expression]:
