@@ -92,6 +92,8 @@ class Side:
 
     def _encode_row(self, spec: Any) -> bytes | None:
         columns, wraps = self._written_columns()
+        if not columns:
+            return _text(spec).encode()
         if wraps:
             upper = {name.upper(): part for name, part in spec.items()}
             specs = [spec.get(c.name, upper.get(c.name.upper())) for c in columns]

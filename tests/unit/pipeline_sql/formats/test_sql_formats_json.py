@@ -62,6 +62,7 @@ def read(sql_type, text, *, wraps=True):
         (STRING, "10.0", "10.0"),
         (STRING, "1e3", "1E+3"),
         (STRING, "-0.0", "0.0"),
+        (DOUBLE, "-1e99999999999", float("-inf")),
         (STRING, "true", "true"),
         (STRING, '{"a": [1, 2.50, null], "b": "\\u001f"}', '{"a":[1,2.50,null],"b":"\\u001F"}'),
         (STRING, '["a", 1, null, ["b"], {"c": 1}]', '[a, 1, null, [b], {"c":1}]'),
@@ -120,6 +121,7 @@ def test_values_are_coerced(sql_type, text, expected) -> None:
         (Array(POINT), '[{"X": true}]', "path: $.V[0].X"),
         (INTEGER, "NaN", "not JSON"),
         (INTEGER, "01", "not JSON"),
+        (INTEGER, "1e9999999999999999999", "not JSON"),
         (STRING, '"\x01"', "not JSON"),
     ],
 )  # fmt: skip

@@ -258,11 +258,14 @@ def test_arrival_decides_between_merged_sessions() -> None:
         assert machine.result(machine.merge(early_session, late_session)) == expected
 
 
-def test_arrivals_go_on_above_restored_numbers() -> None:
-    arrivals = offsets.Arrivals()
-    arrivals.start_at(10)
-    arrivals.start_at(5)
-    assert [arrivals.numbered("a")["SEQ"], arrivals.numbered("b")["SEQ"]] == [10, 11]
+def test_a_later_process_numbers_above_an_earlier_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = aggregator("LATEST_BY_OFFSET", [STRING])
+    monkeypatch.setattr(offsets, "ARRIVALS", offsets.Arrivals(5))
+    earlier = state_of(machine, ["a", "b", "c"])
+    monkeypatch.setattr(offsets, "ARRIVALS", offsets.Arrivals(100))
+    later = state_of(machine, ["d"])
+    assert (earlier["SEQ"], later["SEQ"]) == (7, 100)
+    assert machine.result(machine.merge(later, earlier)) == "d"
 
 
 @pytest.mark.parametrize("limit", [2, "2"])

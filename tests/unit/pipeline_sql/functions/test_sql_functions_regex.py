@@ -116,6 +116,7 @@ DIALECT: list[tuple[str, str, list[str]]] = [
     (r"\v", "a\n", ["\n"]),
     (r"[\H]", " a", ["a"]),
     (r"\bé\b", "é x", ["é"]),
+    (r"\B", "", [""]),
     (r"\p{Lower}+", "abC", ["ab"]),
     (r"\p{Lu}\P{Lu}", "ÄbC", ["Äb"]),
     (r"\pL+", "aé1", ["aé"]),
@@ -181,6 +182,17 @@ def test_dialect(pattern: str, text: str, matches: list[str]) -> None:
             compile_java(pattern)
     else:
         assert [match[0] for match in compile_java(pattern).finditer(text)] == matches
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "groups"),
+    [("((a)b?|.)*+", "AcAaA_", ("_", "a")), ("((a)b?|[abc])++", "abbA", ("b", "a"))],
+)
+def test_groups_in_possessive_quantifiers(pattern: str, text: str, groups: tuple[str, ...]) -> None:
+    """Python's own possessive quantifiers raise SystemError here."""
+    found = compile_java(pattern).search(text)
+    assert found is not None
+    assert found.groups() == groups
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Queries from their text to their results: the same in any number of partitions."""
+"""Queries from their text to their results: the same in any number of partitions and batches."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from barnabas.pipeline.sql.runtime.compiler import PlanCompiler
 from barnabas.pipeline.sql.runtime.driver import Driver
 from barnabas.pipeline.sql.runtime.topics import TopicRecord
 from barnabas.pipeline.sql.syntax.parser import parse
+from support.sql_batches import BatchHost
 
 SOURCES = """
     CREATE STREAM s (k INT KEY, a INT, b STRING) WITH (kafka_topic='s', value_format='JSON');
@@ -47,6 +48,7 @@ TABLES = [
     "SELECT t.k, d, e FROM t JOIN u ON t.k = u.k",
     "SELECT ROWKEY AS k, d, e FROM t FULL OUTER JOIN u ON t.k = u.k",
     "SELECT t.k, d, e FROM t LEFT JOIN u ON t.d = u.k",
+    "SELECT t.k, d, e FROM t JOIN u ON t.d = u.k",
 ]
 
 
@@ -74,7 +76,7 @@ def records(seed: int) -> list[tuple[str, TopicRecord]]:
         value = None if generator.random() < 0.2 else {column: generator.randrange(6)}
         made.append((topic, record(generator.randrange(6), value, at)))
     for number in range(120):
-        at = max(0, number - generator.randrange(15))
+        at = 100 + max(0, number - generator.randrange(15))
         key, figure = generator.randrange(6), generator.randrange(6)
         if generator.random() < 0.6:
             value = {"a": figure, "b": generator.choice(["x", "y", "z", None])}
@@ -92,22 +94,45 @@ def results(plan: QueryPlan, partitions: int, seed: int) -> list[TopicRecord]:
     return driver.topics[plan.step.topic]
 
 
+def batched(plan: QueryPlan, seed: int) -> list[TopicRecord]:
+    """The same through a host of batches of any size."""
+    host = BatchHost(plan, PlanCompiler(functions()), 3)
+    generator = random.Random(seed)
+    waiting = records(seed)
+    written = []
+    while waiting:
+        size = generator.randrange(1, 40)
+        written += host.run(waiting[:size])
+        del waiting[:size]
+    return written
+
+
 @pytest.mark.parametrize("query", STREAMS)
 def test_streams_have_the_same_records(query: str) -> None:
     plan = planned(query, "STREAM")
-    one, many = (results(plan, count, 1) for count in (1, 4))
+    one, many, host = results(plan, 1, 1), results(plan, 4, 1), batched(plan, 1)
     assert one
-    assert Counter((r.key, r.value, r.timestamp_ms) for r in one) == Counter(
-        (r.key, r.value, r.timestamp_ms) for r in many
-    )
+    for other in (many, host):
+        assert Counter((r.key, r.value, r.timestamp_ms) for r in one) == Counter(
+            (r.key, r.value, r.timestamp_ms) for r in other
+        )
 
 
 @pytest.mark.parametrize("query", TABLES)
 def test_tables_have_the_same_rows_in_the_end(query: str) -> None:
     plan = planned(query, "TABLE")
-    one, many = ({r.key: r.value for r in results(plan, count, 2)} for count in (1, 4))
+    one, many, host = (
+        {r.key: r.value for r in made}
+        for made in (results(plan, 1, 2), results(plan, 4, 2), batched(plan, 2))
+    )
     assert any(one.values())
-    assert {k: v for k, v in one.items() if v} == {k: v for k, v in many.items() if v}
+    for other in (many, host):
+        assert _rows(one) == _rows(other)
+
+
+def _rows(values: dict[bytes | None, bytes | None]) -> dict[bytes | None, bytes]:
+    """What is left of a table."""
+    return {key: value for key, value in values.items() if value is not None}
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """Functions of arrays and maps.
 
-Entries of a map stand in the order in which they came, and functions that go through a map take
-them so; ksqlDB's maps have no order of their own. ENTRIES can sort.
+Functions that go through a map take its entries in the order of Java's HashMap, as ksqlDB's do.
+ENTRIES can sort them by their keys.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from functools import partial
 from barnabas.pipeline.sql.errors import EvaluationError
 from barnabas.pipeline.sql.functions.catalog import scalar
 from barnabas.pipeline.sql.functions.ordering import key_of
+from barnabas.pipeline.sql.java_maps import hash_order
 from barnabas.pipeline.sql.java_text import text_maker
 from barnabas.pipeline.sql.types import Array, BaseType, SqlType, Value
 
@@ -270,8 +271,10 @@ _ENTRY_VALUES = ("INTEGER", "BIGINT", "DOUBLE", "BOOLEAN", "STRING")
     null_is_null=True,
 )
 def entries(values: dict[str, Value], is_sorted: bool) -> list[dict[str, Value]]:
-    keys = sorted(values, key=key_of) if is_sorted else values
-    return [{"K": key, "V": values[key]} for key in keys]
+    found = hash_order(values)
+    if is_sorted:
+        found.sort(key=lambda entry: key_of(entry[0]))
+    return [{"K": key, "V": value} for key, value in found]
 
 
 @_map(
@@ -281,7 +284,7 @@ def entries(values: dict[str, Value], is_sorted: bool) -> list[dict[str, Value]]
     null_is_null=True,
 )
 def map_keys(values: dict[str, Value]) -> list[str]:
-    return list(values)
+    return [key for key, _ in hash_order(values)]
 
 
 @_map(
@@ -291,7 +294,7 @@ def map_keys(values: dict[str, Value]) -> list[str]:
     null_is_null=True,
 )
 def map_values(values: dict[str, Value]) -> list[Value]:
-    return list(values.values())
+    return [value for _, value in hash_order(values)]
 
 
 @_map(

@@ -22,8 +22,8 @@ Json: TypeAlias = Any
 MISSING: Final[Any] = object()
 """What a text without a value is parsed to."""
 
-_EXPONENT_MAX = 100_000
-"""A number written out may have so many digits that its exponent asks for."""
+_SCALE_MAX = 9_999
+"""A number is written out if its exponent is no greater, and not less than minus this (Jackson)."""
 
 
 def _refuse(name: str) -> NoReturn:
@@ -116,6 +116,7 @@ def _quoted(text: str) -> str:
 def _decimal_text(value: decimal.Decimal, is_plain: bool) -> str:
     if not is_plain:
         return str(value)
-    if abs(value.adjusted()) > _EXPONENT_MAX:
+    exponent = value.as_tuple().exponent
+    if not isinstance(exponent, int) or abs(exponent) > _SCALE_MAX:
         raise EvaluationError(f"a number with too many digits: {value}")
     return f"{value:f}"

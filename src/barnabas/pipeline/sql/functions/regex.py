@@ -107,11 +107,11 @@ def regexp_replace(text: str, pattern: str, new: str) -> str:
 def regexp_split_to_array(text: str, pattern: str) -> list[str]:
     compiled = _compiled(pattern)
     if not pattern or compiled.fullmatch(""):
-        return _split_as_java(text, compiled)
+        return split_as_java(text, compiled)
     return list(_split(text, compiled))
 
 
-def _split_as_java(text: str, pattern: re.Pattern[str]) -> list[str]:
+def split_as_java(text: str, pattern: re.Pattern[str]) -> list[str]:
     """As Pattern.split: no empty piece before the first character, none at the end."""
     pieces: list[str] = []
     start = 0

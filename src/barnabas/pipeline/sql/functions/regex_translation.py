@@ -38,7 +38,7 @@ def _unquoted(pattern: str) -> str:
 
 _QUOTED = re.compile(r"\\Q(.*?)(?:\\E|\Z)|\\.", re.DOTALL)
 _PUNCTUATION = re.compile(r"[^a-zA-Z0-9\x80-\U0010ffff]")
-_QUANTIFIER = re.compile(r"(?:[*+?]|\{[0-9]+(?:,[0-9]*)?\})[+?]?")
+_QUANTIFIER = re.compile(r"([*+?]|\{[0-9]+(?:,[0-9]*)?\})([+?]?)")
 _FLAGS = re.compile(r"\(\?([idmsuxU]*)(?:-([idmsuxU]*))?([:)])")
 _NAMED = re.compile(r"\(\?<([a-zA-Z][a-zA-Z0-9]*)>")
 
@@ -49,7 +49,7 @@ _ANCHORS = {
     "A": r"(?:\A)",
     "z": r"(?:\Z)",
     "b": r"(?u:\b)",
-    "B": r"(?u:\B)",
+    "B": r"(?:(?!(?u:\b)))",  # Python's \B does not match in an empty text
     "R": r"(?:\r\n|[\n\x0b\f\r\x85\u2028\u2029])",
 }
 
@@ -85,17 +85,22 @@ class _Translator(CharacterReader):
                 parts.append(self._flag_group(flags))
                 continue
             atom = "" if self.text[self.at] == "{" else self._atom()
-            parts.append(atom + self._quantifier(atom))
+            parts.append(self._quantified(atom))
 
-    def _quantifier(self, atom: str) -> str:
+    def _quantified(self, atom: str) -> str:
+        """The atom with the quantifier that follows, if one does."""
         self.skip_comments()
         found = _QUANTIFIER.match(self.text, self.at)
         if found is None:
             if self.text.startswith("{", self.at):
                 raise self.error("Illegal repetition")
-            return ""
+            return atom
         self.at = found.end()
-        return found[0] if atom else ""
+        if not atom:
+            return ""
+        if found[2] == "+":  # Python's own possessive quantifiers lose groups (3.11)
+            return f"(?>{atom}{found[1]})"
+        return atom + found[0]
 
     def _flag_group(self, found: re.Match[str]) -> str:
         """`(?i)` changes what follows in this group, `(?i:…)` what is inside."""
@@ -108,7 +113,7 @@ class _Translator(CharacterReader):
         self.expect(")")
         self.flags = before
         atom = f"(?:{inside})"
-        return atom + self._quantifier(atom)
+        return self._quantified(atom)
 
     def _atom(self) -> str:
         character = self.text[self.at]

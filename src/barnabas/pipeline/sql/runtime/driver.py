@@ -95,8 +95,7 @@ class PlanDriver:
         if record.key is None:
             partition = record.partition % count
         else:
-            key = record.key if record.window is None else (*record.key, *record.window)
-            partition = partition_of(key, count)
+            partition = partition_of(record.key, count)
         self._count += 1
         self._queues[stage, given, partition].append((self._count, record))
 

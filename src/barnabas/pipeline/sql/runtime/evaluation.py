@@ -20,7 +20,7 @@ Log = Callable[[str, Row | None, BaseException | None], None]
 
 
 class QueryFailedError(Exception):
-    """A record stops its query, as the query's settings ask for."""
+    """A record stops its query: an aggregate cannot take it, or the query's settings ask for it."""
 
 
 class Evaluator(Protocol):

@@ -88,3 +88,9 @@ class TableNode(Node):
 def store_key(key: Row, window: WindowBounds | None) -> StoreKey:
     """The key of a table's row in a store."""
     return tuple(key) if window is None else (*key, *window)
+
+
+def time_window_key(key: Row, window: WindowBounds | None) -> StoreKey:
+    """The same where windows are known by their starts: as topics hold time windows, two of
+    different sizes that start together are one key."""
+    return tuple(key) if window is None else (*key, window.start_ms)
