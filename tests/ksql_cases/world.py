@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,6 +19,7 @@ from barnabas.pipeline.sql.analysis.commands import (
 from barnabas.pipeline.sql.analysis.metastore import DataSource, MetaStore
 from barnabas.pipeline.sql.engine.inserted import inserted_row
 from barnabas.pipeline.sql.errors import SqlError
+from barnabas.pipeline.sql.formats.format import FormatError, topic_of
 from barnabas.pipeline.sql.formats.registration import register_columns
 from barnabas.pipeline.sql.formats.windowed import windowed_deserializer, windowed_serializer
 from barnabas.pipeline.sql.functions.catalog import Function
@@ -30,6 +32,7 @@ from barnabas.pipeline.sql.schema import Part
 from barnabas.pipeline.sql.syntax.parser import parse
 from barnabas.pipeline.sql.syntax.tree import (
     CreateSource,
+    CreateType,
     SetProperty,
     Statement,
     UnsetProperty,
@@ -61,12 +64,30 @@ class World:
     log: list[str] = field(default_factory=list)
 
     def add_topics(self, case: Case) -> None:
-        """What the case says of topics: partitions, and schemas that are in the registry."""
+        """What the case says of topics: partitions, and schemas that are in the registry.
+
+        Schemas of columns that statements declare come first, as ksqlDB's own runner has it: cases
+        count on the ids that follow.
+        """
+        self._add_declared(case)
         for topic in case.content.get("topics", []):
             given = {"name": topic} if isinstance(topic, str) else topic
             self.topics[given["name"]] = int(given.get("partitions", 1))
             for part in ("key", "value"):
                 self._add_schema(given, part)
+
+    def _add_declared(self, case: Case) -> None:
+        given = {t["name"] for t in case.content.get("topics", []) if isinstance(t, dict)}
+        trial = World(self.functions, dict(self.properties))
+        with suppress(SqlError):
+            for parsed in parse("\n".join(case.statements)):
+                if isinstance(parsed.statement, CreateSource | CreateType):
+                    with suppress(SqlError, FormatError):
+                        trial._statement(parsed.statement, parsed.text)
+        for subject, ids in trial.schemas.subjects.items():
+            if topic_of(subject) not in given:
+                schema = trial.schemas.by_id(ids[-1])
+                self.schemas.add(subject, schema.type, schema.text)
 
     def _add_schema(self, topic: Mapping[str, Any], part: str) -> None:
         schema = topic.get(f"{part}Schema")

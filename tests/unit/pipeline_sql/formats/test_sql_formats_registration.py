@@ -54,6 +54,8 @@ def test_a_schema_by_its_id() -> None:
     assert register(store, schemaId="2") == 2
     assert store.subjects["t-value"] == [1]
     store.register = lambda subject, schema_type, text: 9
+    assert register(store, schemaId="1") == 1
+    store.subjects["t-value"] = []
     with pytest.raises(AnalysisError, match="is 9 which is different from provided 1"):
         register(store, schemaId="1")
     with pytest.raises(AnalysisError, match="Could not register schema for topic"):

@@ -54,7 +54,16 @@ values = st.recursive(
 
 @given(values)
 def test_values_come_back(value: Any) -> None:
-    assert repr(unpack(pack(value))) == repr(value)
+    assert repr(unpack(pack(value))) == repr(with_lists(value))
+
+
+def with_lists(value: Any) -> Any:
+    """The value with lists in place of its tuples."""
+    if isinstance(value, list | tuple):
+        return [with_lists(item) for item in value]
+    if isinstance(value, dict):
+        return {key: with_lists(item) for key, item in value.items()}
+    return value
 
 
 @given(values)
@@ -70,11 +79,12 @@ def test_shared_parts_do_not_change_the_bytes() -> None:
 @pytest.mark.parametrize(
     ("value", "data"),
     [
-        (None, "014e"),
-        ([1, "a", None, True], "015b04000000690100000075010000006" + "14e54"),
-        ((1.5, b"x"), "01280200000067000000000000f83f730100000078"),
-        ({"k": 2**40}, "017b7501000000" + "6b6c0300000000000000" + "000430"),
-        ([Decimal("1.20")], "025b010000003e010000007504000000312e3230"),
+        (None, "01c0"),
+        ([1, "a", None, True], "019401a161c0c3"),
+        ([1.5, b"x"], "0192cb3ff8000000000000c40178"),
+        ({"k": 2**40}, "0181a16bcf0000010000000000"),
+        ([Decimal("1.20")], "0191d601312e3230"),
+        (2**64, "01c7140231383434363734343037333730393535313631" + "36"),
     ],
 )
 def test_stored_bytes_stay_readable(value: Any, data: str) -> None:
@@ -83,7 +93,10 @@ def test_stored_bytes_stay_readable(value: Any, data: str) -> None:
     assert pack(value).hex() == data
 
 
-@pytest.mark.parametrize("data", [b"", b"\x03", b"\x01", b"\x01\xff", b"\x025"])
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"\x03", b"\x01", b"\x01\xd9", b"\x01\xd4\x07\x00", b"\x01\xd4\x01x", b"\x01\xc0\xc0"],
+)
 def test_bytes_that_are_no_value(data: bytes) -> None:
     with pytest.raises(EncodingError):
         unpack(data)
@@ -96,8 +109,8 @@ def test_values_of_no_sql_type() -> None:
 
 def test_records_come_back() -> None:
     record = Record(
-        [1, "k"],
-        (Decimal("1.5"), None),
+        (1, "k"),
+        [Decimal("1.5"), None],
         1234,
         WindowBounds(0, 10),
         (("h", b"1"), ("i", None)),

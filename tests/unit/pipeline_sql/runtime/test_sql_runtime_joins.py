@@ -523,7 +523,8 @@ def test_records_survive_the_channel_between_stages() -> None:
             made = process(given, record)
             for output, emitted in made:
                 seen[output] += 1
-                assert unpack_record(pack_record(emitted)) == emitted
+                arrived = unpack_record(pack_record(emitted))
+                assert arrived == replace(emitted, key=emitted.key and tuple(emitted.key))
             return made
 
         stage.process = packed  # type: ignore[method-assign]
