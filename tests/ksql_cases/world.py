@@ -61,6 +61,8 @@ class World:
     inserted: list[tuple[str, TopicRecord]] = field(default_factory=list)
     declared: dict[str, DataSource] = field(default_factory=dict)
     """By topic the first source over it, though it may have been dropped since."""
+    sink_topics: list[Mapping[str, Any]] = field(default_factory=list)
+    """Topics that no CREATE declares: their schemas get ids behind those of the ones that are."""
     log: list[str] = field(default_factory=list)
 
     def add_topics(self, case: Case) -> None:
@@ -73,8 +75,15 @@ class World:
         for topic in case.content.get("topics", []):
             given = {"name": topic} if isinstance(topic, str) else topic
             self.topics[given["name"]] = int(given.get("partitions", 1))
-            for part in ("key", "value"):
-                self._add_schema(given, part)
+            declared = any(f"'{given['name']}'" in statement for statement in case.statements)
+            if declared:
+                self._add_schemas(given)
+            else:
+                self.sink_topics.append(given)
+
+    def _add_schemas(self, topic: Mapping[str, Any]) -> None:
+        for part in ("key", "value"):
+            self._add_schema(topic, part)
 
     def _add_declared(self, case: Case) -> None:
         given = {t["name"] for t in case.content.get("topics", []) if isinstance(t, dict)}
@@ -119,6 +128,9 @@ class World:
         if isinstance(statement, CreateSource):  # every topic that a case names is there
             name = str(statement.properties.get("KAFKA_TOPIC", statement.name))
             self.topics.setdefault(name, int(statement.properties.get("PARTITIONS") or 4))
+        else:
+            while self.sink_topics:
+                self._add_schemas(self.sink_topics.pop(0))
         command = analyse(
             statement,
             self.metastore,

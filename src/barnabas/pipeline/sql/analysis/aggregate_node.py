@@ -78,6 +78,8 @@ class AggregateNode(PlanNode):
         self._found = analyse_aggregates(
             analysis, [item.expression for item in self._selected], environment
         )
+        for call in self._found.calls:  # what is aggregated must have a type
+            environment.must_type(call.arguments[0], source.schema.columns)
         self.schema = self._result_schema(source.schema)
         having = analysis.query.having
         self._having = None if having is None else analysis.rewritten(having)
@@ -138,8 +140,6 @@ class AggregateNode(PlanNode):
             for item, expression in zip(self._selected, rewritten, strict=True)
             if not self._analysis.is_persistent or expression not in self._group_by
         ]
-        selected = [value_column(item.alias, BYTES) for item in self._final]
-        check_clash(Schema((*self.schema.key, *selected)))
 
     @property
     def selected_expressions(self) -> list[Expression]:
@@ -158,6 +158,8 @@ class AggregateNode(PlanNode):
             )
         if missing:
             raise missing_keys(sink, "grouping expression", list(map(message_text, missing)))
+        values = [value_column(item.alias, BYTES) for item in self._final]
+        check_clash(Schema((*self.schema.key, *values)))
 
     # --- steps -------------------------------------------------------------------------------
 
