@@ -17,6 +17,7 @@ from barnabas.pipeline.sql.analysis.schemas import (
     joined_name,
     planning_schema,
 )
+from barnabas.pipeline.sql.analysis.windows import check_within, checked_window
 from barnabas.pipeline.sql.errors import AnalysisError
 from barnabas.pipeline.sql.names import backquoted
 from barnabas.pipeline.sql.schema import PSEUDO_COLUMNS, WINDOW_BOUNDS, Schema
@@ -25,7 +26,6 @@ from barnabas.pipeline.sql.syntax.expressions import ColumnReference, Expression
 from barnabas.pipeline.sql.syntax.printer import message_text
 from barnabas.pipeline.sql.syntax.rewriting import column_references, parts, rewrite, walk
 from barnabas.pipeline.sql.syntax.tree import (
-    Emit,
     Join,
     JoinKind,
     Query,
@@ -126,7 +126,7 @@ def analyse_query(query: Query, environment: Environment, *, is_persistent: bool
         sources,
         joins,
         group_by,
-        _window(resolved),
+        checked_window(resolved),
         tuple(table_functions),
         is_persistent,
     )
@@ -134,14 +134,6 @@ def analyse_query(query: Query, environment: Environment, *, is_persistent: bool
     _check_value_formats(analysis, has_group_by=resolved.group_by is not None)
     _check_kinds(analysis)
     return analysis
-
-
-def _window(query: Query) -> Window | None:
-    """The window; with EMIT FINAL, one without GRACE PERIOD closes at once."""
-    window = query.window
-    if window is not None and query.emit is Emit.FINAL and window.grace_ms is None:
-        return replace(window, grace_ms=0)
-    return window
 
 
 # --- sources ---------------------------------------------------------------------------------
@@ -216,6 +208,7 @@ class _Joins:
             yield self._info(join, self._sources[: place + 1])
 
     def _info(self, join: Join, known: tuple[AliasedSource, ...]) -> JoinInfo:
+        check_within(join.within)
         condition = join.condition
         if not isinstance(condition, nodes.Comparison):
             self._fail_condition(condition)
