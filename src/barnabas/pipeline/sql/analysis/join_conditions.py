@@ -9,6 +9,7 @@ from typing import NoReturn
 from barnabas.pipeline.sql.analysis.environment import Environment
 from barnabas.pipeline.sql.analysis.known_columns import check_known, schema_of
 from barnabas.pipeline.sql.analysis.resolving import AliasedSource
+from barnabas.pipeline.sql.analysis.windows import check_within
 from barnabas.pipeline.sql.errors import AnalysisError
 from barnabas.pipeline.sql.names import backquoted
 from barnabas.pipeline.sql.schema import Schema
@@ -68,6 +69,7 @@ class JoinConditions:
             yield self._info(join, self._sources[: place + 1])
 
     def _info(self, join: Join, known: tuple[AliasedSource, ...]) -> JoinInfo:
+        check_within(join.within)
         condition = join.condition
         if not isinstance(condition, nodes.Comparison):
             self._fail_condition(condition)

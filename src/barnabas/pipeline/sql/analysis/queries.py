@@ -213,13 +213,13 @@ def insert_into(statement: InsertInto, environment: Environment) -> Command:
     own, other = window and (window.kind, window.size_ms), existing.window
     if own != (other and (other.kind, other.size_ms)):
         raise AnalysisError("Into can't change windowing")
-    sink = Sink(existing.name, existing.topic, existing.formats, existing.timestamp, window)
+    sink = Sink(existing.name, existing.topic, existing.formats, None, window)
     query_id = str(properties.values.get("QUERY_ID", "")).upper()
     if query_id:
         _check_query_id(query_id, environment)
     else:
         query_id = f"INSERTQUERY_{environment.metastore.next_query}"
-    plan = plan_with_sink(query_id, analysis, result, replace(sink, timestamp=None), environment)
+    plan = plan_with_sink(query_id, analysis, result, sink, environment)
     return QueryCommand(plan)
 
 

@@ -6,7 +6,7 @@ Checks are those that need no plan: known columns, sensible joins, functions in 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from barnabas.pipeline.sql.analysis.environment import Environment
 from barnabas.pipeline.sql.analysis.join_conditions import JoinConditions, JoinInfo
@@ -16,6 +16,7 @@ from barnabas.pipeline.sql.analysis.schemas import (
     SYSTEM_COLUMNS,
     joined_name,
 )
+from barnabas.pipeline.sql.analysis.windows import checked_window
 from barnabas.pipeline.sql.errors import AnalysisError
 from barnabas.pipeline.sql.names import backquoted
 from barnabas.pipeline.sql.schema import PSEUDO_COLUMNS
@@ -24,7 +25,6 @@ from barnabas.pipeline.sql.syntax.expressions import ColumnReference, Expression
 from barnabas.pipeline.sql.syntax.printer import message_text
 from barnabas.pipeline.sql.syntax.rewriting import parts, rewrite, walk
 from barnabas.pipeline.sql.syntax.tree import (
-    Emit,
     Query,
     SelectItem,
     SingleColumn,
@@ -88,7 +88,7 @@ def analyse_query(query: Query, environment: Environment, *, is_persistent: bool
         sources,
         joins,
         group_by,
-        _window(resolved),
+        checked_window(resolved),
         tuple(table_functions),
         is_persistent,
     )
@@ -96,14 +96,6 @@ def analyse_query(query: Query, environment: Environment, *, is_persistent: bool
     _check_value_formats(analysis, has_group_by=resolved.group_by is not None)
     _check_kinds(analysis)
     return analysis
-
-
-def _window(query: Query) -> Window | None:
-    """The window; with EMIT FINAL, one without GRACE PERIOD closes at once."""
-    window = query.window
-    if window is not None and query.emit is Emit.FINAL and window.grace_ms is None:
-        return replace(window, grace_ms=0)
-    return window
 
 
 # --- sources ---------------------------------------------------------------------------------
