@@ -2,6 +2,7 @@
 
 import json
 from decimal import Decimal as Number
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -25,6 +26,7 @@ from barnabas.pipeline.sql.types import (
     Decimal,
     Field,
     Map,
+    SqlType,
     Struct,
 )
 
@@ -195,7 +197,7 @@ def test_nulls_are_written() -> None:
         serialize([1, "\ud800"])
 
 
-ROW_TYPES = [
+ROW_TYPES: list[tuple[SqlType, st.SearchStrategy[Any]]] = [
     (BOOLEAN, st.booleans()),
     (INTEGER, st.integers(-(2**31), 2**31 - 1)),
     (BIGINT, st.integers(-(2**63), 2**63 - 1)),
@@ -213,6 +215,7 @@ ROW_TYPES = [
 def test_rows_come_back_as_they_were(row) -> None:
     columns = [Column(f"C{index}", sql_type) for index, (sql_type, _) in enumerate(ROW_TYPES)]
     data = json_serializer(columns, SUBJECT, wraps=True)(row)
+    assert data is not None
     assert json.loads(data).keys() == {column.name for column in columns}
     assert json_deserializer(columns, SUBJECT, wraps=True)(data) == list(row)
 
@@ -220,6 +223,7 @@ def test_rows_come_back_as_they_were(row) -> None:
 @given(st.floats(allow_nan=False, allow_infinity=False))
 def test_doubles_are_json(value) -> None:
     data = json_serializer([Column("V", DOUBLE)], SUBJECT, wraps=False)([value])
+    assert data is not None
     assert json.loads(data) == value
 
 

@@ -5,6 +5,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
 
 import pytest
 
@@ -16,8 +17,8 @@ class Registry:
     """Answers by path; `asked` holds method, path, body and authorisation of requests."""
 
     def __init__(self) -> None:
-        self.answers = {}
-        self.asked = []
+        self.answers: dict[str, tuple[int, Any]] = {}
+        self.asked: list[tuple[str, str, Any, str | None]] = []
         self.url = ""
 
 

@@ -206,7 +206,8 @@ def test_partitions_spread() -> None:
 def test_a_store_in_memory_is_a_sorted_dictionary(
     puts: list[tuple[int, int, int | None]], low: tuple[int, ...], high: tuple[int, ...]
 ) -> None:
-    store, model = MemoryStore(), {}
+    store = MemoryStore()
+    model: dict[tuple[int, int], int] = {}
     for first, second, value in puts:
         store.put((first, second), value)
         if value is None:

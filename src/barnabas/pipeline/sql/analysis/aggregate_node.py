@@ -15,13 +15,13 @@ from barnabas.pipeline.sql.analysis.aggregates import (
 )
 from barnabas.pipeline.sql.analysis.environment import Environment
 from barnabas.pipeline.sql.analysis.filters import check_condition
+from barnabas.pipeline.sql.analysis.new_keys import repartition_needed
 from barnabas.pipeline.sql.analysis.nodes import (
     BuildContext,
     Built,
     KeyFormat,
     PlanNode,
     missing_keys,
-    repartition_needed,
 )
 from barnabas.pipeline.sql.analysis.project_node import (
     rewritten_items,

@@ -9,11 +9,11 @@ from barnabas.pipeline.sql.analysis.environment import Environment
 from barnabas.pipeline.sql.analysis.filters import check_condition
 from barnabas.pipeline.sql.analysis.joins import join_node
 from barnabas.pipeline.sql.analysis.metastore import DataSource
+from barnabas.pipeline.sql.analysis.new_keys import PartitionByNode
 from barnabas.pipeline.sql.analysis.nodes import (
     BuildContext,
     FilterNode,
     FlatMapNode,
-    PartitionByNode,
     PlanNode,
     SourceNode,
 )

@@ -25,7 +25,7 @@ from barnabas.pipeline.sql.analysis.formats import (
     wrapped_formats,
 )
 from barnabas.pipeline.sql.analysis.metastore import DataSource, check_upgrade
-from barnabas.pipeline.sql.analysis.nodes import is_null_key
+from barnabas.pipeline.sql.analysis.new_keys import is_null_key
 from barnabas.pipeline.sql.analysis.planner import (
     Result,
     Sink,

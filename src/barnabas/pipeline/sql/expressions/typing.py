@@ -121,9 +121,10 @@ def _searched_case(node: nodes.SearchedCase, scope: Scope) -> SqlType:
             "Invalid Case expression. Type for the default clause should be the same as for "
             f"'THEN' clauses.\nTHEN type: {result}.\nDEFAULT type: {default}."
         )
-    if result is None and default is None:
+    chosen = result or default
+    if chosen is None:
         raise AnalysisError("Invalid Case expression. All case branches have NULL type")
-    return result or default  # type: ignore[return-value]
+    return chosen
 
 
 def _check_condition(when: nodes.When, scope: Scope) -> None:
