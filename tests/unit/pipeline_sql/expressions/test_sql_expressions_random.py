@@ -38,6 +38,9 @@ TYPES: dict[str, SqlType] = {
     "M": Map(types.STRING, types.BIGINT),
     "P": Struct((Field("X", types.INTEGER), Field("Y", types.STRING))),
 }
+NAMES = [*TYPES, *"ILES" * 6]
+"""Columns to take from: most expressions want numbers and texts."""
+
 COLUMNS = [Column(name, sql_type) for name, sql_type in TYPES.items()]
 
 CHOICES: dict[SqlType, list[Any]] = {
@@ -91,7 +94,7 @@ class Maker:
         if depth == 0 or self._random.random() < 0.2:
             if self._random.random() < 0.35:
                 return self._random.choice(LITERALS)
-            return nodes.ColumnReference(self._random.choice(list(TYPES)))
+            return nodes.ColumnReference(self._random.choice(NAMES))
         return self._random.choice(_NODES)(self._random, lambda: self.expression(depth - 1))
 
     def call(self, depth: int) -> Expression:
