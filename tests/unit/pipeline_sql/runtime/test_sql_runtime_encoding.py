@@ -163,6 +163,14 @@ def test_decimals_of_different_scale_are_different_keys() -> None:
     assert encode_key((Decimal("1.0"),)) != encode_key((Decimal("1.00"),))
 
 
+@pytest.mark.parametrize("text", ["-0", "-0.00", "-0E+3"])
+def test_a_decimal_zero_has_no_sign(text: str) -> None:
+    """Java's decimals have none: -0 is the key 0 of its scale, and comes back as it."""
+    key = encode_key((Decimal(text),))
+    assert key == encode_key((Decimal(text).copy_abs(),))
+    assert repr(decode_key(key)) == repr((Decimal(text).copy_abs(),))
+
+
 def test_every_nan_is_one_key() -> None:
     assert encode_key((math.nan,)) == encode_key((-math.nan,))
     assert encode_key((0.0,)) != encode_key((-0.0,))
