@@ -6,7 +6,7 @@ from pathlib import Path
 
 from barnabas.pipeline.sql.functions.built_in import functions
 from barnabas.pipeline.sql.functions.catalog import Function
-from barnabas.pipeline.sql.functions.signatures import parse_signature
+from barnabas.pipeline.sql.functions.signature_text import parse_signature
 
 PAGE = Path(__file__).parents[1] / "docs" / "sql" / "functions.md"
 

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 
 from barnabas.pipeline.sql.errors import SqlError
+from barnabas.pipeline.sql.formats.format import FormatError, topic_of
 from barnabas.pipeline.sql.functions.catalog import Function
 from barnabas.pipeline.sql.runtime.compiler import PlanCompiler
 from barnabas.pipeline.sql.runtime.driver import Driver
+from barnabas.pipeline.sql.syntax.parser import parse
+from barnabas.pipeline.sql.syntax.tree import CreateSource, CreateType
 from barnabas.pipeline.sql.testing.outcome import MismatchError, check_outputs
 from barnabas.pipeline.sql.testing.world import World
 from ksql_cases.cases import Case
@@ -27,6 +31,9 @@ def run(case: Case, functions: Mapping[str, Function]) -> None:
 
 
 def _piped(case: Case, world: World) -> Driver:
+    # Schemas of columns that statements declare come first, as ksqlDB's own runner has it: cases
+    # count on the ids that follow.
+    _add_declared(case, world)
     world.add_topics(case.content.get("topics", []))
     world.run("\n".join(case.statements))
     driver = Driver(
@@ -40,6 +47,20 @@ def _piped(case: Case, world: World) -> Driver:
     for spec in case.content.get("inputs", []):
         driver.pipe(*world.record(spec))
     return driver
+
+
+def _add_declared(case: Case, world: World) -> None:
+    given = {t["name"] for t in case.content.get("topics", []) if isinstance(t, dict)}
+    trial = World(world.functions, dict(world.properties))
+    with suppress(SqlError):
+        for parsed in parse("\n".join(case.statements)):
+            if isinstance(parsed.statement, CreateSource | CreateType):
+                with suppress(SqlError, FormatError):
+                    trial.statement(parsed)
+    for subject, ids in trial.schemas.subjects.items():
+        if topic_of(subject) not in given:
+            schema = trial.schemas.by_id(ids[-1])
+            world.schemas.add(subject, schema.type, schema.text)
 
 
 def _run_to_error(case: Case, world: World) -> None:

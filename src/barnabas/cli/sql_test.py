@@ -89,6 +89,7 @@ def _run_file(path: str) -> list[dict[str, object]]:
 
 def _result(name: str, run: Callable[[], object]) -> dict[str, object]:
     from barnabas.pipeline.sql.errors import SqlError
+    from barnabas.pipeline.sql.formats.format import FormatError
     from barnabas.pipeline.sql.testing.outcome import MismatchError
     from barnabas.pipeline.sql.testing.values import SpecError
 
@@ -98,7 +99,7 @@ def _result(name: str, run: Callable[[], object]) -> dict[str, object]:
         run()
     except SqlError as error:
         problem = error.with_statement()
-    except (MismatchError, SpecError) as error:
+    except (FormatError, MismatchError, SpecError) as error:
         problem = str(error)
     return {
         "test": name,

@@ -247,7 +247,7 @@ class _Compiler:
     def in_list(self, node: nodes.InList) -> Evaluate:
         operands = in_list_operands(node)
         operand, *items = self.common(operands)
-        if all(isinstance(item, LITERALS) for item in operands[1:]):
+        if items and all(isinstance(item, LITERALS) for item in operands[1:]):
             values = frozenset(item(()) for item in items)
             return lambda row: operand(row) in values
 
@@ -258,6 +258,7 @@ class _Compiler:
         return is_in
 
     def like(self, node: nodes.Like) -> Evaluate:
+        self.type_of(node)
         operand, escape = self.compile(node.operand), node.escape
         if isinstance(node.pattern, nodes.StringLiteral):
             matches = like_pattern(node.pattern.value, escape).fullmatch

@@ -75,6 +75,7 @@ class SqlTest:
             dict(properties or {}),
             variables=dict(variables or {}),
             now_ms=now_ms,
+            partitions=partitions,
         )
         self._driver = Driver(
             (),

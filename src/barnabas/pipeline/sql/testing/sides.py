@@ -45,8 +45,8 @@ class Side:
             return None
         if self.choice.name == "DELIMITED" or self._is_unread():
             return _text(spec).encode()
-        if self.choice.name in JSON_FORMATS:
-            return self._header() + to_json(spec).encode()
+        if self.choice.name == "JSON":
+            return to_json(spec).encode()
         return self._encode_row(spec)
 
     def encode_values(self, row: Row) -> bytes | None:
@@ -72,13 +72,15 @@ class Side:
         if self.choice.name in JSON_FORMATS:
             return json.loads(data[len(self._header()) :], parse_float=float)
         format_ = format_named(self.choice.name)
-        wraps = self.wraps
+        columns, wraps = self.columns, self.wraps
+        if "schemaId" in self.choice.properties:  # the schema may have more than the columns
+            columns, wraps = self._written_columns()
         row = format_.deserializer(
-            self.columns, self.choice.properties, self.subject, self.schemas, wraps=wraps
+            columns, self.choice.properties, self.subject, self.schemas, wraps=wraps
         )(data)
         if row is None or not wraps:
             return None if row is None else row[0]
-        return {column.name: value for column, value in zip(self.columns, row, strict=True)}
+        return {column.name: value for column, value in zip(columns, row, strict=True)}
 
     @property
     def wraps(self) -> bool:
