@@ -66,7 +66,7 @@ class KsqlClient:
         if parts.scheme not in ("http", "https") or not host:
             raise ShellError(f"{self.server} is not the address of a server")
         is_local = host in ("localhost", "::1") or host.startswith("127.")
-        verify: Any = True
+        verify: Any = parts.scheme == "https"  # the authorities take time to load
         if self._ca_file is not None:
             import ssl
 

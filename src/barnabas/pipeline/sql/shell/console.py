@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, TextIO
+from typing import Any, Protocol, TextIO
 
 from barnabas.pipeline.sql.shell.entities import entity_lines
 from barnabas.pipeline.sql.shell.header import column_names
@@ -102,20 +102,20 @@ class Console:
             self._spool.flush()
 
 
-class Rows:
+class Rows(Protocol):
     """Shows rows as they arrive."""
+
+    def row(self, values: Sequence[Any], *, is_tombstone: bool) -> None:
+        """One row."""
+        ...
+
+
+class JsonRows:
+    """Each row is an object by names of columns; a deleted one has the member `@tombstone`."""
 
     def __init__(self, console: Console, names: Sequence[str]) -> None:
         self._console = console
         self._names = names
-
-    def row(self, values: Sequence[Any], *, is_tombstone: bool) -> None:
-        """One row."""
-        raise NotImplementedError
-
-
-class JsonRows(Rows):
-    """Each row is an object by names of columns; a deleted one has the member `@tombstone`."""
 
     def row(self, values: Sequence[Any], *, is_tombstone: bool) -> None:
         """One row as a document."""
@@ -125,11 +125,11 @@ class JsonRows(Rows):
         self._console.document(document)
 
 
-class TableRows(Rows):
+class TableRows:
     """Rows in a frame."""
 
     def __init__(self, console: Console, names: Sequence[str], width: int) -> None:
-        super().__init__(console, names)
+        self._console = console
         self._grid = Grid(names, width, column_width=console.column_width, wraps=console.wraps)
         console.lines(self._grid.head())
 
