@@ -106,7 +106,7 @@ def test_bytes_that_are_no_value(data: bytes) -> None:
 
 
 def test_values_of_no_sql_type() -> None:
-    with pytest.raises(EncodingError, match="object is no SQL value"):
+    with pytest.raises(EncodingError, match="object is not a SQL value"):
         pack([object()])
 
 
