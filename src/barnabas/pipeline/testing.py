@@ -1,6 +1,6 @@
 """The test kit: SQL over streams in memory, in virtual time, in milliseconds.
 
-from barnabas.pipeline.testing import OutputRecord, SqlTest
+`SqlTest` is described in docs/sql/testing.md.
 """
 
 from barnabas.pipeline.sql.testing.kit import OutputRecord, SqlTest
