@@ -119,12 +119,29 @@ class Driver:
         log: Log = no_log,
     ) -> None:
         self.topics: dict[str, list[TopicRecord]] = defaultdict(list)
+        self._schemas = schemas
         self._partitions = partitions
+        self._log = log
         self._offsets: Counter[tuple[str, int]] = Counter()
-        self._queries = [
-            _Query(PlanDriver(p, compiler, partitions=partitions, log=log), schemas, log)
-            for p in plans
-        ]
+        self._queries: dict[str, _Query] = {}
+        for plan in plans:
+            self.add(plan, compiler)
+
+    def add(self, plan: QueryPlan, compiler: Compiler, *, replaces: str | None = None) -> None:
+        """Run one more query, on the records from now on.
+
+        `replaces`: the id of a query that ends, and whose state the new one goes on with.
+        """
+        driver = PlanDriver(plan, compiler, partitions=self._partitions, log=self._log)
+        old = None if replaces is None else self._queries.pop(replaces, None)
+        if old is not None:
+            driver.stores = old.driver.stores
+            driver.bind()
+        self._queries[plan.query_id] = _Query(driver, self._schemas, self._log)
+
+    def remove(self, query_id: str) -> None:
+        """End a query."""
+        self._queries.pop(query_id, None)
 
     def pipe(self, topic: str, record: TopicRecord) -> None:
         """Append a record to a topic and run all that follows from it."""
@@ -135,14 +152,14 @@ class Driver:
         record.offset = self._offsets[place]
         self._offsets[place] += 1
         self.topics[topic].append(record)
-        for query in self._queries:
+        for query in list(self._queries.values()):
             for sink_topic, written in query.pipe(topic, record):
                 self.pipe(sink_topic, written)
 
 
 class _Query:
     def __init__(self, driver: PlanDriver, schemas: SchemaStore | None, log: Log) -> None:
-        self._driver = driver
+        self.driver = driver
         self._readers = {
             (stage.index, index): TopicReader(given, schemas, log)
             for stage in driver.stages
@@ -158,11 +175,11 @@ class _Query:
 
     def pipe(self, topic: str, record: TopicRecord) -> list[tuple[str, TopicRecord]]:
         written = []
-        for stage, given in self._driver.inputs(topic):
+        for stage, given in self.driver.inputs(topic):
             row = self._readers[stage, given].read(record)
             if row is None:
                 continue
-            for result in self._driver.pipe(stage, given, row):
+            for result in self.driver.pipe(stage, given, row):
                 for sink_topic, writer in self._writers:
                     made = writer.write(result)
                     if made is not None:
