@@ -94,7 +94,7 @@ class ExpressionCompiler:
         try:
             return Compiled(sql_type, self._compiler.compile(expression))
         except RecursionError:
-            raise AnalysisError("An expression has too many others nested in it.") from None
+            raise AnalysisError("The expression is nested too deeply.") from None
 
     def type_of(self, expression: Expression, columns: Sequence[Column]) -> SqlType | None:
         """The type of the expression over those columns; raises AnalysisError."""
@@ -161,7 +161,7 @@ class _Compiler:
 
     def variable(self, node: nodes.LambdaVariable) -> Evaluate:
         if node.name not in self.variables:
-            raise AnalysisError(f"No lambda around has a parameter {node.name}")
+            raise AnalysisError(f"{node.name} is not a parameter of an enclosing lambda")
         return itemgetter(self.variables[node.name])
 
     # --- calculation -----------------------------------------------------------------------------
@@ -366,7 +366,7 @@ class _Compiler:
     def call(self, node: nodes.FunctionCall) -> Evaluate:
         function = self.scope.function(node.name)
         if not function.scalars:
-            raise AnalysisError(f"{node.name} is no scalar function")
+            raise AnalysisError(f"{node.name} is not a scalar function")
         call = scalar_call(node, self.scope, type_of)
         arguments = [self.argument(argument) for argument in call.arguments]
         return invocation(call, arguments)
