@@ -123,7 +123,7 @@ class Driver:
         self._partitions = partitions
         self._log = log
         self._offsets: Counter[tuple[str, int]] = Counter()
-        self._queries: dict[str, _Query] = {}
+        self._queries: list[_Query] = []
         for plan in plans:
             self.add(plan, compiler)
 
@@ -133,15 +133,17 @@ class Driver:
         `replaces`: the id of a query that ends, and whose state the new one goes on with.
         """
         driver = PlanDriver(plan, compiler, partitions=self._partitions, log=self._log)
-        old = None if replaces is None else self._queries.pop(replaces, None)
-        if old is not None:
-            driver.stores = old.driver.stores
-            driver.bind()
-        self._queries[plan.query_id] = _Query(driver, self._schemas, self._log)
+        for old in self._queries:
+            if old.driver.plan.query_id == replaces:
+                driver.stores = old.driver.stores
+                driver.bind()
+        if replaces is not None:
+            self.remove(replaces)
+        self._queries.append(_Query(driver, self._schemas, self._log))
 
     def remove(self, query_id: str) -> None:
         """End a query."""
-        self._queries.pop(query_id, None)
+        self._queries = [q for q in self._queries if q.driver.plan.query_id != query_id]
 
     def pipe(self, topic: str, record: TopicRecord) -> None:
         """Append a record to a topic and run all that follows from it."""
@@ -152,7 +154,7 @@ class Driver:
         record.offset = self._offsets[place]
         self._offsets[place] += 1
         self.topics[topic].append(record)
-        for query in list(self._queries.values()):
+        for query in self._queries:
             for sink_topic, written in query.pipe(topic, record):
                 self.pipe(sink_topic, written)
 
