@@ -205,6 +205,10 @@ def test_columns_are_inferred_from_the_registry() -> None:
     assert str(by_id.source.schema) == "`K` INTEGER KEY, `c` INTEGER"
     with pytest.raises(SqlError, match="topic 'x' does not exist in the Schema Registry"):
         statements.run("CREATE STREAM x WITH (kafka_topic='x', value_format='AVRO');")
+    with pytest.raises(SqlError, match="does not exist in the Schema Registry"):
+        statements.run(
+            "CREATE STREAM x WITH (kafka_topic='s', value_format='AVRO', value_schema_id=9);"
+        )
     with pytest.raises(SqlError, match="VALUE_FORMAT to 'AVRO'"):
         statements.run("CREATE STREAM x WITH (kafka_topic='s', value_format='PROTOBUF');")
 

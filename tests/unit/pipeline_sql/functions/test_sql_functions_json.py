@@ -46,6 +46,7 @@ CASES: list[tuple[str, tuple[Any, ...], Any]] = [
     ("EXTRACTJSONFIELD", ('{"a": ["\\u001b"]}', "$.a"), '["\\u001B"]'),
     ("EXTRACTJSONFIELD", ('{"a": "\\ud83d"}', "$.a"), "?"),
     ("EXTRACTJSONFIELD", ('{"a": 1, "a": 2}', "$.a"), "2"),
+    ("EXTRACTJSONFIELD", ("[" * 900 + "]" * 900, "$"), EvaluationError),
     ("EXTRACTJSONFIELD", ("", "$"), ""),
     ("EXTRACTJSONFIELD", ("", "$.a"), None),
     ("EXTRACTJSONFIELD", ("{bad", "$.a"), EvaluationError),

@@ -170,6 +170,9 @@ DIALECT: list[tuple[str, str, list[str]]] = [
     (r"\1(a)", "aa", []),
     ("(?<=a|bc)x", "axbcxx", ["x", "x"]),
     ("(?<!a|bc)x", "axbcxx", ["x"]),
+    ("(?<=ab{1,3}c?)x", "axabxabbcxabbbbx", ["x", "x"]),
+    ("(?<!ab?)x", "axabxbx", ["x"]),
+    ("(?<=(?:a|b){2})x", "axabx", ["x"]),
     ("(?=a)*a", "a", ["a"]),
     ("^*a", "ba", ["a"]),
 ]

@@ -6,6 +6,11 @@ import pytest
 
 from barnabas.pipeline.sql.plan import steps
 from barnabas.pipeline.sql.runtime.evaluation import QueryFailedError
+from barnabas.pipeline.sql.syntax.expressions import (
+    Comparison,
+    ComparisonOperator,
+    IntegerLiteral,
+)
 from support.sql_plans import (
     Bench,
     aggregate,
@@ -94,6 +99,20 @@ def test_having_sends_a_tombstone_only_for_what_was_there() -> None:
     assert bench.pipe("in", 1, 4, 2) == ["1 4,7 @2"]
     assert bench.pipe("in", 1, -4, 3) == ["1 - @3"]
     assert bench.pipe("in", 1, -4, 4) == []
+
+
+def test_having_that_holds_for_an_empty_group() -> None:
+    """Kafka Streams gives the empty group as a new one's old row."""
+    counted = aggregate(
+        steps.StreamGroupByKey(stream("in", "V"), schema("K", "V")), call("SUM", "V")
+    )
+    small = Comparison(
+        ComparisonOperator.LESS_THAN, column("KSQL_AGG_VARIABLE_0"), IntegerLiteral(5)
+    )
+    bench = Bench(steps.TableFilter(counted, small, counted.schema), is_table=True)
+    assert bench.pipe("in", 1, 7, 1) == ["1 - @1"]
+    assert bench.pipe("in", 1, 7, 2) == []
+    assert bench.pipe("in", 2, 3, 3) == ["2 3 @3"]
 
 
 def test_a_stream_aggregate_ignores_null_keys_and_values_and_keeps_the_latest_time() -> None:

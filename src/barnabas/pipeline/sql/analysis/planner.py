@@ -9,20 +9,19 @@ from barnabas.pipeline.sql.analysis.environment import Environment
 from barnabas.pipeline.sql.analysis.filters import check_condition
 from barnabas.pipeline.sql.analysis.joins import join_node
 from barnabas.pipeline.sql.analysis.metastore import DataSource
+from barnabas.pipeline.sql.analysis.new_keys import PartitionByNode
 from barnabas.pipeline.sql.analysis.nodes import (
     BuildContext,
     FilterNode,
     FlatMapNode,
-    PartitionByNode,
     PlanNode,
     SourceNode,
 )
 from barnabas.pipeline.sql.analysis.project_node import ProjectNode
 from barnabas.pipeline.sql.analysis.query import QueryAnalysis
-from barnabas.pipeline.sql.analysis.schemas import joined_name
+from barnabas.pipeline.sql.analysis.schemas import check_clash, joined_name
 from barnabas.pipeline.sql.analysis.timestamps import with_timestamps
 from barnabas.pipeline.sql.errors import AnalysisError
-from barnabas.pipeline.sql.names import backquoted
 from barnabas.pipeline.sql.plan import steps
 from barnabas.pipeline.sql.plan.steps import (
     Formats,
@@ -96,7 +95,7 @@ def plan_with_sink(
 ) -> QueryPlan:
     """The plan of a query that writes to a sink; raises AnalysisError."""
     result.check_sink_key(sink.name)
-    _check_names(result.schema)
+    check_clash(result.schema)
     built = result.build(BuildContext(environment, _mentioned(analysis, result)))
     make = steps.TableSink if result.kind is SourceKind.TABLE else steps.StreamSink
     step = make(built.step, sink.topic, sink.formats, result.schema, sink.timestamp)
@@ -120,13 +119,6 @@ def _plan(
         kind = ResultKind.TABLE if window is None else ResultKind.WINDOWED_TABLE
     names = tuple(aliased.source.name for aliased in analysis.sources)
     return QueryPlan(query_id, names, sink, kind, step, window)
-
-
-def _check_names(schema: Schema) -> None:
-    names = [column.name for column in schema.columns]
-    twice = sorted({backquoted(name) for name in names if names.count(name) > 1})
-    if twice:
-        raise AnalysisError(f"Value columns clash with key columns: {', '.join(twice)}")
 
 
 def _mentioned(analysis: QueryAnalysis, result: Result) -> frozenset[str]:

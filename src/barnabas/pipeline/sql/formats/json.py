@@ -115,9 +115,11 @@ def json_deserializer(columns: Sequence[Column], subject: str, *, wraps: bool) -
             return None if value is None else read_row(value)
         except MismatchError as error:
             reason = f"{error.message}, path: ${error.path}"
-        except (ValueError, RecursionError) as error:
+        except RecursionError:
+            reason = "Nested too deep"
+        except (ValueError, ArithmeticError):
             # The text itself stays out of messages: it may be confidential.
-            reason = "The data is not JSON" if isinstance(error, ValueError) else "Nested too deep"
+            reason = "The data is not JSON"
         raise FormatError(
             f"Failed to deserialize {part_name(subject)} from topic: {topic_of(subject)}. {reason}"
         )
@@ -138,7 +140,7 @@ def parse(data: bytes, scan: Callable[[str, int], tuple[Any, int]]) -> Any:
     try:
         value, end = scan(text, start)
     except StopIteration:
-        raise ValueError("no JSON value") from None
+        raise ValueError("not a JSON value") from None
     if end < len(text) and text[end] not in _SPACE and text[end - 1] not in '}]"':
-        raise ValueError("no JSON value")
+        raise ValueError("not a JSON value")
     return value

@@ -53,6 +53,9 @@ def register_columns(
 
 
 def _register_named(schema_id: int, subject: str, store: SchemaStore) -> int:
+    latest = store.latest(subject)
+    if latest is not None and latest.id == schema_id:
+        return schema_id
     schema = store.by_id(schema_id)
     if schema.references:
         return schema_id

@@ -27,7 +27,7 @@ _SCALE_MAX = 9_999
 
 
 def _refuse(name: str) -> NoReturn:
-    raise ValueError(f"no number: {name}")
+    raise ValueError(f"not a number: {name}")
 
 
 def _decimal(text: str) -> decimal.Decimal:
@@ -80,7 +80,17 @@ def _ends_well(text: str, start: int, end: int) -> bool:
 
 
 def write(value: Json, *, is_plain: bool) -> str:
-    """The value as text without white space; `is_plain`: no exponents in Decimals."""
+    """The value as text without white space; `is_plain`: no exponents in Decimals.
+
+    Raises EvaluationError if it is nested too deeply.
+    """
+    try:
+        return _written(value, is_plain)
+    except RecursionError:
+        raise EvaluationError("JSON that is nested too deeply") from None
+
+
+def _written(value: Json, is_plain: bool) -> str:
     match value:
         case None:
             return "null"
@@ -96,10 +106,8 @@ def write(value: Json, *, is_plain: bool) -> str:
             text = double_text(value)
             return text if math.isfinite(value) else f'"{text}"'
         case list():
-            return f"[{','.join([write(item, is_plain=is_plain) for item in value])}]"
-    members = [
-        f"{_quoted(name)}:{write(member, is_plain=is_plain)}" for name, member in value.items()
-    ]
+            return f"[{','.join([_written(item, is_plain) for item in value])}]"
+    members = [f"{_quoted(name)}:{_written(member, is_plain)}" for name, member in value.items()]
     return f"{{{','.join(members)}}}"
 
 

@@ -7,11 +7,11 @@ Most of the two languages is the same text. What differs, and is translated:
     \\p{…} \\h \\v \\R \\x{…} \\Q…\\E \\cX \\0n \\e \\z \\Z \\k<name>
     (?i) in the middle of a pattern, flags d, u, x, U; upper and lower case of ASCII without u
     \\d \\w \\s   ASCII without U, where Python's are Unicode's; \\b is Unicode's (as before JDK 19)
-    (?<name>…), look-behind with alternatives of different lengths
+    (?<name>…), look-behind of different lengths: (?<=a{1,3}|bc)
 
-Not supported, with an error: look-behind of other varying lengths, blocks (\\p{InGreek}), scripts
-without a Latin name in `character_sets`, \\G and \\X. A reference to a group that is not closed yet
-never matches.
+Not supported, with an error: look-behind with groups or possessive quantifiers of different
+lengths, blocks (\\p{InGreek}), scripts without a Latin name in `character_sets`, \\G and \\X. A
+reference to a group that is not closed yet never matches.
 """
 
 from __future__ import annotations
@@ -43,6 +43,8 @@ _FLAGS = re.compile(r"\(\?([idmsuxU]*)(?:-([idmsuxU]*))?([:)])")
 _NAMED = re.compile(r"\(\?<([a-zA-Z][a-zA-Z0-9]*)>")
 
 
+_FORMS_MAX = 256
+"""Fixed lengths to which a look-behind may be taken apart."""
 _NEVER = "(?:(?!))"
 _ENDS = "\\r\\x85\\u2028\\u2029"  # of lines, without \n
 _ANCHORS = {
@@ -62,6 +64,8 @@ class _Translator(CharacterReader):
         self._groups = 0
         self._closed: set[int] = set()
         self._names: dict[str, int] = {}
+        self._is_behind = False
+        """Whether it reads the branches of a look-behind."""
 
     def whole(self) -> str:
         branches = self._branches()
@@ -70,50 +74,55 @@ class _Translator(CharacterReader):
         return "|".join(branches)
 
     def _branches(self) -> list[str]:
-        branches = [self._sequence()]
+        branches = self._sequence()
         while self.takes("|"):
-            branches.append(self._sequence())
+            branches += self._sequence()
         return branches
 
-    def _sequence(self) -> str:
-        parts: list[str] = []
+    def _sequence(self) -> list[str]:
+        """What stands between two bars: one text, in a look-behind one for each length."""
+        forms = [""]
         while True:
             self.skip_comments()
             if self.at >= len(self.text) or self.text[self.at] in "|)":
-                return "".join(parts)
+                return forms
             if flags := _FLAGS.match(self.text, self.at):
-                parts.append(self._flag_group(flags))
-                continue
-            atom = "" if self.text[self.at] == "{" else self._atom()
-            parts.append(self._quantified(atom))
+                endings = self._flag_group(flags)
+            else:
+                endings = self._quantified("" if self.text[self.at] == "{" else self._atom())
+            forms = [form + ending for form in forms for ending in endings]
+            if len(forms) > _FORMS_MAX:
+                raise self.error("Look-behind group has too many lengths")
 
-    def _quantified(self, atom: str) -> str:
+    def _quantified(self, atom: str) -> list[str]:
         """The atom with the quantifier that follows, if one does."""
         self.skip_comments()
         found = _QUANTIFIER.match(self.text, self.at)
         if found is None:
             if self.text.startswith("{", self.at):
                 raise self.error("Illegal repetition")
-            return atom
+            return [atom]
         self.at = found.end()
         if not atom:
-            return ""
+            return [""]
         if found[2] == "+":  # Python's own possessive quantifiers lose groups (3.11)
-            return f"(?>{atom}{found[1]})"
-        return atom + found[0]
+            return [f"(?>{atom}{found[1]})"]
+        if self._is_behind and (counts := _counts(found[1])) and not _captures(atom):
+            return [atom * count for count in counts]
+        return [atom + found[0]]
 
-    def _flag_group(self, found: re.Match[str]) -> str:
+    def _flag_group(self, found: re.Match[str]) -> list[str]:
         """`(?i)` changes what follows in this group, `(?i:…)` what is inside."""
         self.at = found.end()
         before = self.flags
         self.flags = (before | set(found[1])) - set(found[2] or "")
         if found[3] == ")":
-            return ""
+            return [""]
+        is_behind, self._is_behind = self._is_behind, False
         inside = "|".join(self._branches())
         self.expect(")")
-        self.flags = before
-        atom = f"(?:{inside})"
-        return self._quantified(atom)
+        self.flags, self._is_behind = before, is_behind
+        return self._quantified(f"(?:{inside})")
 
     def _atom(self) -> str:
         character = self.text[self.at]
@@ -136,7 +145,8 @@ class _Translator(CharacterReader):
         return self._literal(ord(character))
 
     def _group(self) -> str:
-        before = self.flags
+        before = self.flags, self._is_behind
+        self._is_behind = False
         named = _NAMED.match(self.text, self.at - 1)
         if named:
             self.at = named.end()
@@ -147,7 +157,7 @@ class _Translator(CharacterReader):
             result = self._capturing("(")
         else:
             result = self._special_group()
-        self.flags = before
+        self.flags, self._is_behind = before
         return result
 
     def _capturing(self, opening: str, name: str | None = None) -> str:
@@ -164,6 +174,7 @@ class _Translator(CharacterReader):
         for opening in ("?<=", "?<!", "?:", "?=", "?!", "?>"):
             if self.text.startswith(opening, self.at):
                 self.at += len(opening)
+                self._is_behind = opening in ("?<=", "?<!")
                 branches = self._branches()
                 self.expect(")")
                 return _special_text(opening, branches)
@@ -236,6 +247,22 @@ class _Translator(CharacterReader):
         if "i" not in self.flags:
             return f"(?:\\{number})"
         return f"(?{'iu' if not self.flags.isdisjoint('uU') else 'ia'}:\\{number})"
+
+
+def _counts(quantifier: str) -> range | None:
+    """How often a quantifier lets its atom stand; None for any number."""
+    if quantifier in "*+":
+        return None
+    least, comma, most = ("0", ",", "1") if quantifier == "?" else quantifier[1:-1].partition(",")
+    if comma and not most:
+        return None
+    low, high = int(least), int(most or least)
+    return range(low, high + 1) if low <= high < _FORMS_MAX else None
+
+
+def _captures(atom: str) -> bool:
+    """Whether the atom has groups that capture, so that it cannot stand twice."""
+    return atom.startswith("(") and re.compile(atom).groups > 0
 
 
 def _special_text(opening: str, branches: list[str]) -> str:

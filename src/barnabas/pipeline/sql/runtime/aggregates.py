@@ -169,7 +169,11 @@ class AggregateNode(TableNode):
 
 
 class StreamAggregateNode(AggregateNode):
-    """Records without a key or without a value count nowhere."""
+    """Records without a key or without a value count nowhere.
+
+    The old row of a new group is that of an empty one, as in Kafka Streams: HAVING that holds for
+    it and not for the first record's makes a tombstone.
+    """
 
     def process(self, record: Record) -> None:
         key, row = record.key, record.value
@@ -178,13 +182,9 @@ class StreamAggregateNode(AggregateNode):
         assert self.store is not None
         place = store_key(key, record.window)
         stored = self.store.get(place)
-        timestamp_ms = record.timestamp_ms
-        if stored:
-            before, old = stored[1], stored[1]
-            timestamp_ms = max(timestamp_ms, stored[0])
-        else:
-            before, old = self.aggregation.initial(), None
-        state = self.aggregation.add(before, row)
+        timestamp_ms = max(record.timestamp_ms, stored[0]) if stored else record.timestamp_ms
+        old = stored[1] if stored else self.aggregation.initial()
+        state = self.aggregation.add(old, row)
         self.store.put(place, [timestamp_ms, state])
         self.send(record, record.window, old, state, timestamp_ms)
 

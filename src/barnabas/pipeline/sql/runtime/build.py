@@ -88,7 +88,8 @@ class _Builder(Graph):
         parts = self.new_parts()
         parts.nodes.append(node)
         parts.inputs.append((step, node.process))
-        return Flow(node, layout, step.schema.key, parts)
+        has_sessions = step.window is not None and step.window.kind is WindowKind.SESSION
+        return Flow(node, layout, step.schema.key, parts, has_sessions)
 
     _is_below_rekeying = False
 
@@ -198,7 +199,8 @@ class _Builder(Graph):
         layout, pick = self.derive(source, step.schema.key if by else (), step.schema)
         node = SelectKeyNode(getters, of_key, _key_row(source, keys), pick)
         parts = self.next(flow, node)
-        rekeyed = Flow(node, layout, step.schema.key if by else (), parts, is_rekeyed=True)
+        keys_now = step.schema.key if by else ()
+        rekeyed = Flow(node, layout, keys_now, parts, flow.has_sessions, is_rekeyed=True)
         if not is_table:
             return rekeyed
         rekeyed = self.cut(rekeyed, self.name("SelectKey"))
@@ -284,9 +286,10 @@ class _Builder(Graph):
         if right.is_rekeyed:
             right = self.cut(right, f"{name}-right", keeps_no_key=keeps[1])
         layout, join = self._joined(left, right, step)
-        node = StreamStreamJoinNode(name, step.within, join, keeps)
+        has_sessions = left.has_sessions
+        node = StreamStreamJoinNode(name, step.within, join, keeps, has_sessions=has_sessions)
         parts = self._together(left, right, node, node.process_left, node.process_right)
-        return Flow(node, layout, step.schema.key, parts)
+        return Flow(node, layout, step.schema.key, parts, has_sessions)
 
     def stream_table_join(self, step: steps.StreamTableJoin) -> Flow:
         is_left = _keeps_left(step.kind)

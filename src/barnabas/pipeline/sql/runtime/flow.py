@@ -50,6 +50,8 @@ class Flow:
     layout: Layout
     keys: tuple[Column, ...]
     parts: Parts
+    has_sessions: bool = False
+    """Whether the keys are windowed by sessions, whose ends are part of them."""
     is_rekeyed: bool = False
     """Of a stream: records of one key may lie in several partitions."""
 
