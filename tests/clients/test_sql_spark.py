@@ -113,6 +113,17 @@ class World:
             producer.produce(self.names[name], record.value, record.key, timestamp=at_ms)
         producer.flush()
 
+    def send_stream(self, count: int) -> None:
+        """Records of the stream alone, as fast as they go, one key after the other."""
+        producer = self.kafka.producer()
+        for number in range(count):
+            at_ms = START_MS + 100 * (len(self.sent) + 1)
+            value = json.dumps({"V": number % 10, "SITE": f"k{number % 5}"}).encode()
+            record = TopicRecord(f"k{number % 5}".encode(), value, at_ms)
+            self.sent.append((self.names["s"], record))
+            producer.produce(self.names["s"], record.value, record.key, timestamp=at_ms)
+        producer.flush()
+
     def expected(self, plan: QueryPlan) -> list[TopicRecord]:
         driver = Driver([plan], PlanCompiler(functions()))
         for topic, record in self.sent:

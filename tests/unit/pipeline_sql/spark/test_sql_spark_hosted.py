@@ -113,6 +113,13 @@ def test_every_change_of_a_table_may_be_asked_for() -> None:
     assert by_key(host.results) == by_key(expected(plan, records))
 
 
+def test_headers_pass_and_keys_stay_tuples() -> None:
+    headers = (("a", b"1"), ("b", None), ("a", b"2"))
+    host = SmallHost(plan_of("stream-table", 2), 2)
+    host.batch([("s", TopicRecord(b"k", b'{"SITE": "x"}', 1, headers))])
+    assert [record.headers for record in host.results] == [headers]
+
+
 def test_failures_are_counted() -> None:
     host = SmallHost(plan_of("count", 2), 2)
     host.batch([("s", TopicRecord(b"k", b"no JSON", 1)), ("s", TopicRecord(b"k", b"{}", 1))])

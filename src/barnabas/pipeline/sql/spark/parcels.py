@@ -115,10 +115,13 @@ def decode_parcel(data: bytes) -> Parcel:
     kind, *rest = unpack(data)
     if kind == _RECORDS:
         stage, place, origin, sequence, rows = rest
-        return Records(stage, place, origin, sequence, [_row_record(row) for row in rows])
-    if kind == _RAW:
-        return Raw(*rest)
-    return Results(*rest) if kind == _RESULTS else Notes(*rest)
+        return Records(stage, place, tuple(origin), sequence, [_row_record(row) for row in rows])
+    if kind == _NOTES:
+        read, count, notes, *others = rest
+        return Notes(read, count, list(map(tuple, notes)), *others)
+    if rest[-1] is not None:
+        rest[-1] = [tuple(map(tuple, headers)) for headers in rest[-1]]
+    return Raw(*rest) if kind == _RAW else Results(*rest)
 
 
 def _record_row(record: Record) -> tuple[Any, ...]:
@@ -136,5 +139,9 @@ def _record_row(record: Record) -> tuple[Any, ...]:
 
 def _row_record(row: tuple[Any, ...]) -> Record:
     key, value, timestamp_ms, old_value, window, headers, partition, offset = row
+    if key is not None:
+        key = tuple(key)
+    if headers:
+        headers = tuple(map(tuple, headers))
     bounds = WindowBounds(*window) if window else None
     return Record(key, value, timestamp_ms, bounds, headers, partition, offset, old_value)
