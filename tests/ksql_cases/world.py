@@ -206,11 +206,11 @@ def _check_outputs(case: Case, world: World, driver: Driver) -> None:
             raise CaseFailedError(f"{len(records)} records in {topic}, none expected")
     for topic, specs in expected.items():
         records = driver.topics.get(topic, [])
-        seen = [_shown(world, topic, record) for record in records]
+        seen = [shown(world, topic, record) for record in records]
         for index, spec in enumerate(specs):
             if index >= len(seen):
                 raise CaseFailedError(f"{topic}[{index}]: expected {_brief(spec)}, got nothing")
-            problem = _difference(seen[index], spec)
+            problem = difference(seen[index], spec)
             if problem:
                 raise CaseFailedError(f"{topic}[{index}]: {problem}")
         if len(seen) > len(specs):
@@ -228,7 +228,7 @@ class Shown:
     headers: tuple[tuple[str, bytes | None], ...]
 
 
-def _shown(world: World, topic: str, record: TopicRecord) -> Shown:
+def shown(world: World, topic: str, record: TopicRecord) -> Shown:
     key_side, value_side = world.sides(topic)
     source = world.declared.get(topic)
     window = None
@@ -246,7 +246,7 @@ def _shown(world: World, topic: str, record: TopicRecord) -> Shown:
     return Shown(key, value, record.timestamp_ms, window, record.headers)
 
 
-def _difference(shown: Shown, spec: Mapping[str, Any]) -> str:
+def difference(shown: Shown, spec: Mapping[str, Any]) -> str:
     if not equal(shown.key, spec.get("key")):
         return f"expected key {spec.get('key')!r}, got {shown.key!r}"
     if not equal(shown.value, spec.get("value")):

@@ -1,0 +1,123 @@
+"""POST /ksql: statements in order, each with an answer of its own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from barnabas.pipeline.sql.engine.cluster import ClusterError
+from barnabas.pipeline.sql.engine.engine import DISTRIBUTED, KsqlEngine
+from barnabas.pipeline.sql.engine.session import Session
+from barnabas.pipeline.sql.errors import SqlError
+from barnabas.pipeline.sql.server.describing import Describer
+from barnabas.pipeline.sql.server.entities import Entity, command_status, entity
+from barnabas.pipeline.sql.server.errors import (
+    BAD_STATEMENT,
+    QUERY_ENDPOINT,
+    SERVER_ERROR,
+    ApiError,
+    of_sql,
+)
+from barnabas.pipeline.sql.syntax import tree
+from barnabas.pipeline.sql.syntax.tree import Control, ParsedStatement
+
+_SESSION = (
+    tree.SetProperty,
+    tree.UnsetProperty,
+    tree.DefineVariable,
+    tree.UndefineVariable,
+)
+
+
+class Statements:
+    """Executes texts of statements."""
+
+    def __init__(self, engine: KsqlEngine, describer: Describer) -> None:
+        self._engine = engine
+        self._describer = describer
+
+    def run(self, text: str, session: Session) -> list[Entity]:
+        """The answers; raises ApiError, with the answers to the statements that were done."""
+        try:
+            statements = list(self._engine.parse(text, session))
+        except SqlError as error:
+            raise of_sql(error, text) from error
+        for parsed, _ in statements:
+            if isinstance(parsed.statement, (tree.Query, tree.PrintTopic)):
+                raise ApiError(
+                    QUERY_ENDPOINT,
+                    "The following statement types should be issued to the websocket endpoint "
+                    "'/query':\n\t* PRINT\n\t* SELECT",
+                    statement=parsed.text,
+                )
+        try:
+            self._engine.check([s for s in statements if not self._is_of_push_query(s[0])])
+        except SqlError as error:
+            raise of_sql(error, text) from error
+        except ClusterError as error:
+            raise ApiError(SERVER_ERROR, str(error), statement=text) from error
+        entities: list[Entity] = []
+        for parsed, own in statements:
+            entities += self._one(parsed, own, entities)
+        return entities
+
+    def _one(
+        self, parsed: ParsedStatement, session: Session, done: list[Entity]
+    ) -> list[Entity]:
+        try:
+            return self._answers(parsed, session)
+        except SqlError as error:
+            raise of_sql(error, parsed.text, done) from error
+        except ApiError as error:
+            if error.statement is None:
+                error.statement = parsed.text
+            error.entities = [*done, *error.entities]
+            raise
+        except ClusterError as error:
+            raise ApiError(
+                SERVER_ERROR, str(error), statement=parsed.text, entities=done
+            ) from error
+
+    def _answers(self, parsed: ParsedStatement, session: Session) -> list[Entity]:
+        statement = parsed.statement
+        if isinstance(statement, _SESSION):
+            return []
+        if isinstance(statement, tree.InsertValues):
+            self._engine.insert(parsed, session)
+            return []
+        if isinstance(statement, tree.ControlQuery) and self._is_of_push_query(parsed):
+            self._engine.push_queries[statement.query_id or ""].stop()
+            return [
+                entity(
+                    "terminate_query",
+                    parsed.text,
+                    queryId=statement.query_id,
+                    wasTerminated=True,
+                )
+            ]
+        if isinstance(statement, DISTRIBUTED):
+            executed = self._engine.execute(parsed, session)
+            return [command_status(parsed.text, one) for one in executed]
+        if isinstance(statement, (tree.CreateConnector, tree.DropConnector, tree.RunScript)):
+            raise ApiError(
+                BAD_STATEMENT,
+                "This server runs no connectors and no scripts.",
+                statement=parsed.text,
+            )
+        return [self._describer.answer(parsed, session)]
+
+    def _is_of_push_query(self, parsed: ParsedStatement) -> bool:
+        statement = parsed.statement
+        return (
+            isinstance(statement, tree.ControlQuery)
+            and statement.control is Control.TERMINATE
+            and statement.query_id in self._engine.push_queries
+        )
+
+
+def property_list(given: Any) -> dict[str, Any]:
+    """The properties of a request, as an object; raises ApiError."""
+    if given is None:
+        return {}
+    if not isinstance(given, dict):
+        raise ApiError(40000, "properties must be an object")
+    return given
