@@ -52,7 +52,7 @@ class RestWorld:
             runner,
             functions,
             self.schemas,
-            {"auto.offset.reset": "earliest"},
+            {"auto.offset.reset": "earliest", "ksql.query.push.v2.enabled": "true"},
         )
         self.engine.start()
         self.world = World(functions, {}, self.schemas, self.engine.metastore)
@@ -64,10 +64,13 @@ class RestWorld:
     def _make_topics(self) -> None:
         names = [name for text in self.case.statements for name in _TOPIC.findall(text)]
         names += [spec["topic"] for spec in self.case.content.get("inputs", [])]
-        made = " ".join(self.case.statements).upper()
+        text = " ".join(self.case.statements)
         for name in dict.fromkeys([*self.world.topics, *names]):
-            if f"'{name.upper()}'" in made or f"AS {name.upper()}" not in made:
-                self.cluster.create_topic(NewTopic(name, 1))
+            if name in self.world.topics or re.search(f"'{re.escape(name)}'", text):
+                count = re.search(
+                    rf"'{re.escape(name)}'[^;]*?partitions\s*=\s*(\d+)", text, re.IGNORECASE
+                )
+                self.cluster.create_topic(NewTopic(name, int(count[1]) if count else 1))
 
     async def close(self) -> None:
         await self.client.aclose()
@@ -92,7 +95,16 @@ class RestWorld:
         for source in self.engine.metastore.sources.values():
             self.world.declared.setdefault(source.topic, source)
         for spec in self.case.content.get("inputs", []):
-            self.cluster.write(*self.world.record(spec))
+            self.cluster.write(*self.world.record(self._with_typed_key(spec)))
+
+    def _with_typed_key(self, spec: dict[str, Any]) -> dict[str, Any]:
+        """Keys may be written as text where the column is a number."""
+        source = self.world.declared.get(spec["topic"])
+        key = spec.get("key")
+        if source is None or not isinstance(key, str) or len(source.schema.key) != 1:
+            return spec
+        is_whole = source.schema.key[0].type.base.value in ("INTEGER", "BIGINT")
+        return {**spec, "key": int(key)} if is_whole else spec
 
 
 async def run(case: Case, functions: dict[str, Function]) -> None:

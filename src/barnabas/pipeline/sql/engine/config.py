@@ -21,6 +21,7 @@ REGISTRY_URL = "ksql.schema.registry.url"
 DENYLIST = "ksql.properties.overrides.denylist"
 HIDDEN_TOPICS = "ksql.hidden.topics"
 READONLY_TOPICS = "ksql.readonly.topics"
+PUSH_V2 = "ksql.query.push.v2.enabled"
 SUBSTITUTION = "ksql.variable.substitution.enable"
 INSERTS_ENABLED = "ksql.insert.into.values.enabled"
 STREAMS_PREFIX = "ksql.streams."
@@ -49,7 +50,7 @@ DEFAULTS: Mapping[str, Any] = {
     "ksql.output.topic.name.prefix": "",
     "ksql.query.pull.range.scan.enabled": True,
     "ksql.query.pull.stream.enabled": True,
-    "ksql.query.push.v2.enabled": False,
+    PUSH_V2: False,
     "ksql.functions.collect_list.limit": 1000,
     "ksql.functions.collect_set.limit": 1000,
     "ksql.streams.auto.offset.reset": "latest",

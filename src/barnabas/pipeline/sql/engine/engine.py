@@ -42,7 +42,7 @@ from barnabas.pipeline.sql.engine.command_log import (
 )
 from barnabas.pipeline.sql.engine.inserted import InsertedRow, inserted_row
 from barnabas.pipeline.sql.engine.inserting import InsertError, RowWriter
-from barnabas.pipeline.sql.engine.pull import PullQuery, compile_pull
+from barnabas.pipeline.sql.engine.pull import PullQuery, check_limit, compile_pull
 from barnabas.pipeline.sql.engine.push import PushQuery, Send
 from barnabas.pipeline.sql.engine.queries import (
     HostedQuery,
@@ -65,6 +65,7 @@ from barnabas.pipeline.sql.syntax.variables import substitute
 _log = logging.getLogger(__name__)
 STREAM_READ_S = 60.0
 _STATUSES_MAX = 10_000
+_WRITERS_MAX = 1_000
 
 DISTRIBUTED = (
     tree.CreateSource,
@@ -136,7 +137,7 @@ class KsqlEngine:
         self.runner = runner
         self._log = log
         self._views: dict[str, TableView] = {}
-        self._writers: dict[DataSource, RowWriter] = {}
+        self._writers: dict[str, RowWriter] = {}
         self._lock = threading.RLock()
         self._transient_ids = itertools.count(1)
         self._is_started = False
@@ -492,8 +493,10 @@ class KsqlEngine:
                     "ksql.pull.queries.enable=true to enable this feature.\n"
                 )
             if command.source.is_table:
+                pull = compile_pull(command, self.functions, session.settings)
                 self.view(command.source)
-                return compile_pull(command, self.functions, session.settings)
+                return pull
+            check_limit(command.query, session.settings)
             assert isinstance(parsed.statement, Query)
             changes = replace(parsed.statement, emit=Emit.CHANGES)
             command = self._analyse(replace(parsed, statement=changes), session, self.metastore)
@@ -502,9 +505,26 @@ class KsqlEngine:
             raise TooManyQueriesError(
                 "Maximum number of push queries exceeded", statement=parsed.text
             )
-        query_id = f"{command.plan.query_id.rpartition('_')[0]}_{next(self._transient_ids)}"
+        prefix = command.plan.query_id.rpartition("_")[0]
+        if self._is_scalable(command, session):
+            prefix = prefix.replace("transient", "SCALABLE_PUSH_QUERY", 1)
+        query_id = f"{prefix}_{next(self._transient_ids)}"
         plan = replace(command.plan, query_id=query_id)
         return PushQuery(plan, parsed.text, command.limit, session.settings)
+
+    def _is_scalable(self, command: QueryCommand, session: Session) -> bool:
+        """Whether ksqlDB would answer it from the query that makes its source.
+
+        We read the source's topic for every push query, so this shows in the id alone.
+        """
+        settings = session.settings
+        sources = command.plan.sources
+        return (
+            bool(settings.get(config.PUSH_V2))
+            and str(settings.get("ksql.streams.auto.offset.reset")).lower() == "latest"
+            and len(sources) == 1
+            and len(self.metastore.writers(sources[0])) == 1
+        )
 
     def run_push(self, query: PushQuery, send: Send, *, is_pull: bool = False) -> None:
         """Send a push query's results until it ends; of a pull query only those that are there."""
@@ -543,11 +563,11 @@ class KsqlEngine:
     def insert_row(self, source: DataSource, row: InsertedRow) -> None:
         """Write a row, which may be done after the call returned; raises InsertError."""
         with self._lock:
-            writer = self._writers.get(source)
-            if writer is None:
-                if len(self._writers) > 1000:
+            writer = self._writers.get(source.name)
+            if writer is None or writer.source is not source:
+                if len(self._writers) > _WRITERS_MAX:
                     self._writers.clear()
-                writer = self._writers[source] = RowWriter(source, self.schemas)
+                writer = self._writers[source.name] = RowWriter(source, self.schemas)
             record = writer.record(row)
         self.cluster.write(source.topic, record)
 

@@ -10,6 +10,7 @@ from barnabas.pipeline.sql.analysis.commands import PullQueryCommand
 from barnabas.pipeline.sql.analysis.metastore import DataSource
 from barnabas.pipeline.sql.analysis.query import plan_expression
 from barnabas.pipeline.sql.analysis.schemas import build_schema
+from barnabas.pipeline.sql.analysis.timestamps import with_timestamps
 from barnabas.pipeline.sql.engine.config import PULL_LIMIT, PULL_TABLE_SCAN
 from barnabas.pipeline.sql.engine.pull_filter import Access, access, plain_condition
 from barnabas.pipeline.sql.engine.tables import TableRow, TableView
@@ -18,9 +19,10 @@ from barnabas.pipeline.sql.expressions.compile import Compiled, compile_expressi
 from barnabas.pipeline.sql.functions.catalog import Function
 from barnabas.pipeline.sql.runtime.evaluation import EVALUATION_ERRORS
 from barnabas.pipeline.sql.schema import ROWTIME, WINDOW_BOUNDS, Column, Part, Schema
-from barnabas.pipeline.sql.syntax.expressions import ColumnReference, Dereference, Expression
+from barnabas.pipeline.sql.syntax.expressions import ColumnReference, Comparison, Dereference, Expression
 from barnabas.pipeline.sql.syntax.printer import message_text
-from barnabas.pipeline.sql.syntax.tree import AllColumns, SingleColumn, StructAll
+from barnabas.pipeline.sql.syntax.rewriting import walk
+from barnabas.pipeline.sql.syntax.tree import AllColumns, Query, SingleColumn, StructAll
 from barnabas.pipeline.sql.types import BIGINT, STRING, Struct, Value
 
 HELP = " See https://cnfl.io/queries for more info.\nAdd EMIT CHANGES if you intended to issue a push query."
@@ -72,24 +74,46 @@ def compile_pull(
     """The query, ready to be answered; raises AnalysisError."""
     query, source = command.query, command.source
     columns = _columns(source)
+    check_limit(query, settings)
+    may_scan = bool(settings.get(PULL_TABLE_SCAN, True))
+    condition, found = None, Access()
+    made, selected = _selection(command, columns, functions)
+    schema = build_schema(made)
+    if query.where is None:
+        if not may_scan:
+            raise AnalysisError(f"Missing WHERE clause.{HELP}")
+    else:
+        where = with_timestamps(plan_expression(query.where, is_join=False))
+        _check_comparisons(where, columns, functions)
+        plain = plain_condition(where)
+        may_range = bool(settings.get("ksql.query.pull.range.scan.enabled", True))
+        found = access(plain, source, functions, may_scan=may_scan, may_range=may_range)
+        condition = _compile_condition(plain, columns, functions)
+    return PullQuery(source, schema, query.limit, found, condition, selected)
+
+
+def check_limit(query: Query, settings: Mapping[str, Any]) -> None:
+    """Raise AnalysisError if the query has a LIMIT and that is switched off."""
     if query.limit is not None and not settings.get(PULL_LIMIT, True):
         raise AnalysisError(
             "LIMIT clause in pull queries is currently disabled. You can enable them by setting "
             f"{PULL_LIMIT}=true.{HELP}"
         )
-    may_scan = bool(settings.get(PULL_TABLE_SCAN, True))
-    condition, found = None, Access()
-    if query.where is None:
-        if not may_scan:
-            raise AnalysisError(f"Missing WHERE clause.{HELP}")
-    else:
-        where = plan_expression(query.where, is_join=False)
-        plain = plain_condition(where)
-        may_range = bool(settings.get("ksql.query.pull.range.scan.enabled", True))
-        found = access(plain, source, functions, may_scan=may_scan, may_range=may_range)
-        condition = _compile_condition(plain, columns, functions)
-    made, selected = _selection(command, columns, functions)
-    return PullQuery(source, build_schema(made), query.limit, found, condition, selected)
+
+
+def _check_comparisons(
+    condition: Expression, columns: tuple[Column, ...], functions: Mapping[str, Function]
+) -> None:
+    """Raise AnalysisError for a comparison, as it was written, of what cannot be compared."""
+    for part in walk(condition):
+        if not isinstance(part, Comparison):
+            continue
+        try:
+            compile_expression(part, columns, functions)
+        except AnalysisError as error:
+            raise AnalysisError(
+                f"Error in WHERE expression: {error.message}\nStatement: {message_text(part)}"
+            ) from error
 
 
 def _columns(source: DataSource) -> tuple[Column, ...]:

@@ -19,6 +19,7 @@ from barnabas.pipeline.sql.expressions.compile import compile_expression
 from barnabas.pipeline.sql.functions.catalog import Function
 from barnabas.pipeline.sql.names import backquoted
 from barnabas.pipeline.sql.runtime.records import Row
+from barnabas.pipeline.sql.runtime.rows_encoding import encode_key
 from barnabas.pipeline.sql.schema import WINDOW_BOUNDS, Column
 from barnabas.pipeline.sql.syntax import expressions as nodes
 from barnabas.pipeline.sql.syntax.expressions import (
@@ -142,7 +143,7 @@ def access(
     lookups = [finder.lookup(disjunct) for disjunct in found]
     keys = [lookup.keys for lookup in lookups if lookup.keys is not None]
     if len(keys) == len(lookups):
-        distinct = {tuple(key): key for group in keys for key in group}
+        distinct = {encode_key(key): key for group in keys for key in group}
         return Access(tuple(distinct.values()))
     if len(lookups) == 1 and not lookups[0].is_scan and may_range and not source.is_windowed:
         return lookups[0]

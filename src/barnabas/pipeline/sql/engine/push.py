@@ -67,8 +67,7 @@ class PushQuery:
         self.schema = Schema(tuple(plan.step.schema.value))
         self._properties = properties
         self._key_places = [
-            next((i for i, k in enumerate(plan.step.schema.key) if k.name == column.name), None)
-            for column in self.schema.columns
+            _key_place(plan.step.schema, column.name) for column in self.schema.columns
         ]
         self._lock = threading.Lock()
         self._is_ended = False
@@ -121,6 +120,8 @@ class PushQuery:
         for result in self._input.pipe(topic, record):
             if self._is_ended:
                 return
+            if result.value is None and self.plan.kind is ResultKind.STREAM:
+                continue
             self._count += 1
             assert self._send is not None
             self._send(self._row(result))
@@ -160,6 +161,13 @@ class PushQuery:
     def is_started(self) -> bool:
         """Whether records that are written from now on are seen."""
         return self._follower is not None
+
+
+def _key_place(schema: Schema, name: str) -> int | None:
+    """Which part of the key a column of the value shows; the key's own name may differ from it."""
+    names = [column.name for column in schema.key]
+    found = next((n for n in (name, f"KSQL_KEY_{name}") if n in names), None)
+    return None if found is None else names.index(found)
 
 
 def _with_sink(plan: QueryPlan) -> QueryPlan:
