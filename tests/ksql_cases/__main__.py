@@ -14,10 +14,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from support.sql_test_functions import all_functions
-
 from ksql_cases.cases import Case, load
 from ksql_cases.world import run
+from support.sql_test_functions import all_functions
 
 
 def main() -> int:

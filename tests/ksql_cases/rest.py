@@ -19,7 +19,6 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import httpx
-from support.sql_test_functions import all_functions
 
 from barnabas.pipeline.sql.engine.cluster import NewTopic
 from barnabas.pipeline.sql.engine.command_log import MemoryCommandLog
@@ -32,6 +31,7 @@ from ksql_cases.cases import Case, load
 from ksql_cases.compare import equal
 from ksql_cases.world import CaseFailedError, World, difference, shown
 from support.sql_schema_store import MemorySchemaStore
+from support.sql_test_functions import all_functions
 
 _TOPIC = re.compile(r"kafka_topic\s*=\s*'([^']+)'(?![^;]*partitions)", re.IGNORECASE)
 _TIMEOUT_S = 3.0
@@ -132,7 +132,7 @@ async def _run(case: Case, world: RestWorld) -> None:
     for text in statements[first:]:
         running = asyncio.create_task(world.query(text))
         if waits:
-            while not running.done() and not any(
+            while not running.done() and not any(  # noqa: ASYNC110  no event tells of it
                 push.is_started for push in world.engine.push_queries.values()
             ):
                 await asyncio.sleep(0.001)
@@ -146,8 +146,7 @@ async def _run(case: Case, world: RestWorld) -> None:
     if case.content.get("expectedError"):
         raise CaseFailedError(f"expected error {case.content['expectedError']}, got none")
     if case.content.get("testPullWithProtoFormat"):
-        for text in statements[first:]:
-            actual.append(("queryProto", (await world.proto(text)).json()))
+        actual += [("queryProto", (await world.proto(s)).json()) for s in statements[first:]]
     _check_outputs(case, world)
     _check_responses(case, actual)
 
@@ -161,9 +160,9 @@ def _check_error(case: Case, answer: httpx.Response) -> None:
         raise CaseFailedError(f"expected status {expected['status']}, got {answer.status_code}")
     if expected.get("message", "") not in error.get("message", ""):
         raise CaseFailedError(f"expected {expected['message']!r}, got {error.get('message')!r}")
-    if expected.get("type", "").endswith("StatementErrorMessage"):
-        if error["@type"] != "statement_error":
-            raise CaseFailedError(f"expected a statement_error, got {error['@type']}")
+    is_of_statement = expected.get("type", "").endswith("StatementErrorMessage")
+    if is_of_statement and error["@type"] != "statement_error":
+        raise CaseFailedError(f"expected a statement_error, got {error['@type']}")
 
 
 def _check_outputs(case: Case, world: RestWorld) -> None:

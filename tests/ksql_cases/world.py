@@ -9,8 +9,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from barnabas.pipeline.sql.analysis.analyse import analyse
-from barnabas.pipeline.sql.runtime.compiler import PlanCompiler
-
 from barnabas.pipeline.sql.analysis.commands import (
     Command,
     InsertValuesCommand,
@@ -23,6 +21,7 @@ from barnabas.pipeline.sql.engine.inserted import inserted_row
 from barnabas.pipeline.sql.formats.windowed import windowed_deserializer, windowed_serializer
 from barnabas.pipeline.sql.functions.catalog import Function
 from barnabas.pipeline.sql.plan.steps import FormatChoice, QueryPlan
+from barnabas.pipeline.sql.runtime.compiler import PlanCompiler
 from barnabas.pipeline.sql.runtime.driver import Driver
 from barnabas.pipeline.sql.runtime.records import WindowBounds
 from barnabas.pipeline.sql.runtime.topics import TopicRecord

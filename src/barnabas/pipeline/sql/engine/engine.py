@@ -11,7 +11,8 @@ import itertools
 import logging
 import re
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -41,7 +42,7 @@ from barnabas.pipeline.sql.engine.command_log import (
     encode,
 )
 from barnabas.pipeline.sql.engine.inserted import InsertedRow, inserted_row
-from barnabas.pipeline.sql.engine.inserting import InsertError, RowWriter
+from barnabas.pipeline.sql.engine.inserting import RowWriter
 from barnabas.pipeline.sql.engine.pull import PullQuery, check_limit, compile_pull
 from barnabas.pipeline.sql.engine.push import PushQuery, Send
 from barnabas.pipeline.sql.engine.queries import (
@@ -217,9 +218,8 @@ class KsqlEngine:
             trial.next_query = self._log.next_sequence()
             for parsed, session in statements:
                 if isinstance(parsed.statement, (*DISTRIBUTED, tree.InsertValues)):
-                    _with_text(
-                        parsed.text, lambda p=parsed, s=session: self._try(p, s, trial, topics)
-                    )  # type: ignore[misc]
+                    with _text_in_errors(parsed.text):
+                        self._try(parsed, session, trial, topics)
 
     def _try(
         self, parsed: ParsedStatement, session: Session, trial: MetaStore, topics: dict[str, int]
@@ -290,11 +290,11 @@ class KsqlEngine:
         is_new = isinstance(command, QueryCommand) and command.replaces is None
         if is_new and len(self.queries) + 1 > limit:
             raise AnalysisError(
-                    "Not executing statement(s) as it would cause the number of active, persistent "
-                    "queries to exceed the configured limit. Use the TERMINATE command to "
-                    f"terminate existing queries. Configured limit: {limit}. Current queries: "
-                    f"{len(self.queries)}."
-                )
+                "Not executing statement(s) as it would cause the number of active, persistent "
+                "queries to exceed the configured limit. Use the TERMINATE command to "
+                f"terminate existing queries. Configured limit: {limit}. Current queries: "
+                f"{len(self.queries)}."
+            )
 
     def _distribute(self, command: StoredCommand, text: str, session: Session) -> Executed:
         logged = LoggedCommand(
@@ -480,8 +480,8 @@ class KsqlEngine:
         """A SELECT, ready to be answered: of a table's rows, or a push query (also for a pull
         query of a stream, which ends by itself). Raises SqlError."""
         assert isinstance(parsed.statement, Query)
-        with self._lock:
-            return _with_text(parsed.text, lambda: self._query(parsed, session))
+        with self._lock, _text_in_errors(parsed.text):
+            return self._query(parsed, session)
 
     def _query(self, parsed: ParsedStatement, session: Session) -> PullQuery | PushQuery:
         command = self._analyse(parsed, session, self.metastore)
@@ -554,9 +554,10 @@ class KsqlEngine:
         try:
             row = inserted_row(command, self.functions)
             self.insert_row(command.source, row)
-        except (EvaluationError, InsertError, ClusterError) as error:
+        except (EvaluationError, SqlError, ClusterError) as error:
             raise AnalysisError(
-                f"Failed to insert values into '{command.source.name}'. {error}"
+                f"Failed to insert values into '{command.source.name}'. {error}",
+                statement=parsed.text,
             ) from error
         self.cluster.flush()
 
@@ -576,9 +577,11 @@ class TooManyQueriesError(SqlError):
     """There are as many push queries as may be."""
 
 
-def _with_text(text: str, run: Callable[[], Any]) -> Any:
+@contextmanager
+def _text_in_errors(text: str) -> Iterator[None]:
+    """Errors tell which statement they are about."""
     try:
-        return run()
+        yield
     except SqlError as error:
         error.statement = error.statement or text
         raise

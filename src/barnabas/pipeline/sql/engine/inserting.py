@@ -74,7 +74,7 @@ def row_of_json(source: DataSource, given: Mapping[str, Any]) -> InsertedRow:
     columns = (*source.schema.key, *source.schema.value)
     unknown = named.keys() - {column.name for column in columns} - {ROWTIME}
     if unknown:
-        raise InsertError(f"Column name `{sorted(unknown)[0]}` does not exist.")
+        raise InsertError(f"Column name `{min(unknown)}` does not exist.")
     for column in source.schema.key:
         if source.is_table and named.get(column.name) is None:
             raise InsertError(

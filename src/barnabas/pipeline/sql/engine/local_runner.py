@@ -6,6 +6,7 @@ its state as it was, and writes nothing for the records whose results it had wri
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -22,6 +23,7 @@ from barnabas.pipeline.sql.runtime.records import Record, Row
 from barnabas.pipeline.sql.runtime.stage import Channel
 from barnabas.pipeline.sql.runtime.topics import TopicReader, TopicRecord, TopicWriter
 
+_processing_log = logging.getLogger("barnabas.pipeline.sql.processing")
 _FAILURES_MAX = 10
 _PARTITIONS_MAX = 32
 """State is split as the topics are, so that lateness counts for each partition, up to this."""
@@ -189,6 +191,7 @@ class LocalQuery:
 
     def _log(self, message: str, row: Row | None, cause: BaseException | None) -> None:
         self._counts["errors"] += 1
+        _processing_log.info("%s: %s: %s", self._query.query_id, message, cause)
 
     def _fail(self, error: Exception) -> None:
         self._state = QueryState.ERROR

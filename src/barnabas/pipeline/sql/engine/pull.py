@@ -19,13 +19,21 @@ from barnabas.pipeline.sql.expressions.compile import Compiled, compile_expressi
 from barnabas.pipeline.sql.functions.catalog import Function
 from barnabas.pipeline.sql.runtime.evaluation import EVALUATION_ERRORS
 from barnabas.pipeline.sql.schema import ROWTIME, WINDOW_BOUNDS, Column, Part, Schema
-from barnabas.pipeline.sql.syntax.expressions import ColumnReference, Comparison, Dereference, Expression
+from barnabas.pipeline.sql.syntax.expressions import (
+    ColumnReference,
+    Comparison,
+    Dereference,
+    Expression,
+)
 from barnabas.pipeline.sql.syntax.printer import message_text
 from barnabas.pipeline.sql.syntax.rewriting import walk
 from barnabas.pipeline.sql.syntax.tree import AllColumns, Query, SingleColumn, StructAll
 from barnabas.pipeline.sql.types import BIGINT, STRING, Struct, Value
 
-HELP = " See https://cnfl.io/queries for more info.\nAdd EMIT CHANGES if you intended to issue a push query."
+HELP = (
+    " See https://cnfl.io/queries for more info.\n"
+    "Add EMIT CHANGES if you intended to issue a push query."
+)
 
 
 @dataclass(frozen=True)

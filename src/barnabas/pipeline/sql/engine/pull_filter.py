@@ -35,7 +35,10 @@ from barnabas.pipeline.sql.syntax.printer import message_text
 from barnabas.pipeline.sql.syntax.rewriting import column_references, with_parts
 from barnabas.pipeline.sql.types import STRING, BaseType, Value
 
-_HELP = " See https://cnfl.io/queries for more info.\nAdd EMIT CHANGES if you intended to issue a push query."
+_HELP = (
+    " See https://cnfl.io/queries for more info.\n"
+    "Add EMIT CHANGES if you intended to issue a push query."
+)
 _MORE = (
     "\nPull queries require a WHERE clause that:\n"
     " - includes a key equality expression, e.g. `SELECT * FROM X WHERE <key-column>=Y;`.\n"
@@ -45,6 +48,10 @@ _MORE = (
     "ksql.query.pull.range.scan.enabled=true"
     "If more flexible queries are needed, table scans can be enabled by setting "
     "ksql.query.pull.table.scan.enabled=true."
+)
+_COMBINED = (
+    "A comparison condition on the key column cannot be combined with other comparisons such as an "
+    "IN predicate."
 )
 _DISJUNCTS_MAX = 10_000
 _RANGES = (
@@ -220,11 +227,7 @@ class _Finder:
             listed = ", ".join(f"{key} KEY" for key in self._key.values())
             return f"Bound on key columns '[{listed}]' must currently be '='. ", column.name
         if column.name in seen and not self._may_scan:
-            return (
-                "A comparison condition on the key column cannot be combined with other "
-                "comparisons such as an IN predicate.",
-                column.name,
-            )
+            return _COMBINED, column.name
         return "", column.name
 
     def _check_bound(self, part: Comparison, column: ColumnReference) -> str:

@@ -73,7 +73,7 @@ async def _run(
     def run() -> None:
         try:
             engine.run_push(query, mailbox.put, is_pull=is_pull)
-        except Exception as error:  # the answer has begun: it must tell of it
+        except Exception as error:  # noqa: BLE001  the answer has begun: it must tell of it
             mailbox.put(End("", error))
 
     await asyncio.to_thread(run)
@@ -82,9 +82,7 @@ async def _run(
 async def print_answer(engine: KsqlEngine, printer: TopicPrinter) -> AsyncIterator[str]:
     """The lines of a PRINT."""
     mailbox: Mailbox[str | End] = Mailbox()
-    starting = asyncio.create_task(
-        asyncio.to_thread(printer.start, engine.cluster, mailbox.put)
-    )
+    starting = asyncio.create_task(asyncio.to_thread(printer.start, engine.cluster, mailbox.put))
     try:
         while True:
             lines = []

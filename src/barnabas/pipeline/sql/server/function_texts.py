@@ -36,8 +36,7 @@ def _overload(overload: Any, function: Function) -> dict[str, Any]:
     described = getattr(overload, "parameters", {})
     return {
         "arguments": [
-            _argument(parameter, described)
-            for parameter in split_parameters(parameters)
+            _argument(parameter, described) for parameter in split_parameters(parameters)
         ],
         "returnType": returns.strip(),
         "description": getattr(overload, "description", "") or function.description,

@@ -31,9 +31,9 @@ async def inserts_stream(engine: KsqlEngine, request: Request) -> Response:
     lines = _lines(request)
     first = await anext(lines, None)
     source = target(engine, first or b"")
-    is_delimited = JSON not in request.headers.get("accept", "") or DELIMITED in request.headers.get(
+    is_delimited = JSON not in request.headers.get(
         "accept", ""
-    )
+    ) or DELIMITED in request.headers.get("accept", "")
     media_type = DELIMITED if is_delimited else JSON
     answers = _answers(engine, source, lines, is_delimited=is_delimited)
     return StreamingResponse(answers, media_type=media_type)

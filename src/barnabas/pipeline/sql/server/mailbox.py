@@ -26,9 +26,7 @@ class Mailbox(Generic[T]):
     def put(self, item: T) -> None:
         """Add an item; waits for room, and does nothing once the box is closed."""
         with self._has_room:
-            self._has_room.wait_for(
-                lambda: self._is_closed or len(self._items) < self._waiting_max
-            )
+            self._has_room.wait_for(lambda: self._is_closed or len(self._items) < self._waiting_max)
             if self._is_closed:
                 return
             self._items.append(item)

@@ -60,9 +60,7 @@ class Statements:
             entities += self._one(parsed, own, entities)
         return entities
 
-    def _one(
-        self, parsed: ParsedStatement, session: Session, done: list[Entity]
-    ) -> list[Entity]:
+    def _one(self, parsed: ParsedStatement, session: Session, done: list[Entity]) -> list[Entity]:
         try:
             return self._answers(parsed, session)
         except SqlError as error:

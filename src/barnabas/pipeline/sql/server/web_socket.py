@@ -54,9 +54,7 @@ async def _answer(api: KsqlApi, socket: WebSocket) -> None:
 
     body = parse_object(socket.query_params.get("request", ""))
     properties = body.get("streamsProperties")
-    session = Session.of_request(
-        api.engine.settings, properties, body.get("sessionVariables")
-    )
+    session = Session.of_request(api.engine.settings, properties, body.get("sessionVariables"))
     parsed, own = await run_in_threadpool(api.one_query, text_member(body, "ksql"), session)
     if isinstance(parsed.statement, tree.PrintTopic):
         lines = print_answer(api.engine, api.printer(parsed))
@@ -81,9 +79,7 @@ def _header(schema: Schema) -> str:
     return json.dumps(fields(schema.columns))
 
 
-async def _push(
-    engine: KsqlEngine, query: PushQuery, socket: WebSocket, *, is_pull: bool
-) -> None:
+async def _push(engine: KsqlEngine, query: PushQuery, socket: WebSocket, *, is_pull: bool) -> None:
     mailbox: Mailbox[PushRow | End] = Mailbox()
     await socket.send_text(_header(query.schema))
     text = row_text(query.schema.columns)
@@ -98,9 +94,7 @@ async def _push(
                     await _end(socket, item)
                     return
                 tombstone = ',"tombstone":true' if item.is_tombstone else ""
-                await socket.send_text(
-                    f'{{"row":{{"columns":{text(item.values)}{tombstone}}}}}'
-                )
+                await socket.send_text(f'{{"row":{{"columns":{text(item.values)}{tombstone}}}}}')
     finally:
         leaving.cancel()
         mailbox.close()
