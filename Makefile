@@ -8,7 +8,7 @@ KAFKA_LIBS := .cache/kafka-4.3.1/libs
 # For `make soak`.
 MINUTES ?= 10
 # How many tests `make test` runs at a time.
-JOBS ?= 3
+JOBS ?= 4
 # Further arguments of pytest, the benchmark or the demo: make test ARGS="-k config -x".
 ARGS ?=
 
@@ -59,7 +59,7 @@ check: setup
 	$(BIN)/mypy --config-file tests/mypy.ini
 	$(BIN)/lint-imports
 
-# Most tests wait for processes: three at a time use two cores well. tests/conftest.py groups them.
+# Most tests wait for processes: four at a time use two cores well. tests/conftest.py groups them.
 test: check | $(KAFKA_LIBS)
 	$(BIN)/pytest --numprocesses $(JOBS) $(ARGS)
 
@@ -75,6 +75,7 @@ bench: setup
 
 test-slow: setup | $(KAFKA_LIBS)
 	$(BIN)/pytest -m slow --timeout=1800 $(ARGS)
+	EFFORT=8 $(BIN)/pytest tests/property tests/sim/test_sim_clusters.py --timeout=1800 --numprocesses $(JOBS)
 
 soak: setup | $(KAFKA_LIBS)
 	MINUTES=$(MINUTES) $(BIN)/pytest -m soak --timeout=0 $(ARGS)

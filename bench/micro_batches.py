@@ -17,7 +17,6 @@ import os
 import statistics
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections import defaultdict
@@ -34,7 +33,7 @@ from barnabas.demo.spark.queries import STORY_QUERIES
 from barnabas.demo.spark.stories import Stories, StoryOptions, session_options, wait_for_topics
 from barnabas.demo.spark.warehouse import WarehouseTable
 from barnabas.demo.topics import INPUT_TOPICS
-from barnabas.demo.workspace import FIRST_REGISTRY_PORT, Workspace, choose_port
+from barnabas.demo.workspace import FIRST_REGISTRY_PORT, choose_port
 from barnabas.demo.workspace import Settings as DemoSettings
 from barnabas.pipeline.exactly_once import TransactionalWriter
 from barnabas.pipeline.progress import recent_progress
@@ -199,12 +198,11 @@ def _registry(bootstrap: str) -> Iterator[str]:
     """Run the demo's registry as a process; gives its URL."""
     port = choose_port(FIRST_REGISTRY_PORT, set())
     settings = DemoSettings(0, 0, 0, "", [], [], 0, registry_port=port)
-    with tempfile.TemporaryDirectory() as directory:
-        spec = registry.prepare(Workspace(directory), settings, bootstrap, is_own_cluster=True)
-        with _process(spec.command):
-            while not registry.answers(settings.registry_url):
-                time.sleep(0.1)
-            yield settings.registry_url
+    spec = registry.registry_spec(settings, bootstrap, is_own_cluster=True)
+    with _process(spec.command):
+        while not registry.answers(settings.registry_url):
+            time.sleep(0.1)
+        yield settings.registry_url
 
 
 def _busy_seconds() -> float:

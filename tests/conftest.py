@@ -1,5 +1,6 @@
 """How tests are shared out: among processes (`make test`), and campaigns in time (`make soak`)."""
 
+import gc
 import os
 from pathlib import Path
 
@@ -33,6 +34,12 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByModul
     """How several processes share the tests out, in the order of the tests."""
     config.option.loadscopereorder = False
     return ByModule(config, log)
+
+
+def pytest_collection_finish() -> None:
+    """Leave what is imported by now out of garbage collections: many tests ask for one."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture

@@ -12,6 +12,8 @@ from playwright.sync_api import Browser, Page
 
 from barnabas.demo.identity import start_time
 from barnabas.demo.outside import fetch_json
+from barnabas.demo.registry import registry_spec
+from barnabas.demo.workspace import Workspace
 from support.node_process import wait_until
 from support.ports import free_port
 
@@ -54,18 +56,12 @@ def page_url(finished_demo: Any) -> Iterator[str]:
     port = free_port()
     url = f"http://127.0.0.1:{port}"
     dashboard = [sys.executable, "-m", "barnabas.demo.dashboard.server", "--bootstrap", bootstrap]
-    registry = next(
-        line.partition("=")[2]
-        for line in (directory / "registry" / "schema-registry.properties").read_text().splitlines()
-        if line.startswith("listeners=")
-    )
+    settings = Workspace(str(directory)).load_settings()
+    assert settings is not None
     commands = [
         [sys.executable, "-m", "barnabas", "start", str(properties)],
-        [
-            *(sys.executable, "-m", "barnabas.demo.registry_server"),
-            str(directory / "registry" / "schema-registry.properties"),
-        ],
-        [*dashboard, "--registry", registry, "--port", str(port)],
+        registry_spec(settings, bootstrap, is_own_cluster=True).command,
+        [*dashboard, "--registry", settings.registry_url, "--port", str(port)],
     ]
     with (directory / "logs" / "again.log").open("ab") as log:
         processes = [subprocess.Popen(c, stdout=log, stderr=log) for c in commands]

@@ -29,6 +29,11 @@ def let_it_last(seconds: float) -> None:
     time.sleep(seconds)
 
 
+def node_program() -> Program:
+    """What runs as a node."""
+    return ApacheKafka() if os.environ.get(PROGRAM) == "kafka" else Barnabas()
+
+
 @contextlib.contextmanager
 def suffering(
     directory: Path,
@@ -41,9 +46,8 @@ def suffering(
 
     The block leaves a cluster whose nodes all run and reach each other.
     """
-    program: Program = ApacheKafka() if os.environ.get(PROGRAM) == "kafka" else Barnabas()
     cluster = ClusterProcesses(
-        directory, nodes, EAGER | (overrides or {}), places=places, program=program
+        directory, nodes, EAGER | (overrides or {}), places=places, program=node_program()
     )
     with cluster:
         cluster.create_topic(TOPIC, PARTITIONS)

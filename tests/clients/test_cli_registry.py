@@ -314,7 +314,7 @@ def section(title: str) -> str:
 def test_the_readme_as_printed(tmp_path: Path) -> None:
     """Each block in turn, at other ports."""
     blocks = re.findall(r"```(\w+)\n(.*?)```", section("Schema registry"), re.DOTALL)
-    assert [kind for kind, _ in blocks] == ["sh", "sh", "python"]
+    assert [kind for kind, _ in blocks] == ["sh", "sh", "sh", "python"]
     assert blocks[0][1] == "barnabas dev --registry\n"
     flags = ["--port", "0", "--registry-port", "0", "--json"]
     with running("dev", "--registry", *flags) as process:
@@ -328,7 +328,11 @@ def test_the_readme_as_printed(tmp_path: Path) -> None:
             done = subprocess.run(
                 command,
                 cwd=tmp_path,
-                env={**os.environ, "BARNABAS_REGISTRY_URL": url},
+                env={
+                    **os.environ,
+                    "BARNABAS_REGISTRY_URL": url,
+                    "BARNABAS_BOOTSTRAP_SERVERS": bootstrap,
+                },
                 capture_output=True,
                 text=True,
                 check=False,
@@ -336,9 +340,12 @@ def test_the_readme_as_printed(tmp_path: Path) -> None:
             assert done.returncode == 0, done.stdout + done.stderr
             return done.stdout
 
-        call = " ".join(BARNABAS)
-        script = re.sub(r"^barnabas ", f"{call} ", here(blocks[1][1]), flags=re.MULTILINE)
-        assert "version 1, id 1" in run("sh", "-e", "-c", script)
-        (tmp_path / "program.py").write_text(here(blocks[2][1]))
+        def script(text: str) -> str:
+            call = " ".join(BARNABAS)
+            return re.sub(r"^barnabas ", f"{call} ", here(text), flags=re.MULTILINE)
+
+        assert "version 1, id 1" in run("sh", "-e", "-c", script(blocks[1][1]))
+        assert run("sh", "-e", "-c", script(blocks[2][1])).endswith('\n{"id": 7}\n')
+        (tmp_path / "program.py").write_text(here(blocks[3][1]))
         assert "7" in run(sys.executable, "program.py")
         assert end(process) == 0

@@ -164,7 +164,7 @@ def test_another_registry_at_run_time(kafka: Kafka, registry: FakeRegistry) -> N
         finally:
             alter(kafka, ResourceType.BROKER, "1", key, registry.url)
     with pytest.raises(KafkaException):
-        alter(kafka, ResourceType.BROKER, "1", key, "https://registry")
+        alter(kafka, ResourceType.BROKER, "1", key, "ftp://registry")
 
 
 def test_many_threads_and_one_new_schema(kafka: Kafka, registry: FakeRegistry) -> None:

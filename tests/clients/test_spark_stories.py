@@ -183,6 +183,7 @@ def test_figures_are_the_truth_over_a_restart(
             assert as_text(stored) == as_text(board.rows[output.topic].values())
 
 
+@pytest.mark.slow
 def test_a_pipeline_that_is_killed_goes_on_to_the_same_figures(
     bootstrap_servers: str, registry_url: str, onlooker: Onlooker, tmp_path: Path
 ) -> None:

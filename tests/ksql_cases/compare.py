@@ -49,6 +49,8 @@ def _equal_text(actual: Any, expected: str) -> bool:
         return str(actual) == expected or str(Decimal(expected)) == str(actual)
     if isinstance(actual, bytes):
         return base64.b64encode(actual).decode() == expected
+    if isinstance(actual, float):
+        return str(actual) == expected.rstrip("0") or str(actual) == expected
     return bool(actual == expected)
 
 

@@ -43,10 +43,10 @@ class Side:
         """The bytes of what a case puts in."""
         if spec is None or self.choice.name == "NONE":
             return None
-        if self.choice.name == "DELIMITED":
+        if self.choice.name == "DELIMITED" or self._is_unread():
             return _text(spec).encode()
-        if self.choice.name in JSON_FORMATS:
-            return self._header() + to_json(spec).encode()
+        if self.choice.name == "JSON":
+            return to_json(spec).encode()
         return self._encode_row(spec)
 
     def encode_values(self, row: Row) -> bytes | None:
@@ -65,13 +65,15 @@ class Side:
         if self.choice.name in JSON_FORMATS:
             return json.loads(data[len(self._header()) :], parse_float=float)
         format_ = format_named(self.choice.name)
-        wraps = self._wraps
+        columns, wraps = self.columns, self._wraps
+        if "schemaId" in self.choice.properties:  # the schema may have more than the columns
+            columns, wraps = self._written_columns()
         row = format_.deserializer(
-            self.columns, self.choice.properties, self.subject, self.schemas, wraps=wraps
+            columns, self.choice.properties, self.subject, self.schemas, wraps=wraps
         )(data)
         if row is None or not wraps:
             return None if row is None else row[0]
-        return {column.name: value for column, value in zip(self.columns, row, strict=True)}
+        return {column.name: value for column, value in zip(columns, row, strict=True)}
 
     @property
     def _wraps(self) -> bool:
@@ -79,6 +81,10 @@ class Side:
         if self.part is Part.KEY:
             return is_wrapped(format_, key_wrapping(format_, self.columns))
         return is_wrapped(format_, value_wrapping(format_, self.columns, self.choice.wraps_single))
+
+    def _is_unread(self) -> bool:
+        """Whether the stream has no columns for what the case puts in: then any bytes do."""
+        return not self.columns and self.schemas.latest(self.subject) is None
 
     def _header(self) -> bytes:
         if self.choice.name != "JSON_SR":
@@ -88,6 +94,8 @@ class Side:
 
     def _encode_row(self, spec: Any) -> bytes | None:
         columns, wraps = self._written_columns()
+        if not columns:
+            return _text(spec).encode()
         if wraps:
             upper = {name.upper(): part for name, part in spec.items()}
             specs = [spec.get(c.name, upper.get(c.name.upper())) for c in columns]

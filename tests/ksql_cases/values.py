@@ -8,10 +8,8 @@ from typing import Any
 
 from barnabas.pipeline.sql.types import Array, BaseType, Decimal, Map, SqlType, Struct, Value
 
-_WHOLE = (
-    *(BaseType.INTEGER, BaseType.BIGINT),
-    *(BaseType.DATE, BaseType.TIME, BaseType.TIMESTAMP),
-)
+_TIMES = (BaseType.DATE, BaseType.TIME, BaseType.TIMESTAMP)
+_WHOLE = (BaseType.INTEGER, BaseType.BIGINT, *_TIMES)
 
 
 class SpecError(Exception):
@@ -46,6 +44,8 @@ def value_of(spec: Any, sql_type: SqlType) -> Value:
 
 def _primitive(spec: Any, base: BaseType) -> Value:
     if base in _WHOLE and isinstance(spec, (int, decimal.Decimal)):
+        return int(spec)
+    if base in _TIMES and isinstance(spec, str):
         return int(spec)
     if base is BaseType.DOUBLE and isinstance(spec, (int, float, decimal.Decimal)):
         return float(spec)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,9 +16,11 @@ from barnabas.pipeline.sql.analysis.commands import (
     QueryCommand,
     apply,
 )
-from barnabas.pipeline.sql.analysis.environment import Environment
 from barnabas.pipeline.sql.analysis.metastore import DataSource, MetaStore
 from barnabas.pipeline.sql.engine.inserted import inserted_row
+from barnabas.pipeline.sql.errors import SqlError
+from barnabas.pipeline.sql.formats.format import FormatError, topic_of
+from barnabas.pipeline.sql.formats.registration import register_columns
 from barnabas.pipeline.sql.formats.windowed import windowed_deserializer, windowed_serializer
 from barnabas.pipeline.sql.functions.catalog import Function
 from barnabas.pipeline.sql.plan.steps import FormatChoice, QueryPlan
@@ -27,11 +30,21 @@ from barnabas.pipeline.sql.runtime.records import WindowBounds
 from barnabas.pipeline.sql.runtime.topics import TopicRecord
 from barnabas.pipeline.sql.schema import Part
 from barnabas.pipeline.sql.syntax.parser import parse
-from barnabas.pipeline.sql.syntax.tree import SetProperty, Statement, UnsetProperty, WindowKind
+from barnabas.pipeline.sql.syntax.tree import (
+    CreateSource,
+    CreateType,
+    SetProperty,
+    Statement,
+    UnsetProperty,
+    WindowKind,
+)
 from ksql_cases.cases import Case
 from ksql_cases.compare import equal
 from ksql_cases.topics import Side, window_of
 from support.sql_schema_store import MemorySchemaStore
+
+PARTITIONS = 4
+"""How many a topic has in ksqlDB's own runner, unless a case says otherwise."""
 
 
 class CaseFailedError(Exception):
@@ -54,12 +67,30 @@ class World:
     log: list[str] = field(default_factory=list)
 
     def add_topics(self, case: Case) -> None:
-        """What the case says of topics: partitions, and schemas that are in the registry."""
+        """What the case says of topics: partitions, and schemas that are in the registry.
+
+        Schemas of columns that statements declare come first, as ksqlDB's own runner has it: cases
+        count on the ids that follow.
+        """
+        self._add_declared(case)
         for topic in case.content.get("topics", []):
             given = {"name": topic} if isinstance(topic, str) else topic
-            self.topics[given["name"]] = int(given.get("partitions", 1))
+            self.topics[given["name"]] = int(given.get("partitions", PARTITIONS))
             for part in ("key", "value"):
                 self._add_schema(given, part)
+
+    def _add_declared(self, case: Case) -> None:
+        given = {t["name"] for t in case.content.get("topics", []) if isinstance(t, dict)}
+        trial = World(self.functions, dict(self.properties))
+        with suppress(SqlError):
+            for parsed in parse("\n".join(case.statements)):
+                if isinstance(parsed.statement, CreateSource | CreateType):
+                    with suppress(SqlError, FormatError):
+                        trial._statement(parsed.statement, parsed.text)
+        for subject, ids in trial.schemas.subjects.items():
+            if topic_of(subject) not in given:
+                schema = trial.schemas.by_id(ids[-1])
+                self.schemas.add(subject, schema.type, schema.text)
 
     def _add_schema(self, topic: Mapping[str, Any], part: str) -> None:
         schema = topic.get(f"{part}Schema")
@@ -88,10 +119,18 @@ class World:
         if isinstance(statement, UnsetProperty):
             self.properties.pop(statement.name, None)
             return
-        environment = Environment(
-            self.metastore, self.properties, self.functions, self.schemas, self.topics, text
+        if isinstance(statement, CreateSource):  # every topic that a case names is there
+            name = str(statement.properties.get("KAFKA_TOPIC", statement.name))
+            self.topics.setdefault(name, int(statement.properties.get("PARTITIONS") or PARTITIONS))
+        command = analyse(
+            statement,
+            self.metastore,
+            self.properties,
+            self.functions,
+            self.schemas,
+            topics=self.topics,
+            text=text,
         )
-        command = analyse(statement, environment)
         apply(command, self.metastore, text)
         self._remember(command)
         if isinstance(command, InsertValuesCommand):
@@ -102,9 +141,31 @@ class World:
             if command.replaces is not None:
                 self.plans.pop(command.replaces, None)
             self.plans[command.plan.query_id] = command.plan
+            if command.ddl is not None:
+                wish = command.ddl.topic
+                like = self.topics.get(wish.like or "", PARTITIONS)
+                self.topics.setdefault(wish.name, wish.partitions or like)
         for source in self.metastore.sources.values():
-            self.topics.setdefault(source.topic, 1)
-            self.declared.setdefault(source.topic, source)
+            self.topics.setdefault(source.topic, PARTITIONS)
+            if source.topic not in self.declared:
+                self.declared[source.topic] = source
+                self._register(source, is_sink=isinstance(command, QueryCommand))
+
+    def _register(self, source: DataSource, *, is_sink: bool) -> None:
+        """Put the schemas of a new source into the registry."""
+        for choice, columns, part in (
+            (source.formats.key, source.schema.key, "key"),
+            (source.formats.value, source.schema.value, "value"),
+        ):
+            register_columns(
+                choice.name,
+                choice.properties,
+                columns,
+                f"{source.topic}-{part}",
+                self.schemas,
+                wrapping=choice.wraps_single,
+                is_sink=is_sink,
+            )
 
     def _insert(self, command: InsertValuesCommand) -> None:
         source = command.source
@@ -165,8 +226,7 @@ def run(case: Case, functions: Mapping[str, Function]) -> None:
 
 def _piped(case: Case, world: World) -> Driver:
     world.add_topics(case)
-    for text in case.statements:
-        world.run(text)
+    world.run("\n".join(case.statements))
     driver = Driver(
         list(world.plans.values()),
         PlanCompiler(world.functions, world.properties),
@@ -184,7 +244,7 @@ def _run_to_error(case: Case, world: World) -> None:
     try:
         _piped(case, world)
     except Exception as error:  # any error may be the expected one: its text counts
-        message = str(error)
+        message = error.with_statement() if isinstance(error, SqlError) else str(error)
         if (case.error or "") not in message:
             kind = type(error).__name__
             raise CaseFailedError(

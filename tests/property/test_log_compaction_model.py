@@ -17,6 +17,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from barnabas.log.compaction.settings import CompactionSettings
 from barnabas.protocol.records.batch import Codec
 from support.compaction import CompactionBench, compact_config
+from support.effort import examples
 
 RETENTION_MS = 1000
 KEYS = [f"k{number}" for number in range(6)] + ["a key of more than thirty bytes, which is hashed"]
@@ -281,7 +282,7 @@ class PowerCut(BaseException):
 
 TestCompactionModel = CompactionMachine.TestCase
 TestCompactionModel.settings = settings(
-    max_examples=400,
+    max_examples=examples(80),
     stateful_step_count=30,
     deadline=None,
     report_multiple_bugs=False,

@@ -20,6 +20,7 @@ from barnabas.log.names import (
 )
 from sim.fake_disk import FakeDisk
 from sim.manual_clock import ManualClock
+from support.effort import examples
 from support.logs import NOW_MS, TOPIC_ID, make_batch, read_values
 
 LOG_DIR = "/data"
@@ -66,7 +67,7 @@ def open_directory(disk: FakeDisk) -> LogManager:
     return logs
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(100), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.sampled_from(FILES),
     st.sampled_from(["flip", "flip", "zeros", "cut", "twice"]),

@@ -13,6 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from barnabas.log.config import LogConfig
 from barnabas.protocol.records.batch import Codec
+from support.effort import examples
 from support.logs import LogBench, make_batch, read_records
 
 HOUR_MS = 3_600_000
@@ -214,7 +215,7 @@ class LogMachine(RuleBasedStateMachine):
 
 TestLogModel = LogMachine.TestCase
 TestLogModel.settings = settings(
-    max_examples=400,
+    max_examples=examples(100),
     stateful_step_count=40,
     deadline=None,
     report_multiple_bugs=False,

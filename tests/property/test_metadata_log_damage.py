@@ -25,6 +25,7 @@ from barnabas.raft.snapshot_files import SnapshotId, encode_snapshot, list_snaps
 from barnabas.raft.voters import parse_dynamic_voters
 from sim.fake_disk import FakeDisk
 from sim.manual_clock import ManualClock
+from support.effort import examples
 from support.logs import NOW_MS
 
 ROOT = "/metadata"
@@ -66,7 +67,7 @@ def written() -> FakeDisk:
     return disk
 
 
-@settings(max_examples=500, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.lists(
         st.tuples(

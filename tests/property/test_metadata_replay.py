@@ -4,9 +4,12 @@ from cluster_history import ClusterHistory
 from hypothesis import settings
 
 from barnabas.metadata.features import MetadataVersion
+from support.effort import examples
 
 TestClusterHistory = ClusterHistory.TestCase
-TestClusterHistory.settings = settings(max_examples=100, stateful_step_count=50, deadline=None)
+TestClusterHistory.settings = settings(
+    max_examples=examples(40), stateful_step_count=50, deadline=None
+)
 
 
 def test_a_leader_from_outside_the_isr_may_end_a_reassignment() -> None:

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 from barnabas.registry.avro import AvroFormat, AvroSchema
 from barnabas.registry.schema import SchemaFault
+from support.effort import examples
 
 Json = Any
 
@@ -188,7 +189,7 @@ PRIMITIVE_VALUES: dict[str, st.SearchStrategy[Any]] = {
 
 
 @settings(
-    max_examples=400,
+    max_examples=examples(120),
     suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow],
 )
 @given(st.data())
@@ -282,7 +283,7 @@ def check_is_schema_or_fault(text: str) -> None:
         assert schema.incompatibilities(schema) == [] or "aliases" in text
 
 
-@settings(max_examples=500)
+@settings(max_examples=examples(120))
 @given(TREES)
 def test_any_json_is_a_schema_or_a_fault(tree: Json) -> None:
     check_is_schema_or_fault(json.dumps(tree))

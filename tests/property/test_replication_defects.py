@@ -16,9 +16,10 @@ from barnabas.replication.fetcher import Fetcher
 from barnabas.replication.followers import Follower
 from barnabas.replication.leadership import Leadership
 from barnabas.replication.partition import Partition
+from support.effort import examples
 from support.replica_history import ReplicaHistory
 
-SEEDS = 40
+SEEDS = examples(25)
 SEEDS_PER_DEFECT = 100
 
 
@@ -141,24 +142,25 @@ def count_a_follower_before_it_has_appended(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Reader, "sent", believed)
 
 
-DEFECTS: list[Patch] = [
-    acknowledge_before_followers_have_it,
-    never_truncate,
-    truncate_to_the_high_watermark,
-    let_anybody_into_the_isr,
-    wait_for_the_committed_isr_only,
-    believe_a_shrink_before_it_is_granted,
-    commit_all_upon_election,
-    keep_followers_positions_of_before,
-    see_no_divergence,
-    count_a_follower_before_it_has_appended,
-]
+DEFECTS: dict[Patch, int] = {
+    acknowledge_before_followers_have_it: 0,
+    never_truncate: 3,
+    truncate_to_the_high_watermark: 98,
+    let_anybody_into_the_isr: 9,
+    wait_for_the_committed_isr_only: 33,
+    believe_a_shrink_before_it_is_granted: 18,
+    commit_all_upon_election: 46,
+    keep_followers_positions_of_before: 46,
+    see_no_divergence: 3,
+    count_a_follower_before_it_has_appended: 0,
+}
+"""With the seed that noticed each first when this was written: it is tried before the others."""
 
 
 @pytest.mark.parametrize("plant", DEFECTS, ids=lambda plant: plant.__name__)
 def test_a_planted_defect_is_noticed(plant: Patch, monkeypatch: pytest.MonkeyPatch) -> None:
     plant(monkeypatch)
-    for seed in range(SEEDS_PER_DEFECT):
+    for seed in (DEFECTS[plant], *range(SEEDS_PER_DEFECT)):
         try:
             ReplicaHistory(seed).run()
         except AssertionError:

@@ -12,6 +12,7 @@ import pytest
 
 from sim.campaign import Verdict, run_campaign
 from sim.workloads import run
+from support.effort import examples
 
 ROOT = Path(__file__).parents[2]
 REGRESSIONS = {
@@ -32,12 +33,11 @@ REGRESSIONS = {
 @pytest.mark.parametrize(
     ("topology", "seeds"),
     [
-        ("one", range(120)),
-        ("", range(45)),
-        ("", range(45, 90)),
+        ("one", range(examples(40))),
+        ("", range(examples(30))),
         ("", REGRESSIONS),
     ],
-    ids=["single nodes", "clusters", "more clusters", "what was wrong once"],
+    ids=["single nodes", "clusters", "what was wrong once"],
 )
 def test_seeds_come_to_a_good_end(topology: str, seeds: Iterable[int]) -> None:
     campaign = run_campaign((seed, topology) for seed in seeds)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import ssl
 import threading
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -25,6 +26,9 @@ class FakeRegistry:
     """Given in place of any true answer."""
     may_answer: threading.Event = field(default_factory=threading.Event)
     """Answers wait for it."""
+
+    tls: ssl.SSLContext | None = None
+    """For https."""
 
     def __post_init__(self) -> None:
         self.may_answer.set()
@@ -60,10 +64,17 @@ class FakeRegistry:
             def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  # its name there
                 """Nothing is printed."""
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        class Server(ThreadingHTTPServer):
+            def handle_error(self, request: object, client_address: object) -> None:
+                """Clients may go whenever they like."""
+
+        self._server = Server(("127.0.0.1", 0), Handler)
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,))
         self._thread.start()
-        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
+        if self.tls is not None:
+            self._server.socket = self.tls.wrap_socket(self._server.socket, server_side=True)
+        scheme = "http" if self.tls is None else "https"
+        self.url = f"{scheme}://127.0.0.1:{self._server.server_address[1]}"
         return self
 
     def __exit__(

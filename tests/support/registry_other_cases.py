@@ -12,6 +12,7 @@ from support.registry_steps import (
     TWO,
     A,
     Case,
+    Step,
     add,
     schema,
 )
@@ -31,6 +32,22 @@ ROOT = [
     Case("no status of an exporter", ("GET", "/exporters/e/status"), 40450),
     Case("no config of an exporter", ("GET", "/exporters/e/config"), 40450),
     Case("exporters cannot be made", ("POST", "/exporters", {"name": "e"}), 405),
+]  # fmt: skip
+
+ASSOCIATE: Step = ("POST", "/associations", {
+    "resourceName": "t", "resourceNamespace": "n", "resourceId": "r",
+    "associations": [{"subject": "s"}]})  # fmt: skip
+ASSOCIATIONS = [
+    Case("associate", ASSOCIATE, before=[add("s", "a")], has={"resourceType": "topic"}),
+    Case("nothing to associate with", ASSOCIATE, 40907),
+    Case("associate by id", ("PUT", "/associations/resources/r", ASSOCIATE[2]),
+         before=[add("s", "a")], has={"resourceId": "r"}),
+    Case("no associations of a subject", ("GET", "/associations/subjects/s"), body=[]),
+    Case("no associations of an id", ("GET", "/associations/resources/r"), body=[]),
+    Case("no associations of a name", ("GET", "/associations/resources/n/t"), body=[]),
+    Case("no association to delete", ("DELETE", "/associations/resources/r"), 40410),
+    Case("delete an association", ("DELETE", "/associations/resources/r"), 204,
+         before=[add("s", "a"), ASSOCIATE]),
 ]  # fmt: skip
 
 CONTEXTS = [
@@ -204,4 +221,4 @@ MODE = [
     Case("mode cannot be posted", ("POST", "/mode", {}), 405),
 ]  # fmt: skip
 
-OTHER_CASES = [*ROOT, *CONTEXTS, *SCHEMAS, *COMPATIBILITY, *CONFIG, *MODE]
+OTHER_CASES = [*ROOT, *ASSOCIATIONS, *CONTEXTS, *SCHEMAS, *COMPATIBILITY, *CONFIG, *MODE]

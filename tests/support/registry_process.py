@@ -78,12 +78,23 @@ class RegistryProcess:
         self.process.kill()
         self._gone()
 
+    def pause(self) -> None:
+        """SIGSTOP: it holds its connections and answers nothing."""
+        assert self.process is not None
+        self.process.send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """SIGCONT: it goes on as if no time had passed."""
+        assert self.process is not None
+        self.process.send_signal(signal.SIGCONT)
+
     def stop(self) -> int:
         """SIGTERM; returns the exit code. Harmless when it has ended."""
         if self.process is None:
             return 0
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
+            self.resume()
         return self._gone()
 
     def _gone(self) -> int:

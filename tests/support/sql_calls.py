@@ -8,18 +8,20 @@ from typing import Any
 
 from barnabas.pipeline.sql import types
 from barnabas.pipeline.sql.functions.built_in import functions
-from barnabas.pipeline.sql.functions.signatures import Parameter, Wildcard, choose
+from barnabas.pipeline.sql.functions.patterns import Wildcard
+from barnabas.pipeline.sql.functions.signature_text import Parameter
+from barnabas.pipeline.sql.functions.signatures import Argument, choose
 from barnabas.pipeline.sql.types import SqlType, Value
 
 _WIDER: dict[Any, Any] = {types.DOUBLE: float, Wildcard.DECIMAL: decimal.Decimal}
 
 
-def call(name: str, *arguments: Value, types: Sequence[SqlType | None] | None = None) -> Value:
+def call(name: str, *arguments: Value, types: Sequence[Argument] | None = None) -> Value:
     """The value of a call. `types` are those of the arguments where their values do not tell.
 
     Raises what the implementation raises, and AnalysisError if there is no such overload.
     """
-    argument_types = [type_of(a) for a in arguments] if types is None else list(types)
+    argument_types: list[Argument] = list(map(type_of, arguments) if types is None else types)
     choice = choose(name, functions()[name].scalars, argument_types)
     overload = choice.overload
     if overload.null_is_null and None in arguments:

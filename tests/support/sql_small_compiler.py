@@ -85,6 +85,8 @@ class Collect(Total):
 class SmallCompiler:
     """A Compiler of columns, literals, a few operators, COUNT, SUM, COLLECT_LIST and EXPLODE."""
 
+    fails_on_timestamps = False
+
     def expression(self, expression: nodes.Expression, columns: Sequence[Column]) -> Evaluator:
         return self._compiled(expression, columns)
 

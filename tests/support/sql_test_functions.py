@@ -37,7 +37,9 @@ TEST_FUNCTIONS: dict[str, Function] = {}
 
 
 def all_functions() -> dict[str, Function]:
-    """The product's functions and those of the cases."""
+    """The product's functions and those of the cases, which count their calls from now."""
+    global _CALLS  # functions of the catalog are plain functions
+    _CALLS = count()
     return {**functions(), **TEST_FUNCTIONS}
 
 
@@ -189,6 +191,12 @@ def _texts_of_first_entries(*maps: Value) -> list[str]:
 @_table("test_udtf", "(l BIGINT) -> BIGINT")
 @_table("test_udtf", "(d DOUBLE) -> DOUBLE")
 @_table("test_udtf", "(b BOOLEAN) -> BOOLEAN")
+def _itself_unless_null(value: Value) -> list[Value]:
+    if value is None:
+        raise TypeError("the parameter is a primitive of Java")
+    return [value]
+
+
 @_table("test_udtf", "(s STRING) -> STRING")
 @_table("test_udtf", "(bd DECIMAL) -> DECIMAL", Decimal(30, 10))
 @_table("test_udtf", "(struct STRUCT<A STRING>) -> STRUCT<A STRING>")

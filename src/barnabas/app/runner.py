@@ -3,8 +3,6 @@
 import asyncio
 import gc
 import logging
-import os
-import signal
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -12,12 +10,11 @@ from barnabas.app.event_loop import new_event_loop
 from barnabas.app.listening import CannotListenError
 from barnabas.app.node import Node
 from barnabas.app.reachability import advertised_problems
-from barnabas.app.signals import STOP_SIGNALS
 from barnabas.base.config.listeners import ListenerConfig
 from barnabas.base.config.node import NodeConfig
+from barnabas.base.stop_signals import stop_on_signals
 
 EXIT_FAILED = 1
-EXIT_AT_ONCE = 130
 
 
 class StartError(Exception):
@@ -41,7 +38,7 @@ def run_node(config: NodeConfig, on_ready: Callable[[Node], None] | None = None)
 
 async def _serve(config: NodeConfig, on_ready: Callable[[Node], None] | None) -> int:
     stopping = asyncio.Event()
-    _watch_signals(stopping)
+    stop_on_signals(stopping, "second signal: the node ends at once, without a clean shutdown")
     node = await _open(config)
     starting = asyncio.create_task(node.start())
     stop = asyncio.create_task(stopping.wait())
@@ -83,21 +80,6 @@ async def _open(config: NodeConfig) -> Node:
         return await Node.open(config)
     except CannotListenError as error:
         raise StartError(str(error)) from error
-
-
-def _watch_signals(stopping: asyncio.Event) -> None:
-    loop = asyncio.get_running_loop()
-
-    def stop(number: signal.Signals) -> None:
-        if stopping.is_set() and number is not signal.SIGHUP:
-            telemetry.warning("second signal: the node ends at once, without a clean shutdown")
-            os._exit(EXIT_AT_ONCE)
-        stopping.set()
-
-    for number in STOP_SIGNALS:
-        if number is signal.SIGHUP and signal.getsignal(number) is signal.SIG_IGN:
-            continue  # nohup
-        loop.add_signal_handler(number, stop, number)
 
 
 async def _say_unreachable(node: Node) -> None:

@@ -64,7 +64,12 @@ class Connection:
     timeout_s: float
 
     def client_config(self, **more: Any) -> dict[str, Any]:
-        """Configuration for a client of confluent-kafka, quiet on standard error."""
+        """Configuration for a client of confluent-kafka, quiet on standard error.
+
+        Raises CliError for what makes it abort the process.
+        """
+        if self.config.get("group.id") == "":
+            raise CliError("group.id: the name is empty", ExitCode.USAGE)
         return {
             "bootstrap.servers": self.bootstrap_servers,
             "client.id": "barnabas-cli",

@@ -12,9 +12,13 @@ from barnabas.cli.output import json_option
 from barnabas.cli.positions import HELP, Kind, Position, PositionType, resolve, topic_partitions
 from barnabas.cli.reading import read_in_group, read_partitions
 from barnabas.cli.records import TEMPLATE_FIELDS, Template, headers_of, to_json
+from barnabas.cli.schemas.client import Registry
+from barnabas.cli.serdes.options import FORMATS, schema_registry_options
 
 if TYPE_CHECKING:
     from confluent_kafka import Message
+
+    from barnabas.cli.serdes.decoding import Decoder
 
 EPILOG = f"""\b
 Examples:
@@ -23,6 +27,7 @@ Examples:
   barnabas consume orders --from 2026-01-31T12:00 --to 2026-01-31T13:00 --json
   barnabas consume orders -n 5 -t '{{partition}}:{{offset}} {{key}} {{value}}'
   barnabas consume orders clicks --group reports --follow
+  barnabas consume orders --value-format registry --schema-registry-url http://localhost:8081
 
 \b
 Fields of a template: {TEMPLATE_FIELDS},
@@ -64,6 +69,13 @@ and headers[name] for one header.
     show_default=True,
     help="read_committed leaves out records of open and aborted transactions.",
 )
+@click.option(
+    "--value-format",
+    type=click.Choice(list(FORMATS)),
+    help="Show values as JSON, by the schemas that they name; registry takes all types.",
+)
+@click.option("--key-format", type=click.Choice(list(FORMATS)), help="Show keys as JSON, likewise.")
+@schema_registry_options
 @json_option
 @connection_options
 def command(
@@ -80,6 +92,9 @@ def command(
     keys: bool,
     headers: bool,
     isolation: str,
+    value_format: str | None,
+    key_format: str | None,
+    registry: Registry,
     as_json: bool,
 ) -> None:
     """Print the records of TOPICS, from the earliest to the latest.
@@ -88,6 +103,9 @@ def command(
     --json or -F json, each line is an object that `barnabas produce -F json` reads back.
     """
     render = _renderer("json" if as_json else form, template, keys=keys, headers=headers)
+    if group == "":
+        raise CliError("--group: the name is empty", ExitCode.USAGE)
+    decoders = _decoders(registry, key_format, value_format)
     if group is not None:
         messages = _group_messages(
             connection, topics, group, start, end, chosen, isolation, follow, count
@@ -98,6 +116,8 @@ def command(
     waits = follow or sys.stdout.isatty()
     try:
         for message in messages:
+            for decoder in decoders:
+                decoder.decode(message)
             out.write(render(message))
             out.write(b"\n")
             if waits:
@@ -107,6 +127,20 @@ def command(
             raise
     finally:
         messages.close()
+
+
+def _decoders(
+    registry: Registry, key_format: str | None, value_format: str | None
+) -> "list[Decoder]":
+    if key_format is None and value_format is None:
+        return []
+    from barnabas.cli.serdes.decoding import Decoder
+
+    return [
+        Decoder(registry, form, is_key=is_key)
+        for form, is_key in ((key_format, True), (value_format, False))
+        if form is not None
+    ]
 
 
 def _messages(

@@ -22,10 +22,10 @@ from barnabas.app.local_nodes import (
     write_properties,
 )
 from barnabas.app.ports import PortReservation
-from barnabas.app.signals import STOP_SIGNALS
 from barnabas.app.standalone import CONTROLLER_LISTENER
 from barnabas.base.clock import SystemClock
 from barnabas.base.local_disk import LocalDisk
+from barnabas.base.stop_signals import on_stop_signals
 from barnabas.cli.child_process import end_with
 from barnabas.cli.dev import PORT_HINT, DevWishes
 from barnabas.cli.errors import CliError, ExitCode
@@ -164,11 +164,7 @@ class _Supervisor:
         self._is_killed = False
 
     async def run(self) -> int:
-        loop = asyncio.get_running_loop()
-        for number in STOP_SIGNALS:
-            if number is signal.SIGHUP and signal.getsignal(number) is signal.SIG_IGN:
-                continue  # nohup
-            loop.add_signal_handler(number, self._on_signal, number)
+        on_stop_signals(self._on_signal)
         try:
             for node in self._nodes:
                 self._children.append(await self._start(node))

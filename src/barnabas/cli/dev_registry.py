@@ -16,6 +16,7 @@ from typing import Any
 
 import click
 
+from barnabas.base.stop_signals import on_stop_signals
 from barnabas.cli.child_process import end_with
 from barnabas.cli.errors import ExitCode
 
@@ -48,11 +49,7 @@ class _Pair:
         self._children: list[Process] = []
 
     async def run(self) -> int:
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            if number is signal.SIGHUP and signal.getsignal(number) is signal.SIG_IGN:
-                continue  # nohup
-            loop.add_signal_handler(number, self._on_signal, number)
+        on_stop_signals(self._on_signal)
         stopping = asyncio.create_task(self._stopping.wait())
         serving = asyncio.create_task(self._serve())
         try:

@@ -1,7 +1,7 @@
 """`barnabas produce`: records from the command line, standard input or files."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import BinaryIO
 
 import click
@@ -10,7 +10,9 @@ from barnabas.cli.connection import Connection, connection_options
 from barnabas.cli.errors import CliError, ExitCode
 from barnabas.cli.output import Output, json_option
 from barnabas.cli.records import NewRecord, from_json
+from barnabas.cli.schemas.client import Registry
 from barnabas.cli.sender import Sender
+from barnabas.cli.serdes.options import schema_registry_options
 from barnabas.cli.short_input import are_short, read_ahead
 
 EPILOG = """\b
@@ -19,6 +21,7 @@ Examples:
   barnabas produce orders -k order-7 -v '{"total": 12}' -H source=shop
   barnabas produce users --key-separator : < users.txt
   barnabas consume orders -F json | barnabas produce copy -F json --repartition
+  barnabas produce orders -v '{"total": 12}' --value-schema order.avsc
 """
 
 
@@ -71,6 +74,25 @@ Examples:
     show_default=True,
     help="Who must have a record: nobody, the leader, or all in-sync replicas.",
 )
+@click.option(
+    "--value-schema-id",
+    type=click.IntRange(0),
+    help="Values are JSON; send them with the schema that has this id.",
+)
+@click.option(
+    "--value-schema",
+    "value_schema_file",
+    type=click.Path(exists=True, dir_okay=False),
+    help="Likewise with the schema in this file (.avsc, .json or .proto), which is registered.",
+)
+@click.option("--key-schema-id", type=click.IntRange(0), help="For keys: see --value-schema-id.")
+@click.option(
+    "--key-schema",
+    "key_schema_file",
+    type=click.Path(exists=True, dir_okay=False),
+    help="For keys: see --value-schema.",
+)
+@schema_registry_options
 @json_option
 @connection_options
 def command(
@@ -88,6 +110,11 @@ def command(
     tombstones: bool,
     compression: str,
     acks: str,
+    value_schema_id: int | None,
+    value_schema_file: str | None,
+    key_schema_id: int | None,
+    key_schema_file: str | None,
+    registry: Registry,
     as_json: bool,
 ) -> None:
     """Send records to TOPIC: from --value, from the lines of FILES, or from standard input.
@@ -106,9 +133,17 @@ def command(
         record.timestamp_ms = record.timestamp_ms or timestamp
         if tombstones and record.value == b"":
             record.value = None
+        if encode_key is not None:
+            record.key = encode_key(record.key)
+        if encode_value is not None:
+            record.value = encode_value(record.value)
         return record
 
+    _check_one("key", key_schema_id, key_schema_file)
+    _check_one("value", value_schema_id, value_schema_file)
     connection.probe()
+    encode_key = _encoder(registry, topic, key_schema_id, key_schema_file, is_key=True)
+    encode_value = _encoder(registry, topic, value_schema_id, value_schema_file, is_key=False)
     separator = key_separator.encode() if key_separator else None
     if values:
         is_short = True
@@ -127,6 +162,23 @@ def command(
     sender.finish()
     summary = {"topic": topic, "records": sender.acknowledged, "partitions": sender.spans}
     Output(as_json).result(summary, sender.summary)
+
+
+def _check_one(part: str, schema_id: int | None, file: str | None) -> None:
+    if schema_id is not None and file is not None:
+        raise CliError(
+            f"give one of --{part}-schema-id and --{part}-schema, not both", ExitCode.USAGE
+        )
+
+
+def _encoder(
+    registry: Registry, topic: str, schema_id: int | None, file: str | None, *, is_key: bool
+) -> Callable[[bytes | None], bytes | None] | None:
+    if schema_id is None and file is None:
+        return None
+    from barnabas.cli.serdes.encoding import Encoder
+
+    return Encoder(registry, topic, schema_id, file, is_key=is_key).encode
 
 
 def _header(pair: str) -> tuple[str, str | bytes | None]:

@@ -17,6 +17,12 @@ ReadHeaders = list[tuple[str, bytes | None]]
 TEMPLATE_FIELDS = "topic, partition, offset, timestamp, time, key, value, headers"
 
 
+class JsonText(bytes):
+    """A key or value that has been turned into JSON."""
+
+    __slots__ = ()
+
+
 @dataclass(slots=True)
 class NewRecord:
     """A record to send. `timestamp_ms` 0 takes the time of sending, `partition` -1 the key's."""
@@ -100,6 +106,9 @@ def to_json(message: "Message") -> str:
 
 
 def _put_bytes(fields: dict[str, Any], name: str, content: bytes | None) -> None:
+    if isinstance(content, JsonText):
+        fields[name] = json.loads(content)
+        return
     try:
         fields[name] = None if content is None else content.decode()
     except UnicodeDecodeError:

@@ -2,8 +2,8 @@
 
 Processes (each its own process group, ended with SIGTERM, clean within seconds):
 
-`python -m barnabas.demo.registry_server FILE`
-    The schema registry of that schema-registry.properties, until SIGTERM.
+`barnabas registry start --bootstrap-servers B --listeners URL`
+    The schema registry, until SIGTERM.
 
 `python -m barnabas.demo.generators --bootstrap B --registry URL --state-dir D --seed N --rate R
 [--seconds S] [--acceleration A]`

@@ -165,8 +165,7 @@ class DemoRun:
         self._screen.part("registry", "working", "starting")
         url = self._settings.registry_url
         self._start(
-            registry.prepare(
-                self._workspace,
+            registry.registry_spec(
                 self._settings,
                 self._bootstrap,
                 is_own_cluster=self._options.bootstrap is None,

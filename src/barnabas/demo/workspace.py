@@ -5,7 +5,6 @@ warehouse/         Parquet tables
 checkpoints/       Spark's checkpoints
 generators/        the generators' state and truth
 pipeline/          the pipeline's progress
-registry/          schema-registry.properties; the schemas are in the cluster
 logs/  pids/       one file per child process
 demo.json          what must stay the same from run to run (ports, seed, cluster id)
 """
@@ -72,7 +71,7 @@ class Settings:
 NODES_MAX = 5
 DATA_NAMES = (
     *("broker", *(f"broker-{node_id}" for node_id in range(1, NODES_MAX + 1))),
-    *("checkpoints", "generators", "logs", "pids", "pipeline", "registry", "warehouse"),
+    *("checkpoints", "generators", "logs", "pids", "pipeline", "warehouse"),
 )
 
 

@@ -11,8 +11,10 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 from barnabas.registry import errors
+from barnabas.registry.core.content import resolve
 from barnabas.registry.core.decision import Formats, View
 from barnabas.registry.errors import RegistryError
+from barnabas.registry.store.records import SchemaValue
 
 LARGE_BYTES = 8 * 1024
 """Bodies of requests that are longer are large: the slowest shorter ones take a quarter second."""
@@ -20,6 +22,15 @@ WAITING_MAX = 64
 """Large requests that wait or are under way; more are refused."""
 
 Result = TypeVar("Result")
+
+
+def is_large(view: View, schema: SchemaValue) -> bool:
+    """Whether a stored schema, with all that it refers to, is large to parse."""
+    try:
+        _, resolved = resolve(view, schema.subject, schema.references, live_only=False)
+    except RegistryError:
+        return False  # who parses it finds that too, at once
+    return len(schema.text) + sum(len(target.text) for target in resolved) > LARGE_BYTES
 
 
 class LargeWork:
@@ -31,7 +42,9 @@ class LargeWork:
         self._waiting = 0
 
     async def run(self, work: Callable[[View], Result], view: View) -> Result:
-        """Do work on a view whose state stays as it is until then. Raises RegistryError 50001.
+        """Do work on a view whose state stays as it is until then.
+
+        Raises RegistryError 50001 if too much waits, or it is closed before the work begins.
 
         If the caller is cancelled, work that has begun goes on, and may then see the state change:
         its result is lost.
@@ -46,6 +59,11 @@ class LargeWork:
         self._waiting += 1
         try:
             return await asyncio.get_running_loop().run_in_executor(self._thread, work, apart)
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise
+            raise RegistryError(errors.STORE_ERROR, "the registry stops; try again") from None
         finally:
             self._waiting -= 1
 

@@ -5,25 +5,21 @@ import contextlib
 import gc
 import logging
 import math
-import os
-import signal
 import socket
 from collections.abc import Callable, Iterator
-from typing import Final
 
 import uvicorn
 
+from barnabas.base.stop_signals import stop_on_signals
 from barnabas.registry.config import HttpListener, RegistryConfig
 from barnabas.registry.connection import Connection
 from barnabas.registry.core.decision import Formats
 from barnabas.registry.http.app import RegistryApp
 from barnabas.registry.http.config import HttpConfig
 from barnabas.registry.kafka.store import KafkaStore
-from barnabas.registry.pem import server_context
+from barnabas.registry.listener_tls import server_context
 
-STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 EXIT_FAILED = 1
-EXIT_AT_ONCE = 130
 BACKLOG = 2048
 
 telemetry = logging.getLogger(__name__)
@@ -152,7 +148,7 @@ async def _run(
     on_ready: Callable[[RegistryServer], None] | None,
 ) -> int:
     stopping = asyncio.Event()
-    _watch_signals(stopping)
+    stop_on_signals(stopping, "second signal: the registry ends at once")
     server = RegistryServer(config, formats)
     starting = asyncio.create_task(server.start())
     stop = asyncio.create_task(stopping.wait())
@@ -177,21 +173,6 @@ async def _run(
     await server.stop()
     telemetry.info("the schema registry has stopped")
     return EXIT_FAILED if server.store.failure.done() else 0
-
-
-def _watch_signals(stopping: asyncio.Event) -> None:
-    loop = asyncio.get_running_loop()
-
-    def stop(number: signal.Signals) -> None:
-        if stopping.is_set() and number is not signal.SIGHUP:
-            telemetry.warning("second signal: the registry ends at once")
-            os._exit(EXIT_AT_ONCE)
-        stopping.set()
-
-    for number in STOP_SIGNALS:
-        if number is signal.SIGHUP and signal.getsignal(number) is signal.SIG_IGN:
-            continue  # nohup
-        loop.add_signal_handler(number, stop, number)
 
 
 def _bind_all(listeners: tuple[HttpListener, ...]) -> list[socket.socket]:

@@ -64,11 +64,11 @@ class Service(Protocol):
 
         A decision that takes long, `is_large`, is taken in a thread; later ones wait for it.
 
-        `decide` is one of the decisions of `core`, with its arguments bound. It is called at most
-        once, at once or when a reign has begun, and its RegistryError is raised here. Also raises
-        RegistryError: 50001 if the records cannot be stored (nothing was done, or it is not known
-        whether it was: try again), 50002 if that takes longer than `kafkastore.timeout.ms`, 50004
-        if there is no leader.
+        `decide` is one of the decisions of `core`, with its arguments bound; its RegistryError is
+        raised here. It is called again when it is known that nothing of it was stored: brokers
+        failed, or leaders changed. Also raises RegistryError: 50001 if brokers refuse the records
+        or this instance cannot write, 50002 if the write is not confirmed within
+        `kafkastore.timeout.ms` (it may be stored), 50004 if there is no leader.
         """
 
     async def caught_up(self, offset: int | None = None) -> None:

@@ -17,6 +17,8 @@ STRATEGY = "confluent.value.subject.name.strategy"
         "http://localhost:8081",
         "http://a:1, HTTP://b.c-d/base/path",
         "http://[::1]:8081/",
+        "https://localhost:8081",
+        "https://a, http://b:1",
         "",
     ],
 )
@@ -28,8 +30,9 @@ def test_registries(urls: str) -> None:
     "urls",
     [
         "localhost:8081",
-        "https://localhost:8081",
+        "httpss://localhost:8081",
         "ftp://localhost",
+        "https://user:secret@localhost",
         "http://user:secret@localhost",
         "http://localhost:8081?x=y z",
         "http://localhost:8081/a b",

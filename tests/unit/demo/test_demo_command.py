@@ -64,7 +64,10 @@ def test_the_extra_has_all_that_the_demo_needs() -> None:
     lines = (*extras["demo"], *extras["registry"], *extras["spark"])
     names = {re.split("[>=]", line)[0] for line in lines}
     assert {module.replace("_", "-") for module in MODULES} <= names
-    assert {"barnabas[registry,spark]", "confluent-kafka[avro,schemaregistry]"} <= names
+    assert {
+        "barnabas[registry,spark]",
+        "confluent-kafka[avro,json,protobuf,schemaregistry]",
+    } <= names
 
 
 @pytest.fixture

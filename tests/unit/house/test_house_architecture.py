@@ -46,3 +46,19 @@ def test_modules_that_are_named_exist() -> None:
     places = (ROOT / "src" / "barnabas", ROOT / "src", ROOT)
     assert named
     assert {name for name in named if not any((place / name).exists() for place in places)} == set()
+
+
+def test_all_of_sql_is_pure_but_its_hosts() -> None:
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    (pure,) = [
+        contract["source_modules"]
+        for contract in settings["tool"]["importlinter"]["contracts"]
+        if contract["name"].startswith("Pure cores")
+    ]
+    found = {
+        f"barnabas.pipeline.sql.{path.stem}"
+        for path in (ROOT / "src/barnabas/pipeline/sql").iterdir()
+        if path.suffix == ".py" or any(path.glob("*.py"))
+    }
+    hosts = {f"barnabas.pipeline.sql.{name}" for name in ("engine", "server", "shell", "spark")}
+    assert found - hosts - {"barnabas.pipeline.sql.__init__"} - set(pure) == set()

@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 from barnabas.base.config.errors import ConfigError
+from barnabas.base.pem import client_context
 from barnabas.registry.config import KEYS, RegistryConfig
 from barnabas.registry.kafka.connection import Connection, jaas_options
-from barnabas.registry.pem import client_context, server_context
+from barnabas.registry.listener_tls import server_context
 
 BROKERS = {"kafkastore.bootstrap.servers": "PLAINTEXT://localhost:9092"}
 SHIPPED = """\

@@ -10,7 +10,7 @@ A check is written in one of these forms:
     set [filled] [of a,b] a list without blank entries, maybe not empty, maybe of these only
     voters                id@host:port entries (controller.quorum.voters)
     servers               host:port entries (controller.quorum.bootstrap.servers)
-    registries            http://host:port entries (confluent.schema.registry.url)
+    registries            http(s)://host:port entries (confluent.schema.registry.url)
     throttled-replicas    partition:broker entries, or * (KIP-73)
     offset-reset          earliest, latest or by_duration:<ISO 8601> (KIP-932)
 """
@@ -32,7 +32,7 @@ _COMMA = re.compile(r"\s*,\s*")
 _VOTER = re.compile(r"(-?[0-9]+)@(.+)")
 _SERVER = re.compile(r"(?:\[([0-9a-fA-F:.%]+)\]|([^:\[\]\s]+)):([0-9]+)")
 _REGISTRY = re.compile(
-    r"http://(?:\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::[0-9]{1,5})?(?:/[!-~]*)?", re.IGNORECASE
+    r"https?://(?:\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::[0-9]{1,5})?(?:/[!-~]*)?", re.IGNORECASE
 )
 _THROTTLED_REPLICA = re.compile(r"[0-9]+:[0-9]+")
 _DURATION = re.compile(
@@ -187,14 +187,12 @@ def _servers(name: str, value: Value) -> None:
 def _registries(name: str, value: Value) -> None:
     """The messages do not repeat the entry: it may hold a password."""
     for entry in value if isinstance(value, list) else ():
-        if entry.lower().startswith("https:"):
-            raise ConfigError(name, "https is not served yet; use http://host:port")
         if "@" in entry:
             raise ConfigError(
                 name, "anyone may see it: put user:password into confluent.basic.auth.user.info"
             )
         if not _REGISTRY.fullmatch(entry):
-            raise ConfigError(name, "an entry is not http://host:port")
+            raise ConfigError(name, "an entry is not http://host:port or https://host:port")
 
 
 def _throttled_replicas(name: str, value: Value) -> None:

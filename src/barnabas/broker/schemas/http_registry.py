@@ -1,17 +1,21 @@
-"""A schema registry over HTTP: Confluent's REST interface, as any registry serves it.
+"""A schema registry over HTTP or HTTPS: Confluent's REST interface, as any registry serves it.
 
 A question takes a connection of its own: what is learnt is remembered, so questions are rare.
+The files of TLS are read when an instance is first asked over https, and again after a connection
+that failed: a broker serves whatever is wrong with them, and renewing a file needs no restart.
 """
 
 import asyncio
 import base64
 import io
 import json
-from collections.abc import Sequence
+import ssl
+from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple, cast
 from urllib.parse import urlsplit
 from uuid import UUID
 
+from barnabas.base.config.errors import ConfigError
 from barnabas.broker.schemas.record_names import record_name
 from barnabas.broker.schemas.registry import Claim, NoAnswerError
 from barnabas.broker.schemas.wire_format import schema_of
@@ -24,12 +28,13 @@ SCHEMA_NOT_FOUND: Final = 40403
 DEFAULT_CONTEXT: Final = "."
 OK: Final = 200
 NOT_FOUND: Final = 404
-DEFAULT_PORT: Final = 80
+DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 
 
 class Instance(NamedTuple):
     """Where one instance of the registry listens."""
 
+    scheme: str
     host: str
     port: int
     path: str
@@ -38,16 +43,23 @@ class Instance(NamedTuple):
     def shown(self) -> str:
         """For messages."""
         host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"http://{host}:{self.port}{self.path}"
+        return f"{self.scheme}://{host}:{self.port}{self.path}"
 
 
 class HttpRegistry:
     """A `Registry` at one or more addresses; the one that answered last is asked first."""
 
-    __slots__ = ("_authorization", "_instances")
+    __slots__ = ("_authorization", "_instances", "_read_tls", "_tls")
 
-    def __init__(self, urls: Sequence[str], user_info: str | None) -> None:
-        """`urls` are checked; `user_info` is user:password."""
+    def __init__(
+        self,
+        urls: Sequence[str],
+        user_info: str | None,
+        read_tls: Callable[[], ssl.SSLContext] = ssl.create_default_context,
+    ) -> None:
+        """`urls` are checked; `user_info` is user:password; `read_tls` may raise ConfigError."""
+        self._read_tls = read_tls
+        self._tls: ssl.SSLContext | None = None
         self._instances = [_instance_of(url) for url in urls]
         self._authorization = ""
         if user_info:
@@ -106,7 +118,13 @@ class HttpRegistry:
                 status, body = _parse(await self._exchange(instance, path))
         except TimeoutError:
             raise NoAnswerError(f"no answer in {TIMEOUT_S} s") from None
+        except ConfigError as error:
+            raise NoAnswerError(str(error)) from error
+        except ssl.SSLCertVerificationError as error:
+            self._tls = None
+            raise NoAnswerError(f"its certificate is refused: {error.verify_message}") from error
         except OSError as error:
+            self._tls = None
             raise NoAnswerError(error.strerror or str(error)) from error
         try:
             answer = json.loads(body)
@@ -124,7 +142,8 @@ class HttpRegistry:
     async def _exchange(self, instance: Instance, path: str) -> bytes:
         """All bytes of the answer; the registry closes the connection after them."""
         host = f"[{instance.host}]" if ":" in instance.host else instance.host
-        reader, writer = await asyncio.open_connection(instance.host, instance.port)
+        tls = await self._context() if instance.scheme == "https" else None
+        reader, writer = await asyncio.open_connection(instance.host, instance.port, ssl=tls)
         try:
             writer.write(
                 f"GET {instance.path}{path} HTTP/1.1\r\n"
@@ -142,10 +161,17 @@ class HttpRegistry:
         finally:
             writer.transport.abort()
 
+    async def _context(self) -> ssl.SSLContext:
+        """Raises ConfigError."""
+        if self._tls is None:
+            self._tls = await asyncio.to_thread(self._read_tls)  # the system's store is large
+        return self._tls
+
 
 def _instance_of(url: str) -> Instance:
     parts = urlsplit(url)
-    return Instance(parts.hostname or "", parts.port or DEFAULT_PORT, parts.path.rstrip("/"))
+    port = parts.port or DEFAULT_PORTS[parts.scheme]
+    return Instance(parts.scheme, parts.hostname or "", port, parts.path.rstrip("/"))
 
 
 def _not_found(answer: object) -> bool:

@@ -11,12 +11,14 @@ import asyncio
 import logging
 import random as random_module
 from collections.abc import Callable, Collection, Coroutine
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 from barnabas.base.backoff import ExponentialBackoff
 from barnabas.base.clock import Clock
 from barnabas.base.config.node import NodeConfig
 from barnabas.base.pause import pause
+from barnabas.base.pem import client_context
 from barnabas.base.promise import Promise
 from barnabas.broker.schemas.http_registry import HttpRegistry
 from barnabas.broker.schemas.registry import Claim, NoAnswerError, Registry
@@ -24,7 +26,18 @@ from barnabas.broker.schemas.registry import Claim, NoAnswerError, Registry
 URL_KEY = "confluent.schema.registry.url"
 SOURCE_KEY = "confluent.basic.auth.credentials.source"
 USER_INFO_KEY = "confluent.basic.auth.user.info"
-REGISTRY_KEYS = (URL_KEY, SOURCE_KEY, USER_INFO_KEY)
+TLS_PREFIX = "confluent."
+TLS_KEYS = (
+    "confluent.ssl.truststore.location",
+    "confluent.ssl.truststore.type",
+    "confluent.ssl.truststore.certificates",
+    "confluent.ssl.keystore.location",
+    "confluent.ssl.keystore.type",
+    "confluent.ssl.key.password",
+    "confluent.ssl.endpoint.identification.algorithm",
+)
+"""Those that `base/pem.py` reads."""
+REGISTRY_KEYS = (URL_KEY, SOURCE_KEY, USER_INFO_KEY, *TLS_KEYS)
 TRUE_TTL_MS: Final = 3_600_000
 FALSE_TTL_MS: Final = 1_000
 CLAIMS_MAX: Final = 10_000
@@ -72,7 +85,8 @@ class KnownSchemas:
         urls = config.get_list(URL_KEY)
         is_given = config.get_str(SOURCE_KEY) == "USER_INFO"
         user_info = config.get_str_or_none(USER_INFO_KEY) if is_given else None
-        self.use(HttpRegistry(urls, user_info) if urls else None)
+        read_tls = partial(client_context, config, TLS_PREFIX)
+        self.use(HttpRegistry(urls, user_info, read_tls) if urls else None)
 
     def use(self, registry: Registry | None) -> None:
         """Ask `registry` from now on. What another one said is forgotten."""

@@ -174,7 +174,7 @@ def registry_options(function: Function) -> Function:
     def wrapped(
         urls: str | None, user: str | None, ca_file: str | None, timeout: float, **rest: Any
     ) -> Any:
-        registry = Registry(_read_urls(urls), user, ca_file, timeout)
+        registry = Registry(read_urls(urls, "--url"), user, ca_file, timeout)
         return function(registry=registry, **rest)
 
     return with_options(function, wrapped, _OPTIONS)
@@ -210,7 +210,8 @@ _OPTIONS: Sequence[Callable[[Any], Any]] = (
 )
 
 
-def _read_urls(text: str | None) -> tuple[str, ...]:
+def read_urls(text: str | None, option: str) -> tuple[str, ...]:
+    """The addresses that an option gives, or the environment. Raises CliError."""
     from urllib.parse import urlsplit
 
     if text is None:
@@ -225,7 +226,7 @@ def _read_urls(text: str | None) -> tuple[str, ...]:
         except ValueError:
             is_url = False
         if not is_url:
-            raise CliError(f"--url: {url} is not http://host:port", ExitCode.USAGE)
+            raise CliError(f"{option}: {url} is not http://host:port", ExitCode.USAGE)
     if not urls:
-        raise CliError("--url: no address is given", ExitCode.USAGE)
+        raise CliError(f"{option}: no address is given", ExitCode.USAGE)
     return urls

@@ -50,7 +50,7 @@ def _compare_here(registry: Registry, old: Stored, new: Stored) -> list[Verdict]
     formats = all_formats()
     try:
         parsed = [
-            formats.parse(one["schemaType"], one["schema"], _references(registry, one))
+            formats.parse(one["schemaType"], one["schema"], resolved_references(registry, one))
             for one in (old, new)
         ]
     except SchemaFault:
@@ -70,7 +70,7 @@ def _compare_here(registry: Registry, old: Stored, new: Stored) -> list[Verdict]
     return verdicts
 
 
-def _references(registry: Registry, schema: Stored) -> list["ResolvedReference"]:
+def resolved_references(registry: Registry, schema: Stored) -> list["ResolvedReference"]:
     """All that a schema refers to, what others need first, each name once."""
     from barnabas.registry.schema import Reference, ResolvedReference
     from barnabas.registry.subjects import qualified_from
@@ -81,7 +81,7 @@ def _references(registry: Registry, schema: Stored) -> list["ResolvedReference"]
         for one in parent.get("references") or ():
             if one["name"] in found:
                 continue
-            subject = qualified_from(parent["subject"], one["subject"])
+            subject = qualified_from(parent.get("subject", ""), one["subject"])
             target = get_version(registry, subject, one["version"], deleted=True)
             add(target)
             inner = tuple(

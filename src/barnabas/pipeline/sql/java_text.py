@@ -1,8 +1,7 @@
 """Text of values as Java prints them, and numbers as Java reads them.
 
 ksqlDB's casts to STRING show values by Java's own `toString`; users and cases compare that text.
-Entries of a MAP stand in the order in which they came: Java's HashMap has no order of its own to
-keep.
+Entries of a MAP stand in the order of Java's HashMap (see `java_maps`).
 """
 
 from __future__ import annotations
@@ -22,6 +21,7 @@ from barnabas.pipeline.sql.formats.java_numbers import (
     double_text,
     parse_whole,
 )
+from barnabas.pipeline.sql.java_maps import hash_order
 from barnabas.pipeline.sql.time_text import date_text, seconds_text, timestamp_text
 from barnabas.pipeline.sql.types import Array, BaseType, Map, SqlType, Struct, Value
 
@@ -61,7 +61,9 @@ def _inner_text(sql_type: SqlType) -> Callable[[Any], str]:
         case Map(key, value_type):
             key_text, entry_text = text_maker(key), text_maker(value_type)
             return lambda value: (
-                "{" + ", ".join(f"{key_text(k)}={entry_text(v)}" for k, v in value.items()) + "}"
+                "{"
+                + ", ".join(f"{key_text(k)}={entry_text(v)}" for k, v in hash_order(value))
+                + "}"
             )
         case Struct(fields):
             makers = [(field.name, _inner_text(field.type)) for field in fields]

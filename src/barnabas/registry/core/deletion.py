@@ -25,7 +25,7 @@ def delete_version(
 ) -> Decision[int]:
     """Delete one version (a number, 'latest' or -1); the answer is its number.
 
-    Raises RegistryError: 40401, 40402, 40406 and 40407, 42202, 42205, 42206.
+    Raises RegistryError: 40401, 40402, 40406 and 40407, 40904, 42202, 42205, 42206.
     """
     name = subjects.normal(subject)
     value = own_version(view, name, version_number(version), deleted=True)
@@ -38,6 +38,8 @@ def delete_version(
     check_writable(view, name)
     _check_unreferenced(view, value, permanent)
     if not permanent:
+        if len(view.state.versions(name)) == 1:
+            _check_unassociated(view, name)
         record = Record(SchemaKey(name, value.version), replace(value, deleted=True))
         return Decision((record,), value.version)
     if not value.deleted:
@@ -55,7 +57,7 @@ def delete_version(
 def delete_subject(view: View, subject: str, *, permanent: bool = False) -> Decision[list[int]]:
     """Delete all versions of a subject; the answer is their numbers.
 
-    Raises RegistryError: 40401, 40404, 40405, 42205, 42206.
+    Raises RegistryError: 40401, 40404, 40405, 40904, 42205, 42206.
     """
     name = subjects.normal(subject)
     values = view.state.versions(name, "all" if permanent else "live")
@@ -67,6 +69,7 @@ def delete_subject(view: View, subject: str, *, permanent: bool = False) -> Deci
             f"subject {name!r} is deleted already; with permanent=true it is deleted for good",
         )
     check_writable(view, name)
+    _check_unassociated(view, name)
     for value in values:
         _check_unreferenced(view, value, permanent, but_by=name)
         if permanent and not value.deleted:
@@ -78,12 +81,32 @@ def delete_subject(view: View, subject: str, *, permanent: bool = False) -> Deci
     if not permanent:
         record = Record(DeleteSubjectKey(name), DeleteSubjectValue(name, numbers[-1]))
         return Decision((record,), numbers)
-    records = [
+    return Decision(tuple(_removed(view, name, values)), numbers)
+
+
+def removed_for_good(view: View, subject: str) -> list[Record]:
+    """What removes all versions of a subject, soft-deleted or not. Raises RegistryError 42206."""
+    values = view.state.versions(subject, "all")
+    for value in values:
+        _check_unreferenced(view, value, permanent=True, but_by=subject)
+    return _removed(view, subject, values)
+
+
+def _removed(view: View, subject: str, values: list[SchemaValue]) -> list[Record]:
+    return [
         *marks(view, values),
-        *(Record(SchemaKey(name, number), None) for number in reversed(numbers)),
-        *_settings_removed(view, name),
+        *(Record(SchemaKey(subject, value.version), None) for value in reversed(values)),
+        *_settings_removed(view, subject),
     ]
-    return Decision(tuple(records), numbers)
+
+
+def _check_unassociated(view: View, subject: str) -> None:
+    """Raise RegistryError 40904 if resources are associated with a subject."""
+    for key in (one.key for one in view.state.associations_of(subject)):
+        raise RegistryError(
+            errors.SUBJECT_HAS_ASSOCIATION,
+            f"subject {subject!r} is associated with the {key.association_type} of {key.name!r}",
+        )
 
 
 def _check_unreferenced(

@@ -4,8 +4,10 @@ An ASGI application for uvicorn. It does its own routing: Starlette's router cos
 than everything that is done here for a read.
 """
 
+import asyncio
 import itertools
 import logging
+import random
 import time
 import uuid
 from dataclasses import replace
@@ -14,26 +16,37 @@ from typing import TYPE_CHECKING, Any
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from barnabas.base.backoff import ExponentialBackoff
 from barnabas.registry import errors
 from barnabas.registry.core.decision import View
 from barnabas.registry.errors import RegistryError
 from barnabas.registry.http import request_log
 from barnabas.registry.http.answers import Answer, plain_fault, refusal
 from barnabas.registry.http.bodies import read_object
-from barnabas.registry.http.call import Call, Write
+from barnabas.registry.http.call import Call, LargeRead, Write
+from barnabas.registry.http.compression import COMPRESSED_FROM, Compressor, takes_gzip
 from barnabas.registry.http.config import HttpConfig
-from barnabas.registry.http.forwarding import OFFSET_HEADER, Forwarder, target_to_send
+from barnabas.registry.http.forwarding import (
+    NOT_LEADING_HEADER,
+    OFFSET_HEADER,
+    Forwarder,
+    NotDoneError,
+    target_to_send,
+)
 from barnabas.registry.http.negotiation import V1, answer_type, is_consumed
 from barnabas.registry.http.schema_json import EncodedSchemas
 from barnabas.registry.http.table import READS_OF_TEXTS, Node, find
 from barnabas.registry.http.target import Query, segments, without_context
 from barnabas.registry.large_work import LARGE_BYTES, LargeWork
-from barnabas.registry.service import Forward, Service
+from barnabas.registry.service import Done, Forward, Service
 
 if TYPE_CHECKING:
     import httpx
 
 REQUEST_ID_LENGTH_MAX = 128
+BACKOFF_MS = 50
+BACKOFF_MS_MAX = 500
+"""Between two tries to forward a write while the leader changes."""
 
 _log = logging.getLogger(__name__)
 
@@ -50,6 +63,7 @@ class _Request:
 
     __slots__ = (
         "accept",
+        "accept_encoding",
         "content_length",
         "content_type",
         "is_forwarded",
@@ -64,6 +78,7 @@ class _Request:
         self.receive = receive
         self.method: str = scope["method"]
         self.accept = b""
+        self.accept_encoding = b""
         self.content_type = b""
         self.content_length = b""
         self.request_id = b""
@@ -77,6 +92,8 @@ class _Request:
                 self.content_length = value
             elif name == b"x-request-id":
                 self.request_id = value
+            elif name == b"accept-encoding":
+                self.accept_encoding = value
             elif name == b"x-forward":
                 self.is_forwarded = value.strip().lower() == b"true"
 
@@ -120,8 +137,10 @@ class RegistryApp:
         self._config = config or HttpConfig()
         self._encoded = EncodedSchemas()
         self._large = LargeWork()
+        self._compressor = Compressor()
         self._forwarder = Forwarder(self._config, leader_transport)
         self._served = _open_to_pages(self._http, self._config)
+        self._backoff = ExponentialBackoff(BACKOFF_MS, BACKOFF_MS_MAX, random.Random())
         self._requests = itertools.count(1)
         self._request_ids = str(uuid.uuid4()).encode()[:24] + b"%012x"
         """Ids of requests that bring none: like UUIDs, but cheap."""
@@ -164,6 +183,14 @@ class RegistryApp:
         if answer.status == HTTPStatus.NO_CONTENT:
             del headers[:2]
         body = answer.body if request.method != "HEAD" else b""
+        if (
+            request.accept_encoding
+            and len(body) >= COMPRESSED_FROM
+            and takes_gzip(request.accept_encoding)
+        ):
+            body = await self._compressor.gzip(body)
+            headers[1] = (b"content-length", b"%d" % len(body))
+            headers.append((b"content-encoding", b"gzip"))
         await send({"type": "http.response.start", "status": answer.status, "headers": headers})
         await send({"type": "http.response.body", "body": body})
         if is_logged:
@@ -201,12 +228,13 @@ class RegistryApp:
         )
         read = READS_OF_TEXTS.get(handler) if len(data) > LARGE_BYTES else None
         if read is not None:
-            view = call.view
-            still = View(view.state.copy(), view.formats, view.defaults)
+            still = _still(call.view)
             return await self._large.run(lambda apart: read(replace(call, view=apart)), still)
         found = handler(call)
         if isinstance(found, Answer):
             return found
+        if isinstance(found, LargeRead):
+            return await self._large.run(found.read, _still(call.view))
         return await self._write(request, found, data)
 
     async def _write(self, request: _Request, write: Write[Any], data: bytes) -> Answer:
@@ -216,20 +244,42 @@ class RegistryApp:
             known = _already_there(service, write)
             if known is not None:
                 return known
-        done = await service.write(write.decide, is_large=is_large)
-        if not isinstance(done, Forward):
-            answer = write.answer(service.view, done.response)
+        deadline = time.monotonic() + self._config.write_timeout_ms / 1000
+        failures = 0
+        while True:
+            done = await service.write(write.decide, is_large=is_large)
+            if not isinstance(done, Forward):
+                return await self._written(request, write, done, is_large=is_large)
             if request.is_forwarded:
-                answer.headers = [*answer.headers, (OFFSET_HEADER, b"%d" % done.offset)]
-            return answer
+                return _not_leading()
+            try:
+                return await self._forward(request, done.leader_url, data)
+            except NotDoneError as error:
+                if time.monotonic() >= deadline:
+                    _log.warning("%s", error)
+                    raise error.refusal from error
+            failures += 1
+            left_s = deadline - time.monotonic()
+            await asyncio.sleep(min(self._backoff.after(failures) / 1000, left_s))
+
+    async def _written(
+        self, request: _Request, write: Write[Any], done: Done[Any], *, is_large: bool
+    ) -> Answer:
+        view = self._service.view
+        if is_large and write.has_form:
+            found = done.response
+            answer = await self._large.run(lambda apart: write.answer(apart, found), _still(view))
+        else:
+            answer = write.answer(view, done.response)
         if request.is_forwarded:
-            raise RegistryError(
-                errors.FORWARDING_FAILED,
-                "the request was forwarded to this instance, which does not lead; try again",
-            )
+            answer.headers = [*answer.headers, (OFFSET_HEADER, b"%d" % done.offset)]
+        return answer
+
+    async def _forward(self, request: _Request, leader_url: str, data: bytes) -> Answer:
+        """Raises NotDoneError and RegistryError 50003."""
         scope = request.scope
         answer, offset = await self._forwarder.forward(
-            done.leader_url,
+            leader_url,
             request.method,
             target_to_send(segments(scope["raw_path"]), scope["query_string"]),
             scope["headers"],
@@ -245,6 +295,22 @@ class RegistryApp:
             await self._service.caught_up(offset)
         except RegistryError as fault:
             _log.warning("behind the leader after a forwarded write: %s", fault.message)
+
+
+def _still(view: View) -> View:
+    """The view as it is now, for a thread: its state does not change."""
+    return View(view.state.copy(), view.formats, view.defaults)
+
+
+def _not_leading() -> Answer:
+    answer = refusal(
+        RegistryError(
+            errors.FORWARDING_FAILED,
+            "the request was forwarded to this instance, which does not lead; try again",
+        )
+    )
+    answer.headers = [(NOT_LEADING_HEADER, b"true")]
+    return answer
 
 
 def _open_to_pages(app: ASGIApp, config: HttpConfig) -> ASGIApp:

@@ -81,7 +81,8 @@ def _number(body: dict[str, Any], name: str, place: str = "") -> int | None:
     return found
 
 
-def _flag(body: dict[str, Any], name: str) -> bool:
+def flag(body: dict[str, Any], name: str) -> bool:
+    """A field that is true or false; false where it is missing. Raises RegistryError 400."""
     value = body.get(name)
     if isinstance(value, str) and value.lower() in ("true", "false"):
         return value.lower() == "true"
@@ -109,7 +110,7 @@ def _part(body: dict[str, Any], name: str, read: Callable[[Any, str], Part]) -> 
         raise _bad(str(fault)) from fault
 
 
-def _objects(body: dict[str, Any], name: str) -> list[tuple[str, dict[str, Any]]]:
+def objects(body: dict[str, Any], name: str) -> list[tuple[str, dict[str, Any]]]:
     """The objects of a list, each with its place. Raises RegistryError 400."""
     found = []
     for position, item in enumerate(_list(body, name)):
@@ -121,7 +122,7 @@ def _objects(body: dict[str, Any], name: str) -> list[tuple[str, dict[str, Any]]
 
 def _references(body: dict[str, Any]) -> tuple[Reference, ...]:
     found = []
-    for place, item in _objects(body, "references"):
+    for place, item in objects(body, "references"):
         version = _number(item, "version", place)
         if version is None:
             raise RegistryError(errors.UNPROCESSABLE, f"{place}version may not be null")
@@ -133,7 +134,7 @@ def _references(body: dict[str, Any]) -> tuple[Reference, ...]:
 
 def _tag_changes(body: dict[str, Any], name: str) -> tuple[TagChange, ...]:
     found = []
-    for place, item in _objects(body, name):
+    for place, item in objects(body, name):
         entity = item.get("schemaEntity")
         if not isinstance(entity, dict):
             raise _bad(f"{place}schemaEntity is not an object")
@@ -168,7 +169,7 @@ def schema_request(body: dict[str, Any]) -> SchemaRequest:
         id=_number(body, "id"),
         tags_to_add=_tag_changes(body, "schemaTagsToAdd"),
         tags_to_remove=_tag_changes(body, "schemaTagsToRemove"),
-        propagate_tags=_flag(body, "propagateSchemaTags"),
+        propagate_tags=flag(body, "propagateSchemaTags"),
     )
 
 

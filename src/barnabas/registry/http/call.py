@@ -6,12 +6,15 @@ from typing import Any, Generic, TypeVar
 
 from barnabas.registry import subjects
 from barnabas.registry.core.decision import Decision, View
+from barnabas.registry.core.lookup import formatted
 from barnabas.registry.core.settings import resolve_alias
 from barnabas.registry.http.answers import Answer
 from barnabas.registry.http.config import HttpConfig
 from barnabas.registry.http.schema_json import EncodedSchemas
 from barnabas.registry.http.target import Query, decoded, number
+from barnabas.registry.large_work import is_large
 from barnabas.registry.service import Service
+from barnabas.registry.store.records import SchemaValue
 
 Response = TypeVar("Response")
 
@@ -66,6 +69,10 @@ class Call:
             or query.flag("fetchMaxId")
         )
 
+    def wants_parsed(self) -> bool:
+        """Whether what is asked for has to be parsed: a form of a text, or its tags."""
+        return bool(self.query.text("format").strip() or self.query.texts("findTags"))
+
     def prefix(self, default: str) -> str:
         """The `subjectPrefix` of a list, in the context of the path."""
         if self.context is None:
@@ -74,10 +81,36 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
+class LargeRead:
+    """A read that parses a large schema: it is done in a thread, with a view of its own."""
+
+    read: Callable[[View], Answer]
+
+
+def reading(
+    call: Call, value: SchemaValue, read: Callable[[View], Answer], *, parses: bool = True
+) -> Answer | LargeRead:
+    """Read a stored schema at once, or in a thread where it has to be parsed and is large."""
+    return LargeRead(read) if parses and is_large(call.view, value) else read(call.view)
+
+
+def text_answer(call: Call, value: SchemaValue) -> Answer | LargeRead:
+    """A stored schema's text alone, in the form that is asked for."""
+    form = call.query.text("format")
+
+    def read(view: View) -> Answer:
+        return Answer(formatted(view, value, form).encode())
+
+    return reading(call, value, read, parses=bool(form.strip()))
+
+
+@dataclass(frozen=True, slots=True)
 class Write(Generic[Response]):
     """A change: what the leader decides, and how its answer is written."""
 
     decide: Callable[[View], Decision[Response]]
     answer: Callable[[View, Response], Answer]
+    has_form: bool = False
+    """Whether the answer has a text in a form that was asked for."""
     may_be_read: bool = False
     """Whether an instance that does not lead answers it where the decision has no records."""

@@ -4,8 +4,8 @@ import ssl
 from dataclasses import dataclass
 
 from barnabas import __version__
+from barnabas.base.pem import client_context
 from barnabas.registry.config import RegistryConfig
-from barnabas.registry.pem import client_context
 
 BODY_BYTES_MAX = 16 << 20
 
@@ -30,6 +30,8 @@ class HttpConfig:
     """Methods that those pages may use; all of them if empty."""
     allowed_headers: tuple[str, ...] = ()
     """Headers that those pages may send, besides what browsers always send."""
+    write_timeout_ms: int = 500
+    """How long a leader is looked for that takes a write."""
     leader_connect_timeout_ms: int = 60_000
     leader_read_timeout_ms: int = 60_000
     """How long a connection to the leader, and its answer, may take; 0 is for ever."""
@@ -49,6 +51,7 @@ class HttpConfig:
             allowed_origins=_words(config.get_str("access.control.allow.origin")),
             allowed_methods=_words(config.get_str("access.control.allow.methods")),
             allowed_headers=_words(config.get_str("access.control.allow.headers")),
+            write_timeout_ms=config.timeout_ms,
             leader_connect_timeout_ms=config.get_int("leader.connect.timeout.ms"),
             leader_read_timeout_ms=config.get_int("leader.read.timeout.ms"),
             leader_tls=client_context(config, "") if speaks_tls else None,

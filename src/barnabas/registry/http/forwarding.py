@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 OFFSET_HEADER = b"x-barnabas-offset"
 """On the answer to a forwarded write: the offset in `_schemas` that it rests on."""
 
+NOT_LEADING_HEADER = b"x-barnabas-not-leading"
+"""On the answer to a forwarded write of an instance that does not lead, and has done nothing."""
+
 CONNECTIONS_MAX = 100
 
 _SENT_ON = frozenset(
@@ -34,6 +37,17 @@ _SENT_ON = frozenset(
 """Headers that always go on to the leader: Confluent's."""
 
 _log = logging.getLogger(__name__)
+
+
+class NotDoneError(Exception):
+    """A write was not done, and will not be: another instance can be asked.
+
+    `refusal` is what the client is told if there is none in time.
+    """
+
+    def __init__(self, refusal: RegistryError) -> None:
+        super().__init__(refusal.message)
+        self.refusal = refusal
 
 
 class Forwarder:
@@ -59,7 +73,8 @@ class Forwarder:
         """Send a request to the leader.
 
         Returns its answer, whatever that is, and the offset that it rests on, None if the leader
-        does not say. Raises RegistryError 50003 if there is no answer in time.
+        does not say. Raises RegistryError 50003 if there is no answer in time, and NotDoneError
+        if the instance cannot be reached or does not lead.
         """
         import httpx
 
@@ -70,12 +85,22 @@ class Forwarder:
             url = httpx.URL(leader_url).copy_with(raw_path=target)
             response = await client.request(method, url, headers=sent, content=body or None)
         except (httpx.HTTPError, httpx.InvalidURL, ssl.SSLError) as fault:
-            _log.warning("cannot forward to the leader at %s: %r", leader_url, fault)
             reason = str(fault) or type(fault).__name__
-            raise RegistryError(
+            refusal = RegistryError(
                 errors.FORWARDING_FAILED,
                 f"cannot forward the request to the leader at {leader_url}: {reason}",
-            ) from fault
+            )
+            if isinstance(fault, httpx.ConnectError):
+                raise NotDoneError(refusal) from fault
+            _log.warning("cannot forward to the leader at %s: %r", leader_url, fault)
+            raise refusal from fault
+        if NOT_LEADING_HEADER.decode() in response.headers:
+            raise NotDoneError(
+                RegistryError(
+                    errors.FORWARDING_FAILED,
+                    f"the request was forwarded to {leader_url}, which does not lead; try again",
+                )
+            )
         offset = response.headers.get(OFFSET_HEADER.decode(), "")
         answer = Answer(
             response.content,

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from barnabas.registry.http.answers import Answer
-from barnabas.registry.http.call import Call, Write
+from barnabas.registry.http.call import Call, LargeRead, Write
 from barnabas.registry.http.routes import (
+    associations,
     compatibility,
     schemas,
     server,
@@ -19,11 +20,17 @@ from barnabas.registry.http.routes import (
     versions,
 )
 
-Handler = Callable[[Call], Answer | Write[Any]]
+Handler = Callable[[Call], Answer | LargeRead | Write[Any]]
 
 TABLE: tuple[tuple[str, str, Handler], ...] = (
     ("GET", "/", server.root),
     ("POST", "/", server.root),
+    ("POST", "/associations", associations.create),
+    ("GET", "/associations/resources/{id}", associations.of_resource),
+    ("PUT", "/associations/resources/{id}", associations.change),
+    ("DELETE", "/associations/resources/{id}", associations.remove),
+    ("GET", "/associations/resources/{namespace}/{name}", associations.of_name),
+    ("GET", "/associations/subjects/{subject}", associations.of_subject),
     ("POST", "/compatibility/subjects/{subject}/versions", compatibility.check),
     ("POST", "/compatibility/subjects/{subject}/versions/{version}", compatibility.check_one),
     ("GET", "/config", settings.config),

@@ -10,21 +10,13 @@ from typing import Any
 
 from barnabas.registry.json_schema.model.kinds import (
     ArraySchema,
-    BooleanSchema,
     CombinedSchema,
     ConditionalSchema,
     ConstSchema,
-    EmptySchema,
     EnumSchema,
-    FalseSchema,
     NotSchema,
-    NullSchema,
-    NumberSchema,
     ObjectSchema,
-    ReferenceSchema,
     Schema,
-    StringSchema,
-    TrueSchema,
 )
 from barnabas.registry.json_schema.model.reader import Reader
 from barnabas.registry.json_schema.references import Place
@@ -32,25 +24,6 @@ from barnabas.registry.json_schema.text import encode
 from barnabas.registry.schema import SchemaFault, TaggedEntity
 
 TAGS = "confluent:tags"
-
-_ORDER: tuple[type[Schema], ...] = (
-    ArraySchema,
-    BooleanSchema,
-    CombinedSchema,
-    ConditionalSchema,
-    ConstSchema,
-    EmptySchema,
-    EnumSchema,
-    FalseSchema,
-    NotSchema,
-    NullSchema,
-    NumberSchema,
-    ObjectSchema,
-    ReferenceSchema,
-    StringSchema,
-    TrueSchema,
-)
-_RANK = {kind: rank for rank, kind in enumerate(_ORDER)}
 
 
 def tags_of(reader: Reader, root: Place) -> dict[TaggedEntity, frozenset[str]]:
@@ -135,7 +108,7 @@ def _sort_key(schema: Schema) -> tuple[Any, ...]:
     source = schema.source if isinstance(schema.source, dict) else {}
     common = source if not schema.is_part else {}
     return (
-        _RANK[type(schema)],
+        type(schema).__name__,  # Confluent's order of kinds is that of their names
         *(str(common.get(keyword) or "") for keyword in ("title", "description", "default")),
         *_own_key(schema),
     )

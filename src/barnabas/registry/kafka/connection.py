@@ -4,8 +4,8 @@ import re
 from typing import Any
 
 from barnabas.base.config.errors import ConfigError
+from barnabas.base.pem import client_context
 from barnabas.registry.config import RegistryConfig
-from barnabas.registry.pem import client_context
 
 SERVED_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 _OPTION = re.compile(r"(\w+)\s*=\s*(?:\"((?:[^\"\\]|\\.)*)\"|'((?:[^'\\]|\\.)*)'|([^\s;\"']+))")

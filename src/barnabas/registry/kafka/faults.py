@@ -10,6 +10,17 @@ TROUBLE: Final = (errors.KafkaError, OSError, TimeoutError)
 """What a request to a broker may raise; to be tried again, mostly."""
 CLIENT_TROUBLE: Final = (*TROUBLE, AssertionError)
 """With what aiokafka asserts of its own states."""
+REFUSALS: Final = (
+    errors.ClusterAuthorizationFailedError,
+    errors.InvalidMessageError,
+    errors.InvalidTopicError,
+    errors.MessageSizeTooLargeError,
+    errors.PolicyViolationError,
+    errors.RecordListTooLargeError,
+    errors.TopicAuthorizationFailedError,
+    errors.TransactionalIdAuthorizationFailed,
+)
+"""What brokers answer to a write that they would refuse again."""
 _NEEDS: Final = {
     errors.TransactionalIdAuthorizationFailed: (
         "the brokers refuse the transactional id: allow Write and Describe on it"

@@ -2,6 +2,7 @@
 
 import logging
 
+from barnabas.registry.kafka.batch import OwnRecord, stamped
 from barnabas.registry.store.encoding import decode_key, decode_value
 from barnabas.registry.store.records import Key, NoopKey, UnreadableRecordError
 from barnabas.registry.store.state import RegistryState
@@ -16,11 +17,24 @@ class Replica:
         self.state = RegistryState()
         self.skipped = 0
         """Records that could not be read, or contradict what is known."""
+        self._expected: dict[int, OwnRecord] = {}
+        """What this instance has written and not read back, by offset."""
+
+    def expect(self, offset: int, record: OwnRecord) -> None:
+        """The brokers have put a record of our own at an offset; it may be committed."""
+        self._expected[offset] = record
+
+    def expect_no_longer(self, offset: int) -> None:
+        """The offset is passed: what was there is applied, or was not committed."""
+        self._expected.pop(offset, None)
 
     def apply(
         self, offset: int, timestamp_ms: int, key_data: bytes | None, value_data: bytes | None
     ) -> Key | None:
-        """Apply one record; returns its key if it may have changed something."""
+        """Apply one record; returns its key if it is somebody else's and may change something."""
+        own = self._expected.pop(offset, None)
+        if own is not None and (own.key_data, own.value_data) != (key_data, value_data):
+            own = None  # an unclean election of the partition's leader has put another one there
         try:
             key = decode_key(key_data)
             if isinstance(key, NoopKey) and key.subject is None:
@@ -29,10 +43,15 @@ class Replica:
         except UnreadableRecordError as error:
             self._skip(offset, str(error))
             return None
+        if own is not None and own.value == value:
+            value = stamped(own.value, timestamp_ms)
         complaint = self.state.replay(key, value, offset)
         if complaint is not None:
             self._skip(offset, complaint)
-        return key
+        if own is None:
+            return key
+        own.is_applied = complaint is None
+        return None
 
     def _skip(self, offset: int, reason: str) -> None:
         self.skipped += 1

@@ -12,6 +12,7 @@ from barnabas.registry import errors
 from barnabas.registry.config import RegistryConfig
 from barnabas.registry.core.decision import Decision, Formats, View
 from barnabas.registry.errors import RegistryError
+from barnabas.registry.kafka.batch import NotStoredError
 from barnabas.registry.kafka.connection import Connection
 from barnabas.registry.kafka.election import Elector
 from barnabas.registry.kafka.faults import CLIENT_TROUBLE, StoreError, watch, words
@@ -78,6 +79,7 @@ class KafkaStore:
         """Why nobody leads, where that is known."""
         self._no_reign: str | None = None
         """Why this instance could not write when it last tried."""
+        self._has_stopped = False
 
     # Service
 
@@ -110,29 +112,38 @@ class KafkaStore:
         self, decide: Callable[[View], Decision[Response]], *, is_large: bool = False
     ) -> Done[Response] | Forward:
         """Decide, append and commit, or say who can. See `Service.write`."""
+        is_submitted = False
         try:
             async with asyncio.timeout(self._timeout_s):
                 while True:
+                    if self._has_stopped:
+                        raise RegistryError(errors.STORE_ERROR, "this instance stops; try again")
                     if self._leader is not None and not self._leads:
                         return Forward(self._leader.url)
-                    if self._reign is not None and self._reign.is_open:
+                    if self._reign is None or not self._reign.is_open:
+                        await self._changed.wait()
+                        continue
+                    is_submitted = True
+                    try:
                         return await self._reign.submit(decide, is_large=is_large)
-                    await self._changed.wait()
+                    except NotStoredError as error:
+                        telemetry.debug("a write is decided again: %s", error)
+                    is_submitted = False
         except TimeoutError:
-            raise self._too_late() from None
+            raise self._too_late(is_submitted=is_submitted) from None
 
-    def _too_late(self) -> RegistryError:
+    def _too_late(self, *, is_submitted: bool) -> RegistryError:
+        if is_submitted:
+            return RegistryError(
+                errors.OPERATION_TIMEOUT,
+                f"the write has not been confirmed within kafkastore.timeout.ms="
+                f"{self._config.timeout_ms}; it may still be stored",
+            )
         if self._leader is None:
             why = self._no_leader or "none is elected yet"
             return RegistryError(errors.UNKNOWN_LEADER, f"there is no leader: {why}")
-        if not self.is_leader:
-            why = self._no_reign or "it has just been elected"
-            return RegistryError(errors.STORE_ERROR, f"the leader cannot write yet: {why}")
-        return RegistryError(
-            errors.OPERATION_TIMEOUT,
-            f"the write has not been confirmed within kafkastore.timeout.ms="
-            f"{self._config.timeout_ms}; it may still be stored",
-        )
+        why = self._no_reign or "it has just been elected"
+        return RegistryError(errors.STORE_ERROR, f"the leader cannot write yet: {why}")
 
     async def caught_up(self, offset: int | None = None) -> None:
         """Wait until the view holds an offset, or all that is committed now."""
@@ -192,6 +203,7 @@ class KafkaStore:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(FINISH_TIMEOUT_S):
                     await self._reign.finish()
+        self._has_stopped = True
         self._set_leader(None, leads=False)
         await self._elector.stop()
         await self._end_reigning("this instance stops")
@@ -206,9 +218,8 @@ class KafkaStore:
     def _apply(
         self, offset: int, timestamp_ms: int, key: bytes | None, value: bytes | None
     ) -> None:
-        found = self._replica.apply(offset, timestamp_ms, key, value)
-        if self._reign is not None:
-            self._reign.note_read(offset, changes=found is not None)
+        if self._replica.apply(offset, timestamp_ms, key, value) and self._reign is not None:
+            self._reign.note_other(offset)
 
     async def _pause(self) -> None:
         if self._reign is None:

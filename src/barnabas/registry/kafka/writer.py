@@ -6,13 +6,17 @@ way those of many requests gather for the one after it. A request is answered wh
 state of this instance holds all that its answer rests on, also if it wrote nothing itself: the
 schema that it found may be one that another request is about to commit.
 
-Any failure ends the reign, and with it the speculative state. Whoever waits is told to try again.
+Any failure ends the reign, and with it the speculative state. Whoever waits gets NotStoredError
+once it is known that nothing of the request is in the topic; `store.py` then has it decided again.
+Where a commit was asked for and not confirmed, that is known when the reader has passed the
+records: it reads what is committed, and goes no further than the first open transaction.
 The transactional id is the same for all leaders, so `InitProducerId` at the start of a reign ends
 the transactions of the one before, even if that one still believes that it leads.
 """
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
@@ -22,14 +26,14 @@ from barnabas.registry import errors
 from barnabas.registry.config import RegistryConfig
 from barnabas.registry.core.decision import Decision, Formats, View
 from barnabas.registry.errors import RegistryError
+from barnabas.registry.kafka.batch import Batch, NotStoredError, OwnRecord, Request
 from barnabas.registry.kafka.connection import Connection
-from barnabas.registry.kafka.faults import CLIENT_TROUBLE, StoreError, words
+from barnabas.registry.kafka.faults import CLIENT_TROUBLE, REFUSALS, StoreError, words
 from barnabas.registry.kafka.reader import TopicReader
 from barnabas.registry.kafka.replica import Replica
 from barnabas.registry.kafka.topic import TopicFacts
 from barnabas.registry.large_work import LargeWork
 from barnabas.registry.service import Done
-from barnabas.registry.store.encoding import encode_key, encode_value
 
 Response = TypeVar("Response")
 
@@ -38,21 +42,13 @@ TRANSACTION_TIMEOUT_MS = 20_000
 BATCH_BYTES_MAX = 512 * 1024
 RECORD_OVERHEAD_BYTES = 512
 """More than a batch's header and a record's lengths take."""
+RENEWED_AFTER = 1000
+"""After so many records, and a tenth of all, the speculative state is copied anew when it can be:
+a copy shares its tables, which two states that replay the same records do not."""
 WAITING_MAX = 10_000
 """Requests that wait for a transaction; more are refused."""
 
 telemetry = logging.getLogger(__name__)
-
-
-class _Request:
-    """A request that is decided, and answered when what it rests on is committed."""
-
-    __slots__ = ("answer", "outcome")
-
-    def __init__(self, outcome: Any, answer: asyncio.Future[Any]) -> None:
-        self.outcome = outcome
-        """The response, or the RegistryError that refuses."""
-        self.answer = answer
 
 
 class _Undone(Generic[Response]):
@@ -62,16 +58,6 @@ class _Undone(Generic[Response]):
 
     def __init__(self, outcome: Response | RegistryError) -> None:
         self.outcome = outcome
-
-
-class _Batch:
-    """What goes into one transaction, and who waits for it."""
-
-    __slots__ = ("records", "requests")
-
-    def __init__(self) -> None:
-        self.records: list[tuple[bytes, bytes | None]] = []
-        self.requests: list[_Request] = []
 
 
 class Reign:
@@ -96,8 +82,10 @@ class Reign:
         self._formats = formats
         self._speculative = replica.state
         self._view = View(self._speculative, formats, config.defaults)
+        self._replayed = 0
+        """Records that both states have replayed since the one was copied from the other."""
         self._producer: Any = None
-        self._next = _Batch()
+        self._next = Batch()
         self._wanted = asyncio.Event()
         self._idle = asyncio.Event()
         """Set while no transaction is under way."""
@@ -105,8 +93,8 @@ class Reign:
         self._open = asyncio.Event()
         """Set unless paused."""
         self._open.set()
-        self._own: set[int] = set()
-        """Offsets that this reign wrote and the reader has not handed on yet."""
+        self._is_contradicted = False
+        """Whether records that were committed did not have the effect that they were meant to."""
         self._committed_to = 0
         """The position after the last committed record that an answer may rest on."""
         self._deciding = asyncio.Lock()
@@ -147,27 +135,28 @@ class Reign:
             raise
         self._producer = producer
         self._committed_to = end
-        self._speculative = self._replica.state.copy()
-        self._view = View(self._speculative, self._formats, self._config.defaults)
+        self._copy_state()
         if not self.ended.done():
             self._committing = asyncio.create_task(self._commit_for_ever())
 
     def end(self, reason: str) -> None:
-        """Stop at once; whoever waits for a commit is told to try again."""
+        """Stop at once."""
         if self.ended.done():
             return
         self.ended.set_result(reason)
         if self._committing is not None:
             self._committing.cancel()
-        self._refuse(self._next, reason)
+        self._next.fail(NotStoredError(reason))
 
     async def close(self) -> None:
-        """End, and let go of the brokers."""
+        """End, and let go of the brokers.
+
+        Those whose commit is in doubt are answered later: by what the reader finds.
+        """
         self.end("it is over")
         self._large.close()
-        tasks = [*self._tasks, *([self._committing] if self._committing else [])]
-        if tasks:
-            await asyncio.wait(tasks)
+        if self._committing is not None:
+            await asyncio.wait((self._committing,))
         if self._producer is not None:
             await _close(self._producer)
 
@@ -191,12 +180,12 @@ class Reign:
     async def submit(
         self, decide: Callable[[View], Decision[Response]], *, is_large: bool = False
     ) -> Done[Response]:
-        """Decide, and wait for the commit. Raises RegistryError.
+        """Decide, and wait for the commit. Raises RegistryError, and NotStoredError at the end.
 
         One decision after another: while a large one is taken in its thread, others wait.
         """
         if len(self._next.requests) + self._undecided >= WAITING_MAX:
-            raise _try_again("too many writes wait already")
+            raise RegistryError(errors.STORE_ERROR, "too many writes wait already; try again")
         self._undecided += 1
         try:
             async with self._deciding:
@@ -220,21 +209,23 @@ class Reign:
             else:
                 decision = decide(self._view)
         except RegistryError as refusal:
-            if self._is_settled or self.ended.done():
+            self._check_open()
+            if self._is_settled:
                 raise
             return _Undone(refusal)
         if not decision.records and self._is_settled:
             return Done(decision.response, self._committed_to - 1)
-        records = [(encode_key(item.key), encode_value(item.value)) for item in decision.records]
-        if any(len(key) + len(value or b"") > self._record_bytes_max for key, value in records):
+        now_ms = int(time.time() * 1000)
+        records = [OwnRecord(item, now_ms) for item in decision.records]
+        if any(record.size_bytes > self._record_bytes_max for record in records):
             raise RegistryError(
                 errors.SCHEMA_TOO_LARGE,
                 f"the schema is too large: topic {self._config.topic} takes records of "
                 f"{self._record_bytes_max} bytes (max.message.bytes)",
             )
-        for item in decision.records:
+        for record in records:
             offset = self._speculative.offset + 1
-            complaint = self._speculative.replay(item.key, item.value, offset)
+            complaint = self._speculative.replay(record.key, record.value, offset)
             if complaint is not None:
                 self.end("a decision contradicted the state")
                 raise AssertionError(complaint)
@@ -243,7 +234,7 @@ class Reign:
 
     def _check_open(self) -> None:
         if self.ended.done():
-            raise _try_again(self.ended.result())
+            raise NotStoredError(self.ended.result())
 
     @property
     def _is_settled(self) -> bool:
@@ -255,7 +246,7 @@ class Reign:
         )
 
     async def _wait_in_next(self, undone: _Undone[Response]) -> Done[Response]:
-        request = _Request(undone.outcome, asyncio.get_running_loop().create_future())
+        request = Request(undone.outcome)
         self._next.requests.append(request)
         self._wanted.set()
         self._unanswered += 1
@@ -274,71 +265,108 @@ class Reign:
         while True:
             await self._wanted.wait()
             await self._open.wait()
-            batch, self._next = self._next, _Batch()
+            batch, self._next = self._next, Batch()
             self._wanted.clear()
             self._idle.clear()
             try:
                 if batch.records:
-                    await self._commit(batch.records)
+                    await self._commit(batch)
             except asyncio.CancelledError:
-                self._refuse(batch, self.ended.result())
+                self._settle(batch, NotStoredError(self.ended.result()))
                 raise
             except CLIENT_TROUBLE as error:
-                self._refuse(batch, words(error))
+                self._settle(batch, _refused(error) or NotStoredError(words(error)))
                 self.end(words(error))
                 return
             finally:
                 self._idle.set()
-            task = asyncio.create_task(self._answer(batch, self._committed_to))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            self._settle(batch, NotStoredError("another writer's records are in the topic"))
 
-    async def _commit(self, records: list[tuple[bytes, bytes | None]]) -> None:
+    async def _commit(self, batch: Batch) -> None:
         """Write records in one transaction. Raises KafkaError or TimeoutError."""
         producer = self._producer
         async with asyncio.timeout(TRANSACTION_TIMEOUT_MS / 1000):
             await producer.begin_transaction()
             futures = [
-                await producer.send(self._config.topic, value, key, partition=0)
-                for key, value in records
+                await producer.send(
+                    self._config.topic,
+                    record.value_data,
+                    record.key_data,
+                    partition=0,
+                    timestamp_ms=record.timestamp_ms,
+                )
+                for record in batch.records
             ]
             offsets = [found.offset for found in await asyncio.gather(*futures)]
             if min(offsets) < 0:
                 raise TimeoutError("a broker does not say where it has put a record")
             # Known before anybody can read them, which is after the commit.
-            self._own.update(offsets)
+            batch.offsets = offsets
+            for offset, record in zip(offsets, batch.records, strict=True):
+                self._replica.expect(offset, record)
             await producer.commit_transaction()
         self._committed_to = max(offsets) + 1
 
-    async def _answer(self, batch: _Batch, position: int) -> None:
+    def _settle(self, batch: Batch, error: NotStoredError | RegistryError) -> None:
+        """Answer a batch, or fail it if it is not stored, as soon as that is known."""
+        if batch.records and not batch.offsets:
+            batch.fail(error)
+            return
+        position = max(batch.offsets) + 1 if batch.offsets else self._committed_to
+        task = asyncio.create_task(self._answer(batch, position, error))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _answer(
+        self, batch: Batch, position: int, error: NotStoredError | RegistryError
+    ) -> None:
         try:
             await self._reader.reached(position)
-        except StoreError as error:
-            self._refuse(batch, str(error))
+        except StoreError as fault:
+            batch.fail(_try_again(str(fault)))
             return
-        for request in batch.requests:
-            if request.answer.done():
-                continue
-            if isinstance(request.outcome, RegistryError):
-                request.answer.set_exception(request.outcome)
-            else:
-                request.answer.set_result(Done(request.outcome, position - 1))
+        finally:
+            for offset in batch.offsets:
+                self._replica.expect_no_longer(offset)
+        if batch.is_stored and (batch.records or not self._is_contradicted):
+            batch.answer(position - 1)
+            self._replayed += len(batch.records)
+            self._renew()
+            return
+        # If it was committed, the speculative state is not what the topic came to.
+        self._is_contradicted = True
+        self.end("what was written is not what is in the topic")
+        batch.fail(error)
 
-    def _refuse(self, batch: _Batch, reason: str) -> None:
-        for request in batch.requests:
-            if not request.answer.done():
-                request.answer.set_exception(_try_again(reason))
+    def _renew(self) -> None:
+        """Copy the state anew if that is worth it and nothing is under way."""
+        if (
+            self._replayed >= RENEWED_AFTER
+            and self._replayed >= self._replica.state.size // 10
+            and self.is_open
+            and self._is_settled
+            and not self._deciding.locked()
+        ):
+            self._copy_state()
 
-    def note_read(self, offset: int, *, changes: bool) -> None:
-        """The committed state has applied a record; another writer's ends the reign.
+    def _copy_state(self) -> None:
+        self._speculative = self._replica.state.copy()
+        self._view = View(self._speculative, self._formats, self._config.defaults)
+        self._replayed = 0
+
+    def note_other(self, offset: int) -> None:
+        """The committed state has applied another writer's record; that ends the reign.
 
         Our speculative state does not know of it. An instance of Confluent's that has lost the
         lead without knowing can write such a record, as nothing fences it.
         """
-        if offset in self._own:
-            self._own.discard(offset)
-        elif changes and self.is_open:
+        if self.is_open:
             self.end(f"somebody else has written to the topic, at offset {offset}")
+
+
+def _refused(error: BaseException) -> RegistryError | None:
+    """The answer to those whose records the brokers would refuse again; None for other faults."""
+    return _try_again(words(error)) if isinstance(error, REFUSALS) else None
 
 
 def _try_again(reason: str) -> RegistryError:

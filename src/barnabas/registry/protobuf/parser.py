@@ -43,11 +43,8 @@ def parse_file(text: str) -> File:
     if cursor.token in ("syntax", "edition"):
         file.syntax = _syntax(cursor)
     imports: list[Import] = []
-    options: list[Option] = []
-    messages: list[Message] = []
-    enums: list[Enum] = []
-    extends: list[Extend] = []
     services: list[Service] = []
+    definitions = _Definitions()
     while cursor.kind != "end":
         at = cursor.position
         if cursor.accept(";"):
@@ -62,29 +59,49 @@ def parse_file(text: str) -> File:
                 cursor.expect(";", " after the name of the package")
             case "import":
                 imports.append(_import(cursor, at))
-            case "option":
-                options.append(parse_option_statement(cursor))
-            case "message":
-                messages.append(_message(cursor, at))
-            case "enum":
-                enums.append(_enum(cursor, at))
-            case "extend":
-                extends.append(_extend(cursor, at))
             case "service":
                 services.append(_service(cursor, at))
             case word:
-                raise cursor.fault(
-                    "expected message, enum, service, extend, import, option or package,"
-                    f" found {word[:40]}",
-                    at,
-                )
+                if not definitions.take(cursor, word, at):
+                    raise cursor.fault(
+                        "expected message, enum, service, extend, import, option or package,"
+                        f" found {word[:40]}",
+                        at,
+                    )
     file.imports = tuple(sorted(imports, key=lambda one: _IMPORT_ORDER[one.kind]))
-    file.options = tuple(options)
-    file.messages = tuple(messages)
-    file.enums = tuple(enums)
-    file.extends = tuple(extends)
+    file.options = tuple(definitions.options)
+    file.messages = tuple(definitions.messages)
+    file.enums = tuple(definitions.enums)
+    file.extends = tuple(definitions.extends)
     file.services = tuple(services)
     return file
+
+
+class _Definitions:
+    """What a file and a message may both hold, as far as it is read."""
+
+    __slots__ = ("enums", "extends", "messages", "options")
+
+    def __init__(self) -> None:
+        self.options: list[Option] = []
+        self.messages: list[Message] = []
+        self.enums: list[Enum] = []
+        self.extends: list[Extend] = []
+
+    def take(self, cursor: Cursor, word: str, at: int) -> bool:
+        """Read what `word` begins; False where that is something else."""
+        match word:
+            case "message":
+                self.messages.append(_message(cursor, at))
+            case "enum":
+                self.enums.append(_enum(cursor, at))
+            case "extend":
+                self.extends.append(_extend(cursor, at))
+            case "option":
+                self.options.append(parse_option_statement(cursor))
+            case _:
+                return False
+        return True
 
 
 def _syntax(cursor: Cursor) -> str:
@@ -128,36 +145,27 @@ def _message_body(cursor: Cursor, name: str, at: int) -> Message:
     oneofs: list[OneOf] = []
     groups: list[Group] = []
     extensions: list[Extensions] = []
-    extends: list[Extend] = []
-    messages: list[Message] = []
-    enums: list[Enum] = []
     reserved: list[Reserved] = []
-    options: list[Option] = []
+    definitions = _Definitions()
 
     def statement(cursor: Cursor) -> None:
         start = cursor.position
         match _keyword(cursor):
-            case "message":
-                messages.append(_message(cursor, start))
-            case "enum":
-                enums.append(_enum(cursor, start))
-            case "extend":
-                extends.append(_extend(cursor, start))
             case "oneof":
                 oneofs.append(_oneof(cursor, start))
-            case "option":
-                options.append(parse_option_statement(cursor))
             case "reserved":
                 reserved.append(_reserved(cursor, start, 1, FIELD_NUMBER_MAX))
             case "extensions":
                 extensions.append(_extensions(cursor, start))
-            case _:
-                _field(cursor, fields, groups)
+            case word:
+                if not definitions.take(cursor, word, start):
+                    _field(cursor, fields, groups)
 
     _block(cursor, name, statement)
     return Message(
-        name, tuple(fields), tuple(oneofs), tuple(groups), tuple(extensions), tuple(extends),
-        tuple(messages), tuple(enums), tuple(reserved), tuple(options), at,
+        name, tuple(fields), tuple(oneofs), tuple(groups), tuple(extensions),
+        tuple(definitions.extends), tuple(definitions.messages), tuple(definitions.enums),
+        tuple(reserved), tuple(definitions.options), at,
     )  # fmt: skip
 
 

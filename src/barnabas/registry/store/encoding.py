@@ -16,6 +16,8 @@ from barnabas.registry.store.records import (
     COMPATIBILITY_LEVELS,
     COMPATIBILITY_POLICIES,
     MODES,
+    AssociationKey,
+    AssociationValue,
     ClearSubjectKey,
     ClearSubjectValue,
     ConfigKey,
@@ -61,6 +63,17 @@ def _key_json(key: Key) -> dict[str, Any]:
             return _filled({"keytype": "CLEAR_SUBJECT", "subject": subject, "magic": 0})
         case ContextKey(context, tenant):
             return {"keytype": "CONTEXT", "tenant": tenant, "context": context, "magic": 0}
+        case AssociationKey():
+            return {
+                "keytype": "ASSOC",
+                "tenant": key.tenant,
+                "resourceName": key.name,
+                "resourceNamespace": key.namespace,
+                "resourceType": key.resource_type,
+                "associationType": key.association_type,
+                "subject": key.subject,
+                "magic": 0,
+            }
 
 
 def encode_value(value: Value | None) -> bytes | None:
@@ -84,6 +97,22 @@ def _value_json(value: Value) -> dict[str, Any]:
             return {"tenant": tenant, "context": context}
         case MarkValue(subject, version, schema_id):
             return {"subject": subject, "version": version, "id": schema_id}
+        case AssociationValue(key):
+            return _filled(
+                {
+                    "guid": value.guid,
+                    "tenant": key.tenant,
+                    "resourceName": key.name,
+                    "resourceNamespace": key.namespace,
+                    "resourceId": value.resource_id,
+                    "resourceType": key.resource_type,
+                    "associationType": key.association_type,
+                    "subject": key.subject,
+                    "lifecycle": value.lifecycle,
+                    "frozen": value.frozen,
+                    "createTs": value.created_ms,
+                }
+            )
 
 
 def _schema_json(value: SchemaValue) -> dict[str, Any]:
@@ -187,6 +216,14 @@ _KEYS: dict[str, Callable[[dict[str, Any]], Key]] = {
     "CONTEXT": lambda body: ContextKey(
         _text(body, "context") or subjects.DEFAULT_CONTEXT, _text(body, "tenant") or "default"
     ),
+    "ASSOC": lambda body: AssociationKey(
+        _text(body, "resourceName") or "",
+        _text(body, "resourceNamespace") or "",
+        _text(body, "resourceType") or "",
+        _text(body, "associationType") or "",
+        _subject(body) or "",
+        _text(body, "tenant") or "default",
+    ),
 }
 
 
@@ -220,6 +257,17 @@ def _read_value(key: Key, body: dict[str, Any], timestamp_ms: int | None) -> Val
             return ContextValue(context, tenant)
         case NoopKey(subject):
             return MarkValue(subject or "", _number(body, "version", 0), _number(body, "id", 0))
+        case AssociationKey():
+            created_ms = body.get("createTs")
+            return AssociationValue(
+                key,
+                _text(body, "guid") or "",
+                _text(body, "resourceId") or "",
+                _text(body, "lifecycle") or "WEAK",
+                body.get("frozen") is True,
+                created_ms if isinstance(created_ms, int) else None,
+                timestamp_ms,
+            )
 
 
 def _schema_value(

@@ -86,7 +86,28 @@ class ContextKey:
     tenant: str = "default"
 
 
-Key = SchemaKey | ConfigKey | ModeKey | NoopKey | DeleteSubjectKey | ClearSubjectKey | ContextKey
+@dataclass(frozen=True, slots=True, order=True)
+class AssociationKey:
+    """That a resource's keys or values belong to a subject. `name` and `namespace` are its own."""
+
+    name: str
+    namespace: str
+    resource_type: str
+    association_type: str
+    subject: str
+    tenant: str = "default"
+
+
+Key = (
+    SchemaKey
+    | ConfigKey
+    | ModeKey
+    | NoopKey
+    | DeleteSubjectKey
+    | ClearSubjectKey
+    | ContextKey
+    | AssociationKey
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +200,20 @@ class MarkValue:
     id: int
 
 
+@dataclass(frozen=True, slots=True)
+class AssociationValue:
+    """An association. Times are of its first record and of this one."""
+
+    key: AssociationKey
+    guid: str
+    resource_id: str
+    lifecycle: str
+    """STRONG or WEAK."""
+    frozen: bool = False
+    created_ms: int | None = None
+    timestamp_ms: int | None = field(default=None, compare=False)
+
+
 Value = (
     SchemaValue
     | ConfigValue
@@ -187,6 +222,7 @@ Value = (
     | ClearSubjectValue
     | ContextValue
     | MarkValue
+    | AssociationValue
 )
 
 

@@ -8,6 +8,8 @@ from dataclasses import replace
 
 from barnabas.registry import subjects
 from barnabas.registry.store.records import (
+    AssociationKey,
+    AssociationValue,
     ClearSubjectValue,
     ConfigKey,
     ConfigValue,
@@ -71,6 +73,8 @@ class RegistryState:
         """The highest version of a subject that was deleted for good, where it was its last."""
         self._configs: dict[str | None, ConfigValue] = {}
         self._modes: dict[str | None, ModeValue] = {}
+        self._associations: Tables[str, AssociationKey, AssociationValue] = Tables()
+        """By the name of the resource."""
 
     def copy(self) -> "RegistryState":
         """A state of its own with the same content."""
@@ -81,7 +85,13 @@ class RegistryState:
         other._marks = self._marks.copy()
         other._configs = self._configs.copy()
         other._modes = self._modes.copy()
+        other._associations = self._associations.copy()
         return other
+
+    @property
+    def size(self) -> int:
+        """How many ids there are: what a copy costs grows with it."""
+        return sum(len(context.by_id) for context in self._contexts.values())
 
     def __eq__(self, other: object) -> bool:
         """Whether two states hold the same; how far they have read does not matter."""
@@ -93,7 +103,8 @@ class RegistryState:
         contents = {name: found.content() for name, found in self._contexts.items()}
         empty = _Context().content()
         contexts = {name: content for name, content in contents.items() if content != empty}
-        return (contexts, self._referrers, self._marks, self._configs, self._modes)
+        settings = (self._configs, self._modes)
+        return (contexts, self._referrers, self._marks, *settings, self._associations)
 
     # Replay
 
@@ -119,6 +130,10 @@ class RegistryState:
                 self._modes.pop(subject, None)
             case ContextKey(context, _), _:
                 self._context(context).is_named = value is not None
+            case AssociationKey(), AssociationValue():
+                self._associations.put(key.name, key, self._dated(value))
+            case AssociationKey(), None:
+                self._associations.remove(key.name, key)
             case _, DeleteSubjectValue(subject, version):
                 self._subject_deleted(subject, version)
             case _, ClearSubjectValue(subject):
@@ -128,6 +143,13 @@ class RegistryState:
                 marked = self._context(subjects.context_of(subject))
                 marked.max_id = max(schema_id, marked.max_id)
         return None
+
+    def _dated(self, value: AssociationValue) -> AssociationValue:
+        """With the time of its first record, which Confluent does not write."""
+        if value.created_ms is not None:
+            return value
+        old = self._associations.get(value.key.name).get(value.key)
+        return replace(value, created_ms=value.timestamp_ms if old is None else old.created_ms)
 
     def _context(self, name: str) -> _Context:
         found = self._contexts.get(name)
@@ -319,6 +341,18 @@ class RegistryState:
     def next_version(self, subject: str) -> int:
         """The version that follows all that the subject ever had."""
         return max(self._version_last(subject), self._marks.get(subject, 0)) + 1
+
+    # Associations
+
+    def associations(self, name: str | None = None) -> list[AssociationValue]:
+        """Those of the resources of a name, or all."""
+        if name is not None:
+            return list(self._associations.get(name).values())
+        return [one for _, table in self._associations.items() for one in table.values()]
+
+    def associations_of(self, subject: str) -> list[AssociationValue]:
+        """Those with a subject."""
+        return [one for one in self.associations() if one.key.subject == subject]
 
     # Settings
 

@@ -165,6 +165,7 @@ CASES: list[tuple[str, Any]] = [
     ("N IN (1, N)", False),
     ("S IN ('x', NULL)", False),
     ("A IN (ARRAY['1', 2, 3])", True),
+    ("A IN (NULL)", False),
     ("S LIKE 'a%'", True),
     ("S LIKE '_b_'", True),
     ("S LIKE 'a!%' ESCAPE '!'", False),
@@ -298,6 +299,11 @@ def test_infers_types(text: str, sql_type: str) -> None:
         ("P IN (ARRAY[10])", "= ARRAY<INTEGER> (ARRAY[10])"),
         ("CAST(S AS ARRAY<INTEGER>)", "Cast of STRING to ARRAY<INTEGER> is not supported"),
         ("HALF(S)", "Function 'HALF' does not accept parameters (STRING)."),
+        ("I LIKE 'x'", "LIKE compares texts, but I is INTEGER."),
+        ("S LIKE 1", "LIKE compares texts, but 1 is INTEGER."),
+        ("A[1.5]", "An index of an array is a whole number, but 1.5 is DECIMAL(2, 1)."),
+        ("M[A]", "A map is looked up by a simple key, but A is ARRAY<INTEGER>."),
+        ("MAP(A := 1)", "A key of a map is a simple value, but A is ARRAY<INTEGER>."),
         ("I AND B", "Should evaluate to boolean but is I (INTEGER) instead."),
         ("REDUCE(A, 0, (s, x) => NS)", "other arguments call for S"),
         ("TRANSFORM(A, (x, y) => x)", "does not accept parameters (ARRAY<INTEGER>, LAMBDA)."),
@@ -307,6 +313,11 @@ def test_refuses(text: str, message: str) -> None:
     with pytest.raises(AnalysisError) as caught:
         compiled(text)
     assert message in str(caught.value)
+
+
+def test_refuses_what_is_nested_too_deeply() -> None:
+    with pytest.raises(AnalysisError, match="too many others nested"):
+        compiled(" + ".join("1" * 2_000))
 
 
 def test_tells_of_parts_that_fail() -> None:

@@ -7,7 +7,7 @@ from decimal import Decimal as Number
 import avro.io
 import avro.schema
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from barnabas.pipeline.sql.errors import AnalysisError
@@ -30,6 +30,7 @@ from barnabas.pipeline.sql.types import (
     Map,
     Struct,
 )
+from support.effort import examples
 from support.sql_schema_store import MemorySchemaStore
 
 AVRO = format_named("AVRO")
@@ -165,6 +166,7 @@ ROW = [
 ]
 
 
+@settings(max_examples=examples(50))
 @given(st.tuples(*(st.none() | values for _, values in ROW)))
 def test_rows_come_back_as_they_were(row) -> None:
     serialize, deserialize = serde([sql_type for sql_type, _ in ROW])
@@ -175,6 +177,7 @@ def test_rows_come_back_as_they_were(row) -> None:
 def test_bare_values_come_back(sql_type, values) -> None:
     serialize, deserialize = serde([sql_type], wraps=False)
 
+    @settings(max_examples=examples(50))
     @given(values)
     def check(value) -> None:
         assert deserialize(serialize([value])) == [value]
@@ -332,7 +335,8 @@ def test_columns_of_schemas() -> None:
     schema = StoredSchema(1, "AVRO", text)
     columns = AVRO.schemas.columns(schema, {}, Part.VALUE, wraps=True)
     assert ", ".join(map(str, columns)) == (
-        "A INTEGER, B DECIMAL(4, 2), SUIT STRING, INNER STRUCT<F STRING>, WIDE DECIMAL(64, 2)"
+        "`A` INTEGER, `B` DECIMAL(4, 2), `SUIT` STRING, `INNER` STRUCT<`F` STRING>, "
+        "`WIDE` DECIMAL(64, 2)"
     )
     kept = AVRO.schemas.columns(schema, {}, Part.VALUE, wraps=True, upper_case=False)
     assert [column.name for column in kept] == ["a", "B", "suit", "inner", "wide"]
@@ -349,7 +353,7 @@ def test_references() -> None:
     store = MemorySchemaStore()
     store.add(SUBJECT, "AVRO", outer, (("inner", inner),))
     [column] = AVRO.schemas.columns(store.schemas[1], {}, Part.VALUE, wraps=True)
-    assert str(column) == "I STRUCT<F INTEGER>"
+    assert str(column) == "`I` STRUCT<`F` INTEGER>"
     assert serde([column.type], store, names=["I"])[1](b"\0\0\0\0\1\x06") == [{"F": 3}]
 
 
@@ -363,6 +367,8 @@ def test_writing_with_a_schema_that_was_there() -> None:
     assert serialize([5]) == b"\0\0\0\0\1" + b"\x0a" + b"\x00" + b"\x06foo"
     with pytest.raises(FormatError, match='null used for required field: "c1"'):
         serialize([None])
+    both = serde([INTEGER, STRING], store, names=["c1", "c3"], properties={"schemaId": "1"})[0]
+    assert both([5, None]) == serialize([5])
     for names, types, message in (
         (["C1"], [INTEGER], "misses field with name: C1"),
         (["c2"], [INTEGER], "Missing default value for required field"),

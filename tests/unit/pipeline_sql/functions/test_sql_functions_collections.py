@@ -79,8 +79,9 @@ CALLS: list[tuple[str, str, tuple[Any, ...], Any]] = [
     ("AS_MAP", f"{TEXTS}, {INTS}", (["a", "b"], [1]), {"a": 1, "b": None}),
     ("AS_MAP", f"{TEXTS}, {INTS}", (["a"], [1, 2]), {"a": 1}),
     ("AS_MAP", f"{TEXTS}, {INTS}", (None, [1, 2]), None),
-    ("MAP_KEYS", ENTRIES, ({"b": 1, "a": None},), ["b", "a"]),
-    ("MAP_VALUES", ENTRIES, ({"b": 1, "a": None},), [1, None]),
+    ("MAP_KEYS", ENTRIES, ({"b": 1, "a": None},), ["a", "b"]),
+    ("MAP_KEYS", ENTRIES, ({"b": 1, "e": 2, "a": None},), ["e", "a", "b"]),
+    ("MAP_VALUES", ENTRIES, ({"b": 1, "a": None},), [None, 1]),
     ("MAP_KEYS", ENTRIES, (None,), None),
     ("MAP_UNION", f"{ENTRIES}, {ENTRIES}", ({"a": 1, "b": 2}, {"b": 3}), {"a": 1, "b": 3}),
     ("MAP_UNION", f"{ENTRIES}, {ENTRIES}", (None, {"b": 3}), {"b": 3}),
@@ -88,8 +89,8 @@ CALLS: list[tuple[str, str, tuple[Any, ...], Any]] = [
     (
         "ENTRIES",
         f"{ENTRIES}, BOOLEAN",
-        ({"b": 1, "a": 2}, False),
-        [{"K": "b", "V": 1}, {"K": "a", "V": 2}],
+        ({"b": 1, "e": 2, "a": 3}, False),
+        [{"K": "e", "V": 2}, {"K": "a", "V": 3}, {"K": "b", "V": 1}],
     ),
     (
         "ENTRIES",
@@ -113,7 +114,9 @@ CALLS: list[tuple[str, str, tuple[Any, ...], Any]] = [
 ]
 
 
-@pytest.mark.parametrize("case", CALLS, ids=lambda case: f"{case[0]} {case[2]}"[:80])
+@pytest.mark.parametrize(
+    "case", CALLS, ids=[f"{case[0]} {number}" for number, case in enumerate(CALLS)]
+)
 def test_calls(case: tuple[str, str, tuple[Any, ...], Any]) -> None:
     name, types, arguments, expected = case
     before = repr(arguments)

@@ -84,6 +84,18 @@ def test_bytes_and_text(value: bytes, encoding: str, text: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (b"a\xff\xc3b", "a\ufffd\ufffdb"),
+        (b"\xed\xa0\x80\xed\xa0!\xed", "\ufffd\ufffd!\ufffd"),
+        (b"\xf0\x9f\x98", "\ufffd"),
+    ],
+)
+def test_bytes_that_are_no_utf8(value: bytes, text: str) -> None:
+    assert call("FROM_BYTES", value, "utf8") == text
+
+
+@pytest.mark.parametrize(
     ("text", "encoding", "expected"),
     [("1a2B", "hex", b"\x1a\x2b"), ("IQ", "base64", b"!"), ("ж", "ascii", b"?")],
 )

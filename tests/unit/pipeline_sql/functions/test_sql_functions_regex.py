@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from barnabas.pipeline.sql.errors import EvaluationError
-from barnabas.pipeline.sql.functions.java_regex import PatternError, compile_java
+from barnabas.pipeline.sql.functions.java_regex import compile_java
+from barnabas.pipeline.sql.functions.regex_characters import PatternError
 from support.sql_calls import call
 
 CASES: list[tuple[str, tuple[Any, ...], Any]] = [
@@ -32,12 +33,14 @@ CASES: list[tuple[str, tuple[Any, ...], Any]] = [
     ("REGEXP_EXTRACT_ALL", ("[AEIOU].{4}", "usEr nAmE 1308"), ["Er nA", "E 130"]),
     ("REGEXP_EXTRACT_ALL", ("(a)(b)?", "ab a", 2), ["b", None]),
     ("REGEXP_EXTRACT_ALL", ("e", "test string", 3), None),
+    ("REGEXP_EXTRACT_ALL", ("a??", "aa"), ["", "", ""]),  # Python also finds "a"
     ("REGEXP_EXTRACT_ALL", ("(()", "test string"), EvaluationError),
     ("REGEXP_EXTRACT_ALL", (None, ""), None),
     ("REGEXP_REPLACE", ("baababaa", "(ab)+", "cat"), "bacataa"),
     ("REGEXP_REPLACE", ("baabbabaa", "(ab)+", "cat"), "bacatbcataa"),
     ("REGEXP_REPLACE", ("abc", "", "n"), "nanbncn"),
     ("REGEXP_REPLACE", ("baac", "a*", "-"), "-b--c-"),
+    ("REGEXP_REPLACE", ("ab", "a??", "-"), "-a-b-"),
     ("REGEXP_REPLACE", ("barbar", "bar$", "cat"), "barcat"),
     ("REGEXP_REPLACE", ("foobar", "o", ""), "fbar"),
     ("REGEXP_REPLACE", ("foobar", "(o+)(?<end>b)", "${end}<$1>$0"), "fb<oo>oobar"),
@@ -113,6 +116,7 @@ DIALECT: list[tuple[str, str, list[str]]] = [
     (r"\v", "a\n", ["\n"]),
     (r"[\H]", " a", ["a"]),
     (r"\bé\b", "é x", ["é"]),
+    (r"\B", "", [""]),
     (r"\p{Lower}+", "abC", ["ab"]),
     (r"\p{Lu}\P{Lu}", "ÄbC", ["Äb"]),
     (r"\pL+", "aé1", ["aé"]),
@@ -166,6 +170,9 @@ DIALECT: list[tuple[str, str, list[str]]] = [
     (r"\1(a)", "aa", []),
     ("(?<=a|bc)x", "axbcxx", ["x", "x"]),
     ("(?<!a|bc)x", "axbcxx", ["x"]),
+    ("(?<=ab{1,3}c?)x", "axabxabbcxabbbbx", ["x", "x"]),
+    ("(?<!ab?)x", "axabxbx", ["x"]),
+    ("(?<=(?:a|b){2})x", "axabx", ["x"]),
     ("(?=a)*a", "a", ["a"]),
     ("^*a", "ba", ["a"]),
 ]
@@ -178,6 +185,17 @@ def test_dialect(pattern: str, text: str, matches: list[str]) -> None:
             compile_java(pattern)
     else:
         assert [match[0] for match in compile_java(pattern).finditer(text)] == matches
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "groups"),
+    [("((a)b?|.)*+", "AcAaA_", ("_", "a")), ("((a)b?|[abc])++", "abbA", ("b", "a"))],
+)
+def test_groups_in_possessive_quantifiers(pattern: str, text: str, groups: tuple[str, ...]) -> None:
+    """Python's own possessive quantifiers raise SystemError here."""
+    found = compile_java(pattern).search(text)
+    assert found is not None
+    assert found.groups() == groups
 
 
 @pytest.mark.parametrize(

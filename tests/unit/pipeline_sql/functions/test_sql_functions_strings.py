@@ -191,6 +191,8 @@ WRONG: list[tuple[str, tuple[Any, ...], str]] = [
     ("ELT", (None, "a"), "not NULL"),
     ("INSTR", ("a", "a", None), "not NULL"),
     ("CHR", ("\\u00zz",), "hexadecimal"),
+    ("LPAD", ("a", 2**31 - 1, "b"), "Padding of 2147483646 is longer than 67108864"),
+    ("RPAD", (b"a", 2**31 - 1, b"b"), "Padding of 2147483646 is longer than 67108864"),
     ("MASK", ("a", "xx", None, None, None), "Must be only single character, but was 'xx'"),
     ("MASK", (None, "", None, None, None), "Must be only single character, but was ''"),
     ("MASK_LEFT", ("a", -1), "function mask_left requires a non-negative number"),

@@ -3,9 +3,18 @@ full names of months in its English locale only, and ours everywhere."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from barnabas.pipeline.sql.java_time import texts
+from barnabas.pipeline.sql.java_time.pattern import pattern_of
+from barnabas.pipeline.sql.java_time.quick import quick_reader
+from barnabas.pipeline.sql.java_time.resolve import resolve
+from barnabas.pipeline.sql.java_time.zones import zone_of
+from support.effort import examples
 
 MAY_2018 = 1526075913000
 AUGUST_2018 = 1535000000123
@@ -236,3 +245,56 @@ def test_a_moment_without_the_field_is_refused() -> None:
     with pytest.raises(ValueError, match="Unable to extract ZoneId"):
         texts.date_to_text(1, "z")
     assert texts.date_to_text(1, "dd[ HH]") == "02"
+
+
+_PLAIN = st.sampled_from(
+    [
+        "yyyy-MM-dd'T'HH:mm:ss.SSSX",
+        "yyyy-MM-dd HH:mm:ss XXX",
+        "yyyyMMddHHmmssSSS",
+        "d/M/yyyy H:m",
+        "yyyy-MM-dd",
+        "HH:mm dd.MM.yyyy",
+    ]
+)
+
+
+@settings(max_examples=examples(50))
+@given(st.integers(-(10**14), 3 * 10**14), _PLAIN, st.data())
+def test_the_short_way_reads_as_the_long(millis: int, pattern: str, data: st.DataObject) -> None:
+    text = texts.timestamp_to_text(millis, pattern, "+03:30")
+    if data.draw(st.booleans()):
+        place = data.draw(st.integers(0, len(text) - 1))
+        change = data.draw(st.sampled_from("0123456789-+: Tz"))
+        text = text[:place] + change + text[place + 1 :]
+    found = _outcome(lambda: texts.text_to_timestamp(text, pattern, "Europe/London"))
+    zone = zone_of("Europe/London")
+    reading = pattern_of(pattern)
+    assert found == _outcome(lambda: resolve(reading.read(text, ignore_case=True)).millis(zone))
+
+
+def _outcome(read: Callable[[], int]) -> int | str:
+    try:
+        return read()
+    except ValueError as error:
+        return str(error)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "is_plain"),
+    [
+        ("yyyy-MM-dd'T'HH:mm:ss.SSSX", True),
+        ("yyyy-MM-dd", True),
+        ("d/M/yyyy", True),
+        ("dMyyyy", False),
+        ("yy-MM-dd", False),
+        ("yyyy-MM", False),
+        ("yyyy-MM-dd mm", False),
+        ("yyyy-MM-dd hh:mm a", False),
+        ("yyyy-MM-dd dd", False),
+        ("yyyy-MM-dd[ HH]", False),
+        ("dd MMM yyyy", False),
+    ],
+)
+def test_which_patterns_have_a_short_way(pattern: str, is_plain: bool) -> None:
+    assert (quick_reader(pattern) is not None) == is_plain

@@ -23,6 +23,7 @@ from barnabas.pipeline.sql.plan.encoding import (
 from barnabas.pipeline.sql.plan.steps import QueryPlan, Step
 from barnabas.pipeline.sql.schema import Column, Part, Schema
 from barnabas.pipeline.sql.syntax import expressions as nodes
+from support.effort import examples
 from support.sql_plans import aggregate, call, greater, plan, schema, select, stream, tumbling
 
 names = st.text(max_size=8)
@@ -167,13 +168,13 @@ plans = st.builds(
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(30))
 @given(plans)
 def test_every_plan_comes_back(made: QueryPlan) -> None:
     assert decode_plan(encode_plan(made)) == made
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(30))
 @given(expressions)
 def test_every_expression_comes_back(expression: nodes.Expression) -> None:
     made = plan(steps.StreamFilter(stream("in", "V"), expression, schema("K", "V")))

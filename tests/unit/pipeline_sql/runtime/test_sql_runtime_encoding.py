@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from barnabas.pipeline.sql.runtime.memory_store import MemoryStore
@@ -23,9 +23,11 @@ from barnabas.pipeline.sql.runtime.rows_encoding import (
     unpack,
     unpack_record,
 )
+from support.effort import examples
 
 longs = st.integers(-(2**63), 2**63 - 1)
-decimals = st.decimals(allow_nan=False, allow_infinity=False, places=3) | st.builds(
+of_one_scale = st.decimals(-(10**12), 10**12, places=3)
+decimals = of_one_scale | st.builds(
     lambda sign, digits, scale: Decimal((sign, digits, -scale)),
     st.integers(0, 1),
     st.lists(st.integers(0, 9), min_size=1, max_size=30).map(tuple),
@@ -51,11 +53,22 @@ values = st.recursive(
 )
 
 
+@settings(max_examples=examples(50))
 @given(values)
 def test_values_come_back(value: Any) -> None:
-    assert repr(unpack(pack(value))) == repr(value)
+    assert repr(unpack(pack(value))) == repr(with_lists(value))
 
 
+def with_lists(value: Any) -> Any:
+    """The value with lists in place of its tuples."""
+    if isinstance(value, list | tuple):
+        return [with_lists(item) for item in value]
+    if isinstance(value, dict):
+        return {key: with_lists(item) for key, item in value.items()}
+    return value
+
+
+@settings(max_examples=examples(50))
 @given(values)
 def test_equal_values_have_equal_bytes(value: Any) -> None:
     assert pack(unpack(pack(value))) == pack(value)
@@ -69,11 +82,12 @@ def test_shared_parts_do_not_change_the_bytes() -> None:
 @pytest.mark.parametrize(
     ("value", "data"),
     [
-        (None, "014e"),
-        ([1, "a", None, True], "015b04000000690100000075010000006" + "14e54"),
-        ((1.5, b"x"), "01280200000067000000000000f83f730100000078"),
-        ({"k": 2**40}, "017b7501000000" + "6b6c0300000000000000" + "000430"),
-        ([Decimal("1.20")], "025b010000003e010000007504000000312e3230"),
+        (None, "01c0"),
+        ([1, "a", None, True], "019401a161c0c3"),
+        ([1.5, b"x"], "0192cb3ff8000000000000c40178"),
+        ({"k": 2**40}, "0181a16bcf0000010000000000"),
+        ([Decimal("1.20")], "0191d601312e3230"),
+        (2**64, "01c7140231383434363734343037333730393535313631" + "36"),
     ],
 )
 def test_stored_bytes_stay_readable(value: Any, data: str) -> None:
@@ -82,7 +96,10 @@ def test_stored_bytes_stay_readable(value: Any, data: str) -> None:
     assert pack(value).hex() == data
 
 
-@pytest.mark.parametrize("data", [b"", b"\x03", b"\x01", b"\x01\xff", b"\x025"])
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"\x03", b"\x01", b"\x01\xd9", b"\x01\xd4\x07\x00", b"\x01\xd4\x01x", b"\x01\xc0\xc0"],
+)
 def test_bytes_that_are_no_value(data: bytes) -> None:
     with pytest.raises(EncodingError):
         unpack(data)
@@ -95,8 +112,8 @@ def test_values_of_no_sql_type() -> None:
 
 def test_records_come_back() -> None:
     record = Record(
-        [1, "k"],
-        (Decimal("1.5"), None),
+        (1, "k"),
+        [Decimal("1.5"), None],
         1234,
         WindowBounds(0, 10),
         (("h", b"1"), ("i", None)),
@@ -108,6 +125,7 @@ def test_records_come_back() -> None:
     assert unpack_record(pack_record(Record(None, None, 0))) == Record(None, None, 0)
 
 
+@settings(max_examples=examples(50))
 @given(st.lists(values, max_size=4))
 def test_keys_come_back(parts: list[Any]) -> None:
     def plain(value: Any) -> Any:
@@ -115,15 +133,18 @@ def test_keys_come_back(parts: list[Any]) -> None:
             return [plain(item) for item in value]
         if isinstance(value, dict):
             return {key: plain(item) for key, item in value.items()}
+        if isinstance(value, Decimal) and not value:
+            return value.copy_abs()  # Java's decimals have no -0
         return value
 
     assert repr(decode_key(encode_key(parts))) == repr(tuple(plain(parts)))
 
 
 @pytest.mark.parametrize(
-    "kind", [longs, st.floats(allow_nan=False), st.text(), st.binary(), decimals, st.booleans()]
+    "kind", [longs, st.floats(allow_nan=False), st.text(), st.binary(), of_one_scale, st.booleans()]
 )
 def test_keys_sort_as_their_parts(kind: st.SearchStrategy[Any]) -> None:
+    @settings(max_examples=examples(50))
     @given(st.lists(st.tuples(kind, kind), max_size=8))
     def check(keys: list[tuple[Any, Any]]) -> None:
         by_bytes = sorted(keys, key=encode_key)
@@ -182,6 +203,7 @@ def test_partitions_spread() -> None:
     assert min(counts) > 850
 
 
+@settings(max_examples=examples(50))
 @given(
     st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5), st.none() | longs), max_size=40),
     st.tuples(st.integers(0, 5)) | st.tuples(st.integers(0, 5), st.integers(0, 5)),
@@ -190,7 +212,8 @@ def test_partitions_spread() -> None:
 def test_a_store_in_memory_is_a_sorted_dictionary(
     puts: list[tuple[int, int, int | None]], low: tuple[int, ...], high: tuple[int, ...]
 ) -> None:
-    store, model = MemoryStore(), {}
+    store = MemoryStore()
+    model: dict[tuple[int, int], int] = {}
     for first, second, value in puts:
         store.put((first, second), value)
         if value is None:

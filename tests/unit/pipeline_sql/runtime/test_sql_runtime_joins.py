@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import random
 from collections import defaultdict
+from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from barnabas.pipeline.sql.plan import steps
 from barnabas.pipeline.sql.runtime.records import Record
 from barnabas.pipeline.sql.runtime.rows_encoding import pack_record, unpack_record
-from barnabas.pipeline.sql.syntax.tree import JoinKind
+from barnabas.pipeline.sql.runtime.stage import Channel
+from barnabas.pipeline.sql.syntax.tree import JoinKind, WindowKind
+from support.effort import examples
 from support.sql_plans import (
     Bench,
     aggregate,
@@ -130,11 +133,28 @@ class TestStreams:
             made += run.pipe(topic, key, value, at)
         assert made == expected
 
-    def test_windowed_keys_meet_in_the_same_window(self) -> None:
-        run = Bench(streams(INNER))
-        run.pipe("l", 1, 100, 5, (0, 10))
-        assert run.pipe("r", 1, 200, 5, (0, 20)) == []
-        assert run.pipe("r", 1, 200, 5, (0, 10)) == ["1[0,10] 100,200 @5"]
+    @pytest.mark.parametrize(
+        ("kind", "windows", "expected"),
+        [
+            (WindowKind.TUMBLING, ((0, 10), (10, 20)), []),
+            (WindowKind.TUMBLING, ((0, 10), (0, 10)), ["1[0,10] 100,200 @5"]),
+            (WindowKind.TUMBLING, ((0, 10), (0, 20)), ["1[0,20] 100,200 @5"]),
+            (WindowKind.SESSION, ((0, 10), (0, 20)), []),
+            (WindowKind.SESSION, ((0, 10), (0, 10)), ["1[0,10] 100,200 @5"]),
+        ],
+    )
+    def test_windowed_keys_meet_in_the_same_window(
+        self,
+        kind: WindowKind,
+        windows: tuple[tuple[int, int], tuple[int, int]],
+        expected: list[str],
+    ) -> None:
+        """Keys in topics tell of time windows the start alone, so their sizes do not count."""
+        info = steps.WindowInfo(kind)
+        left, right = replace(stream("l", "A"), window=info), replace(stream("r", "B"), window=info)
+        run = Bench(join_streams(INNER, left, right, 10, 10, None), partitions=3)
+        run.pipe("l", 1, 100, 5, windows[0])
+        assert run.pipe("r", 1, 200, 5, windows[1]) == expected
 
     def test_old_records_are_deleted(self) -> None:
         run = Bench(streams(LEFT, 10, 10, 100))
@@ -159,6 +179,7 @@ moments = st.lists(
 )
 
 
+@settings(max_examples=examples(50))
 @given(moments, st.sampled_from([INNER, LEFT, RIGHT, OUTER]), st.integers(0, 12))
 def test_stream_joins_are_those_of_a_batch(
     records: list[tuple[str, int, int]], kind: JoinKind, before: int
@@ -344,6 +365,7 @@ changes = st.lists(
 )
 
 
+@settings(max_examples=examples(50))
 @given(changes, st.sampled_from([INNER, LEFT, RIGHT, OUTER]))
 def test_table_joins_are_those_of_a_batch(
     records: list[tuple[str, int, int | None]], kind: JoinKind
@@ -386,7 +408,7 @@ class TestForeignKeys:
 
     def test_inner(self) -> None:
         run = Bench(join_foreign(INNER, "F", table("l", "F A"), table("r", "B")), is_table=True)
-        assert len(run.driver.stages) == 2
+        assert len(run.driver.stages) == 3
         assert run.pipe("l", 1, [10, 5], 1) == []
         assert run.pipe("r", 10, 7, 2) == ["1 10,5,7 @2"]
         assert run.pipe("l", 2, [10, 6], 1) == ["2 10,6,7 @2"]
@@ -415,15 +437,17 @@ class TestForeignKeys:
 
     def test_late_answers_are_dropped(self) -> None:
         run = Bench(join_foreign(INNER, "F", table("l", "F A"), table("r", "B")), is_table=True)
-        left, right = run.driver.stages
-        subscribe, answer = 1, 1
+        left, right, result = run.driver.stages
+        (row, subscribe), (rows, answers) = (0, 1), (0, 1)
         right.process(0, Record([10], [7], 0))
-        ((_, asked),) = left.process(0, Record([1], [10, 5], 0))
-        ((_, late),) = right.process(subscribe, asked)
-        ((_, asked_again),) = left.process(0, Record([1], [10, 6], 1))
-        assert left.process(answer, late) == [], "the left row has changed since"
-        ((_, current),) = right.process(subscribe, asked_again)
-        ((_, joined),) = left.process(answer, current)
+        sent = dict(left.process(0, Record([1], [10, 5], 0)))
+        assert result.process(rows, sent[row]) == []
+        ((_, late),) = right.process(subscribe, sent[subscribe])
+        sent = dict(left.process(0, Record([1], [10, 6], 1)))
+        assert result.process(rows, sent[row]) == []
+        assert result.process(answers, late) == [], "the left row has changed since"
+        ((_, current),) = right.process(subscribe, sent[subscribe])
+        ((_, joined),) = result.process(answers, current)
         assert text(joined) == "1 10,6,7 @1"
 
     def test_a_filter_behind_it_cannot_tell_what_was_there(self) -> None:
@@ -433,6 +457,7 @@ class TestForeignKeys:
         assert run.pipe("r", 10, 3) == ["1 - @0"]
 
 
+@settings(max_examples=examples(50))
 @given(
     st.lists(
         st.tuples(st.sampled_from("lr"), st.integers(1, 4), st.none() | st.integers(1, 3)),
@@ -502,10 +527,25 @@ def test_records_survive_the_channel_between_stages() -> None:
             made = process(given, record)
             for output, emitted in made:
                 seen[output] += 1
-                assert unpack_record(pack_record(emitted)) == emitted
+                arrived = unpack_record(pack_record(emitted))
+                assert arrived == replace(emitted, key=emitted.key and tuple(emitted.key))
             return made
 
         stage.process = packed  # type: ignore[method-assign]
     run.pipe("r", 10, 7)
     run.pipe("l", 1, [10, 5])
-    assert sum(seen.values()) == 3
+    assert sum(seen.values()) == 4
+
+
+def test_stages_come_behind_those_that_write_their_channels() -> None:
+    """Also where the right side of a join is the one that is repartitioned."""
+    rekeyed = steps.StreamSelectKey(stream("r", "B", key="X"), (column("B"),), schema("B", "B"))
+    joined = join_streams(INNER, stream("l", "A"), rekeyed, 10, 10, None)
+    foreign = join_foreign(
+        LEFT, "F", table("x", "F A"), join_tables(INNER, table("y", "B"), table("z", "C"))
+    )
+    for step in (joined, foreign):
+        written: set[int] = set()
+        for stage in Bench(step).driver.stages:
+            assert {i.index for i in stage.inputs if isinstance(i, Channel)} <= written
+            written |= {o.index for o in stage.outputs if isinstance(o, Channel)}

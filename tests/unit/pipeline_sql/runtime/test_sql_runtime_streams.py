@@ -9,6 +9,7 @@ import pytest
 from barnabas.pipeline.sql.plan import steps
 from barnabas.pipeline.sql.plan.steps import TimestampColumn
 from barnabas.pipeline.sql.runtime.driver import PlanDriver
+from barnabas.pipeline.sql.runtime.evaluation import QueryFailedError
 from barnabas.pipeline.sql.schema import Column, Part, Schema
 from barnabas.pipeline.sql.syntax.expressions import (
     Arithmetic,
@@ -206,3 +207,33 @@ def test_a_sink_takes_timestamps_from_columns_and_stream_time_for_tombstones() -
     assert bench.pipe("in", 1, 500, 20) == ["1 500 @500"]
     assert bench.pipe("in", 1, None, 10) == ["1 - @20"]
     assert bench.pipe("in", 1, [None], 30) == []
+
+
+def test_a_plan_without_a_sink_gives_the_rows_of_its_last_step() -> None:
+    bench = Bench(stream("in", "V"))
+    selected = select(stream("in", "V"), "K", W="V", T="ROWTIME")
+    pushed = replace(bench.driver.plan, sink=None, step=selected)
+    bench.driver = PlanDriver(pushed, SmallCompiler())
+    assert bench.pipe("in", 1, 2, 3) == ["1 2,3 @3"]
+
+
+def test_columns_that_nothing_mentions_are_not_carried() -> None:
+    """A step's schema may list the key of its source; only who reads it makes rows hold it."""
+    selected = select(stream("in", "A B"), "K", A="A")
+    grouped = steps.StreamGroupBy(selected, (column("A"),), schema("A", "K"))
+    counted = aggregate(grouped, call("COUNT"), key="A")
+    assert Bench(counted).pipe("in", 1, [7, 8]) == ["7 1 @0"]
+    kept = aggregate(grouped, call("COUNT"), kept="K", key="A")
+    assert Bench(kept).pipe("in", 1, [7, 8]) == ["7 1,1 @0"]
+
+
+def test_a_query_can_ask_to_stop_at_a_record_without_a_timestamp() -> None:
+    class Strict(SmallCompiler):
+        fails_on_timestamps = True
+
+    bench = Bench(stream("in", "V"))
+    timed = replace(stream("in", "V"), timestamp=TimestampColumn("V"))
+    bench.driver = PlanDriver(replace(bench.driver.plan, sink=None, step=timed), Strict())
+    assert bench.pipe("in", 1, 7) == ["1 7 @7"]
+    with pytest.raises(QueryFailedError, match="TimestampExtractor callback for record 3 of"):
+        bench.pipe("in", 1, [None], offset=3)

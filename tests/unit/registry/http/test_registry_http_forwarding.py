@@ -44,7 +44,8 @@ class Pair:
         self.follower = MemoryService(self.leader.log, is_leader=False, leader_url=LEADER)
         self._to_leader = httpx.ASGITransport(app=RegistryApp(self.leader))
         self.wire = Wire(self._to_leader.handle_async_request)
-        self.app = RegistryApp(self.follower, leader_transport=self.wire)
+        config = HttpConfig(write_timeout_ms=0)
+        self.app = RegistryApp(self.follower, config, leader_transport=self.wire)
 
     async def ask(self, method: str, target: str, body: Any = None, **more: Any) -> Reply:
         return await ask(self.app, method, target, body, **more)
@@ -194,6 +195,39 @@ async def test_two_followers_that_point_at_each_other_do_not_loop(pair: Pair) ->
     pair.leader.leader_url = "http://follower:8081"
     reply = await pair.ask("PUT", "/config", {"compatibility": "FULL"})
     assert reply.code == errors.FORWARDING_FAILED
+    assert len(pair.wire.seen) == 1
+
+
+async def test_a_follower_asks_again_until_one_leads(pair: Pair) -> None:
+    config = HttpConfig(write_timeout_ms=30_000)
+    pair.app = RegistryApp(pair.follower, config, leader_transport=pair.wire)
+    pair.leader.is_leader = False
+    pair.leader.leader_url = "http://follower:8081"
+    to_leader = pair.wire.answer
+
+    def answer(request: httpx.Request) -> Any:
+        if len(pair.wire.seen) == 1:
+            raise httpx.ConnectError("refused")
+        pair.leader.is_leader = len(pair.wire.seen) >= 3
+        return to_leader(request)
+
+    pair.wire.answer = answer
+    reply = await pair.ask("PUT", "/config", {"compatibility": "FULL"})
+    assert reply.status == 200
+    assert len(pair.wire.seen) == 3
+    assert len(pair.leader.log) == 1
+
+
+async def test_a_follower_that_becomes_the_leader_does_it_itself(pair: Pair) -> None:
+    config = HttpConfig(write_timeout_ms=30_000)
+    pair.app = RegistryApp(pair.follower, config, leader_transport=pair.wire)
+
+    def answer(request: httpx.Request) -> Any:
+        pair.follower.is_leader = True
+        raise httpx.ConnectError("refused")
+
+    pair.wire.answer = answer
+    assert (await pair.ask("PUT", "/config", {"compatibility": "FULL"})).status == 200
     assert len(pair.wire.seen) == 1
 
 

@@ -8,6 +8,8 @@ from barnabas.registry.contracts import Metadata, Rule, RuleSet
 from barnabas.registry.schema import Reference
 from barnabas.registry.store.encoding import decode_key, decode_value, encode_key, encode_value
 from barnabas.registry.store.records import (
+    AssociationKey,
+    AssociationValue,
     ClearSubjectKey,
     ClearSubjectValue,
     ConfigKey,
@@ -40,7 +42,17 @@ RULE = Rule(
     on_failure="ERROR",
 )
 
+ASSOCIATION = AssociationKey("orders", "lkc-1", "topic", "value", ":.c:s")
+
 KEYS: list[tuple[Key, str]] = [
+    (
+        ASSOCIATION,
+        (
+            '{"keytype":"ASSOC","tenant":"default","resourceName":"orders",'
+            '"resourceNamespace":"lkc-1","resourceType":"topic","associationType":"value",'
+            '"subject":":.c:s","magic":0}'
+        ),
+    ),
     (SchemaKey("s", 3), '{"keytype":"SCHEMA","subject":"s","version":3,"magic":1}'),
     (
         SchemaKey(":.ctx:ü/x", 1),
@@ -61,6 +73,15 @@ KEYS: list[tuple[Key, str]] = [
 ]
 
 VALUES: list[tuple[Key, Value, str]] = [
+    (
+        ASSOCIATION,
+        AssociationValue(ASSOCIATION, "g", "id-1", "STRONG", frozen=True, created_ms=1 << 40),
+        (
+            '{"guid":"g","tenant":"default","resourceName":"orders","resourceNamespace":"lkc-1",'
+            '"resourceId":"id-1","resourceType":"topic","associationType":"value",'
+            '"subject":":.c:s","lifecycle":"STRONG","frozen":true,"createTs":1099511627776}'
+        ),
+    ),
     (
         SchemaKey("s", 1),
         SchemaValue("s", 1, 1, '"string"'),
@@ -174,7 +195,7 @@ def test_keys_of_other_times_are_read(text: str, key: Key) -> None:
         b"\xff",
         b"[]",
         b"null",
-        b'{"keytype":"ASSOC","magic":0}',
+        b'{"keytype":"OTHER","magic":0}',
         b'{"keytype":["SCHEMA"]}',
         b'{"magic":0}',
         b'{"keytype":"SCHEMA","subject":"s","version":1,"magic":2}',

@@ -5,10 +5,14 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
+import pytest
+
+from barnabas.registry.core.decision import View
+from barnabas.registry.errors import RegistryError
 from barnabas.registry.formats import FormatTable, all_formats
 from barnabas.registry.http.app import RegistryApp
 from barnabas.registry.http.config import HttpConfig
-from barnabas.registry.large_work import LARGE_BYTES, WAITING_MAX
+from barnabas.registry.large_work import LARGE_BYTES, WAITING_MAX, LargeWork
 from barnabas.registry.schema import ParsedSchema, ResolvedReference
 from support.registry_http import Reply, ask
 from support.registry_service import MemoryService
@@ -77,6 +81,25 @@ async def test_others_are_answered_while_a_large_schema_is_judged() -> None:
     await app.close()
 
 
+async def test_what_has_not_begun_when_it_is_closed_is_refused() -> None:
+    let, began = threading.Event(), threading.Event()
+    work, view = LargeWork(), MemoryService().view
+
+    def wait(_: View) -> bool:
+        began.set()
+        return let.wait(30)
+
+    first = asyncio.create_task(work.run(wait, view))
+    second = asyncio.create_task(work.run(wait, view))
+    await asyncio.to_thread(began.wait, 30)
+    work.close()
+    let.set()
+    assert await first
+    with pytest.raises(RegistryError) as caught:
+        await second
+    assert caught.value.code == 50001
+
+
 async def test_not_too_many_large_ones_wait() -> None:
     let = threading.Event()
     service = MemoryService(formats=WaitingFormats(all_formats(), let))
@@ -88,3 +111,42 @@ async def test_not_too_many_large_ones_wait() -> None:
     let.set()
     assert {(await task).status for task in asked} == {200}
     await app.close()
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "/schemas/ids/1?format=resolved",
+        "/schemas/ids/1?findTags=*",
+        "/schemas/ids/1/schema?format=resolved",
+        "/subjects/s/versions/1?format=resolved",
+        "/subjects/s/versions/1/schema?format=resolved",
+        "/subjects/s/metadata?format=resolved",
+        "/subjects/s/metadata?format=resolved&key=k&value=v",
+        "/subjects/s/versions?format=resolved",
+    ],
+)
+async def test_large_stored_schemas_are_formatted_in_the_thread(target: str) -> None:
+    let = threading.Event()
+    service = MemoryService(formats=all_formats())
+    body = request(LARGE) | {"metadata": {"properties": {"k": "v"}}}
+    app = RegistryApp(service, HttpConfig(logs_requests=False))
+    assert (await ask(app, "POST", "/subjects/s/versions", body)).status == 200
+    expected = await ask(app, *_request_of(target, body))
+    assert expected.status == 200
+    await app.close()
+    service.formats = WaitingFormats(all_formats(), let)
+    app = RegistryApp(service, HttpConfig(logs_requests=False))
+    asked = asyncio.create_task(ask(app, *_request_of(target, body)))
+    await asyncio.sleep(0)
+    assert (await ask(app, "GET", "/subjects")).status == 200
+    assert not asked.done()
+    let.set()
+    assert (await asked).body == expected.body
+    await app.close()
+
+
+def _request_of(target: str, body: Any) -> tuple[str, str, Any]:
+    """A list of versions cannot be asked for in a form: that is a registration."""
+    is_post = "/versions?" in target
+    return ("POST", target, body) if is_post else ("GET", target, None)

@@ -15,13 +15,13 @@ from barnabas.pipeline.sql.analysis.aggregates import (
 )
 from barnabas.pipeline.sql.analysis.environment import Environment
 from barnabas.pipeline.sql.analysis.filters import check_condition
+from barnabas.pipeline.sql.analysis.new_keys import repartition_needed
 from barnabas.pipeline.sql.analysis.nodes import (
     BuildContext,
     Built,
     KeyFormat,
     PlanNode,
     missing_keys,
-    repartition_needed,
 )
 from barnabas.pipeline.sql.analysis.project_node import (
     rewritten_items,
@@ -33,6 +33,7 @@ from barnabas.pipeline.sql.analysis.query import ALL_ROWS, QueryAnalysis
 from barnabas.pipeline.sql.analysis.schemas import (
     AliasGenerator,
     build_schema,
+    check_clash,
     joined_words,
     key_column,
     planning_schema,
@@ -52,6 +53,7 @@ from barnabas.pipeline.sql.syntax.expressions import ColumnReference, Expression
 from barnabas.pipeline.sql.syntax.printer import message_text
 from barnabas.pipeline.sql.syntax.rewriting import column_references
 from barnabas.pipeline.sql.syntax.tree import Emit, SourceKind, Window, WindowKind
+from barnabas.pipeline.sql.types import BYTES
 
 _INTERNAL = "KSQL_INTERNAL_COL_"
 
@@ -76,6 +78,8 @@ class AggregateNode(PlanNode):
         self._found = analyse_aggregates(
             analysis, [item.expression for item in self._selected], environment
         )
+        for call in self._found.calls:  # what is aggregated must have a type
+            environment.must_type(call.arguments[0], source.schema.columns)
         self.schema = self._result_schema(source.schema)
         having = analysis.query.having
         self._having = None if having is None else analysis.rewritten(having)
@@ -137,6 +141,11 @@ class AggregateNode(PlanNode):
             if not self._analysis.is_persistent or expression not in self._group_by
         ]
 
+    @property
+    def selected_expressions(self) -> list[Expression]:
+        """What the result's columns are calculated from, before the aggregation."""
+        return [item.expression for item in self._selected]
+
     def check_sink_key(self, sink: str) -> None:
         """Raise AnalysisError if what is grouped by is not selected."""
         selected = [item.expression for item in self._selected]
@@ -149,6 +158,8 @@ class AggregateNode(PlanNode):
             )
         if missing:
             raise missing_keys(sink, "grouping expression", list(map(message_text, missing)))
+        values = [value_column(item.alias, BYTES) for item in self._final]
+        check_clash(Schema((*self.schema.key, *values)))
 
     # --- steps -------------------------------------------------------------------------------
 
@@ -213,10 +224,12 @@ class AggregateNode(PlanNode):
             alias = "" if is_column else aliases.alias_for(expression)
             keys.append(key_column(_name_or(expression, alias), sql_type))
         names = {column.name for column in keys}
+        required = {column.name for column in self._found.required}
+        required |= {column.name for column in prepared.schema.value}
         values = [
             value_column(column.name, column.type)
             for column in (*prepared.schema.value, *prepared.schema.key)
-            if column.name not in names
+            if column.name not in names and column.name in required
         ]
         schema = build_schema((*keys, *values))
         make = steps.TableGroupBy if is_table else steps.StreamGroupBy

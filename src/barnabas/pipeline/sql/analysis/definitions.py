@@ -24,7 +24,7 @@ from barnabas.pipeline.sql.analysis.formats import (
     format_choice,
     inferred_columns,
 )
-from barnabas.pipeline.sql.analysis.metastore import DataSource
+from barnabas.pipeline.sql.analysis.metastore import DataSource, check_upgrade
 from barnabas.pipeline.sql.analysis.properties import CREATE, SourceProperties, read_properties
 from barnabas.pipeline.sql.analysis.schemas import HEADERS_TYPE, SYSTEM_COLUMNS, build_schema
 from barnabas.pipeline.sql.errors import AnalysisError, PrepareError
@@ -82,6 +82,8 @@ def create_source(statement: CreateSource, environment: Environment) -> Command:
         is_source=statement.is_source,
         text=environment.text,
     )
+    if existing is not None:
+        check_upgrade(existing, source)
     return CreateSourceCommand(
         source,
         topic_wish(topic, properties, is_compacted=statement.kind is SourceKind.TABLE),
@@ -201,7 +203,7 @@ def _schema(
     keys = tuple(column for column in declared if column.part is Part.KEY)
     values = tuple(column for column in declared if column.part is Part.VALUE)
     headers = tuple(column for column in declared if column.part is Part.HEADERS)
-    found = inferred_columns(key, Part.KEY, topic, environment, has_columns=bool(keys), wraps=False)
+    found = inferred_columns(key, Part.KEY, topic, environment, has_columns=bool(keys), wraps=None)
     keys = keys if found is None else found
     found = inferred_columns(
         value,

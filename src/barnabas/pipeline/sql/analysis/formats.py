@@ -19,7 +19,7 @@ from barnabas.pipeline.sql.formats.catalog import (
     value_wrapping,
 )
 from barnabas.pipeline.sql.formats.checks import check_properties
-from barnabas.pipeline.sql.formats.format import StoredSchema
+from barnabas.pipeline.sql.formats.format import FormatError, StoredSchema
 from barnabas.pipeline.sql.names import backquoted
 from barnabas.pipeline.sql.plan.steps import FormatChoice, Formats
 from barnabas.pipeline.sql.schema import Column, Part, Schema
@@ -127,7 +127,8 @@ def inferred_columns(
 ) -> tuple[Column, ...] | None:
     """The part's columns by the schema registry, or None where the statement names them.
 
-    A schema id must be used, and leaves no room for columns in the statement.
+    A schema id must be used, and leaves no room for columns in the statement. `wraps`: whether a
+    value's only column is wrapped; keys are bare where the format can have that.
     """
     chosen = format_named(choice.name)
     schema_id = choice.properties.get("schemaId")
@@ -146,6 +147,8 @@ def inferred_columns(
     schema = _stored_schema(environment, topic, part, schema_id)
     if schema.type != chosen.schemas.schema_type:
         raise AnalysisError(_other_format(part, chosen.schemas.schema_type, schema.type, topic))
+    if part is Part.KEY:
+        wraps = False if chosen.can_wrap and chosen.can_unwrap else None
     columns = chosen.schemas.columns(
         schema,
         choice.properties,
@@ -170,11 +173,16 @@ def _stored_schema(
             "'ksql.schema.registry.url', or name the columns."
         )
     subject = f"{topic}-{part.value.lower()}"
-    found = (
-        environment.schemas.latest(subject)
-        if schema_id is None
-        else environment.schemas.by_id(int(schema_id))
-    )
+    try:
+        found = (
+            environment.schemas.latest(subject)
+            if schema_id is None
+            else environment.schemas.by_id(int(schema_id))
+        )
+    except FormatError as error:
+        if error.retriable:
+            raise AnalysisError(f"Could not read the schema of {subject}: {error}") from error
+        found = None
     if found is None:
         what = "keys" if part is Part.KEY else "values"
         raise AnalysisError(

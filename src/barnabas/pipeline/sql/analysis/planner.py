@@ -9,20 +9,19 @@ from barnabas.pipeline.sql.analysis.environment import Environment
 from barnabas.pipeline.sql.analysis.filters import check_condition
 from barnabas.pipeline.sql.analysis.joins import join_node
 from barnabas.pipeline.sql.analysis.metastore import DataSource
+from barnabas.pipeline.sql.analysis.new_keys import PartitionByNode
 from barnabas.pipeline.sql.analysis.nodes import (
     BuildContext,
     FilterNode,
     FlatMapNode,
-    PartitionByNode,
     PlanNode,
     SourceNode,
 )
 from barnabas.pipeline.sql.analysis.project_node import ProjectNode
 from barnabas.pipeline.sql.analysis.query import QueryAnalysis
-from barnabas.pipeline.sql.analysis.schemas import joined_name
+from barnabas.pipeline.sql.analysis.schemas import check_clash, joined_name
 from barnabas.pipeline.sql.analysis.timestamps import with_timestamps
 from barnabas.pipeline.sql.errors import AnalysisError
-from barnabas.pipeline.sql.names import backquoted
 from barnabas.pipeline.sql.plan import steps
 from barnabas.pipeline.sql.plan.steps import (
     Formats,
@@ -32,10 +31,9 @@ from barnabas.pipeline.sql.plan.steps import (
     TimestampColumn,
     WindowInfo,
 )
-from barnabas.pipeline.sql.schema import Schema
-from barnabas.pipeline.sql.syntax.expressions import ColumnReference, Expression
+from barnabas.pipeline.sql.schema import ROWTIME, Schema
 from barnabas.pipeline.sql.syntax.rewriting import column_references
-from barnabas.pipeline.sql.syntax.tree import Emit, SingleColumn, SourceKind, StructAll
+from barnabas.pipeline.sql.syntax.tree import Emit, SourceKind
 from barnabas.pipeline.sql.types import Decimal, SqlType
 
 Result = AggregateNode | ProjectNode
@@ -97,8 +95,8 @@ def plan_with_sink(
 ) -> QueryPlan:
     """The plan of a query that writes to a sink; raises AnalysisError."""
     result.check_sink_key(sink.name)
-    _check_names(result.schema)
-    built = result.build(BuildContext(environment, _mentioned(analysis)))
+    check_clash(result.schema)
+    built = result.build(BuildContext(environment, _mentioned(analysis, result)))
     make = steps.TableSink if result.kind is SourceKind.TABLE else steps.StreamSink
     step = make(built.step, sink.topic, sink.formats, result.schema, sink.timestamp)
     return _plan(query_id, analysis, result, step, sink.name)
@@ -108,7 +106,7 @@ def plan_without_sink(
     query_id: str, analysis: QueryAnalysis, result: Result, environment: Environment
 ) -> QueryPlan:
     """The plan of a push query: its result are the value's columns of its last step."""
-    built = result.build(BuildContext(environment, _mentioned(analysis)))
+    built = result.build(BuildContext(environment, _mentioned(analysis, result)))
     return _plan(query_id, analysis, result, built.step, None)
 
 
@@ -123,30 +121,17 @@ def _plan(
     return QueryPlan(query_id, names, sink, kind, step, window)
 
 
-def _check_names(schema: Schema) -> None:
-    names = [column.name for column in schema.columns]
-    twice = sorted({backquoted(name) for name in names if names.count(name) > 1})
-    if twice:
-        raise AnalysisError(f"Value columns clash with key columns: {', '.join(twice)}")
-
-
-def _mentioned(analysis: QueryAnalysis) -> frozenset[str]:
-    """Names that a plan's expressions have for columns: those that need not be carried are not."""
+def _mentioned(analysis: QueryAnalysis, result: Result) -> frozenset[str]:
+    """Names that a plan's expressions have for columns: joins need not carry any others."""
     query = analysis.query
-    expressions: list[Expression | None] = [query.where, query.having]
-    expressions += [*(query.group_by or ()), *(query.partition_by or ())]
-    for item in query.select:
-        if isinstance(item, SingleColumn):
-            expressions.append(item.expression)
-        elif isinstance(item, StructAll):
-            expressions.append(item.base)
+    expressions = [*(query.group_by or ()), *(query.partition_by or ())]
     expressions += [e for j in analysis.joins for e in (j.left_expression, j.right_expression)]
-    names = {joined_name(analysis.source.alias, "ROWTIME")}
-    for expression in expressions:
-        for column in column_references(expression) if expression is not None else ():
-            rewritten = analysis.rewritten(column)
-            assert isinstance(rewritten, ColumnReference)
-            names.add(rewritten.name)
+    expressions += [e for e in (query.where, query.having) if e is not None]
+    expressions += analysis.table_functions
+    rewritten = [*map(analysis.rewritten, expressions), *result.selected_expressions]
+    names = {column.name for expression in rewritten for column in column_references(expression)}
+    if analysis.group_by is not None:
+        names.add(joined_name(analysis.source.alias, ROWTIME))  # COUNT(*) counts by it
     return frozenset(names)
 
 

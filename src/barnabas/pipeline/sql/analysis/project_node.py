@@ -15,12 +15,17 @@ from barnabas.pipeline.sql.analysis.projection import (
     without_keys,
 )
 from barnabas.pipeline.sql.analysis.query import QueryAnalysis
-from barnabas.pipeline.sql.analysis.schemas import build_schema, plain_schema, value_column
+from barnabas.pipeline.sql.analysis.schemas import (
+    build_schema,
+    check_clash,
+    plain_schema,
+    value_column,
+)
 from barnabas.pipeline.sql.errors import AnalysisError
 from barnabas.pipeline.sql.plan import steps
 from barnabas.pipeline.sql.plan.steps import SelectedColumn, Step
 from barnabas.pipeline.sql.schema import Column, Part, Schema
-from barnabas.pipeline.sql.syntax.expressions import ColumnReference
+from barnabas.pipeline.sql.syntax.expressions import ColumnReference, Expression
 from barnabas.pipeline.sql.syntax.printer import message_text
 from barnabas.pipeline.sql.syntax.rewriting import column_references
 from barnabas.pipeline.sql.syntax.tree import (
@@ -86,11 +91,13 @@ class ProjectNode(PlanNode):
         self._is_persistent = analysis.is_persistent
         items = rewritten_items(analysis)
         self.projection = Projection(items)
+        self._check_columns()
         self._selected = selected_columns(source, items, target)
         schema = projected_schema(source.schema, self._selected, environment)
         for item in self._selected:
             environment.check(item.expression, source.schema.columns, "Select")
         if self._is_persistent:
+            check_clash(schema)
             self._selected = without_keys(self._selected, source.schema)
             self.schema = plain_schema(schema)
         else:
@@ -98,7 +105,6 @@ class ProjectNode(PlanNode):
             self.schema = build_schema((*_hidden_keys(source.schema), *values))
         if not self.schema.value:
             raise AnalysisError("The projection contains no value columns.")
-        self._check_columns()
 
     def _check_columns(self) -> None:
         """Names that could be those of a synthetic key are known only now."""
@@ -115,6 +121,11 @@ class ProjectNode(PlanNode):
                 where = f"Line: {place.line}, Col: {place.column}: " if place else ""
                 lines.append(f"{where}Column '{message_text(column)}' cannot be resolved.")
             raise AnalysisError("\n".join(lines))
+
+    @property
+    def selected_expressions(self) -> list[Expression]:
+        """What the result's columns are calculated from."""
+        return [item.expression for item in self._selected]
 
     def check_sink_key(self, sink: str) -> None:
         """Raise AnalysisError if a column of the key is not selected."""

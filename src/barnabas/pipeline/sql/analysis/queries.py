@@ -25,7 +25,7 @@ from barnabas.pipeline.sql.analysis.formats import (
     wrapped_formats,
 )
 from barnabas.pipeline.sql.analysis.metastore import DataSource, check_upgrade
-from barnabas.pipeline.sql.analysis.nodes import is_null_key
+from barnabas.pipeline.sql.analysis.new_keys import is_null_key
 from barnabas.pipeline.sql.analysis.planner import (
     Result,
     Sink,
@@ -44,10 +44,11 @@ from barnabas.pipeline.sql.analysis.properties import (
 from barnabas.pipeline.sql.analysis.pull import check_pull_query
 from barnabas.pipeline.sql.analysis.query import QueryAnalysis, analyse_query
 from barnabas.pipeline.sql.analysis.upgrades import check_plan_upgrade
-from barnabas.pipeline.sql.errors import AnalysisError, Place
+from barnabas.pipeline.sql.errors import AnalysisError, Place, SqlError
 from barnabas.pipeline.sql.names import backquoted
 from barnabas.pipeline.sql.plan.steps import FormatChoice, Formats
 from barnabas.pipeline.sql.schema import Part, Schema
+from barnabas.pipeline.sql.syntax.statement_printer import statement_text
 from barnabas.pipeline.sql.syntax.tree import CreateAsSelect, InsertInto, Query, SourceKind
 
 _QUERY_ID = re.compile(r"[A-Za-z0-9_]+\Z")
@@ -64,6 +65,21 @@ def create_as_select(statement: CreateAsSelect, environment: Environment) -> Com
     if existing is not None and not statement.or_replace:
         return _exists_already(statement, existing)
     analysis = analyse_query(statement.query, environment, is_persistent=True)
+    try:
+        return _planned(statement, properties, analysis, environment)
+    except SqlError as error:
+        error.statement = statement_text(replace(statement, query=analysis.query))
+        raise
+
+
+def _planned(
+    statement: CreateAsSelect,
+    properties: SourceProperties,
+    analysis: QueryAnalysis,
+    environment: Environment,
+) -> QueryCommand:
+    """The command of an analysed statement. Errors show the statement with all names resolved."""
+    existing = environment.metastore.source(statement.name)
     result = result_node(analysis, environment)
     _check_kind(statement.kind, result.kind)
     check_timestamp(properties.timestamp, result.schema)
@@ -197,13 +213,13 @@ def insert_into(statement: InsertInto, environment: Environment) -> Command:
     own, other = window and (window.kind, window.size_ms), existing.window
     if own != (other and (other.kind, other.size_ms)):
         raise AnalysisError("Into can't change windowing")
-    sink = Sink(existing.name, existing.topic, existing.formats, existing.timestamp, window)
+    sink = Sink(existing.name, existing.topic, existing.formats, None, window)
     query_id = str(properties.values.get("QUERY_ID", "")).upper()
     if query_id:
         _check_query_id(query_id, environment)
     else:
         query_id = f"INSERTQUERY_{environment.metastore.next_query}"
-    plan = plan_with_sink(query_id, analysis, result, replace(sink, timestamp=None), environment)
+    plan = plan_with_sink(query_id, analysis, result, sink, environment)
     return QueryCommand(plan)
 
 

@@ -20,7 +20,7 @@ from barnabas.pipeline.sql.plan.steps import QueryPlan
 from barnabas.pipeline.sql.runtime.compiler import PlanCompiler
 from barnabas.pipeline.sql.runtime.driver import PlanDriver
 from barnabas.pipeline.sql.runtime.records import Record, Row
-from barnabas.pipeline.sql.runtime.stage import Channel
+from barnabas.pipeline.sql.runtime.stage import Channel, Result
 from barnabas.pipeline.sql.runtime.topics import TopicReader, TopicRecord, TopicWriter
 
 _processing_log = logging.getLogger("barnabas.pipeline.sql.processing")
@@ -93,8 +93,9 @@ class LocalRunner:
                 lines.append(f"    Source: (topics: [{name}])")
             lines += [f"    Store: {name}" for name in stage.stores]
             for output in stage.outputs:
-                name = output.name if isinstance(output, Channel) else output.topic
-                lines.append(f"    Sink: (topic: {name})")
+                if not isinstance(output, Result):
+                    name = output.name if isinstance(output, Channel) else output.topic
+                    lines.append(f"    Sink: (topic: {name})")
         return "\n".join(lines) + "\n\n"
 
     def close(self) -> None:
@@ -153,7 +154,7 @@ class LocalQuery:
                 (sink.topic, TopicWriter(sink, plan.driver.plan.window, self._schemas, self._log))
                 for stage in plan.driver.stages
                 for sink in stage.outputs
-                if not isinstance(sink, Channel)
+                if not isinstance(sink, Channel | Result)
             ]
             self._plan = plan
             self._state = QueryState.RUNNING

@@ -11,21 +11,12 @@ from barnabas.pipeline.sql.engine.cluster import Cluster, Follower, Start
 from barnabas.pipeline.sql.engine.local_runner import PlanInput, start_of
 from barnabas.pipeline.sql.formats.format import SchemaStore
 from barnabas.pipeline.sql.functions.catalog import Function
-from barnabas.pipeline.sql.plan.steps import (
-    FormatChoice,
-    Formats,
-    QueryPlan,
-    ResultKind,
-    StreamSink,
-    TableSink,
-)
+from barnabas.pipeline.sql.plan.steps import QueryPlan, ResultKind
 from barnabas.pipeline.sql.runtime.compiler import PlanCompiler
 from barnabas.pipeline.sql.runtime.evaluation import no_log
 from barnabas.pipeline.sql.runtime.records import Record, Row
 from barnabas.pipeline.sql.runtime.topics import TopicRecord
 from barnabas.pipeline.sql.schema import WINDOW_BOUNDS, WINDOWEND, WINDOWSTART, Schema
-
-_NOWHERE = Formats(FormatChoice("NONE"), FormatChoice("JSON"))
 
 
 class PushRow(NamedTuple):
@@ -88,7 +79,7 @@ class PushQuery:
         """Send results from now on, or from the topics' beginning."""
         self._send = send
         self._input = PlanInput(
-            _with_sink(self.plan),
+            self.plan,
             PlanCompiler(functions, self._properties),
             schemas,
             no_log,
@@ -168,10 +159,3 @@ def _key_place(schema: Schema, name: str) -> int | None:
     names = [column.name for column in schema.key]
     found = next((n for n in (name, f"KSQL_KEY_{name}") if n in names), None)
     return None if found is None else names.index(found)
-
-
-def _with_sink(plan: QueryPlan) -> QueryPlan:
-    """The plan with a sink that hands out rows as they are."""
-    kind = StreamSink if plan.kind is ResultKind.STREAM else TableSink
-    sink = kind(plan.step, "", _NOWHERE, plan.step.schema)
-    return QueryPlan(plan.query_id, plan.sources, plan.sink, plan.kind, sink, plan.window)

@@ -17,6 +17,7 @@ from operator import itemgetter
 from typing import Any
 
 from barnabas.pipeline.sql import types
+from barnabas.pipeline.sql.decimals import as_decimal_type, cast_whole
 from barnabas.pipeline.sql.errors import FAILURES, AnalysisError, EvaluationError
 from barnabas.pipeline.sql.expressions.arithmetic import calculation, negation, signed
 from barnabas.pipeline.sql.expressions.calls import TypedArgument, scalar_call
@@ -79,7 +80,11 @@ def compile_expression(
         indexes.setdefault(column.name, index)
     scope = Scope.of_columns(columns, functions)
     compiler = _Compiler(scope, indexes, {}, len(columns), note)
-    return Compiled(type_of(expression, scope), compiler.compile(expression))
+    sql_type = type_of(expression, scope)
+    try:
+        return Compiled(sql_type, compiler.compile(expression))
+    except RecursionError:
+        raise AnalysisError("An expression has too many others nested in it.") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,13 +142,25 @@ class _Compiler:
     # --- calculation -----------------------------------------------------------------------------
 
     def arithmetic(self, node: nodes.Arithmetic) -> Evaluate:
-        self.type_of(node)
+        result = self.type_of(node)
         left_type, right_type = self.type_of(node.left), self.type_of(node.right)
         assert left_type is not None
         assert right_type is not None
-        calculate = calculation(node.operator, left_type, right_type)
         left, right = self.compile(node.left), self.compile(node.right)
+        if isinstance(result, types.Decimal):
+            left, left_type = self._decimal_literal(node.left, left, left_type)
+            right, right_type = self._decimal_literal(node.right, right, right_type)
+        calculate = calculation(node.operator, left_type, right_type)
         return lambda row: calculate(left(row), right(row))
+
+    def _decimal_literal(
+        self, expression: Expression, evaluate: Evaluate, sql_type: SqlType
+    ) -> tuple[Evaluate, SqlType]:
+        """A whole number in a calculation of DECIMALs, as one, so that no record has to cast it."""
+        wide = as_decimal_type(sql_type)
+        if isinstance(expression, nodes.IntegerLiteral | nodes.LongLiteral):
+            return constant(cast_whole(expression.value, wide)), wide
+        return evaluate, sql_type
 
     def sign(self, node: nodes.Sign) -> Evaluate:
         make = negation if node.is_minus else signed
@@ -228,7 +245,11 @@ class _Compiler:
         return lambda row: operand(row) is not None
 
     def in_list(self, node: nodes.InList) -> Evaluate:
-        operand, *items = self.common(in_list_operands(node))
+        operands = in_list_operands(node)
+        operand, *items = self.common(operands)
+        if items and all(isinstance(item, LITERALS) for item in operands[1:]):
+            values = frozenset(item(()) for item in items)
+            return lambda row: operand(row) in values
 
         def is_in(row: Sequence[Value]) -> bool:
             value = operand(row)
@@ -237,6 +258,7 @@ class _Compiler:
         return is_in
 
     def like(self, node: nodes.Like) -> Evaluate:
+        self.type_of(node)
         operand, escape = self.compile(node.operand), node.escape
         if isinstance(node.pattern, nodes.StringLiteral):
             matches = like_pattern(node.pattern.value, escape).fullmatch

@@ -20,14 +20,20 @@ from barnabas.pipeline.sql.expressions.scope import Scope
 from barnabas.pipeline.sql.syntax import expressions as nodes
 from barnabas.pipeline.sql.syntax.expressions import Expression
 from barnabas.pipeline.sql.syntax.printer import message_text
-from barnabas.pipeline.sql.types import Array, Field, Map, SqlType, Struct
+from barnabas.pipeline.sql.types import Array, BaseType, Field, Map, SqlType, Struct
+
+_WHOLE = (BaseType.INTEGER, BaseType.BIGINT)
+_KEYS = tuple(b for b in BaseType if b not in (BaseType.ARRAY, BaseType.MAP, BaseType.STRUCT))
 
 _ISSUE = "(see https://github.com/confluentinc/ksql/issues/4239)"
 
 
 def type_of(expression: Expression, scope: Scope) -> SqlType | None:
     """The type of the expression's values; None for NULL alone. Raises AnalysisError."""
-    return _TYPES[type(expression)](expression, scope)
+    try:
+        return _TYPES[type(expression)](expression, scope)
+    except RecursionError:
+        raise AnalysisError("An expression has too many others nested in it.") from None
 
 
 def simple_case_as_searched(node: nodes.SimpleCase) -> nodes.SearchedCase:
@@ -115,9 +121,10 @@ def _searched_case(node: nodes.SearchedCase, scope: Scope) -> SqlType:
             "Invalid Case expression. Type for the default clause should be the same as for "
             f"'THEN' clauses.\nTHEN type: {result}.\nDEFAULT type: {default}."
         )
-    if result is None and default is None:
+    chosen = result or default
+    if chosen is None:
         raise AnalysisError("Invalid Case expression. All case branches have NULL type")
-    return result or default  # type: ignore[return-value]
+    return chosen
 
 
 def _check_condition(when: nodes.When, scope: Scope) -> None:
@@ -146,12 +153,29 @@ def _simple_case(node: nodes.SimpleCase, scope: Scope) -> SqlType:
     return _searched_case(simple_case_as_searched(node), scope)
 
 
+def _like(node: nodes.Like, scope: Scope) -> SqlType:
+    for part in (node.operand, node.pattern):
+        _check_base(part, scope, (BaseType.STRING,), "LIKE compares texts")
+    return types.BOOLEAN
+
+
+def _check_base(
+    expression: Expression, scope: Scope, wanted: Sequence[BaseType], rule: str
+) -> None:
+    """Raise AnalysisError unless the expression is NULL or of one of those kinds of types."""
+    sql_type = type_of(expression, scope)
+    if sql_type is not None and sql_type.base not in wanted:
+        raise AnalysisError(f"{rule}, but {message_text(expression)} is {sql_type}.")
+
+
 def _subscript(node: nodes.Subscript, scope: Scope) -> SqlType:
     base = type_of(node.base, scope)
     match base:
         case Map(_, value):
+            _check_base(node.index, scope, _KEYS, "A map is looked up by a simple key")
             return value
         case Array(item):
+            _check_base(node.index, scope, _WHOLE, "An index of an array is a whole number")
             return item
     hint = ""
     if isinstance(base, Struct):
@@ -187,6 +211,8 @@ def _map(node: nodes.MapConstructor, scope: Scope) -> SqlType:
             f"Map constructor cannot be empty. Please supply at least one key value pair {_ISSUE}."
         )
     key = _common([key for key, _ in node.entries], scope, "a map", "keys", "key")
+    for part, _ in node.entries:
+        _check_base(part, scope, _KEYS, "A key of a map is a simple value")
     return Map(key, _common([v for _, v in node.entries], scope, "a map", "values", "value"))
 
 
@@ -251,7 +277,7 @@ _TYPES: dict[type[Any], Callable[[Any, Scope], SqlType | None]] = {
     nodes.IsNotNull: _always(types.BOOLEAN),
     nodes.Between: _always(types.BOOLEAN),
     nodes.InList: _always(types.BOOLEAN),
-    nodes.Like: _always(types.BOOLEAN),
+    nodes.Like: _like,
     nodes.SearchedCase: _searched_case,
     nodes.SimpleCase: _simple_case,
     nodes.Cast: _cast,

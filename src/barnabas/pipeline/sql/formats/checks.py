@@ -39,28 +39,7 @@ def _other_keys(sql_type: SqlType) -> bool:
     return False
 
 
-def column_text(column: Column) -> str:
-    """A column with all names in quotes, as messages about formats have it."""
-    suffix = " KEY" if column.part is Part.KEY else ""
-    return f"{_in_quotes(column.name)} {quoted_type(column.type)}{suffix}"
-
-
 def columns_text(columns: Sequence[Column]) -> str:
-    """Columns as a list in brackets."""
-    return f"[{', '.join(map(column_text, columns))}]"
-
-
-def quoted_type(sql_type: SqlType) -> str:
-    """A type with the names of all fields in quotes."""
-    if isinstance(sql_type, Array):
-        return f"ARRAY<{quoted_type(sql_type.item)}>"
-    if isinstance(sql_type, Map):
-        return f"MAP<{quoted_type(sql_type.key)}, {quoted_type(sql_type.value)}>"
-    if isinstance(sql_type, Struct):
-        fields = ", ".join(f"{_in_quotes(f.name)} {quoted_type(f.type)}" for f in sql_type.fields)
-        return f"STRUCT<{fields}>"
-    return str(sql_type)
-
-
-def _in_quotes(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
+    """Columns as a list in brackets, as messages about formats have them."""
+    texts = [f"{column} KEY" if column.part is Part.KEY else str(column) for column in columns]
+    return f"[{', '.join(texts)}]"

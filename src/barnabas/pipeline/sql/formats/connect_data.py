@@ -16,7 +16,7 @@ from collections.abc import Callable
 from decimal import Decimal as Number
 from typing import Any, NoReturn
 
-from barnabas.pipeline.sql.formats.connect_schema import ENTRIES, MISSING, ConnectSchema
+from barnabas.pipeline.sql.formats.connect_schema import ENTRIES, MISSING, OMITTED, ConnectSchema
 from barnabas.pipeline.sql.formats.format import FormatError
 from barnabas.pipeline.sql.formats.java_numbers import (
     double_text,
@@ -252,7 +252,9 @@ def struct_writer(
         if field.name in positions:
             position = positions[field.name]
             convert = writer(source.fields[position].type, field.schema, hook)
-            plan.append((field.name, position, convert, field.schema.optional))
+            has_default = field.schema.default not in (MISSING, OMITTED)
+            template[field.name] = field.schema.default if has_default else None
+            plan.append((field.name, position, convert, field.schema.optional or has_default))
         elif field.schema.default is not MISSING or field.schema.optional:
             default = field.schema.default
             template[field.name] = None if default is MISSING else default

@@ -48,6 +48,8 @@ UNION = "union"
 
 MISSING: Any = object()
 """The default of a schema that has none."""
+OMITTED: Any = object()
+"""The default of a field that a format leaves out if it is not given."""
 
 
 @dataclass(frozen=True, slots=True)

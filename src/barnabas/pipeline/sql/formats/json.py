@@ -115,9 +115,11 @@ def json_deserializer(columns: Sequence[Column], subject: str, *, wraps: bool) -
             return None if value is None else read_row(value)
         except MismatchError as error:
             reason = f"{error.message}, path: ${error.path}"
-        except (ValueError, RecursionError) as error:
+        except RecursionError:
+            reason = "Nested too deep"
+        except (ValueError, ArithmeticError):
             # The text itself stays out of messages: it may be confidential.
-            reason = "The data is not JSON" if isinstance(error, ValueError) else "Nested too deep"
+            reason = "The data is not JSON"
         raise FormatError(
             f"Failed to deserialize {part_name(subject)} from topic: {topic_of(subject)}. {reason}"
         )

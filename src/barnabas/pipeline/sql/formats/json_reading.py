@@ -57,12 +57,12 @@ _SHAPES_MAX = 64
 def json_scanner(*, exact: bool) -> Callable[[str, int], tuple[Any, int]]:
     """A parser of the JSON value at a place in a text, as `json` has it.
 
-    `exact`: numbers with a point or exponent become Decimals. Raises ValueError and StopIteration.
+    `exact`: numbers with a point or exponent become Decimals. Raises ValueError, StopIteration, and
+    ArithmeticError for an exponent that Decimal cannot have.
     """
-    decoder = json.JSONDecoder(
-        parse_float=parse_decimal if exact else None, parse_constant=_no_constant
-    )
-    scan: Callable[[str, int], tuple[Any, int]] = decoder.scan_once  # type: ignore[attr-defined]
+    decoder = json.JSONDecoder(parse_float=Number if exact else None, parse_constant=_no_constant)
+    # The C scanner behind `decode`; typeshed does not know it.
+    scan: Callable[[str, int], tuple[Any, int]] = vars(decoder)["scan_once"]
     return scan
 
 
@@ -102,22 +102,25 @@ def row_reader(
     sql_type: Struct, names: Sequence[str], readers: Sequence[Reader]
 ) -> Callable[[Any], list[Value]]:
     """The values of an object's members, in the order of `names`."""
-    columns = list(zip(names, readers, strict=True))
-    shapes: dict[tuple[str, ...], list[str | None]] = {}
+    columns = list(zip(names, readers, map(_kept_kind, readers), strict=True))
+    shapes: dict[tuple[str, ...], list[tuple[str | None, Reader, type | None]]] = {}
 
-    def members(value: dict[str, Any]) -> list[str | None]:
-        """Of each name, the member that is meant."""
+    def members(value: dict[str, Any]) -> list[tuple[str | None, Reader, type | None]]:
+        """Of each name, the member that is meant, and how it is read."""
         shape = tuple(value)
         known = shapes.get(shape)
         if known is None:
             upper = {member.upper(): member for member in shape}
-            known = [name if name in value else upper.get(name) for name in names]
+            known = [
+                (name if name in value else upper.get(name), read, kept)
+                for name, read, kept in columns
+            ]
             if len(shapes) < _SHAPES_MAX:
                 shapes[shape] = known
         return known
 
     def failed(value: dict[str, Any]) -> MismatchError:
-        for (name, read), member in zip(columns, members(value), strict=True):
+        for name, (member, read, _) in zip(names, members(value), strict=True):
             item = None if member is None else value[member]
             try:
                 _ = None if item is None else read(item)
@@ -130,13 +133,23 @@ def row_reader(
             raise cannot_convert(value, connect_text(sql_type))
         try:
             return [
-                None if member is None or (item := value[member]) is None else read(item)
-                for read, member in zip(readers, members(value), strict=True)
+                None
+                if member is None or (item := value[member]) is None
+                else item
+                if type(item) is kept
+                else read(item)
+                for member, read, kept in members(value)
             ]
         except MismatchError:
             raise failed(value) from None
 
     return read_row
+
+
+def _kept_kind(read: Reader) -> type | None:
+    """The kind of JSON that a reader gives as it is; asking here saves most values a call."""
+    kinds: dict[Reader, type] = {_string: str, _boolean: bool, _double: float}
+    return kinds.get(read)
 
 
 def _boolean(value: Any) -> bool:

@@ -15,14 +15,12 @@ from barnabas.pipeline.sql.errors import AnalysisError
 from barnabas.pipeline.sql.formats.connect_schema import (
     ENTRIES,
     MISSING,
+    OMITTED,
     UNION,
     ConnectField,
     ConnectSchema,
     required,
 )
-
-OMITTED: Any = object()
-"""The default of a property that is left out of the object."""
 
 _PRIMITIVES = {
     "boolean": ("boolean", ""),

@@ -15,6 +15,7 @@ from barnabas.pipeline.sql.formats.connect_rows import row_reader, row_writer
 from barnabas.pipeline.sql.formats.connect_schema import (
     ENTRIES,
     MISSING,
+    OMITTED,
     UNION,
     ConnectSchema,
     of_columns,
@@ -31,7 +32,7 @@ from barnabas.pipeline.sql.formats.format import (
 from barnabas.pipeline.sql.formats.java_numbers import low_bits, scaled
 from barnabas.pipeline.sql.formats.json import parse
 from barnabas.pipeline.sql.formats.json_reading import compact_json, json_scanner
-from barnabas.pipeline.sql.formats.json_schema import OMITTED, from_json, to_text
+from barnabas.pipeline.sql.formats.json_schema import from_json, to_text
 from barnabas.pipeline.sql.formats.json_writing import row_writer as text_row_writer
 from barnabas.pipeline.sql.formats.json_writing import writer as text_writer
 from barnabas.pipeline.sql.formats.mismatch import MismatchError

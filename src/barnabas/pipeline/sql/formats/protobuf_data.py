@@ -22,10 +22,9 @@ from barnabas.pipeline.sql.formats.protobuf_schema import (
     UNSIGNED,
     WRAPPER,
 )
+from barnabas.pipeline.sql.java_time.calendar import date_of, days_of
 
 _NANOS_OF_MS = 1_000_000
-_DAYS_TO_1970 = 719_468
-_DAYS_OF_ERA = 146_097
 
 
 def from_message(schema: ConnectSchema) -> Convert | None:
@@ -167,28 +166,3 @@ _TO_MESSAGES: dict[str, Convert] = {
     TIME_NAME: _to_time,
     TIMESTAMP_NAME: _to_timestamp,
 }
-
-
-def date_of(days: int) -> tuple[int, int, int]:
-    """Year, month and day of a count of days since 1970, of any size.
-
-    Source: Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms", civil_from_days.
-    """
-    era, day_of_era = divmod(days + _DAYS_TO_1970, _DAYS_OF_ERA)
-    year_of_era = (
-        day_of_era - day_of_era // 1460 + day_of_era // 36_524 - day_of_era // 146_096
-    ) // 365
-    day_of_year = day_of_era - (365 * year_of_era + year_of_era // 4 - year_of_era // 100)
-    month = (5 * day_of_year + 2) // 153
-    day = day_of_year - (153 * month + 2) // 5 + 1
-    month = month + 3 if month < 10 else month - 9
-    return year_of_era + era * 400 + (month <= 2), month, day
-
-
-def days_of(year: int, month: int, day: int) -> int:
-    """The count of days since 1970 of a date; see `date_of`."""
-    year -= month <= 2
-    era, year_of_era = divmod(year, 400)
-    day_of_year = (153 * (month - 3 if month > 2 else month + 9) + 2) // 5 + day - 1
-    day_of_era = year_of_era * 365 + year_of_era // 4 - year_of_era // 100 + day_of_year
-    return era * _DAYS_OF_ERA + day_of_era - _DAYS_TO_1970

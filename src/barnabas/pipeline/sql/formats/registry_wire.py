@@ -82,7 +82,7 @@ def wire_serializer(
             return prefix + write(row)
         except FormatError as error:
             raise _not_written(subject, error, retriable=error.retriable) from error
-        except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
+        except (ArithmeticError, ValueError, TypeError, KeyError, AttributeError) as error:
             raise _not_written(subject, error) from error
 
     return serialize
@@ -128,13 +128,13 @@ def wire_deserializer(
 
 READ_ERRORS = (
     AnalysisError,
+    ArithmeticError,
     ValueError,
     TypeError,
     KeyError,
     IndexError,
     AttributeError,
     EOFError,
-    OverflowError,
     RecursionError,
 )
 """What data that do not fit their schema may raise in the libraries that read them."""

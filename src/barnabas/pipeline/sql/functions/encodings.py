@@ -14,6 +14,7 @@ import struct
 from collections.abc import Callable
 
 from barnabas.pipeline.sql.errors import EvaluationError
+from barnabas.pipeline.sql.functions import utf8
 from barnabas.pipeline.sql.functions.catalog import scalar
 
 STRING = "STRING"
@@ -71,7 +72,7 @@ _DECODERS: dict[str, Callable[[str], bytes]] = {
 }
 _ENCODERS: dict[str, Callable[[bytes], str]] = {
     "hex": bytes.hex,
-    "utf8": lambda value: value.decode("utf-8", "replace"),
+    "utf8": utf8.decode,
     "ascii": lambda value: value.decode("ascii", "replace"),
     "base64": lambda value: base64.b64encode(value).decode("ascii"),
 }

@@ -10,9 +10,10 @@ import re
 import unicodedata
 from dataclasses import dataclass
 from ipaddress import AddressValueError, IPv6Address
-from urllib.parse import unquote
+from urllib.parse import unquote_to_bytes
 
 from barnabas.pipeline.sql.errors import EvaluationError
+from barnabas.pipeline.sql.functions import utf8
 
 _UNRESERVED = r"A-Za-z0-9\-_.!~*'()"
 _ESCAPE = "%[0-9A-Fa-f]{2}"
@@ -29,9 +30,8 @@ _HIERARCHY = re.compile(
 )
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*")
 _IPV4 = re.compile(r"(?:(?:25[0-5]|2[0-4][0-9]|[01]?[0-9]{1,2})(?:\.(?!\Z)|\Z)){4}")
-_HOST = re.compile(
-    r"(?:[A-Za-z0-9](?:[A-Za-z0-9\-]*[A-Za-z0-9])?\.)*[A-Za-z](?:[A-Za-z0-9\-]*[A-Za-z0-9])?\.?"
-)
+_LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9\-]*[A-Za-z0-9])?"
+_HOST = re.compile(rf"(?:{_LABEL}|(?:{_LABEL}\.)+(?=[A-Za-z]){_LABEL})\.?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,9 @@ def _has_only_letters(text: str) -> bool:
 
 
 def _decoded(part: str | None) -> str | None:
-    return part if part is None or "%" not in part else unquote(part, errors="replace")
+    if part is None or "%" not in part:
+        return part
+    return utf8.decode(unquote_to_bytes(part.encode("utf-8", "replace")))
 
 
 def _wrong(text: str) -> EvaluationError:

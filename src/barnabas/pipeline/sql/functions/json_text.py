@@ -22,18 +22,24 @@ Json: TypeAlias = Any
 MISSING: Final[Any] = object()
 """What a text without a value is parsed to."""
 
-_EXPONENT_MAX = 100_000
-"""A number written out may have so many digits that its exponent asks for."""
+_SCALE_MAX = 9_999
+"""A number is written out if its exponent is no greater, and not less than minus this (Jackson)."""
 
 
 def _refuse(name: str) -> NoReturn:
     raise ValueError(f"no number: {name}")
 
 
-_DECODER = json.JSONDecoder(parse_float=decimal.Decimal, parse_constant=_refuse)
+def _decimal(text: str) -> decimal.Decimal:
+    """The number; zero has no sign."""
+    number = decimal.Decimal(text)
+    return number or number.copy_abs()
+
+
+_DECODER = json.JSONDecoder(parse_float=_decimal, parse_constant=_refuse)
 _BLANK = re.compile(r"[ \t\n\r]*")
 _AFTER_NUMBER = re.compile(r"[ \t\n\r]|\Z")
-_AFTER_WORD = re.compile(r"[^\w$]|\Z")
+_AFTER_WORD = re.compile(r"[^\w\ufeff]|\Z")
 
 
 def parse(text: str) -> Json:
@@ -74,7 +80,17 @@ def _ends_well(text: str, start: int, end: int) -> bool:
 
 
 def write(value: Json, *, is_plain: bool) -> str:
-    """The value as text without white space; `is_plain`: no exponents in Decimals."""
+    """The value as text without white space; `is_plain`: no exponents in Decimals.
+
+    Raises EvaluationError if it is nested too deeply.
+    """
+    try:
+        return _written(value, is_plain)
+    except RecursionError:
+        raise EvaluationError("JSON that is nested too deeply") from None
+
+
+def _written(value: Json, is_plain: bool) -> str:
     match value:
         case None:
             return "null"
@@ -90,10 +106,8 @@ def write(value: Json, *, is_plain: bool) -> str:
             text = double_text(value)
             return text if math.isfinite(value) else f'"{text}"'
         case list():
-            return f"[{','.join([write(item, is_plain=is_plain) for item in value])}]"
-    members = [
-        f"{_quoted(name)}:{write(member, is_plain=is_plain)}" for name, member in value.items()
-    ]
+            return f"[{','.join([_written(item, is_plain) for item in value])}]"
+    members = [f"{_quoted(name)}:{_written(member, is_plain)}" for name, member in value.items()]
     return f"{{{','.join(members)}}}"
 
 
@@ -110,6 +124,7 @@ def _quoted(text: str) -> str:
 def _decimal_text(value: decimal.Decimal, is_plain: bool) -> str:
     if not is_plain:
         return str(value)
-    if abs(value.adjusted()) > _EXPONENT_MAX:
+    exponent = value.as_tuple().exponent
+    if not isinstance(exponent, int) or abs(exponent) > _SCALE_MAX:
         raise EvaluationError(f"a number with too many digits: {value}")
     return f"{value:f}"

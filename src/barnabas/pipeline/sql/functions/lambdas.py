@@ -11,6 +11,7 @@ from functools import partial
 
 from barnabas.pipeline.sql.errors import EvaluationError
 from barnabas.pipeline.sql.functions.catalog import scalar
+from barnabas.pipeline.sql.java_maps import hash_order
 from barnabas.pipeline.sql.types import Value
 
 _scalar = partial(scalar, category="LAMBDA")
@@ -92,7 +93,7 @@ def reduce_map(
 ) -> Value:
     if state is None:
         return None
-    for key, value in (entries or {}).items():
+    for key, value in hash_order(entries or {}):
         state = function(state, key, value)
     return state
 

@@ -184,6 +184,12 @@ def rpad_bytes(value: bytes, target: int, padding: bytes) -> bytes | None:
     return (value + _fill(padding, target - len(value)))[:target]
 
 
+_PADDING_MAX = 1 << 26
+"""More padding than that would be larger than any record; it fails."""
+
+
 def _fill(padding: AnyStr, size: int) -> AnyStr:
     """As much padding as fills the size, cut at its end."""
+    if size > _PADDING_MAX:
+        raise EvaluationError(f"Padding of {size} is longer than {_PADDING_MAX}.")
     return (padding * (size // len(padding) + 1))[:size] if size > 0 else padding[:0]

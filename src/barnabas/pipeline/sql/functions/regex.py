@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 from barnabas.pipeline.sql.errors import EvaluationError
 from barnabas.pipeline.sql.functions.catalog import scalar
-from barnabas.pipeline.sql.functions.java_regex import PatternError, compile_java, expand
+from barnabas.pipeline.sql.functions.java_regex import compile_java, expand, find_all
+from barnabas.pipeline.sql.functions.regex_characters import PatternError
 
 REGULAR_EXPRESSION = "REGULAR EXPRESSION"
 
@@ -66,7 +67,7 @@ def regexp_extract_all(pattern: str, text: str, group: int = 0) -> list[str | No
     compiled = _compiled(pattern)
     if group > compiled.groups:
         return None
-    matches = list(compiled.finditer(text))
+    matches = list(find_all(compiled, text))
     if matches:
         _check_group(group)
     return [match[group] for match in matches]
@@ -86,7 +87,12 @@ def regexp_extract_all(pattern: str, text: str, group: int = 0) -> list[str | No
     },
 )
 def regexp_replace(text: str, pattern: str, new: str) -> str:
-    return _compiled(pattern).sub(lambda match: expand(new, match), text)
+    pieces: list[str] = []
+    start = 0
+    for match in find_all(_compiled(pattern), text):
+        pieces += (text[start : match.start()], expand(new, match))
+        start = match.end()
+    return "".join((*pieces, text[start:]))
 
 
 @scalar(
@@ -101,15 +107,15 @@ def regexp_replace(text: str, pattern: str, new: str) -> str:
 def regexp_split_to_array(text: str, pattern: str) -> list[str]:
     compiled = _compiled(pattern)
     if not pattern or compiled.fullmatch(""):
-        return _split_as_java(text, compiled)
+        return split_as_java(text, compiled)
     return list(_split(text, compiled))
 
 
-def _split_as_java(text: str, pattern: re.Pattern[str]) -> list[str]:
+def split_as_java(text: str, pattern: re.Pattern[str]) -> list[str]:
     """As Pattern.split: no empty piece before the first character, none at the end."""
-    pieces = []
+    pieces: list[str] = []
     start = 0
-    for match in pattern.finditer(text):
+    for match in find_all(pattern, text):
         if match.end() == 0:
             continue
         pieces.append(text[start : match.start()])

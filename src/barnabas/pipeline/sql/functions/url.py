@@ -7,6 +7,7 @@ from collections.abc import Callable
 from urllib.parse import quote, unquote_to_bytes
 
 from barnabas.pipeline.sql.errors import EvaluationError
+from barnabas.pipeline.sql.functions import utf8
 from barnabas.pipeline.sql.functions.catalog import scalar
 from barnabas.pipeline.sql.functions.java_uri import Uri, parse_uri
 
@@ -42,7 +43,7 @@ def url_decode_param(text: str) -> str:
     if "%" in _ESCAPES.sub("", text):
         raise EvaluationError(f"not two hexadecimal digits after %: {text}")
     return _ESCAPES.sub(
-        lambda match: unquote_to_bytes(match[0]).decode("utf-8", "replace"),
+        lambda match: utf8.decode(unquote_to_bytes(match[0])),
         text.replace("+", " "),
     )
 

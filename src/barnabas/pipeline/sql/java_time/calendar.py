@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import date
+from functools import lru_cache
 
 MILLIS_OF_DAY = 86_400_000
 NANOS_OF_DAY = 86_400_000_000_000
@@ -32,6 +33,7 @@ def days_of(year: int, month: int, day: int) -> int:
     return ordinal - _ORDINAL_OF_EPOCH + (cycles - 1) * _DAYS_OF_400_YEARS
 
 
+@lru_cache(maxsize=4096)
 def date_of(days: int) -> tuple[int, int, int]:
     """Year, month and day of so many days since 1970-01-01."""
     cycles = 0

@@ -10,6 +10,7 @@ from barnabas.pipeline.sql.java_time.calendar import MILLIS_OF_DAY
 from barnabas.pipeline.sql.java_time.fast_date import parse_fast_date
 from barnabas.pipeline.sql.java_time.fields import Moment
 from barnabas.pipeline.sql.java_time.pattern import pattern_of
+from barnabas.pipeline.sql.java_time.quick import quick_reader
 from barnabas.pipeline.sql.java_time.resolve import resolve
 from barnabas.pipeline.sql.java_time.zones import zone_of
 
@@ -65,4 +66,9 @@ def text_to_time(text: str, pattern: str) -> int:
 def text_to_timestamp(text: str, pattern: str, zone_id: str = DEFAULT_ZONE) -> int:
     """The TIMESTAMP of a text: in the zone, unless the text names one."""
     zone = zone_of(zone_id)
-    return resolve(pattern_of(pattern).read(text, ignore_case=True)).millis(zone)
+    reader = quick_reader(pattern)
+    found = None if reader is None else reader.read(text)
+    if found is None:
+        return resolve(pattern_of(pattern).read(text, ignore_case=True)).millis(zone)
+    local, offset = found
+    return local - (zone.offset_of_local(local // 1000) if offset is None else offset) * 1000

@@ -14,6 +14,7 @@ from barnabas.pipeline.sql.runtime.evaluation import (
     EVALUATION_ERRORS,
     Evaluator,
     Log,
+    QueryFailedError,
     value_or_none,
 )
 from barnabas.pipeline.sql.runtime.layout import Pick
@@ -25,8 +26,16 @@ from barnabas.pipeline.sql.types import Value
 StateRow = list[Any]
 
 
+def _failure(error: Exception) -> QueryFailedError:
+    return QueryFailedError(f"Exception caught in process. Error computing an aggregate: {error}")
+
+
 class Aggregation:
-    """The kept columns and aggregates of one step: makes and changes state rows."""
+    """The kept columns and aggregates of one step: makes and changes state rows.
+
+    A record that an aggregate cannot take (a sum that overflows) stops the query: without it the
+    state would be wrong from then on.
+    """
 
     def __init__(
         self,
@@ -48,7 +57,6 @@ class Aggregation:
             for aggregator, arguments in aggregates
         )
         self._pick = pick
-        self._log = log
 
     def initial(self) -> StateRow:
         """The state before the first record."""
@@ -59,12 +67,11 @@ class Aggregation:
         changed = [row[place] for place in self._kept]
         place = len(changed)
         for aggregator, arguments in self._parts:
-            before = state[place]
+            values = [argument(row) for argument in arguments]
             try:
-                changed.append(aggregator.add(before, *[argument(row) for argument in arguments]))
+                changed.append(aggregator.add(state[place], *values))
             except EVALUATION_ERRORS as error:
-                self._log("Error computing an aggregate", row, error)
-                changed.append(before)
+                raise _failure(error) from error
             place += 1
         return changed
 
@@ -73,13 +80,12 @@ class Aggregation:
         changed = [row[place] for place in self._kept]
         place = len(changed)
         for aggregator, arguments in self._parts:
-            before = state[place]
+            values = [argument(row) for argument in arguments]
             undo = cast(TableAggregator, aggregator).remove
             try:
-                changed.append(undo(before, *[argument(row) for argument in arguments]))
+                changed.append(undo(state[place], *values))
             except EVALUATION_ERRORS as error:
-                self._log("Error taking a row out of an aggregate", row, error)
-                changed.append(before)
+                raise _failure(error) from error
             place += 1
         return changed
 
@@ -163,7 +169,11 @@ class AggregateNode(TableNode):
 
 
 class StreamAggregateNode(AggregateNode):
-    """Records without a key or without a value count nowhere."""
+    """Records without a key or without a value count nowhere.
+
+    The old row of a new group is that of an empty one, as in Kafka Streams: HAVING that holds for
+    it and not for the first record's makes a tombstone.
+    """
 
     def process(self, record: Record) -> None:
         key, row = record.key, record.value
@@ -172,13 +182,9 @@ class StreamAggregateNode(AggregateNode):
         assert self.store is not None
         place = store_key(key, record.window)
         stored = self.store.get(place)
-        timestamp_ms = record.timestamp_ms
-        if stored:
-            before, old = stored[1], stored[1]
-            timestamp_ms = max(timestamp_ms, stored[0])
-        else:
-            before, old = self.aggregation.initial(), None
-        state = self.aggregation.add(before, row)
+        timestamp_ms = max(record.timestamp_ms, stored[0]) if stored else record.timestamp_ms
+        old = stored[1] if stored else self.aggregation.initial()
+        state = self.aggregation.add(old, row)
         self.store.put(place, [timestamp_ms, state])
         self.send(record, record.window, old, state, timestamp_ms)
 

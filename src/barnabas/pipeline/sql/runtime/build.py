@@ -36,7 +36,7 @@ from barnabas.pipeline.sql.runtime.records import Record, Row
 from barnabas.pipeline.sql.runtime.sessions import SessionAggregateNode
 from barnabas.pipeline.sql.runtime.sinks import SinkNode, timestamp_reader
 from barnabas.pipeline.sql.runtime.source_columns import source_columns
-from barnabas.pipeline.sql.runtime.stage import Exit, StagedPlan
+from barnabas.pipeline.sql.runtime.stage import Exit, Result, StagedPlan
 from barnabas.pipeline.sql.runtime.stream_joins import StreamStreamJoinNode, StreamTableJoinNode
 from barnabas.pipeline.sql.runtime.streams import (
     Completion,
@@ -58,7 +58,10 @@ from barnabas.pipeline.sql.syntax.tree import JoinKind, WindowKind
 def build(plan: QueryPlan, compiler: Compiler, log: Log = no_log) -> StagedPlan:
     """The plan, ready to run."""
     builder = _Builder(compiler, log, mentioned_names(plan.step))
-    builder.visit(plan.step)
+    if isinstance(plan.step, steps.StreamSink | steps.TableSink):
+        builder.visit(plan.step)
+    else:
+        builder.end(builder.visit(plan.step), Result(plan.step.schema), None)
     return StagedPlan(plan, builder.stages(), tuple(builder.channels))
 
 
@@ -70,7 +73,10 @@ class _Builder(Graph):
 
     def source(self, step: steps.StreamSource | steps.TableSource) -> Flow:
         layout, extras = source_columns(step.schema, step.window, self.mentioned)
-        timestamp = timestamp_reader(step.schema, step.timestamp, self.compiler, self.log)
+        fails = self.compiler.fails_on_timestamps
+        timestamp = timestamp_reader(
+            step.schema, step.timestamp, self.compiler, self.log, fails=fails
+        )
         completion = Completion(extras, timestamp)
         node: Node
         if isinstance(step, steps.StreamSource):
@@ -82,21 +88,31 @@ class _Builder(Graph):
         parts = self.new_parts()
         parts.nodes.append(node)
         parts.inputs.append((step, node.process))
-        return Flow(node, layout, step.schema.key, parts)
+        has_sessions = step.window is not None and step.window.kind is WindowKind.SESSION
+        return Flow(node, layout, step.schema.key, parts, has_sessions)
 
     _is_below_rekeying = False
 
     def sink(self, step: steps.StreamSink | steps.TableSink) -> Flow:
-        flow = self.visit(step.source)
-        places = flow.layout.places(names_of(step.schema.value))
-        width = len(flow.layout.columns)
-        timestamp = timestamp_reader(step.schema, step.timestamp, self.compiler, self.log)
-        node = SinkNode(self.name("Sink"), picker(places, width), timestamp)
+        return self.end(self.visit(step.source), step, step.timestamp)
+
+    def end(
+        self,
+        flow: Flow,
+        output: steps.StreamSink | steps.TableSink | Result,
+        timestamp: steps.TimestampColumn | None,
+    ) -> Flow:
+        """Let a flow out, with the columns of the output's schema."""
+        schema = output.schema
+        places = flow.layout.places(names_of(schema.value))
+        pick = picker(places, len(flow.layout.columns))
+        read = timestamp_reader(schema, timestamp, self.compiler, self.log)
+        node = SinkNode(self.name("Sink"), pick, read)
         parts = self.next(flow, node)
         out = Exit()
         node.forward = out.process
-        parts.outputs.append((step, out))
-        return Flow(node, Layout(step.schema.value), step.schema.key, parts)
+        parts.outputs.append((output, out))
+        return Flow(node, Layout(schema.value), schema.key, parts)
 
     # --- steps without state -----------------------------------------------------------------
 
@@ -183,7 +199,8 @@ class _Builder(Graph):
         layout, pick = self.derive(source, step.schema.key if by else (), step.schema)
         node = SelectKeyNode(getters, of_key, _key_row(source, keys), pick)
         parts = self.next(flow, node)
-        rekeyed = Flow(node, layout, step.schema.key if by else (), parts, is_rekeyed=True)
+        keys_now = step.schema.key if by else ()
+        rekeyed = Flow(node, layout, keys_now, parts, flow.has_sessions, is_rekeyed=True)
         if not is_table:
             return rekeyed
         rekeyed = self.cut(rekeyed, self.name("SelectKey"))
@@ -269,9 +286,10 @@ class _Builder(Graph):
         if right.is_rekeyed:
             right = self.cut(right, f"{name}-right", keeps_no_key=keeps[1])
         layout, join = self._joined(left, right, step)
-        node = StreamStreamJoinNode(name, step.within, join, keeps)
+        has_sessions = left.has_sessions
+        node = StreamStreamJoinNode(name, step.within, join, keeps, has_sessions=has_sessions)
         parts = self._together(left, right, node, node.process_left, node.process_right)
-        return Flow(node, layout, step.schema.key, parts)
+        return Flow(node, layout, step.schema.key, parts, has_sessions)
 
     def stream_table_join(self, step: steps.StreamTableJoin) -> Flow:
         is_left = _keeps_left(step.kind)
@@ -300,17 +318,23 @@ class _Builder(Graph):
             step.foreign_key, left.layout, "Error calculating left join expression"
         )
         send = SubscriptionSendNode(left.table, foreign_key, is_left_join=is_left_join)
-        subscriptions = SubscriptionNode(f"{name}-subscriptions", right.table)
-        layout, join = self._joined(left, right, step)
-        response = ResponseNode(f"{name}-result", left.table, join, is_left_join=is_left_join)
         left_parts = self.next(left, send)
-        sent = replace(left, node=send, parts=left_parts)
+        subscriptions = SubscriptionNode(f"{name}-subscriptions", right.table)
         right_parts = self.next(right, subscriptions, subscriptions.process_right)
+        rows = table_nodes.ToTableNode(f"{name}-left")
+        layout, join = self._joined(left, right, step)
+        response = ResponseNode(f"{name}-result", rows, join, is_left_join=is_left_join)
+        result_parts = self.new_parts()
+        result_parts.nodes += [rows, response]
+        copied = Node()
+        send.forward_row = copied.process
+        copies = replace(left, node=copied, parts=left_parts)
+        self.channel(copies, f"{name}-row", result_parts, rows.process)
+        sent = replace(left, node=send, parts=left_parts)
         self.channel(sent, f"{name}-subscribe", right_parts, subscriptions.process)
         answers = replace(right, node=subscriptions, parts=right_parts)
-        self.channel(answers, f"{name}-answer", left_parts, response.process)
-        left_parts.nodes.append(response)
-        return Flow(response, layout, step.schema.key, left_parts)
+        self.channel(answers, f"{name}-answer", result_parts, response.process)
+        return Flow(response, layout, step.schema.key, result_parts)
 
     def _together(
         self,

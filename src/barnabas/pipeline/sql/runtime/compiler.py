@@ -37,6 +37,8 @@ class PlanCompiler:
         self._functions = functions
         self._log = log
         self._properties = dict(properties or {})
+        throws = str(self._properties.get("ksql.timestamp.throw.on.invalid", "false"))
+        self.fails_on_timestamps = throws.lower() == "true"
 
     def expression(self, expression: Expression, columns: Sequence[Column]) -> Evaluator:
         return compile_expression(expression, columns, self._functions, self._note)

@@ -8,7 +8,7 @@ the one whose head is earliest is next.
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Sequence
 from functools import partial
 
@@ -18,8 +18,8 @@ from barnabas.pipeline.sql.runtime.build import build
 from barnabas.pipeline.sql.runtime.evaluation import Compiler, Log, no_log
 from barnabas.pipeline.sql.runtime.memory_store import MemoryStore
 from barnabas.pipeline.sql.runtime.records import Record
-from barnabas.pipeline.sql.runtime.rows_encoding import partition_of
-from barnabas.pipeline.sql.runtime.stage import Channel, Stage
+from barnabas.pipeline.sql.runtime.rows_encoding import murmur2, partition_of
+from barnabas.pipeline.sql.runtime.stage import Channel, Result, Stage
 from barnabas.pipeline.sql.runtime.topics import TopicReader, TopicRecord, TopicWriter
 
 
@@ -95,8 +95,7 @@ class PlanDriver:
         if record.key is None:
             partition = record.partition % count
         else:
-            key = record.key if record.window is None else (*record.key, *record.window)
-            partition = partition_of(key, count)
+            partition = partition_of(record.key, count)
         self._count += 1
         self._queues[stage, given, partition].append((self._count, record))
 
@@ -120,6 +119,8 @@ class Driver:
         log: Log = no_log,
     ) -> None:
         self.topics: dict[str, list[TopicRecord]] = defaultdict(list)
+        self._partitions = partitions
+        self._offsets: Counter[tuple[str, int]] = Counter()
         self._queries = [
             _Query(PlanDriver(p, compiler, partitions=partitions, log=log), schemas, log)
             for p in plans
@@ -127,9 +128,13 @@ class Driver:
 
     def pipe(self, topic: str, record: TopicRecord) -> None:
         """Append a record to a topic and run all that follows from it."""
-        records = self.topics[topic]
-        record.offset = len(records)
-        records.append(record)
+        if record.partition is None:
+            hashed = murmur2(record.key) if record.key is not None else 0
+            record.partition = (hashed & 0x7FFFFFFF) % self._partitions
+        place = (topic, record.partition)
+        record.offset = self._offsets[place]
+        self._offsets[place] += 1
+        self.topics[topic].append(record)
         for query in self._queries:
             for sink_topic, written in query.pipe(topic, record):
                 self.pipe(sink_topic, written)
@@ -148,7 +153,7 @@ class _Query:
             (sink.topic, TopicWriter(sink, driver.plan.window, schemas, log))
             for stage in driver.stages
             for sink in stage.outputs
-            if not isinstance(sink, Channel)
+            if not isinstance(sink, Channel | Result)
         ]
 
     def pipe(self, topic: str, record: TopicRecord) -> list[tuple[str, TopicRecord]]:

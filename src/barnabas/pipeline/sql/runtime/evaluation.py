@@ -19,6 +19,10 @@ Log = Callable[[str, Row | None, BaseException | None], None]
 """The processing log: what went wrong, the row if there is one, and why."""
 
 
+class QueryFailedError(Exception):
+    """A record stops its query: an aggregate cannot take it, or the query's settings ask for it."""
+
+
 class Evaluator(Protocol):
     """A compiled expression."""
 
@@ -36,6 +40,10 @@ class TableFunction(Protocol):
 
 class Compiler(Protocol):
     """Makes what processors run from what plans say."""
+
+    fails_on_timestamps: bool
+    """Whether a source's record without a timestamp in its column stops the query, as
+    `ksql.timestamp.throw.on.invalid` has it, and is not just left out."""
 
     def expression(self, expression: Expression, columns: Sequence[Column]) -> Evaluator: ...
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from barnabas.pipeline.sql.runtime.layout import Layout
 from barnabas.pipeline.sql.runtime.node import Node, TableNode
 from barnabas.pipeline.sql.runtime.records import Record
-from barnabas.pipeline.sql.runtime.stage import Exit, Input, Output
+from barnabas.pipeline.sql.runtime.stage import Channel, Exit, Input, Output
 from barnabas.pipeline.sql.schema import Column
 
 
@@ -20,6 +20,16 @@ class Parts:
     outputs: list[tuple[Output, Exit]] = field(default_factory=list)
     nodes: list[Node] = field(default_factory=list)
     joined: Parts | None = None
+
+    @property
+    def reads(self) -> set[int]:
+        """Indexes of the channels that the stage reads."""
+        return {given.index for given, _ in self.inputs if isinstance(given, Channel)}
+
+    @property
+    def writes(self) -> set[int]:
+        """Indexes of the channels that the stage writes."""
+        return {given.index for given, _ in self.outputs if isinstance(given, Channel)}
 
     def root(self) -> Parts:
         return self.joined.root() if self.joined else self
@@ -40,6 +50,8 @@ class Flow:
     layout: Layout
     keys: tuple[Column, ...]
     parts: Parts
+    has_sessions: bool = False
+    """Whether the keys are windowed by sessions, whose ends are part of them."""
     is_rekeyed: bool = False
     """Of a stream: records of one key may lie in several partitions."""
 

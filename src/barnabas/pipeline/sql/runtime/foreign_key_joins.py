@@ -2,12 +2,15 @@
 
 The left table asks: for each changed row it sends a subscription to where the right row of its
 foreign key lives. There it is kept, (foreign key, left key) -> hash of the left row, and answered
-with the right row; each later change of the right row is answered too. Answers go back to where
-the left row lives. One whose hash is not that of the left row as it is by then is late, and is
-dropped: another answer follows.
+with the right row; each later change of the right row is answered too. Answers go to where left
+rows are kept a second time. One whose hash is not that of the left row as it is by then is late,
+and is dropped: another answer follows.
 
     left stage: SubscriptionSendNode ──(foreign key)──> right stage: SubscriptionNode
-    left stage: ResponseNode <──(left key)────────────────────────────┘
+         └──────(left key)──────> result stage: ResponseNode <──(left key)──┘
+
+Kafka Streams sends answers back to the left stage. Left rows are kept twice here instead, so that
+no stage reads what follows from its own output: Spark runs stages one after the other.
 """
 
 from __future__ import annotations
@@ -17,10 +20,11 @@ from enum import IntEnum
 from hashlib import blake2b
 
 from barnabas.pipeline.sql.runtime.joined_rows import Joiner
-from barnabas.pipeline.sql.runtime.node import Node, OpenStore, TableNode
+from barnabas.pipeline.sql.runtime.node import Node, OpenStore, TableNode, nowhere
 from barnabas.pipeline.sql.runtime.records import Record, Row
 from barnabas.pipeline.sql.runtime.rows_encoding import decode_key, encode_key, pack
 from barnabas.pipeline.sql.runtime.stores import Store
+from barnabas.pipeline.sql.runtime.streams import with_value
 from barnabas.pipeline.sql.runtime.tables import StoredTable
 from barnabas.pipeline.sql.types import Value
 
@@ -45,20 +49,23 @@ def row_hash(row: Row | None) -> bytes | None:
 class SubscriptionSendNode(Node):
     """Sends what a change of a left row means for its subscription, keyed by foreign key.
 
-    The value sent is (instruction, hash of the row, left key).
+    The value sent is (instruction, hash of the row, left key). Before that, the row itself goes to
+    `forward_row`.
     """
+
+    forward_row: Callable[[Record], None] = staticmethod(nowhere)
 
     def __init__(
         self, left: TableNode, foreign_key: Callable[[Row], Value], *, is_left_join: bool
     ) -> None:
         super().__init__()
         left.send_old(at_any_cost=True)
-        left.need_view()
         self._foreign_key = foreign_key
         self._is_left_join = is_left_join
 
     def process(self, record: Record) -> None:
         old, new = record.old_value, record.value
+        self.forward_row(with_value(record, new))
         old_key = None if old is None else self._foreign_key(old)
         new_key = None if new is None else self._foreign_key(new)
         if self._is_left_join:
@@ -179,6 +186,7 @@ class ResponseNode(StoredTable):
 
     def __init__(self, name: str, left: TableNode, joiner: Joiner, *, is_left_join: bool) -> None:
         super().__init__(name, is_stored=False)
+        left.need_view()
         self._left = left
         self._joiner = joiner
         self._is_left_join = is_left_join

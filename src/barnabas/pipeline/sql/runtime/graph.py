@@ -31,11 +31,16 @@ class Graph:
         self.channels: list[Channel] = []
 
     def stages(self) -> tuple[Stage, ...]:
-        roots = [parts for parts in self._all_parts if parts.joined is None]
-        return tuple(
-            Stage(index, parts.inputs, parts.outputs, parts.nodes)
-            for index, parts in enumerate(roots)
-        )
+        """The stages, each behind those that write its channels."""
+        left = [parts for parts in self._all_parts if parts.joined is None]
+        made: list[Stage] = []
+        written: set[int] = set()
+        while left:
+            parts = next(parts for parts in left if parts.reads <= written)
+            left.remove(parts)
+            written |= parts.writes
+            made.append(Stage(len(made), parts.inputs, parts.outputs, parts.nodes))
+        return tuple(made)
 
     def name(self, kind: str) -> str:
         """A name for a step's state that steps without state do not shift."""

@@ -21,6 +21,8 @@ Pick = Callable[[Row], Row]
 
 @dataclass(frozen=True, slots=True)
 class Layout:
+    """The columns of a row, in their order."""
+
     columns: tuple[Column, ...]
 
     def place(self, name: str) -> int | None:

@@ -13,7 +13,7 @@ from barnabas.pipeline.sql.syntax.expressions import ColumnReference
 
 
 def mentioned_names(step: Step) -> frozenset[str]:
-    """Names of columns that an expression of the plan refers to, or that its sink writes."""
+    """Names of columns that an expression of the plan refers to, or that its result has."""
     names: set[str] = set()
     renamed: list[tuple[str, str]] = []
 
@@ -24,8 +24,6 @@ def mentioned_names(step: Step) -> frozenset[str]:
             renamed.extend(zip(thing.key_names, names_of(thing.source.schema.key), strict=False))
         elif isinstance(thing, _AGGREGATES):
             names.update(thing.kept)
-        elif isinstance(thing, steps.StreamSink | steps.TableSink):
-            names.update(names_of(thing.schema.value))
         if isinstance(thing, tuple):
             for item in thing:
                 walk(item)
@@ -34,6 +32,7 @@ def mentioned_names(step: Step) -> frozenset[str]:
                 walk(getattr(thing, item.name))
 
     walk(step)
+    names.update(names_of(step.schema.value))
     while added := {old for new, old in renamed if new in names} - names:
         names |= added
     return frozenset(names)

@@ -1,9 +1,8 @@
 """Rows and state values as bytes, and keys of stores as bytes whose order is that of the keys.
 
-A value is one byte that names the layout, then the value as `marshal` writes it in version 2 (one
-call in C; the same value gives the same bytes, as that version shares no references). Decimals,
-which marshal does not know, lie in it as a frozenset of their text: no SQL value is a frozenset.
-These bytes are for our own state and shuffles: marshal trusts what it reads.
+A value is one byte that names the layout, then the value in MessagePack; decimals and whole numbers
+beyond 64 bits are extensions that hold their text. Tuples come back as lists. The same value gives
+the same bytes: a foreign-key join compares hashes of them.
 
 A key is a sequence of parts, each with a byte for its kind; kinds sort None, False, True, numbers,
 text, bytes, lists, dicts. `bench/sql_runtime.py` measures both.
@@ -11,18 +10,22 @@ text, bytes, lists, dicts. `bench/sql_runtime.py` measures both.
 
 from __future__ import annotations
 
-import marshal
 import math
 import struct
 from collections.abc import Callable, Iterable
 from decimal import Decimal
 from typing import Any, Final
 
+import msgpack  # type: ignore[import-untyped]  # it has no types
+
 from barnabas.pipeline.sql.runtime.records import Record, WindowBounds
 
-_PLAIN: Final = b"\x01"
-_WITH_DECIMALS: Final = b"\x02"
-_MARSHAL_VERSION: Final = 2
+_LAYOUT: Final = b"\x01"
+_DECIMAL: Final = 1
+_WHOLE: Final = 2
+"""Codes of extensions."""
+_SURROGATES: Final = "surrogatepass"
+"""Texts may hold half of a character, as Java's do."""
 
 
 class EncodingError(Exception):
@@ -32,49 +35,41 @@ class EncodingError(Exception):
 def pack(value: Any) -> bytes:
     """The bytes of a value of None, bool, int, float, str, bytes, Decimal, list, tuple, dict."""
     try:
-        return _PLAIN + marshal.dumps(value, _MARSHAL_VERSION)
-    except ValueError:  # marshal: unmarshallable object
-        return _WITH_DECIMALS + marshal.dumps(_hide_decimals(value), _MARSHAL_VERSION)
+        data: bytes = msgpack.packb(value, default=_extension, unicode_errors=_SURROGATES)
+    except ValueError as error:  # nested too deeply
+        raise EncodingError(f"cannot write a value: {error}") from error
+    return _LAYOUT + data
 
 
 def unpack(data: bytes) -> Any:
     """The value that `pack` was given."""
-    kind = data[:1]
+    if data[:1] != _LAYOUT:
+        raise EncodingError(f"unknown layout of a value: {data[:1]!r}")
     try:
-        if kind == _PLAIN:
-            return marshal.loads(memoryview(data)[1:])
-        if kind == _WITH_DECIMALS:
-            return _show_decimals(marshal.loads(memoryview(data)[1:]))
-    except (ValueError, EOFError, TypeError) as error:
+        return msgpack.unpackb(
+            memoryview(data)[1:],
+            ext_hook=_extended,
+            strict_map_key=False,
+            unicode_errors=_SURROGATES,
+        )
+    except (ValueError, ArithmeticError) as error:
         raise EncodingError(f"cannot read a value of {len(data)} bytes: {error}") from error
-    raise EncodingError(f"unknown layout of a value: {kind!r}")
 
 
-def _hide_decimals(value: Any) -> Any:
+def _extension(value: Any) -> msgpack.ExtType:
     if isinstance(value, Decimal):
-        return frozenset((str(value),))
-    if isinstance(value, list):
-        return [_hide_decimals(item) for item in value]
-    if isinstance(value, tuple):
-        return tuple(_hide_decimals(item) for item in value)
-    if isinstance(value, dict):
-        return {_hide_decimals(key): _hide_decimals(item) for key, item in value.items()}
-    if value is None or isinstance(value, bool | int | float | str | bytes):
-        return value
+        return msgpack.ExtType(_DECIMAL, str(value).encode())
+    if isinstance(value, int):
+        return msgpack.ExtType(_WHOLE, str(value).encode())
     raise EncodingError(f"{type(value).__name__} is no SQL value")
 
 
-def _show_decimals(value: Any) -> Any:
-    if isinstance(value, frozenset):
-        (text,) = value
-        return Decimal(text)
-    if isinstance(value, list):
-        return [_show_decimals(item) for item in value]
-    if isinstance(value, tuple):
-        return tuple(_show_decimals(item) for item in value)
-    if isinstance(value, dict):
-        return {_show_decimals(key): _show_decimals(item) for key, item in value.items()}
-    return value
+def _extended(code: int, data: bytes) -> Any:
+    if code == _DECIMAL:
+        return Decimal(data.decode())
+    if code == _WHOLE:
+        return int(data)
+    raise EncodingError(f"unknown extension {code} in a value")
 
 
 def pack_record(record: Record) -> bytes:
@@ -97,11 +92,11 @@ def unpack_record(data: bytes) -> Record:
     """The record that `pack_record` was given."""
     key, value, timestamp_ms, old_value, window, headers, partition, offset = unpack(data)
     return Record(
-        key,
+        None if key is None else tuple(key),
         value,
         timestamp_ms,
         WindowBounds(*window) if window else None,
-        headers,
+        tuple((name, content) for name, content in headers),
         partition,
         offset,
         old_value,

@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from barnabas.pipeline.sql.plan.steps import TimestampColumn
-from barnabas.pipeline.sql.runtime.evaluation import EVALUATION_ERRORS, Compiler, Log
+from barnabas.pipeline.sql.runtime.evaluation import (
+    EVALUATION_ERRORS,
+    Compiler,
+    Log,
+    QueryFailedError,
+)
 from barnabas.pipeline.sql.runtime.layout import Layout, Pick
 from barnabas.pipeline.sql.runtime.node import Node
 from barnabas.pipeline.sql.runtime.records import Record
@@ -18,6 +23,8 @@ NO_TIMESTAMP = -1
 
 
 class SinkNode(Node):
+    """Gives records the columns and the timestamp that the sink's topic gets."""
+
     stream_time = NEVER
     """The latest timestamp that came here: that of tombstones, whose columns tell none."""
 
@@ -43,9 +50,15 @@ class SinkNode(Node):
 
 
 def timestamp_reader(
-    schema: Schema, column: TimestampColumn | None, compiler: Compiler, log: Log
+    schema: Schema,
+    column: TimestampColumn | None,
+    compiler: Compiler,
+    log: Log,
+    *,
+    fails: bool = False,
 ) -> Callable[[Record], int] | None:
-    """What reads a record's timestamp out of a column; gives NO_TIMESTAMP where it cannot."""
+    """What reads a record's timestamp out of a column; gives NO_TIMESTAMP where it cannot, or
+    raises QueryFailedError if it `fails`."""
     if column is None:
         return None
     take, declared = _column_reader(schema, column.name)
@@ -63,6 +76,11 @@ def timestamp_reader(
         except EVALUATION_ERRORS as error:
             cause = error
         log("Failed to extract timestamp from row", record.value, cause)
+        if fails:
+            raise QueryFailedError(
+                "Fatal user code error in TimestampExtractor callback for record "
+                f"{record.offset} of partition {record.partition}: {cause}"
+            )
         return NO_TIMESTAMP
 
     return read

@@ -27,6 +27,7 @@ from barnabas.pipeline.sql.plan.steps import (
 )
 from barnabas.pipeline.sql.runtime.node import Node, OpenStore
 from barnabas.pipeline.sql.runtime.records import Record
+from barnabas.pipeline.sql.schema import Schema
 
 
 @dataclass(frozen=True)
@@ -37,8 +38,15 @@ class Channel:
     name: str
 
 
+@dataclass(frozen=True)
+class Result:
+    """What a plan without a sink gives: rows of its last step's value, for a push query."""
+
+    schema: Schema
+
+
 Input = Channel | StreamSource | TableSource
-Output = Channel | StreamSink | TableSink
+Output = Channel | StreamSink | TableSink | Result
 Emitted = list[tuple[int, Record]]
 
 
@@ -55,6 +63,8 @@ class Exit(Node):
 
 
 class Stage:
+    """Nodes that run together on one partition, with what goes in and comes out."""
+
     def __init__(
         self,
         index: int,
@@ -78,6 +88,7 @@ class Stage:
 
     def bind(self, open_store: OpenStore) -> None:
         """Work for the partition with these stores."""
+        self._emitted.clear()
         for node in self._nodes:
             node.bind(open_store)
 
@@ -98,8 +109,12 @@ class Stage:
 
 @dataclass(frozen=True)
 class StagedPlan:
-    """A plan as stages: those that write a channel come before the one that reads it, except that
-    answers of a foreign-key join go back to the stage of its left side."""
+    """A plan as stages: those that write a channel come before the one that reads it.
+
+    A channel is written by one output and read by one input. Where a stage has several inputs, a
+    host that has records of more than one serves the one with the earliest timestamp first, of
+    equal ones the first input's.
+    """
 
     plan: QueryPlan
     stages: tuple[Stage, ...]

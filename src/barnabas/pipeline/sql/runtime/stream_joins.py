@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from barnabas.pipeline.sql.runtime.joined_rows import Joiner
-from barnabas.pipeline.sql.runtime.node import Node, OpenStore, StoreKey, store_key
+from barnabas.pipeline.sql.runtime.node import Node, OpenStore, StoreKey, store_key, time_window_key
 from barnabas.pipeline.sql.runtime.records import Record, Row, WindowBounds
 from barnabas.pipeline.sql.runtime.segments import Segments
 from barnabas.pipeline.sql.runtime.stores import Store
@@ -63,10 +63,17 @@ class StreamStreamJoinNode(Node):
     """No waiting record has an earlier timestamp; None: none waits."""
 
     def __init__(
-        self, name: str, within: Within, joiner: Joiner, is_outer: tuple[bool, bool]
+        self,
+        name: str,
+        within: Within,
+        joiner: Joiner,
+        is_outer: tuple[bool, bool],
+        *,
+        has_sessions: bool,
     ) -> None:
         super().__init__(name)
         self._joiner = joiner
+        self._key = store_key if has_sessions else time_window_key
         before, after = within.before_ms, within.after_ms
         self._sides = (Side(before, after, is_outer[LEFT]), Side(after, before, is_outer[RIGHT]))
         self._waits = within.grace_ms is not None and any(is_outer)
@@ -94,7 +101,7 @@ class StreamStreamJoinNode(Node):
         self._process(record, RIGHT)
 
     def process(self, record: Record) -> None:
-        raise NotImplementedError("a join takes records of its left or right side")
+        raise AssertionError("a join takes records of its left or right side")
 
     def _process(self, record: Record, side: int) -> None:
         timestamp_ms, row = record.timestamp_ms, record.value
@@ -105,7 +112,7 @@ class StreamStreamJoinNode(Node):
             if self._sides[side].is_outer:
                 self._send(record, None, side, row, None, timestamp_ms)
             return
-        key = store_key(record.key, record.window)
+        key = self._key(record.key, record.window)
         if timestamp_ms == self.stream_time:
             self._emit_waiting(record, side)
         self._meet(record, key, side, row)

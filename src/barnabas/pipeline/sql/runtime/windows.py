@@ -32,6 +32,8 @@ def retention_of(window: Window) -> int:
 
 
 class WindowedAggregateNode(AggregateNode):
+    """The aggregates of each tumbling or hopping window of each key."""
+
     saved = ("stream_time", "latest_start", "emitted_until", "expired_until")
 
     stream_time = NEVER
@@ -80,8 +82,8 @@ class WindowedAggregateNode(AggregateNode):
         place = (window.start_ms, *key)
         stored = self.store.get(place)
         timestamp_ms = max(record.timestamp_ms, stored[0]) if stored else record.timestamp_ms
-        old = stored[1] if stored else None
-        state = self.aggregation.add(old or self.aggregation.initial(), row)
+        old = stored[1] if stored else self.aggregation.initial()
+        state = self.aggregation.add(old, row)
         self.store.put(place, [timestamp_ms, state])
         self.latest_start = max(self.latest_start, window.start_ms)
         if not self.is_final:

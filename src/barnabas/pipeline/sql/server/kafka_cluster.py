@@ -387,7 +387,8 @@ def _in_order(messages: list[Message]) -> list[Message]:
 
 
 def _record(message: Message) -> TopicRecord:
-    headers = tuple(_header(name, value) for name, value in message.headers() or ())
+    given: Any = message.headers()
+    headers = tuple(_header(name, value) for name, value in given or ())
     return TopicRecord(
         message.key(),
         message.value(),

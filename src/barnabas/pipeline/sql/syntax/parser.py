@@ -6,17 +6,12 @@ The grammar is ksqlDB's. What only a test file may hold (ASSERT VALUES, RUN SCRI
 
 from __future__ import annotations
 
-from barnabas.pipeline.sql.errors import ParseError, SqlError
+from barnabas.pipeline.sql.errors import TOO_LARGE, ParseError, SqlError
 from barnabas.pipeline.sql.syntax import tree
 from barnabas.pipeline.sql.syntax.expressions import Expression
 from barnabas.pipeline.sql.syntax.lexer import TokenKind
 from barnabas.pipeline.sql.syntax.statement_parser import StatementParser
 from barnabas.pipeline.sql.syntax.tree import ParsedStatement
-
-_TOO_LARGE = (
-    "Error processing statement: Statement is too large to parse. This may be caused by having too "
-    "many nested expressions in the statement."
-)
 
 
 def parse(text: str, *, is_test: bool = False) -> tuple[ParsedStatement, ...]:
@@ -34,7 +29,7 @@ def parse(text: str, *, is_test: bool = False) -> tuple[ParsedStatement, ...]:
             stop = parser.end_of_statement()
             parser.check_qualifiers()
         except RecursionError:
-            raise ParseError(_TOO_LARGE, statement=text) from None
+            raise ParseError(TOO_LARGE, statement=text) from None
         except SqlError as error:
             error.statement = error.statement or text[start:].strip()
             raise
@@ -58,7 +53,7 @@ def parse_expression(text: str) -> Expression:
     try:
         expression = parser.expression()
     except RecursionError:
-        raise ParseError(_TOO_LARGE, statement=text) from None
+        raise ParseError(TOO_LARGE, statement=text) from None
     if parser.token.kind is not TokenKind.END:
         parser.fail_here()
     return expression

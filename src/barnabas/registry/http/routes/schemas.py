@@ -3,16 +3,11 @@
 from http import HTTPStatus
 
 from barnabas.registry import subjects
+from barnabas.registry.core.decision import View
 from barnabas.registry.core.listing import list_schemas, subjects_of_id, versions_of_id
-from barnabas.registry.core.lookup import (
-    formatted,
-    get_by_guid,
-    get_by_id,
-    ids_of_guid,
-    schema_json,
-)
+from barnabas.registry.core.lookup import get_by_guid, get_by_id, ids_of_guid, schema_json
 from barnabas.registry.http.answers import Answer, json_answer, plain_fault
-from barnabas.registry.http.call import Call
+from barnabas.registry.http.call import Call, LargeRead, reading, text_answer
 from barnabas.registry.http.schema_json import by_id_json, version_json
 
 _LIFECYCLES = ("NONE", "STRONG", "WEAK")
@@ -54,29 +49,33 @@ def _has_associations(call: Call) -> bool:
     return not asked or "NONE" in lifecycles
 
 
-def get(call: Call) -> Answer:
+def get(call: Call) -> Answer | LargeRead:
     """GET /schemas/ids/{id}."""
     query = call.query
     value = get_by_id(call.view, call.schema_id(), call.subject_of_id())
     if call.wants_plain():
         return Answer(call.encoded.by_id(value))
-    body = version_json(
-        call.view,
-        value,
-        form=query.text("format"),
-        qualifies=query.text("referenceFormat") == "qualified",
-        tags=query.texts("findTags"),
-    )
-    if query.flag("fetchMaxId"):
-        max_id = call.view.state.max_id(subjects.context_of(value.subject))
-        return json_answer(by_id_json(body, maxId=max_id))
-    return json_answer(by_id_json(body))
+
+    def read(view: View) -> Answer:
+        body = version_json(
+            view,
+            value,
+            form=query.text("format"),
+            qualifies=query.text("referenceFormat") == "qualified",
+            tags=query.texts("findTags"),
+        )
+        if query.flag("fetchMaxId"):
+            max_id = view.state.max_id(subjects.context_of(value.subject))
+            return json_answer(by_id_json(body, maxId=max_id))
+        return json_answer(by_id_json(body))
+
+    return reading(call, value, read, parses=call.wants_parsed())
 
 
-def get_text(call: Call) -> Answer:
+def get_text(call: Call) -> Answer | LargeRead:
     """GET /schemas/ids/{id}/schema."""
     value = get_by_id(call.view, call.schema_id(), call.subject_of_id())
-    return Answer(formatted(call.view, value, call.query.text("format")).encode())
+    return text_answer(call, value)
 
 
 def get_subjects(call: Call) -> Answer:
@@ -106,12 +105,16 @@ def get_versions(call: Call) -> Answer:
     return json_answer([{"subject": subject, "version": version} for subject, version in found])
 
 
-def get_of_guid(call: Call) -> Answer:
+def get_of_guid(call: Call) -> Answer | LargeRead:
     """GET /schemas/guids/{guid}: content, which belongs to no subject."""
     value = get_by_guid(call.view, call.text(0))
-    body = version_json(call.view, value, form=call.query.text("format"))
-    del body["subject"], body["version"]
-    return json_answer(by_id_json(body))
+
+    def read(view: View) -> Answer:
+        body = version_json(view, value, form=call.query.text("format"))
+        del body["subject"], body["version"]
+        return json_answer(by_id_json(body))
+
+    return reading(call, value, read, parses=call.wants_parsed())
 
 
 def get_ids_of_guid(call: Call) -> Answer:

@@ -7,7 +7,7 @@ from barnabas.registry.core.listing import list_subjects
 from barnabas.registry.core.lookup import latest_with_metadata, look_up
 from barnabas.registry.http.answers import Answer, json_answer
 from barnabas.registry.http.bodies import schema_request
-from barnabas.registry.http.call import Call, Write
+from barnabas.registry.http.call import Call, LargeRead, Write, reading
 from barnabas.registry.http.schema_json import version_json
 from barnabas.registry.store.records import Which
 
@@ -44,13 +44,17 @@ def find(call: Call) -> Answer:
     return json_answer(version_json(call.view, found, form=call.query.text("format")))
 
 
-def latest_with(call: Call) -> Answer:
+def latest_with(call: Call) -> Answer | LargeRead:
     """GET /subjects/{subject}/metadata: the latest version that has some properties."""
     pairs = zip(call.query.texts("key"), call.query.texts("value"), strict=False)
     found = latest_with_metadata(
         call.view, call.subject(), dict(pairs), deleted=call.query.flag("deleted")
     )
-    return json_answer(version_json(call.view, found, form=call.query.text("format")))
+
+    def read(view: View) -> Answer:
+        return json_answer(version_json(view, found, form=call.query.text("format")))
+
+    return reading(call, found, read, parses=call.wants_parsed())
 
 
 def delete(call: Call) -> Write[list[int]]:

@@ -4,11 +4,11 @@ from barnabas.registry import errors, subjects
 from barnabas.registry.core.decision import Decision, View
 from barnabas.registry.core.deletion import delete_version
 from barnabas.registry.core.listing import list_versions, referenced_by
-from barnabas.registry.core.lookup import formatted, get_version
+from barnabas.registry.core.lookup import get_version
 from barnabas.registry.core.registration import modify_tags, register
 from barnabas.registry.http.answers import Answer, json_answer
 from barnabas.registry.http.bodies import schema_request, tag_request
-from barnabas.registry.http.call import Call, Write
+from barnabas.registry.http.call import Call, LargeRead, Write, reading, text_answer
 from barnabas.registry.http.routes.subjects import which
 from barnabas.registry.http.schema_json import registered_json, version_json
 from barnabas.registry.store.records import SchemaValue
@@ -40,31 +40,36 @@ def add(call: Call) -> Write[SchemaValue]:
     return Write(
         decide,
         lambda view, value: json_answer(registered_json(view, value, form)),
+        has_form=bool(form.strip()),
         may_be_read=True,
     )
 
 
-def get(call: Call) -> Answer:
+def get(call: Call) -> Answer | LargeRead:
     """GET /subjects/{subject}/versions/{version}."""
     query = call.query
     value = get_version(call.view, call.subject(), call.text(1), deleted=query.flag("deleted"))
     if call.wants_plain():
         return Answer(call.encoded.version(value))
-    return json_answer(
-        version_json(
-            call.view,
-            value,
-            form=query.text("format"),
-            qualifies=query.text("referenceFormat") == "qualified",
-            tags=query.texts("findTags"),
+
+    def read(view: View) -> Answer:
+        return json_answer(
+            version_json(
+                view,
+                value,
+                form=query.text("format"),
+                qualifies=query.text("referenceFormat") == "qualified",
+                tags=query.texts("findTags"),
+            )
         )
-    )
+
+    return reading(call, value, read, parses=call.wants_parsed())
 
 
-def get_text(call: Call) -> Answer:
+def get_text(call: Call) -> Answer | LargeRead:
     """GET /subjects/{subject}/versions/{version}/schema."""
     value = get_version(call.view, call.subject(), call.text(1), deleted=call.query.flag("deleted"))
-    return Answer(formatted(call.view, value, call.query.text("format")).encode())
+    return text_answer(call, value)
 
 
 def get_referrers(call: Call) -> Answer:

@@ -1,8 +1,8 @@
 """EARLIEST_BY_OFFSET and LATEST_BY_OFFSET: the first or last values by order of arrival.
 
 When two sessions become one, a number kept with each value says which arrived first. The numbers
-come from one counter in the process. It restarts with the process: whoever restores state of an
-earlier process starts the counter above the numbers in it (`ARRIVALS.start_at`).
+come from one counter in the process, which starts with the microseconds of the clock: so a process
+goes on above the numbers that an earlier one left in stored state (ksqlDB's begins at 0 again).
 
 Where ksqlDB keeps the earliest of two merged sessions for LATEST_BY_OFFSET(column, n), ours keeps
 the latest, as both our documentation and theirs say.
@@ -10,6 +10,7 @@ the latest, as both our documentation and theirs say.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 
 from barnabas.pipeline.sql.errors import AnalysisError
@@ -21,12 +22,8 @@ from barnabas.pipeline.sql.types import BIGINT, Array, SqlType, Value
 class Arrivals:
     """Numbers values in the order in which they arrive."""
 
-    def __init__(self) -> None:
-        self._next = 0
-
-    def start_at(self, number: int) -> None:
-        """Give no number below this one from now on."""
-        self._next = max(self._next, number)
+    def __init__(self, first: int) -> None:
+        self._next = first
 
     def numbered(self, value: Value) -> dict[str, Value]:
         """The value with its number."""
@@ -35,7 +32,7 @@ class Arrivals:
         return {"SEQ": number, "VAL": value}
 
 
-ARRIVALS = Arrivals()
+ARRIVALS = Arrivals(time.time_ns() // 1000)
 
 _ONE = ("(value T) -> T", "(value T, ignoreNulls BOOLEAN!) -> T")
 _MANY = (

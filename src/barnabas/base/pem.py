@@ -1,14 +1,21 @@
 """TLS from PEM files, as Kafka's keys name them: `<prefix>ssl.keystore.location` and so on."""
 
 import ssl
+from typing import Protocol
 
 from barnabas.base.config.errors import ConfigError
-from barnabas.registry.config import RegistryConfig
 
 _BEGIN = "-----BEGIN "
 
 
-def pem_file(config: RegistryConfig, prefix: str, store: str) -> str | None:
+class StringKeys(Protocol):
+    """A configuration, as far as it is asked here."""
+
+    def get_str(self, name: str) -> str:
+        """The value of a key, empty where it is not set."""
+
+
+def pem_file(config: StringKeys, prefix: str, store: str) -> str | None:
     """The PEM file of `store` (keystore, truststore), None where none is set.
 
     Raises ConfigError where it is another kind of store, or cannot be read.
@@ -38,7 +45,7 @@ def pem_file(config: RegistryConfig, prefix: str, store: str) -> str | None:
     return location
 
 
-def client_context(config: RegistryConfig, prefix: str) -> ssl.SSLContext:
+def client_context(config: StringKeys, prefix: str) -> ssl.SSLContext:
     """TLS as a client. Raises ConfigError."""
     trusted = pem_file(config, prefix, "truststore")
     inline = config.get_str(f"{prefix}ssl.truststore.certificates") if prefix else ""
@@ -53,23 +60,7 @@ def client_context(config: RegistryConfig, prefix: str) -> ssl.SSLContext:
     return context
 
 
-def server_context(config: RegistryConfig) -> ssl.SSLContext:
-    """TLS of https listeners. Raises ConfigError."""
-    if pem_file(config, "", "keystore") is None:
-        raise ConfigError("ssl.keystore.location", "must be set for a listener that speaks https")
-    context = ssl.create_default_context(
-        ssl.Purpose.CLIENT_AUTH, cafile=pem_file(config, "", "truststore")
-    )
-    load_own(context, config, "")
-    wanted = config.get_str("ssl.client.authentication")
-    if wanted == "REQUIRED" or config.get_bool("ssl.client.auth"):
-        context.verify_mode = ssl.CERT_REQUIRED
-    elif wanted == "REQUESTED":
-        context.verify_mode = ssl.CERT_OPTIONAL
-    return context
-
-
-def load_own(context: ssl.SSLContext, config: RegistryConfig, prefix: str) -> None:
+def load_own(context: ssl.SSLContext, config: StringKeys, prefix: str) -> None:
     """Give a context the private key and certificates of the keystore, if one is set."""
     own = pem_file(config, prefix, "keystore")
     if own is None:

@@ -1,0 +1,100 @@
+"""Options of commands that read or write records with a registry's schemas."""
+
+import os
+from collections.abc import Callable, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from barnabas.cli.errors import CliError
+from barnabas.cli.option_sets import Function, with_options
+from barnabas.cli.schemas.client import (
+    DEFAULT_URL,
+    URL_VARIABLES,
+    USER_VARIABLE,
+    Registry,
+    read_urls,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from confluent_kafka.schema_registry import SchemaRegistryClient
+
+FORMATS = {"avro": "AVRO", "json-schema": "JSON", "protobuf": "PROTOBUF", "registry": None}
+"""What `--value-format` may say, and the type of schemas that are accepted; None for all."""
+URL_OPTION = "--schema-registry-url"
+
+
+def schema_registry_options(function: Function) -> Function:
+    """Which registry, as the argument `registry`."""
+
+    def wrapped(
+        registry_urls: str | None,
+        registry_user: str | None,
+        registry_ca_file: str | None,
+        **rest: Any,
+    ) -> Any:
+        urls = read_urls(registry_urls, URL_OPTION)
+        return function(registry=Registry(urls, registry_user, registry_ca_file), **rest)
+
+    return with_options(function, wrapped, _OPTIONS)
+
+
+_OPTIONS: Sequence[Callable[[Any], Any]] = (
+    click.option(
+        URL_OPTION,
+        "registry_urls",
+        metavar="URL,...",
+        help=f"The registry with the schemas; by default {', then '.join(URL_VARIABLES)}, then "
+        f"{DEFAULT_URL}.",
+    ),
+    click.option(
+        "--schema-registry-user",
+        "registry_user",
+        envvar=USER_VARIABLE,
+        metavar="NAME:PASSWORD",
+        help=f"For a registry that asks for a password; by default {USER_VARIABLE}.",
+    ),
+    click.option(
+        "--schema-registry-ca-file",
+        "registry_ca_file",
+        type=click.Path(exists=True, dir_okay=False),
+        help="PEM file with the authorities to trust for https.",
+    ),
+)
+
+
+@contextmanager
+def needs_extra() -> "Iterator[None]":
+    """Turns a module that is missing into a CliError."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("barnabas"):
+            raise
+        # Not by name: on the public index that name is another project's.
+        raise CliError(
+            f"records with schemas need {error.name}, which is not installed",
+            hint="pip install '.[registry]' in the checkout of Barnabas",
+        ) from error
+
+
+def confluent_client(registry: Registry) -> "SchemaRegistryClient":
+    """The client that confluent-kafka's serializers ask, closed at the end of the command.
+
+    Raises CliError where it is missing.
+    """
+    with needs_extra():
+        from confluent_kafka.schema_registry import SchemaRegistryClient
+
+    config: dict[str, Any] = {"url": ",".join(registry.urls)}
+    if registry.user is not None:
+        config["basic.auth.user.info"] = registry.user
+    if registry.ca_file is not None:
+        config["ssl.ca.location"] = os.fspath(registry.ca_file)
+    client: SchemaRegistryClient = click.get_current_context().with_resource(
+        SchemaRegistryClient(config)
+    )
+    return client
