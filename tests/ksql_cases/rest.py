@@ -133,7 +133,7 @@ async def _run(case: Case, world: RestWorld) -> None:
         running = asyncio.create_task(world.query(text))
         if waits:
             while not running.done() and not any(  # noqa: ASYNC110  no event tells of it
-                push.is_started for push in world.engine.push_queries.values()
+                push.is_started for push in world.engine.asking.push_queries.values()
             ):
                 await asyncio.sleep(0.001)
             await asyncio.to_thread(world.produce)

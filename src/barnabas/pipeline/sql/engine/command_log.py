@@ -79,7 +79,9 @@ class CommandLogError(Exception):
 
 
 class CommandLog(Protocol):
-    """Where commands are kept."""
+    """Where commands are kept. `step`: how far apart the numbers of two records are."""
+
+    step: int
 
     def read_new(self) -> list[LogEntry]:
         """The records that were not read yet, in order, up to the end as it is now."""
@@ -98,6 +100,8 @@ class CommandLog(Protocol):
 
 class MemoryCommandLog:
     """A log in memory, for tests; two engines may share it by sharing `entries`."""
+
+    step = 1
 
     def __init__(self, entries: list[LogEntry] | None = None) -> None:
         self.entries = [] if entries is None else entries

@@ -8,9 +8,14 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from barnabas.pipeline.sql.analysis.commands import InsertValuesCommand
 from barnabas.pipeline.sql.analysis.metastore import DataSource
-from barnabas.pipeline.sql.engine.inserted import InsertedRow
-from barnabas.pipeline.sql.errors import FAILURES, SqlError
+from barnabas.pipeline.sql.engine import config
+from barnabas.pipeline.sql.engine.cluster import ClusterError
+from barnabas.pipeline.sql.engine.context import Context
+from barnabas.pipeline.sql.engine.inserted import InsertedRow, inserted_row
+from barnabas.pipeline.sql.engine.session import Session
+from barnabas.pipeline.sql.errors import FAILURES, AnalysisError, EvaluationError, SqlError
 from barnabas.pipeline.sql.expressions.coercion import coerce_literal
 from barnabas.pipeline.sql.formats.format import FormatError, SchemaStore
 from barnabas.pipeline.sql.plan.steps import StreamSink
@@ -18,6 +23,7 @@ from barnabas.pipeline.sql.plan.steps import StreamSource as Source
 from barnabas.pipeline.sql.runtime.records import Record, Row
 from barnabas.pipeline.sql.runtime.topics import TopicRecord, TopicWriter
 from barnabas.pipeline.sql.schema import ROWTIME, Column, Schema
+from barnabas.pipeline.sql.syntax.tree import ParsedStatement
 from barnabas.pipeline.sql.types import (
     BIGINT,
     BOOLEAN,
@@ -32,9 +38,51 @@ from barnabas.pipeline.sql.types import (
     Value,
 )
 
+_WRITERS_MAX = 1_000
+
 
 class InsertError(SqlError):
     """A row cannot be written."""
+
+
+class Inserting:
+    """Writes rows into the topics of streams and tables."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._writers: dict[str, RowWriter] = {}
+
+    def insert(self, parsed: ParsedStatement, session: Session) -> None:
+        """INSERT INTO … VALUES; raises SqlError."""
+        context = self._context
+        if not context.settings.get(config.INSERTS_ENABLED, True):
+            raise AnalysisError(
+                "The server has disabled INSERT INTO ... VALUES functionality. To enable it, "
+                f"restart your ksqlDB server with '{config.INSERTS_ENABLED}'=true"
+            )
+        with context.lock:
+            command = context.analyse(parsed, session)
+            assert isinstance(command, InsertValuesCommand)
+        try:
+            row = inserted_row(command, context.functions)
+            self.write(command.source, row)
+        except (EvaluationError, SqlError, ClusterError) as error:
+            raise AnalysisError(
+                f"Failed to insert values into '{command.source.name}'. {error}",
+                statement=parsed.text,
+            ) from error
+        context.cluster.flush()
+
+    def write(self, source: DataSource, row: InsertedRow) -> None:
+        """Write a row, which may be done after the call returned; raises InsertError."""
+        with self._context.lock:
+            writer = self._writers.get(source.name)
+            if writer is None or writer.source is not source:
+                if len(self._writers) > _WRITERS_MAX:
+                    self._writers.clear()
+                writer = self._writers[source.name] = RowWriter(source, self._context.schemas)
+            record = writer.record(row)
+        self._context.cluster.write(source.topic, record)
 
 
 class RowWriter:

@@ -105,6 +105,8 @@ class LocalRunner:
 
 
 class LocalQuery:
+    """A query in a thread of its follower."""
+
     def __init__(
         self,
         query: PersistentQuery,

@@ -20,6 +20,8 @@ CATCH_UP_S = 30.0
 
 
 class TableRow(NamedTuple):
+    """A row as it is now, and when it became so."""
+
     key: Row
     value: Row
     timestamp_ms: int

@@ -72,7 +72,7 @@ async def _run(
 ) -> None:
     def run() -> None:
         try:
-            engine.run_push(query, mailbox.put, is_pull=is_pull)
+            engine.asking.run_push(query, mailbox.put, is_pull=is_pull)
         except Exception as error:  # noqa: BLE001  the answer has begun: it must tell of it
             mailbox.put(End("", error))
 

@@ -164,7 +164,7 @@ class KsqlApi:
 
     def _query(self, parsed: ParsedStatement, session: Session) -> Any:
         try:
-            return self.engine.query(parsed, session)
+            return self.engine.asking.query(parsed, session)
         except SqlError as error:
             raise of_sql(error, parsed.text) from error
 
@@ -208,7 +208,7 @@ class KsqlApi:
 
     async def close_query(self, request: Request) -> Response:
         body = await read_body(request)
-        query = self.engine.push_queries.get(str(body.get("queryId")))
+        query = self.engine.asking.push_query(str(body.get("queryId")))
         if query is None:
             raise ApiError(BAD_REQUEST, f"No query with id {body.get('queryId')}")
         await run_in_threadpool(query.stop)

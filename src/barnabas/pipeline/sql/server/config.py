@@ -36,6 +36,8 @@ class ServerConfigError(ValueError):
 
 @dataclass(frozen=True)
 class Listener:
+    """An address to listen on."""
+
     host: str
     port: int
     is_tls: bool = False

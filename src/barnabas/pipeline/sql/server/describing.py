@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import json
 import re
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from barnabas.pipeline.sql.analysis.analyse import analyse
 from barnabas.pipeline.sql.analysis.commands import PullQueryCommand, QueryCommand
 from barnabas.pipeline.sql.analysis.metastore import DataSource
 from barnabas.pipeline.sql.engine import config
-from barnabas.pipeline.sql.engine.engine import KsqlEngine, RunningQuery
+from barnabas.pipeline.sql.engine.engine import KsqlEngine
 from barnabas.pipeline.sql.engine.queries import PersistentQuery
+from barnabas.pipeline.sql.engine.running import RunningQuery
 from barnabas.pipeline.sql.engine.session import Session
 from barnabas.pipeline.sql.errors import AnalysisError
-from barnabas.pipeline.sql.formats.format import FormatError
 from barnabas.pipeline.sql.functions.catalog import Function
 from barnabas.pipeline.sql.plan.encoding import encode_plan
 from barnabas.pipeline.sql.plan.steps import QueryPlan
+from barnabas.pipeline.sql.server.assertions import Assertions
 from barnabas.pipeline.sql.server.entities import (
     Entity,
     entity,
@@ -30,13 +30,9 @@ from barnabas.pipeline.sql.server.entities import (
     source_info,
     topic_info,
 )
-from barnabas.pipeline.sql.server.errors import ASSERTION_FAILED, ApiError
 from barnabas.pipeline.sql.server.function_texts import described_function
 from barnabas.pipeline.sql.syntax import tree
 from barnabas.pipeline.sql.syntax.tree import Described, Listed, ParsedStatement, SourceKind
-
-_ASSERT_TIMEOUT_MS = 1_000
-_ASSERT_PAUSE_S = 0.1
 
 
 class Describer:
@@ -45,6 +41,7 @@ class Describer:
     def __init__(self, engine: KsqlEngine, host: str) -> None:
         self._engine = engine
         self._host = host
+        self._assertions = Assertions(engine)
 
     def answer(self, parsed: ParsedStatement, session: Session) -> Entity:
         """The answer to a statement; raises SqlError or ApiError."""
@@ -56,10 +53,8 @@ class Describer:
                 return self._describe(statement, text)
             case tree.Explain():
                 return self._explain(statement, text, session)
-            case tree.AssertTopic():
-                return self._assert_topic(statement, text)
-            case tree.AssertSchema():
-                return self._assert_schema(statement, text)
+            case tree.AssertTopic() | tree.AssertSchema():
+                return self._assertions.answer(statement, text)
         raise AnalysisError(
             f"Do not know how to execute statement: {type(statement).__name__}", statement=text
         )
@@ -144,7 +139,7 @@ class Describer:
             return entity("query_descriptions", text, queryDescriptions=described)
         topics = self._topic_names()
         listed = [running_query(one, topics) for one in running]
-        listed += [push_query(one) for one in list(self._engine.push_queries.values())]
+        listed += [push_query(one) for one in list(self._engine.asking.push_queries.values())]
         return entity("queries", text, queries=listed)
 
     def _functions(self) -> list[Entity]:
@@ -302,7 +297,7 @@ class Describer:
         else:
             runner_query = query if running is None else running.query
             topology = self._engine.runner.describe(runner_query)
-        failures = () if running is None or running.hosted is None else running.hosted.failures
+        failures = () if running is None else running.failures
         columns = plan.step.schema.value if plan.sink is None else plan.step.schema.columns
         return {
             "id": plan.query_id,
@@ -324,78 +319,6 @@ class Describer:
             "consumerGroupId": "" if running is None else running.query.group,
             "state": state,
         }
-
-    # --- assertions --------------------------------------------------------------------------
-
-    def _assert_topic(self, statement: tree.AssertTopic, text: str) -> Entity:
-        _wait_for(lambda: self._topic_problem(statement), statement.timeout_ms)
-        return entity("assert_topic", text, topicName=statement.topic, exists=statement.exists)
-
-    def _topic_problem(self, statement: tree.AssertTopic) -> str:
-        topic = self._engine.cluster.topics().get(statement.topic)
-        if not statement.exists:
-            return "" if topic is None else f"Topic {statement.topic} exists"
-        if topic is None:
-            return f"Topic {statement.topic} does not exist"
-        found = {"partitions": topic.partitions, "replicas": topic.replicas[0]}
-        problems = []
-        for name, wanted in statement.properties.items():
-            if name.lower() not in found:
-                problems.append(f"Cannot assert unknown topic property: {name}")
-            elif found[name.lower()] != wanted:
-                problems.append(
-                    f"Mismatched configuration for topic {statement.topic}: For config "
-                    f"{name.lower()}, expected {wanted} got {found[name.lower()]}"
-                )
-        return "\n".join(problems)
-
-    def _assert_schema(self, statement: tree.AssertSchema, text: str) -> Entity:
-        _wait_for(lambda: self._schema_problem(statement), statement.timeout_ms)
-        return entity(
-            "assert_schema",
-            text,
-            subject=statement.subject,
-            id=statement.schema_id,
-            exists=statement.exists,
-        )
-
-    def _schema_problem(self, statement: tree.AssertSchema) -> str:
-        subject, schema_id = statement.subject, statement.schema_id
-        named = (f" subject name {subject}" if subject else "") + (
-            f" id {schema_id}" if schema_id is not None else ""
-        )
-        exists = self._has_schema(subject, schema_id)
-        if exists == statement.exists:
-            return ""
-        return f"Schema with{named} {'exists' if exists else 'does not exist'}"
-
-    def _has_schema(self, subject: str | None, schema_id: int | None) -> bool:
-        schemas = self._engine.schemas
-        if schemas is None:
-            return False
-        try:
-            if subject is None:
-                assert schema_id is not None
-                schemas.by_id(schema_id)
-                return True
-            latest = schemas.latest(subject)
-            return latest is not None and schema_id in (None, latest.id)
-        except FormatError as error:
-            if error.retriable:
-                raise ApiError(
-                    ASSERTION_FAILED, f"Cannot check schema existence: {error}"
-                ) from error
-            return False
-
-
-def _wait_for(problem: Callable[[], str], timeout_ms: int | None) -> None:
-    """Wait until there is no problem; raises ApiError if there still is one at the end."""
-    given = _ASSERT_TIMEOUT_MS if timeout_ms is None else timeout_ms
-    deadline = time.monotonic() + given / 1000
-    while found := problem():
-        if time.monotonic() >= deadline:
-            raise ApiError(ASSERTION_FAILED, found)
-        time.sleep(_ASSERT_PAUSE_S)
 
 
 def _is_editable(name: str, settings: Mapping[str, Any]) -> bool:

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from barnabas.pipeline.sql.analysis.metastore import DataSource
-from barnabas.pipeline.sql.engine.engine import Executed, RunningQuery
+from barnabas.pipeline.sql.engine.engine import Executed
 from barnabas.pipeline.sql.engine.push import PushQuery
+from barnabas.pipeline.sql.engine.running import RunningQuery
 from barnabas.pipeline.sql.schema import Column, Part
 from barnabas.pipeline.sql.types import Array, Decimal, Map, SqlType, Struct
 

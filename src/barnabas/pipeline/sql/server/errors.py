@@ -8,8 +8,8 @@ from typing import Any
 
 from starlette.responses import Response
 
+from barnabas.pipeline.sql.engine.asking import TooManyQueriesError
 from barnabas.pipeline.sql.engine.config import PropertyError
-from barnabas.pipeline.sql.engine.engine import TooManyQueriesError
 from barnabas.pipeline.sql.errors import SqlError
 
 MEDIA_TYPE = "application/vnd.ksql.v1+json"

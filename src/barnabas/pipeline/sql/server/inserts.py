@@ -113,7 +113,7 @@ def _write(
             failure = ApiError(BAD_REQUEST, "Invalid JSON in inserts stream")
             break
         try:
-            engine.insert_row(source, row_of_json(source, row))
+            engine.inserting.write(source, row_of_json(source, row))
         except InsertError as error:
             failure = ApiError(BAD_REQUEST, str(error))
             break

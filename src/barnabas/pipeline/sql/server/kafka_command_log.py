@@ -27,6 +27,9 @@ _CONFIG = {
 class KafkaCommandLog:
     """The command topic of a service; it is made if it is not there."""
 
+    step = 2
+    """After each record there is the marker that its transaction is committed."""
+
     def __init__(
         self,
         cluster: Cluster,

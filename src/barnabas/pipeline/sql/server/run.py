@@ -74,7 +74,7 @@ class Server:
         await asyncio.to_thread(self.engine.start)
         following = asyncio.create_task(self._follow_log())
         serving = asyncio.create_task(
-            serve(self.api.app(), self._http(), shutdown_trigger=stopping.wait)  # type: ignore[arg-type]
+            serve(self.api.app(), self._http(), shutdown_trigger=stopping.wait)  # type: ignore[arg-type]  # hypercorn has types of its own for ASGI
         )
         ready(self)
         try:

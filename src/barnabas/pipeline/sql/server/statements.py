@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from barnabas.pipeline.sql.engine.cluster import ClusterError
 from barnabas.pipeline.sql.engine.engine import DISTRIBUTED, KsqlEngine
+from barnabas.pipeline.sql.engine.push import PushQuery
 from barnabas.pipeline.sql.engine.session import Session
 from barnabas.pipeline.sql.errors import SqlError
 from barnabas.pipeline.sql.server.describing import Describer
@@ -50,7 +49,7 @@ class Statements:
                     statement=parsed.text,
                 )
         try:
-            self._engine.check([s for s in statements if not self._is_of_push_query(s[0])])
+            self._engine.check([s for s in statements if self._push_query(s[0]) is None])
         except SqlError as error:
             raise of_sql(error, text) from error
         except ClusterError as error:
@@ -80,15 +79,16 @@ class Statements:
         if isinstance(statement, _SESSION):
             return []
         if isinstance(statement, tree.InsertValues):
-            self._engine.insert(parsed, session)
+            self._engine.inserting.insert(parsed, session)
             return []
-        if isinstance(statement, tree.ControlQuery) and self._is_of_push_query(parsed):
-            self._engine.push_queries[statement.query_id or ""].stop()
+        push = self._push_query(parsed)
+        if push is not None:
+            push.stop()
             return [
                 entity(
                     "terminate_query",
                     parsed.text,
-                    queryId=statement.query_id,
+                    queryId=push.query_id,
                     wasTerminated=True,
                 )
             ]
@@ -103,19 +103,9 @@ class Statements:
             )
         return [self._describer.answer(parsed, session)]
 
-    def _is_of_push_query(self, parsed: ParsedStatement) -> bool:
+    def _push_query(self, parsed: ParsedStatement) -> PushQuery | None:
+        """The push query that a statement ends."""
         statement = parsed.statement
-        return (
-            isinstance(statement, tree.ControlQuery)
-            and statement.control is Control.TERMINATE
-            and statement.query_id in self._engine.push_queries
-        )
-
-
-def property_list(given: Any) -> dict[str, Any]:
-    """The properties of a request, as an object; raises ApiError."""
-    if given is None:
-        return {}
-    if not isinstance(given, dict):
-        raise ApiError(40000, "properties must be an object")
-    return given
+        if isinstance(statement, tree.ControlQuery) and statement.control is Control.TERMINATE:
+            return self._engine.asking.push_query(statement.query_id)
+        return None

@@ -61,7 +61,7 @@ async def _answer(api: KsqlApi, socket: WebSocket) -> None:
         async for line in lines:
             await socket.send_text(line)
         return
-    query = await run_in_threadpool(api.engine.query, parsed, own)
+    query = await run_in_threadpool(api.engine.asking.query, parsed, own)
     if isinstance(query, PullQuery):
         await socket.send_text(_header(query.schema))
         text = row_text(query.schema.columns)
@@ -84,7 +84,7 @@ async def _push(engine: KsqlEngine, query: PushQuery, socket: WebSocket, *, is_p
     await socket.send_text(_header(query.schema))
     text = row_text(query.schema.columns)
     running = asyncio.create_task(
-        asyncio.to_thread(lambda: engine.run_push(query, mailbox.put, is_pull=is_pull))
+        asyncio.to_thread(lambda: engine.asking.run_push(query, mailbox.put, is_pull=is_pull))
     )
     leaving = asyncio.create_task(_until_left(socket, query))
     try:
