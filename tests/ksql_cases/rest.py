@@ -27,10 +27,11 @@ from barnabas.pipeline.sql.engine.local_runner import LocalRunner
 from barnabas.pipeline.sql.engine.memory_cluster import MemoryCluster
 from barnabas.pipeline.sql.functions.catalog import Function
 from barnabas.pipeline.sql.server.app import KsqlApi
+from barnabas.pipeline.sql.testing.compare import equal
+from barnabas.pipeline.sql.testing.outcome import MismatchError, difference, shown
+from barnabas.pipeline.sql.testing.schema_store import MemorySchemaStore
+from barnabas.pipeline.sql.testing.world import World
 from ksql_cases.cases import Case, load
-from ksql_cases.compare import equal
-from ksql_cases.world import CaseFailedError, World, difference, shown
-from support.sql_schema_store import MemorySchemaStore
 from support.sql_test_functions import all_functions
 
 _TOPIC = re.compile(r"kafka_topic\s*=\s*'([^']+)'(?![^;]*partitions)", re.IGNORECASE)
@@ -56,7 +57,7 @@ class RestWorld:
         )
         self.engine.start()
         self.world = World(functions, {}, self.schemas, self.engine.metastore)
-        self.world.add_topics(case)
+        self.world.add_topics(case.content.get("topics", []))
         self._make_topics()
         transport = httpx.ASGITransport(KsqlApi(self.engine).app())
         self.client = httpx.AsyncClient(transport=transport, base_url="http://ksql")
@@ -108,7 +109,7 @@ class RestWorld:
 
 
 async def run(case: Case, functions: dict[str, Function]) -> None:
-    """Run a case. Raises CaseFailedError, or whatever went wrong."""
+    """Run a case. Raises MismatchError, or whatever went wrong."""
     world = RestWorld(case, functions)
     try:
         async with asyncio.timeout(_TIMEOUT_S):
@@ -144,7 +145,7 @@ async def _run(case: Case, world: RestWorld) -> None:
             return
         actual.append(("query", answer.json()))
     if case.content.get("expectedError"):
-        raise CaseFailedError(f"expected error {case.content['expectedError']}, got none")
+        raise MismatchError(f"expected error {case.content['expectedError']}, got none")
     if case.content.get("testPullWithProtoFormat"):
         actual += [("queryProto", (await world.proto(s)).json()) for s in statements[first:]]
     _check_outputs(case, world)
@@ -155,14 +156,14 @@ def _check_error(case: Case, answer: httpx.Response) -> None:
     expected = case.content.get("expectedError")
     error = answer.json()
     if expected is None:
-        raise CaseFailedError(f"{answer.status_code} {error.get('message')}")
+        raise MismatchError(f"{answer.status_code} {error.get('message')}")
     if expected.get("status", answer.status_code) != answer.status_code:
-        raise CaseFailedError(f"expected status {expected['status']}, got {answer.status_code}")
+        raise MismatchError(f"expected status {expected['status']}, got {answer.status_code}")
     if expected.get("message", "") not in error.get("message", ""):
-        raise CaseFailedError(f"expected {expected['message']!r}, got {error.get('message')!r}")
+        raise MismatchError(f"expected {expected['message']!r}, got {error.get('message')!r}")
     is_of_statement = expected.get("type", "").endswith("StatementErrorMessage")
     if is_of_statement and error["@type"] != "statement_error":
-        raise CaseFailedError(f"expected a statement_error, got {error['@type']}")
+        raise MismatchError(f"expected a statement_error, got {error['@type']}")
 
 
 def _check_outputs(case: Case, world: RestWorld) -> None:
@@ -173,22 +174,22 @@ def _check_outputs(case: Case, world: RestWorld) -> None:
         topic = spec["topic"]
         records = world.cluster.records[topic]
         if counts[topic] >= len(records):
-            raise CaseFailedError(f"{topic}[{counts[topic]}]: nothing")
+            raise MismatchError(f"{topic}[{counts[topic]}]: nothing")
         problem = difference(shown(world.world, topic, records[counts[topic]]), spec)
         counts[topic] += 1
         if problem:
-            raise CaseFailedError(f"{topic}[{counts[topic] - 1}]: {problem}")
+            raise MismatchError(f"{topic}[{counts[topic] - 1}]: {problem}")
 
 
 def _check_responses(case: Case, actual: list[tuple[str, Any]]) -> None:
     expected = case.content.get("responses", [])
     if len(actual) < len(expected):
-        raise CaseFailedError(f"{len(actual)} responses, expected {len(expected)}")
+        raise MismatchError(f"{len(actual)} responses, expected {len(expected)}")
     for number, response in enumerate(expected):
         ((kind, wanted),) = response.items()
         got_kind, got = actual[number]
         if got_kind != kind:
-            raise CaseFailedError(f"response {number} is of {got_kind}, expected {kind}")
+            raise MismatchError(f"response {number} is of {got_kind}, expected {kind}")
         if kind == "admin":
             _check_members(got, wanted, f"response {number}")
         else:
@@ -201,38 +202,38 @@ def _check_members(got: dict[str, Any], wanted: dict[str, Any], where: str) -> N
         found = got.get(name)
         if operator == "starts_with":
             if not str(found).startswith(str(value)):
-                raise CaseFailedError(f"{where}: {name} is {found!r}, expected {value!r}…")
+                raise MismatchError(f"{where}: {name} is {found!r}, expected {value!r}…")
         elif isinstance(value, dict) and isinstance(found, dict):
             _check_members(found, value, f"{where}.{name}")
         elif not equal(found, value):
-            raise CaseFailedError(f"{where}: {name} is {found!r}, expected {value!r}")
+            raise MismatchError(f"{where}: {name} is {found!r}, expected {value!r}")
 
 
 def _check_rows(got: list[Any], wanted: list[Any], where: str, *, is_proto: bool) -> None:
     if len(got) != len(wanted):
-        raise CaseFailedError(f"{where}: {len(got)} rows {got}, expected {len(wanted)}: {wanted}")
+        raise MismatchError(f"{where}: {len(got)} rows {got}, expected {len(wanted)}: {wanted}")
     left = list(got)
     for spec in wanted:
         for row in left:
             try:
                 if is_proto and "row" in spec:
                     if "protobufBytes" not in row.get("row", {}):
-                        raise CaseFailedError("no Protobuf")
+                        raise MismatchError("no Protobuf")
                 else:
                     _check_members(row, spec, where)
                     _check_tombstone(row, spec)
-            except CaseFailedError as error:
+            except MismatchError as error:
                 problem = str(error)
                 continue
             left.remove(row)
             break
         else:
-            raise CaseFailedError(f"{problem}: expected {json.dumps(spec, default=str)}")
+            raise MismatchError(f"{problem}: expected {json.dumps(spec, default=str)}")
 
 
 def _check_tombstone(row: dict[str, Any], spec: dict[str, Any]) -> None:
     if "row" in spec and spec["row"].get("tombstone") != row.get("row", {}).get("tombstone"):
-        raise CaseFailedError("one is a tombstone")
+        raise MismatchError("one is a tombstone")
 
 
 def main() -> int:

@@ -14,7 +14,7 @@ from barnabas.pipeline.sql.engine.memory_cluster import MemoryCluster
 from barnabas.pipeline.sql.functions.built_in import functions
 from barnabas.pipeline.sql.runtime.topics import TopicRecord
 from barnabas.pipeline.sql.server.app import KsqlApi
-from support.sql_schema_store import MemorySchemaStore
+from barnabas.pipeline.sql.testing.schema_store import MemorySchemaStore
 
 SETTINGS = {"auto.offset.reset": "earliest"}
 

@@ -239,7 +239,10 @@ def test_a_stored_plan_stays_readable() -> None:
         (lambda data: data.update(version=2), "plan of version 2, this program reads 1"),
         (lambda data: data.pop("plan"), "not a plan"),
         (lambda data: data["plan"].update(colour=1), "QueryPlan has no colour"),
-        (lambda data: data["plan"]["step"].update({"is": "Nothing"}), "is called Nothing"),
+        (
+            lambda data: data["plan"]["step"].update({"is": "Nothing"}),
+            "expression: Nothing",
+        ),
         (lambda data: data["plan"]["step"].pop("topic"), "topic"),
         (lambda data: data["plan"].update(kind="HEAP"), "HEAP"),
         (lambda data: data["plan"].update(step=7), "not a plan"),
@@ -253,7 +256,7 @@ def test_what_is_no_plan(change: Any, message: str) -> None:
 
 
 def test_text_that_is_no_json() -> None:
-    with pytest.raises(PlanFormatError, match="no JSON"):
+    with pytest.raises(PlanFormatError, match="is not JSON"):
         decode_plan("{")
 
 

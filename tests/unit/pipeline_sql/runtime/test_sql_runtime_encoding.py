@@ -106,7 +106,7 @@ def test_bytes_that_are_no_value(data: bytes) -> None:
 
 
 def test_values_of_no_sql_type() -> None:
-    with pytest.raises(EncodingError, match="object is no SQL value"):
+    with pytest.raises(EncodingError, match="object is not a SQL value"):
         pack([object()])
 
 
@@ -161,6 +161,14 @@ def test_a_key_sorts_before_those_that_it_begins() -> None:
 
 def test_decimals_of_different_scale_are_different_keys() -> None:
     assert encode_key((Decimal("1.0"),)) != encode_key((Decimal("1.00"),))
+
+
+@pytest.mark.parametrize("text", ["-0", "-0.00", "-0E+3"])
+def test_a_decimal_zero_has_no_sign(text: str) -> None:
+    """Java's decimals have none: -0 is the key 0 of its scale, and comes back as it."""
+    key = encode_key((Decimal(text),))
+    assert key == encode_key((Decimal(text).copy_abs(),))
+    assert repr(decode_key(key)) == repr((Decimal(text).copy_abs(),))
 
 
 def test_every_nan_is_one_key() -> None:

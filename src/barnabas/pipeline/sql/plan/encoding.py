@@ -54,7 +54,7 @@ def decode_plan(text: str) -> QueryPlan:
     try:
         data = json.loads(text)
     except ValueError as error:
-        raise PlanFormatError(f"a plan is no JSON: {error}") from error
+        raise PlanFormatError(f"the plan is not JSON: {error}") from error
     return plan_from_json(data)
 
 
@@ -131,7 +131,7 @@ def _new_codec(annotation: Any) -> _Codec:
         return _class_codec(annotation)
     if annotation in (int, float, str, bool):
         return _AS_IT_IS
-    raise TypeError(f"no way to write a {annotation} in a plan")
+    raise TypeError(f"cannot write {annotation} in a plan")
 
 
 def _union_codec(annotation: Any) -> _Codec:
@@ -174,7 +174,7 @@ def _encode_tagged(value: Any) -> Any:
 def _decode_tagged(data: Any) -> Any:
     name = data["is"]
     if name not in _TAGGED:
-        raise PlanFormatError(f"no step or expression is called {name}")
+        raise PlanFormatError(f"unknown step or expression: {name}")
     return _codec(_TAGGED[name]).decode({key: data[key] for key in data if key != "is"})
 
 
@@ -236,4 +236,4 @@ def _decode_type(data: Any) -> SqlType:
             return types.Map(_decode_type(of[0]), _decode_type(of[1]))
         case "struct":
             return types.Struct(tuple(types.Field(name, _decode_type(each)) for name, each in of))
-    raise PlanFormatError(f"no type is called {kind}")
+    raise PlanFormatError(f"unknown type: {kind}")
