@@ -40,18 +40,19 @@ from barnabas.pipeline.sql.analysis.schemas import (
     value_column,
 )
 from barnabas.pipeline.sql.analysis.timestamps import with_timestamps
+from barnabas.pipeline.sql.analysis.windows import window_of
 from barnabas.pipeline.sql.errors import AnalysisError
 from barnabas.pipeline.sql.expressions.calls import AggregateCall, aggregate_call
 from barnabas.pipeline.sql.expressions.scope import Scope
 from barnabas.pipeline.sql.expressions.typing import type_of
 from barnabas.pipeline.sql.formats.catalog import format_named
 from barnabas.pipeline.sql.plan import steps
-from barnabas.pipeline.sql.plan.steps import FormatChoice, SelectedColumn, Step, WindowInfo
+from barnabas.pipeline.sql.plan.steps import FormatChoice, SelectedColumn, Step
 from barnabas.pipeline.sql.schema import WINDOW_BOUNDS, Column, Schema
 from barnabas.pipeline.sql.syntax.expressions import ColumnReference, Expression, FunctionCall
 from barnabas.pipeline.sql.syntax.printer import message_text
 from barnabas.pipeline.sql.syntax.rewriting import column_references
-from barnabas.pipeline.sql.syntax.tree import Emit, SourceKind, Window, WindowKind
+from barnabas.pipeline.sql.syntax.tree import Emit, SourceKind
 
 _INTERNAL = "KSQL_INTERNAL_COL_"
 
@@ -173,11 +174,7 @@ class AggregateNode(PlanNode):
         return Built(result, self.schema, key_format)
 
     def _key_format(self, source: Built) -> KeyFormat:
-        window = self._analysis.window
-        if window is None:
-            return KeyFormat(source.key_format.format)
-        size_ms = None if window.kind is WindowKind.SESSION else window.size_ms
-        return KeyFormat(source.key_format.format, WindowInfo(window.kind, size_ms))
+        return KeyFormat(source.key_format.format, window_of(self._analysis.window))
 
     def _prepared(self, source: Built, *, is_table: bool) -> tuple[Step, dict[Expression, str]]:
         """The step that calculates what groups and aggregates need, and the names of it."""
@@ -320,10 +317,3 @@ def _check_state(value: FormatChoice, state: Column) -> None:
             "Consider up-voting https://github.com/confluentinc/ksql/issues/3950, which will "
             "resolve this limitation"
         ) from None
-
-
-def window_of(window: Window | None) -> WindowInfo | None:
-    """How the keys of a window's result are windowed."""
-    if window is None:
-        return None
-    return WindowInfo(window.kind, None if window.kind is WindowKind.SESSION else window.size_ms)

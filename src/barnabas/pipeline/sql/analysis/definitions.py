@@ -31,6 +31,7 @@ from barnabas.pipeline.sql.errors import AnalysisError, PrepareError
 from barnabas.pipeline.sql.names import backquoted
 from barnabas.pipeline.sql.plan.steps import FormatChoice, TimestampColumn
 from barnabas.pipeline.sql.schema import Column, Part, Schema
+from barnabas.pipeline.sql.syntax.limits import check_tree
 from barnabas.pipeline.sql.syntax.tree import (
     ColumnElement,
     Constraint,
@@ -299,7 +300,10 @@ def _check_topic(
 
 def resolve_types(node: T, find: Callable[[str], SqlType | None]) -> T:
     """The tree with each type that is named replaced by what the name stands for."""
-    return cast(T, _resolved(node, find))
+    resolved = _resolved(node, find)
+    if resolved is not node:
+        check_tree(resolved)
+    return cast(T, resolved)
 
 
 def _resolved(value: Any, find: Callable[[str], SqlType | None]) -> Any:

@@ -31,6 +31,7 @@ from barnabas.pipeline.sql.analysis.schemas import (
     value_column,
     value_named,
 )
+from barnabas.pipeline.sql.analysis.windows import check_within
 from barnabas.pipeline.sql.errors import AnalysisError
 from barnabas.pipeline.sql.formats.catalog import format_named
 from barnabas.pipeline.sql.names import backquoted
@@ -359,6 +360,7 @@ class JoinNode(JoiningNode):
                 raise AnalysisError(
                     "Stream-Stream joins must have a WITHIN clause specified. None was provided."
                 )
+            check_within(self._within)
             return
         if self._within is not None:
             what = "Stream-Table" if kinds[0] is SourceKind.STREAM else "Table-Table"

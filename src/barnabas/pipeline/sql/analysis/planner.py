@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, replace
 
-from barnabas.pipeline.sql.analysis.aggregate_node import AggregateNode, window_of
+from barnabas.pipeline.sql.analysis.aggregate_node import AggregateNode
 from barnabas.pipeline.sql.analysis.environment import Environment
 from barnabas.pipeline.sql.analysis.filters import check_condition
 from barnabas.pipeline.sql.analysis.joins import join_node
@@ -21,6 +22,7 @@ from barnabas.pipeline.sql.analysis.project_node import ProjectNode
 from barnabas.pipeline.sql.analysis.query import QueryAnalysis
 from barnabas.pipeline.sql.analysis.schemas import joined_name
 from barnabas.pipeline.sql.analysis.timestamps import with_timestamps
+from barnabas.pipeline.sql.analysis.windows import check_window, window_of
 from barnabas.pipeline.sql.errors import AnalysisError
 from barnabas.pipeline.sql.names import backquoted
 from barnabas.pipeline.sql.plan import steps
@@ -33,6 +35,7 @@ from barnabas.pipeline.sql.plan.steps import (
     WindowInfo,
 )
 from barnabas.pipeline.sql.schema import ROWTIME, Schema
+from barnabas.pipeline.sql.syntax.limits import check_type
 from barnabas.pipeline.sql.syntax.rewriting import column_references
 from barnabas.pipeline.sql.syntax.tree import Emit, SourceKind
 from barnabas.pipeline.sql.types import Decimal, SqlType
@@ -69,6 +72,8 @@ def result_node(
         node = FlatMapNode(node, analysis, environment)
     result: Result
     if analysis.group_by is not None:
+        if analysis.window is not None:
+            check_window(analysis.window)
         result = AggregateNode(node, analysis, environment, target)
     else:
         if analysis.window is not None:
@@ -96,7 +101,7 @@ def plan_with_sink(
 ) -> QueryPlan:
     """The plan of a query that writes to a sink; raises AnalysisError."""
     result.check_sink_key(sink.name)
-    _check_names(result.schema)
+    _check_columns(result.schema)
     built = result.build(BuildContext(environment, _mentioned(analysis, result)))
     make = steps.TableSink if result.kind is SourceKind.TABLE else steps.StreamSink
     step = make(built.step, sink.topic, sink.formats, result.schema, sink.timestamp)
@@ -122,11 +127,13 @@ def _plan(
     return QueryPlan(query_id, names, sink, kind, step, window)
 
 
-def _check_names(schema: Schema) -> None:
+def _check_columns(schema: Schema) -> None:
     names = [column.name for column in schema.columns]
-    twice = sorted({backquoted(name) for name in names if names.count(name) > 1})
+    twice = sorted(backquoted(name) for name, count in Counter(names).items() if count > 1)
     if twice:
         raise AnalysisError(f"Value columns clash with key columns: {', '.join(twice)}")
+    for column in schema.columns:
+        check_type(column.type)
 
 
 def _mentioned(analysis: QueryAnalysis, result: Result) -> frozenset[str]:
