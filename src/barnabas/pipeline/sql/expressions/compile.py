@@ -37,7 +37,7 @@ from barnabas.pipeline.sql.expressions.comparisons import (
     comparison,
     refusal,
 )
-from barnabas.pipeline.sql.expressions.patterns import is_like, like_pattern
+from barnabas.pipeline.sql.expressions.patterns import is_like, like_matcher
 from barnabas.pipeline.sql.expressions.scope import Scope
 from barnabas.pipeline.sql.expressions.typing import (
     between_as_comparisons,
@@ -278,8 +278,8 @@ class _Compiler:
         self.type_of(node)
         operand, escape = self.compile(node.operand), node.escape
         if isinstance(node.pattern, nodes.StringLiteral):
-            matches = like_pattern(node.pattern.value, escape).fullmatch
-            return lambda row: matches(operand(row)) is not None
+            matches = like_matcher(node.pattern.value, escape)
+            return lambda row: matches(operand(row))
         pattern = self.compile(node.pattern)
         return lambda row: is_like(operand(row), pattern(row), escape)
 
