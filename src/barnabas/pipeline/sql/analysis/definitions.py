@@ -28,7 +28,7 @@ from barnabas.pipeline.sql.analysis.metastore import DataSource
 from barnabas.pipeline.sql.analysis.properties import CREATE, SourceProperties, read_properties
 from barnabas.pipeline.sql.analysis.schemas import HEADERS_TYPE, SYSTEM_COLUMNS, build_schema
 from barnabas.pipeline.sql.errors import AnalysisError, PrepareError
-from barnabas.pipeline.sql.names import backquoted
+from barnabas.pipeline.sql.names import backquoted, repeated
 from barnabas.pipeline.sql.plan.steps import FormatChoice, TimestampColumn
 from barnabas.pipeline.sql.schema import Column, Part, Schema
 from barnabas.pipeline.sql.syntax.limits import check_tree
@@ -155,7 +155,7 @@ def check_timestamp(timestamp: TimestampColumn | None, schema: Schema) -> None:
 def _check_elements(statement: CreateSource) -> None:
     """What is wrong with the declared columns whatever their formats are."""
     names = [element.name for element in statement.elements]
-    twice = sorted({backquoted(name) for name in names if names.count(name) > 1})
+    twice = sorted(map(backquoted, repeated(names)))
     if twice:
         raise PrepareError(f"Duplicate column names: {', '.join(twice)}")
     is_table = statement.kind is SourceKind.TABLE

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass, replace
 
 from barnabas.pipeline.sql.analysis.aggregate_node import AggregateNode
@@ -24,7 +23,7 @@ from barnabas.pipeline.sql.analysis.schemas import joined_name
 from barnabas.pipeline.sql.analysis.timestamps import with_timestamps
 from barnabas.pipeline.sql.analysis.windows import check_window, window_of
 from barnabas.pipeline.sql.errors import AnalysisError
-from barnabas.pipeline.sql.names import backquoted
+from barnabas.pipeline.sql.names import backquoted, repeated
 from barnabas.pipeline.sql.plan import steps
 from barnabas.pipeline.sql.plan.steps import (
     Formats,
@@ -129,7 +128,7 @@ def _plan(
 
 def _check_columns(schema: Schema) -> None:
     names = [column.name for column in schema.columns]
-    twice = sorted(backquoted(name) for name, count in Counter(names).items() if count > 1)
+    twice = sorted(map(backquoted, repeated(names)))
     if twice:
         raise AnalysisError(f"Value columns clash with key columns: {', '.join(twice)}")
     for column in schema.columns:

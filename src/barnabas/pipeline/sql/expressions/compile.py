@@ -38,7 +38,7 @@ from barnabas.pipeline.sql.expressions.comparisons import (
     refusal,
 )
 from barnabas.pipeline.sql.expressions.patterns import is_like, like_matcher
-from barnabas.pipeline.sql.expressions.scope import Scope
+from barnabas.pipeline.sql.expressions.scope import Scope, named_columns
 from barnabas.pipeline.sql.expressions.typing import (
     between_as_comparisons,
     held,
@@ -76,11 +76,8 @@ def compile_expression(
     note: Note = ignore,
 ) -> Compiled:
     """The expression over rows of those columns; raises AnalysisError."""
-    indexes: dict[str, int] = {}
-    for index, column in enumerate(columns):
-        indexes.setdefault(column.name, index)
     scope = Scope.of_columns(columns, functions)
-    compiler = _Compiler(scope, indexes, {}, len(columns), note)
+    compiler = _Compiler(scope, named_columns(columns).places, {}, len(columns), note)
     sql_type = type_of(expression, scope)
     try:
         return Compiled(sql_type, compiler.compile(expression))

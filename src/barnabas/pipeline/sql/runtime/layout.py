@@ -10,25 +10,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from operator import itemgetter
 
 from barnabas.pipeline.sql.runtime.records import Row
-from barnabas.pipeline.sql.schema import Column
+from barnabas.pipeline.sql.schema import Column, places_by_name
 
 Pick = Callable[[Row], Row]
 """Makes a row of one layout from one of another."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Layout:
     columns: tuple[Column, ...]
 
     def place(self, name: str) -> int | None:
         """Where the column lies."""
-        for place, column in enumerate(self.columns):
-            if column.name == name:
-                return place
-        return None
+        return self._places.get(name)
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return places_by_name(self.columns)
 
     def places(self, names: Iterable[str]) -> list[int]:
         """Where the columns lie; all must be there."""

@@ -3,12 +3,12 @@ STRING>`, names of types that CREATE TYPE made."""
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import cast
 
 from barnabas.pipeline.sql import types
 from barnabas.pipeline.sql.decimals import decimal_type
 from barnabas.pipeline.sql.errors import PrepareError, SqlError
+from barnabas.pipeline.sql.names import repeated
 from barnabas.pipeline.sql.syntax.cursor import Cursor
 from barnabas.pipeline.sql.syntax.lexer import NUMBERS, TokenKind
 from barnabas.pipeline.sql.syntax.limits import check_text
@@ -71,9 +71,9 @@ class TypeParser(Cursor):
             fields.append(types.Field(self.identifier(), self.type()))
         self.expect(">")
         names = [field.name for field in fields]
-        counts = Counter(names)
+        twice = repeated(names)
         for name in names:
-            if counts[name] > 1:
+            if name in twice:
                 raise PrepareError(f"Duplicate field names found in STRUCT: '`{name}`'")
         return tuple(fields)
 
