@@ -8,7 +8,9 @@ from typing import Any
 
 from barnabas.pipeline.sql import types
 from barnabas.pipeline.sql.functions.built_in import functions
-from barnabas.pipeline.sql.functions.signatures import Argument, Parameter, Wildcard, choose
+from barnabas.pipeline.sql.functions.patterns import Wildcard
+from barnabas.pipeline.sql.functions.signature_text import Parameter
+from barnabas.pipeline.sql.functions.signatures import Argument, choose
 from barnabas.pipeline.sql.types import SqlType, Value
 
 _WIDER: dict[Any, Any] = {types.DOUBLE: float, Wildcard.DECIMAL: decimal.Decimal}

@@ -9,14 +9,9 @@ from typing import Any
 
 from barnabas.pipeline.sql.functions.built_in import functions
 from barnabas.pipeline.sql.functions.catalog import TableOverload
-from barnabas.pipeline.sql.functions.signatures import (
-    Argument,
-    Choice,
-    LambdaShape,
-    choose,
-    parse_signature,
-    substitute,
-)
+from barnabas.pipeline.sql.functions.patterns import substitute
+from barnabas.pipeline.sql.functions.signature_text import parse_signature
+from barnabas.pipeline.sql.functions.signatures import Argument, Choice, LambdaShape, choose
 from barnabas.pipeline.sql.types import SqlType
 from support import sql_calls
 

@@ -16,6 +16,13 @@ class Place:
         return f"line {self.line}:{self.column}"
 
 
+TOO_LARGE = (
+    "Error processing statement: Statement is too large to parse. This may be caused by having too "
+    "many nested expressions in the statement."
+)
+"""What is said of a statement that nests deeper than the stack allows."""
+
+
 class SqlError(Exception):
     """A statement cannot be taken; `place` is where its text goes wrong, if one can be named.
 

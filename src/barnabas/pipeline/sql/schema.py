@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
@@ -71,17 +70,10 @@ class Schema:
 
     @cached_property
     def _by_name(self) -> dict[str, Column]:
+        """Columns by name; of two with one name the first counts."""
         return {column.name: column for column in reversed(self.columns)}
 
     def __str__(self) -> str:
         return ", ".join(
             f"{column} KEY" if column.part is Part.KEY else str(column) for column in self.columns
         )
-
-
-def places_by_name(columns: Sequence[Column]) -> dict[str, int]:
-    """Where the columns stand; of two with one name the first counts."""
-    places: dict[str, int] = {}
-    for place, column in enumerate(columns):
-        places.setdefault(column.name, place)
-    return places

@@ -155,6 +155,9 @@ REFUSED = {
     "(a BIGINT) WITH (kafka_topic='s', format='JSON', timestamp='a', timestamp_format='y')": (
         "can only be used when the timestamp column is of type STRING."
     ),
+    "(a STRING) WITH (kafka_topic='s', format='JSON', timestamp='a', timestamp_format='yyyy b')": (
+        "Invalid timestamp_format: 'yyyy b'. Unknown pattern letter: b"
+    ),
     "(a INT) WITH (kafka_topic='s', value_format='KAFKA', value_schema_id=1)": (
         "VALUE_FORMAT should support schema inference when VALUE_SCHEMA_ID is provided. Current "
         "format is KAFKA."
@@ -205,6 +208,10 @@ def test_columns_are_inferred_from_the_registry() -> None:
     assert str(by_id.source.schema) == "`K` INTEGER KEY, `c` INTEGER"
     with pytest.raises(SqlError, match="topic 'x' does not exist in the Schema Registry"):
         statements.run("CREATE STREAM x WITH (kafka_topic='x', value_format='AVRO');")
+    with pytest.raises(SqlError, match="does not exist in the Schema Registry"):
+        statements.run(
+            "CREATE STREAM x WITH (kafka_topic='s', value_format='AVRO', value_schema_id=9);"
+        )
     with pytest.raises(SqlError, match="VALUE_FORMAT to 'AVRO'"):
         statements.run("CREATE STREAM x WITH (kafka_topic='s', value_format='PROTOBUF');")
 

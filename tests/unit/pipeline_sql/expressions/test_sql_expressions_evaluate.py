@@ -320,7 +320,7 @@ def test_refuses_what_is_nested_too_deeply() -> None:
     expression: Expression = parse_expression("1")
     for _ in range(2_000):
         expression = Sign(True, expression)
-    with pytest.raises(AnalysisError, match="too many others nested"):
+    with pytest.raises(AnalysisError, match="nested too deeply"):
         compile_expression(expression, [], {})
 
 

@@ -11,16 +11,12 @@ from barnabas.pipeline.sql.formats.catalog import format_named
 from barnabas.pipeline.sql.formats.format import StoredSchema
 from barnabas.pipeline.sql.formats.protobuf_pool import load, message_class
 from barnabas.pipeline.sql.schema import Column
-from barnabas.pipeline.sql.types import BIGINT, BOOLEAN, DOUBLE, INTEGER, STRING, Array
+from barnabas.pipeline.sql.types import BIGINT, BOOLEAN, DOUBLE, INTEGER, STRING, Array, SqlType
 
 CONTEXT = SerializationContext("topic", MessageField.VALUE)
 SUBJECT = "topic-value"
-COLUMNS = [
-    Column(name, sql_type)
-    for name, sql_type in zip(
-        "ABCDEF", (INTEGER, BIGINT, DOUBLE, BOOLEAN, STRING, Array(STRING)), strict=True
-    )
-]
+TYPES: list[SqlType] = [INTEGER, BIGINT, DOUBLE, BOOLEAN, STRING, Array(STRING)]
+COLUMNS = [Column(name, sql_type) for name, sql_type in zip("ABCDEF", TYPES, strict=True)]
 ROW = [-1, 2**40, 1.5, True, "ü", ["x", ""]]
 VALUE = dict(zip("ABCDEF", ROW, strict=True))
 
@@ -36,6 +32,8 @@ class ConfluentStore:
 
     def by_id(self, schema_id: int) -> StoredSchema:
         schema = self.client.get_schema(schema_id)
+        assert schema.schema_type is not None
+        assert schema.schema_str is not None
         return StoredSchema(schema_id, schema.schema_type, schema.schema_str)
 
     def latest(self, subject: str) -> None:
@@ -43,10 +41,10 @@ class ConfluentStore:
 
 
 def serde(name, store):
-    arguments = (COLUMNS, {}, SUBJECT, store)
+    made = format_named(name)
     return (
-        format_named(name).serializer(*arguments, wraps=True),
-        format_named(name).deserializer(*arguments, wraps=True),
+        made.serializer(COLUMNS, {}, SUBJECT, store, wraps=True),
+        made.deserializer(COLUMNS, {}, SUBJECT, store, wraps=True),
     )
 
 

@@ -2,9 +2,10 @@
 
 import json
 from decimal import Decimal as Number
+from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from barnabas.pipeline.sql.errors import AnalysisError
@@ -25,8 +26,10 @@ from barnabas.pipeline.sql.types import (
     Decimal,
     Field,
     Map,
+    SqlType,
     Struct,
 )
+from support.effort import examples
 
 SUBJECT = "topic-value"
 POINT = Struct((Field("X", INTEGER), Field("y", INTEGER)))
@@ -195,7 +198,7 @@ def test_nulls_are_written() -> None:
         serialize([1, "\ud800"])
 
 
-ROW_TYPES = [
+ROW_TYPES: list[tuple[SqlType, st.SearchStrategy[Any]]] = [
     (BOOLEAN, st.booleans()),
     (INTEGER, st.integers(-(2**31), 2**31 - 1)),
     (BIGINT, st.integers(-(2**63), 2**63 - 1)),
@@ -209,17 +212,21 @@ ROW_TYPES = [
 ]
 
 
+@settings(max_examples=examples(50))
 @given(st.tuples(*(st.none() | values for _, values in ROW_TYPES)))
 def test_rows_come_back_as_they_were(row) -> None:
     columns = [Column(f"C{index}", sql_type) for index, (sql_type, _) in enumerate(ROW_TYPES)]
     data = json_serializer(columns, SUBJECT, wraps=True)(row)
+    assert data is not None
     assert json.loads(data).keys() == {column.name for column in columns}
     assert json_deserializer(columns, SUBJECT, wraps=True)(data) == list(row)
 
 
+@settings(max_examples=examples(50))
 @given(st.floats(allow_nan=False, allow_infinity=False))
 def test_doubles_are_json(value) -> None:
     data = json_serializer([Column("V", DOUBLE)], SUBJECT, wraps=False)([value])
+    assert data is not None
     assert json.loads(data) == value
 
 

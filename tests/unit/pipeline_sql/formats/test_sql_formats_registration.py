@@ -45,7 +45,7 @@ def test_a_source_keeps_the_schema_that_is_there() -> None:
     assert register(store) == 2
 
 
-def test_a_schema_by_its_id() -> None:
+def test_a_schema_by_its_id(monkeypatch) -> None:
     store = MemorySchemaStore()
     store.add("other-value", "AVRO", '"string"')
     assert register(store, schemaId="1") == 1
@@ -53,7 +53,7 @@ def test_a_schema_by_its_id() -> None:
     store.add("other-value", "AVRO", '"Far"', (("far", "{}"),))
     assert register(store, schemaId="2") == 2
     assert store.subjects["t-value"] == [1]
-    store.register = lambda subject, schema_type, text: 9
+    monkeypatch.setattr(store, "register", lambda subject, schema_type, text: 9)
     assert register(store, schemaId="1") == 1
     store.subjects["t-value"] = []
     with pytest.raises(AnalysisError, match="is 9 which is different from provided 1"):
@@ -63,12 +63,12 @@ def test_a_schema_by_its_id() -> None:
 
 
 @pytest.mark.parametrize(("retriable", "error"), [(True, FormatError), (False, AnalysisError)])
-def test_a_registry_that_refuses(retriable, error) -> None:
+def test_a_registry_that_refuses(monkeypatch, retriable, error) -> None:
     store = MemorySchemaStore()
 
     def refuse(subject, schema_type, text) -> int:
         raise FormatError("no", retriable=retriable)
 
-    store.register = refuse
+    monkeypatch.setattr(store, "register", refuse)
     with pytest.raises(error, match="no"):
         register(store)

@@ -5,6 +5,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
 
 import pytest
 
@@ -16,8 +17,8 @@ class Registry:
     """Answers by path; `asked` holds method, path, body and authorisation of requests."""
 
     def __init__(self) -> None:
-        self.answers = {}
-        self.asked = []
+        self.answers: dict[str, tuple[int, Any]] = {}
+        self.asked: list[tuple[str, str, Any, str | None]] = []
         self.url = ""
 
 
@@ -44,7 +45,7 @@ def registry() -> Iterator[Registry]:
             pass
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
     state.url = f"http://127.0.0.1:{server.server_address[1]}"
     try:

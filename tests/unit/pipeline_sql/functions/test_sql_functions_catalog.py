@@ -6,7 +6,7 @@ import pytest
 
 from barnabas.pipeline.sql.functions.built_in import functions
 from barnabas.pipeline.sql.functions.catalog import Function
-from barnabas.pipeline.sql.functions.signatures import parse_signature
+from barnabas.pipeline.sql.functions.signature_text import parse_signature
 
 
 @pytest.mark.parametrize("function", functions().values(), ids=lambda function: function.name)

@@ -7,15 +7,9 @@ from dataclasses import dataclass
 import pytest
 
 from barnabas.pipeline.sql.errors import AnalysisError
-from barnabas.pipeline.sql.functions.signatures import (
-    Argument,
-    LambdaShape,
-    Wildcard,
-    bind,
-    choose,
-    parse_signature,
-    substitute,
-)
+from barnabas.pipeline.sql.functions.patterns import Wildcard, substitute
+from barnabas.pipeline.sql.functions.signature_text import parse_signature
+from barnabas.pipeline.sql.functions.signatures import Argument, LambdaShape, bind, choose
 from barnabas.pipeline.sql.types import (
     BIGINT,
     DATE,

@@ -44,9 +44,10 @@ def counted(window: steps.Window | None, sink: str, *, topic: str = "in") -> Que
     )
     made = plan(step, is_table=True)
     assert isinstance(made.step, steps.TableSink)
-    info = window and steps.WindowInfo(
-        window.kind, None if window.kind is steps.WindowKind.SESSION else window.size_ms
-    )
+    info = None
+    if window is not None:
+        size_ms = None if window.kind is steps.WindowKind.SESSION else window.size_ms
+        info = steps.WindowInfo(window.kind, size_ms)
     return replace(made, step=replace(made.step, topic=sink), window=info)
 
 

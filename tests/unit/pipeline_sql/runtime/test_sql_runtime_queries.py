@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections import Counter
+from collections.abc import Mapping
 
 import pytest
 
@@ -66,15 +67,15 @@ def records(seed: int) -> list[tuple[str, TopicRecord]]:
     """Tables first, then streams, a little out of order."""
     generator = random.Random(seed)
 
-    def record(key: int, value: dict[str, object] | None, at: int) -> TopicRecord:
+    def record(key: int, value: Mapping[str, object] | None, at: int) -> TopicRecord:
         data = None if value is None else json.dumps(value).encode()
         return TopicRecord(key.to_bytes(4, "big"), data, at)
 
     made = []
     for at in range(60):
         topic, column = generator.choice([("t", "d"), ("u", "e")])
-        value = None if generator.random() < 0.2 else {column: generator.randrange(6)}
-        made.append((topic, record(generator.randrange(6), value, at)))
+        row = None if generator.random() < 0.2 else {column: generator.randrange(6)}
+        made.append((topic, record(generator.randrange(6), row, at)))
     for number in range(120):
         at = 100 + max(0, number - generator.randrange(15))
         key, figure = generator.randrange(6), generator.randrange(6)

@@ -15,13 +15,13 @@ from barnabas.pipeline.sql.analysis.aggregates import (
 )
 from barnabas.pipeline.sql.analysis.environment import Environment
 from barnabas.pipeline.sql.analysis.filters import check_condition
+from barnabas.pipeline.sql.analysis.new_keys import repartition_needed
 from barnabas.pipeline.sql.analysis.nodes import (
     BuildContext,
     Built,
     KeyFormat,
     PlanNode,
     missing_keys,
-    repartition_needed,
 )
 from barnabas.pipeline.sql.analysis.project_node import (
     rewritten_items,
@@ -33,6 +33,7 @@ from barnabas.pipeline.sql.analysis.query import ALL_ROWS, QueryAnalysis
 from barnabas.pipeline.sql.analysis.schemas import (
     AliasGenerator,
     build_schema,
+    check_clash,
     joined_words,
     key_column,
     planning_schema,
@@ -40,19 +41,19 @@ from barnabas.pipeline.sql.analysis.schemas import (
     value_column,
 )
 from barnabas.pipeline.sql.analysis.timestamps import with_timestamps
-from barnabas.pipeline.sql.analysis.windows import window_of
 from barnabas.pipeline.sql.errors import AnalysisError
 from barnabas.pipeline.sql.expressions.calls import AggregateCall, aggregate_call
 from barnabas.pipeline.sql.expressions.scope import Scope
 from barnabas.pipeline.sql.expressions.typing import type_of
 from barnabas.pipeline.sql.formats.catalog import format_named
 from barnabas.pipeline.sql.plan import steps
-from barnabas.pipeline.sql.plan.steps import FormatChoice, SelectedColumn, Step
+from barnabas.pipeline.sql.plan.steps import FormatChoice, SelectedColumn, Step, WindowInfo
 from barnabas.pipeline.sql.schema import WINDOW_BOUNDS, Column, Schema
 from barnabas.pipeline.sql.syntax.expressions import ColumnReference, Expression, FunctionCall
 from barnabas.pipeline.sql.syntax.printer import message_text
 from barnabas.pipeline.sql.syntax.rewriting import column_references
-from barnabas.pipeline.sql.syntax.tree import Emit, SourceKind
+from barnabas.pipeline.sql.syntax.tree import Emit, SourceKind, Window, WindowKind
+from barnabas.pipeline.sql.types import BYTES
 
 _INTERNAL = "KSQL_INTERNAL_COL_"
 
@@ -77,6 +78,8 @@ class AggregateNode(PlanNode):
         self._found = analyse_aggregates(
             analysis, [item.expression for item in self._selected], environment
         )
+        for call in self._found.calls:  # what is aggregated must have a type
+            environment.must_type(call.arguments[0], source.schema.columns)
         self.schema = self._result_schema(source.schema)
         having = analysis.query.having
         self._having = None if having is None else analysis.rewritten(having)
@@ -155,6 +158,8 @@ class AggregateNode(PlanNode):
             )
         if missing:
             raise missing_keys(sink, "grouping expression", list(map(message_text, missing)))
+        values = [value_column(item.alias, BYTES) for item in self._final]
+        check_clash(Schema((*self.schema.key, *values)))
 
     # --- steps -------------------------------------------------------------------------------
 
@@ -174,7 +179,11 @@ class AggregateNode(PlanNode):
         return Built(result, self.schema, key_format)
 
     def _key_format(self, source: Built) -> KeyFormat:
-        return KeyFormat(source.key_format.format, window_of(self._analysis.window))
+        window = self._analysis.window
+        if window is None:
+            return KeyFormat(source.key_format.format)
+        size_ms = None if window.kind is WindowKind.SESSION else window.size_ms
+        return KeyFormat(source.key_format.format, WindowInfo(window.kind, size_ms))
 
     def _prepared(self, source: Built, *, is_table: bool) -> tuple[Step, dict[Expression, str]]:
         """The step that calculates what groups and aggregates need, and the names of it."""
@@ -193,14 +202,15 @@ class AggregateNode(PlanNode):
                 continue  # NULL as an argument: it stays one
             columns.append(SelectedColumn(name, expression))
             values.append(value_column(name, sql_type))
-        names = {e: n for e, n in names.items() if n in of_key or n in {v.name for v in values}}
+        held = of_key | {column.name for column in values}
+        names = {e: name for e, name in names.items() if name in held}
         make = steps.TableSelect if is_table else steps.StreamSelect
         schema = build_schema((*key, *values))
         keys = tuple(column.name for column in key)
         return make(source.step, keys, tuple(columns), schema), names
 
     def _scope(self, columns: Sequence[Column]) -> Scope:
-        return Scope.of_columns(columns, self._environment.functions)
+        return self._environment.expressions.scope(columns)
 
     def _grouped(self, prepared: Step, source: Built, *, is_table: bool) -> Step:
         columns = prepared.schema.columns
@@ -317,3 +327,10 @@ def _check_state(value: FormatChoice, state: Column) -> None:
             "Consider up-voting https://github.com/confluentinc/ksql/issues/3950, which will "
             "resolve this limitation"
         ) from None
+
+
+def window_of(window: Window | None) -> WindowInfo | None:
+    """How the keys of a window's result are windowed."""
+    if window is None:
+        return None
+    return WindowInfo(window.kind, None if window.kind is WindowKind.SESSION else window.size_ms)

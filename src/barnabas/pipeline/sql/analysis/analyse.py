@@ -25,7 +25,7 @@ from barnabas.pipeline.sql.analysis.environment import Environment
 from barnabas.pipeline.sql.analysis.inserts import insert_values
 from barnabas.pipeline.sql.analysis.metastore import MetaStore
 from barnabas.pipeline.sql.analysis.queries import create_as_select, insert_into, plain_query
-from barnabas.pipeline.sql.errors import AnalysisError, SqlError
+from barnabas.pipeline.sql.errors import TOO_LARGE, AnalysisError, SqlError
 from barnabas.pipeline.sql.formats.format import SchemaStore
 from barnabas.pipeline.sql.functions.catalog import Function
 from barnabas.pipeline.sql.names import backquoted, repeated
@@ -56,6 +56,8 @@ def analyse(
         raise AnalysisError("Statement not executable", statement=text)
     try:
         return make(resolve_types(statement, metastore.types.get), environment)
+    except RecursionError:
+        raise AnalysisError(TOO_LARGE, statement=text) from None
     except SqlError as error:
         error.statement = error.statement or text
         raise

@@ -65,6 +65,8 @@ class PullQueryCommand:
 
 @dataclass(frozen=True)
 class DropSourceCommand:
+    """A stream or table goes, and its topic too if it was asked for."""
+
     name: str
     kind: SourceKind
     deletes_topic: bool = False
@@ -83,6 +85,8 @@ class InsertValuesCommand:
 
 @dataclass(frozen=True)
 class CreateTypeCommand:
+    """A type gets a name that statements can use."""
+
     name: str
     type: SqlType
     if_not_exists: bool = False
@@ -95,6 +99,8 @@ class DropTypeCommand:
 
 @dataclass(frozen=True)
 class AlterSourceCommand:
+    """A stream or table gets more columns of its value."""
+
     name: str
     kind: SourceKind
     added: tuple[Column, ...]

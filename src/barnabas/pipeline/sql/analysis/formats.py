@@ -19,7 +19,7 @@ from barnabas.pipeline.sql.formats.catalog import (
     value_wrapping,
 )
 from barnabas.pipeline.sql.formats.checks import check_properties
-from barnabas.pipeline.sql.formats.format import StoredSchema
+from barnabas.pipeline.sql.formats.format import FormatError, StoredSchema
 from barnabas.pipeline.sql.names import backquoted
 from barnabas.pipeline.sql.plan.steps import FormatChoice, Formats
 from barnabas.pipeline.sql.schema import Column, Part, Schema
@@ -173,11 +173,16 @@ def _stored_schema(
             "'ksql.schema.registry.url', or name the columns."
         )
     subject = f"{topic}-{part.value.lower()}"
-    found = (
-        environment.schemas.latest(subject)
-        if schema_id is None
-        else environment.schemas.by_id(int(schema_id))
-    )
+    try:
+        found = (
+            environment.schemas.latest(subject)
+            if schema_id is None
+            else environment.schemas.by_id(int(schema_id))
+        )
+    except FormatError as error:
+        if error.retriable:
+            raise AnalysisError(f"Could not read the schema of {subject}: {error}") from error
+        found = None
     if found is None:
         what = "keys" if part is Part.KEY else "values"
         raise AnalysisError(

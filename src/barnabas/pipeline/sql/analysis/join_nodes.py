@@ -1,4 +1,4 @@
-"""Nodes of joins: new keys before them, columns under names with their source's alias, the join.
+"""Nodes of joins: the join, and new keys before it.
 
 Both sides must lie together: in as many partitions, by keys in the same format. Who has to give
 way is settled from the top (`settle_formats`) once the whole tree is known.
@@ -11,16 +11,19 @@ from dataclasses import dataclass
 
 from barnabas.pipeline.sql.analysis.environment import DEFAULT_KEY_FORMAT, Environment
 from barnabas.pipeline.sql.analysis.formats import check_key_types
+from barnabas.pipeline.sql.analysis.join_sides import JoiningNode
+from barnabas.pipeline.sql.analysis.new_keys import (
+    repartition_needed,
+    repartitioned_schema,
+    select_key,
+    select_table_key,
+)
 from barnabas.pipeline.sql.analysis.nodes import (
     BuildContext,
     Built,
     KeyFormat,
     PlanNode,
     missing_keys,
-    repartition_needed,
-    repartitioned_schema,
-    select_key,
-    select_table_key,
 )
 from barnabas.pipeline.sql.analysis.projection import Projection
 from barnabas.pipeline.sql.analysis.schemas import (
@@ -31,29 +34,15 @@ from barnabas.pipeline.sql.analysis.schemas import (
     value_column,
     value_named,
 )
-from barnabas.pipeline.sql.analysis.windows import check_within
 from barnabas.pipeline.sql.errors import AnalysisError
 from barnabas.pipeline.sql.formats.catalog import format_named
 from barnabas.pipeline.sql.names import backquoted
 from barnabas.pipeline.sql.plan import steps
-from barnabas.pipeline.sql.plan.steps import FormatChoice, SelectedColumn, Step
+from barnabas.pipeline.sql.plan.steps import FormatChoice, Step
 from barnabas.pipeline.sql.schema import Column, Schema
 from barnabas.pipeline.sql.syntax.expressions import ColumnReference, Expression
 from barnabas.pipeline.sql.syntax.printer import message_text
 from barnabas.pipeline.sql.syntax.tree import JoinKind, SourceKind, Within
-
-
-class JoiningNode(PlanNode):
-    """A node below a join."""
-
-    @property
-    def preferred_format(self) -> KeyFormat | None:
-        """The format that the keys have, if they stay as they are."""
-        raise NotImplementedError
-
-    def set_format(self, key_format: KeyFormat) -> None:
-        """Have keys in that format."""
-        raise NotImplementedError
 
 
 class RekeyNode(JoiningNode):
@@ -122,61 +111,6 @@ class RekeyNode(JoiningNode):
         return select_key(
             source, self._expressions, self.schema, key_format, forced=self._is_forced
         )
-
-
-class PrefixNode(JoiningNode):
-    """Gives a source's columns names that begin with its alias."""
-
-    def __init__(self, source: PlanNode, alias: str) -> None:
-        self.inputs = (source,)
-        self.kind, self.alias = source.kind, source.alias
-        self._alias = alias
-        self._names = {c.name: joined_name(alias, c.name) for c in source.schema.columns}
-        keys = [key_column(self._names[c.name], c.type) for c in source.schema.key]
-        values = [value_column(self._names[c.name], c.type) for c in source.schema.value]
-        self.schema = build_schema((*keys, *values))
-
-    @property
-    def preferred_format(self) -> KeyFormat | None:
-        below = self.inputs[0]
-        if isinstance(below, JoiningNode):
-            return below.preferred_format
-        return self.source_nodes[0].key_format
-
-    def set_format(self, key_format: KeyFormat) -> None:
-        below = self.inputs[0]
-        if isinstance(below, JoiningNode):
-            below.set_format(key_format)
-
-    def select_star(self, source: str | None) -> list[str]:
-        return [self._names.get(name, name) for name in self.inputs[0].select_star(source)]
-
-    def unknown(self, columns: Sequence[ColumnReference]) -> list[ColumnReference]:
-        """Columns are known here by their new names, below by those of the source."""
-        old = {new: name for name, new in self._names.items()}
-        found = []
-        for column in columns:
-            own = column
-            if column.source is None and column.name in old:
-                own = ColumnReference(old[column.name], place=column.place)
-            if self.inputs[0].unknown([own]):
-                found.append(column)
-        return found
-
-    def build(self, context: BuildContext) -> Built:
-        source = self.inputs[0].build(context)
-        keys = [key_column(self._names[c.name], c.type) for c in source.schema.key]
-        of_key = {column.name for column in keys}
-        selected, values = [], []
-        for column in source.schema.value:
-            name = self._names[column.name]
-            if name not in of_key and name in context.mentioned:
-                selected.append(SelectedColumn(name, ColumnReference(column.name)))
-                values.append(value_column(name, column.type))
-        make = steps.TableSelect if self.kind is SourceKind.TABLE else steps.StreamSelect
-        names = tuple(column.name for column in keys)
-        step = make(source.step, names, tuple(selected), build_schema((*keys, *values)))
-        return Built(step, self.schema, source.key_format)
 
 
 @dataclass(frozen=True)
@@ -360,7 +294,6 @@ class JoinNode(JoiningNode):
                 raise AnalysisError(
                     "Stream-Stream joins must have a WITHIN clause specified. None was provided."
                 )
-            check_within(self._within)
             return
         if self._within is not None:
             what = "Stream-Table" if kinds[0] is SourceKind.STREAM else "Table-Table"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from barnabas.pipeline.sql.analysis.query import JoinInfo
+from barnabas.pipeline.sql.analysis.join_conditions import JoinInfo
 from barnabas.pipeline.sql.analysis.resolving import AliasedSource
 from barnabas.pipeline.sql.errors import AnalysisError
 from barnabas.pipeline.sql.names import backquoted
@@ -16,6 +16,8 @@ from barnabas.pipeline.sql.syntax.tree import JoinKind
 
 @dataclass(frozen=True)
 class Leaf:
+    """A source, where the tree of joins ends."""
+
     source: AliasedSource
 
     @property

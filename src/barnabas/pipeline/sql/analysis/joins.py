@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 from barnabas.pipeline.sql.analysis.environment import Environment
-from barnabas.pipeline.sql.analysis.join_nodes import (
-    JOIN_WORDS,
-    JoiningNode,
-    JoinKey,
-    JoinNode,
-    PrefixNode,
-    RekeyNode,
-)
+from barnabas.pipeline.sql.analysis.join_conditions import JoinInfo
+from barnabas.pipeline.sql.analysis.join_nodes import JOIN_WORDS, JoinKey, JoinNode, RekeyNode
+from barnabas.pipeline.sql.analysis.join_sides import JoiningNode, PrefixNode
 from barnabas.pipeline.sql.analysis.join_tree import JoinBranch, JoinTree, Leaf, join_tree
 from barnabas.pipeline.sql.analysis.nodes import PlanNode, SourceNode
 from barnabas.pipeline.sql.analysis.projection import Projection
-from barnabas.pipeline.sql.analysis.query import JoinInfo, QueryAnalysis, plan_expression
+from barnabas.pipeline.sql.analysis.query import QueryAnalysis, plan_expression
 from barnabas.pipeline.sql.analysis.schemas import joined_name
 from barnabas.pipeline.sql.errors import AnalysisError
 from barnabas.pipeline.sql.formats.catalog import format_named

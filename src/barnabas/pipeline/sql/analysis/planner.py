@@ -4,26 +4,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from barnabas.pipeline.sql.analysis.aggregate_node import AggregateNode
+from barnabas.pipeline.sql.analysis.aggregate_node import AggregateNode, window_of
 from barnabas.pipeline.sql.analysis.environment import Environment
 from barnabas.pipeline.sql.analysis.filters import check_condition
 from barnabas.pipeline.sql.analysis.joins import join_node
 from barnabas.pipeline.sql.analysis.metastore import DataSource
+from barnabas.pipeline.sql.analysis.new_keys import PartitionByNode
 from barnabas.pipeline.sql.analysis.nodes import (
     BuildContext,
     FilterNode,
     FlatMapNode,
-    PartitionByNode,
     PlanNode,
     SourceNode,
 )
 from barnabas.pipeline.sql.analysis.project_node import ProjectNode
 from barnabas.pipeline.sql.analysis.query import QueryAnalysis
-from barnabas.pipeline.sql.analysis.schemas import joined_name
+from barnabas.pipeline.sql.analysis.schemas import check_clash, joined_name
 from barnabas.pipeline.sql.analysis.timestamps import with_timestamps
-from barnabas.pipeline.sql.analysis.windows import check_window, window_of
 from barnabas.pipeline.sql.errors import AnalysisError
-from barnabas.pipeline.sql.names import backquoted, repeated
 from barnabas.pipeline.sql.plan import steps
 from barnabas.pipeline.sql.plan.steps import (
     Formats,
@@ -71,8 +69,6 @@ def result_node(
         node = FlatMapNode(node, analysis, environment)
     result: Result
     if analysis.group_by is not None:
-        if analysis.window is not None:
-            check_window(analysis.window)
         result = AggregateNode(node, analysis, environment, target)
     else:
         if analysis.window is not None:
@@ -100,7 +96,9 @@ def plan_with_sink(
 ) -> QueryPlan:
     """The plan of a query that writes to a sink; raises AnalysisError."""
     result.check_sink_key(sink.name)
-    _check_columns(result.schema)
+    check_clash(result.schema)
+    for column in result.schema.columns:
+        check_type(column.type)
     built = result.build(BuildContext(environment, _mentioned(analysis, result)))
     make = steps.TableSink if result.kind is SourceKind.TABLE else steps.StreamSink
     step = make(built.step, sink.topic, sink.formats, result.schema, sink.timestamp)
@@ -124,15 +122,6 @@ def _plan(
         kind = ResultKind.TABLE if window is None else ResultKind.WINDOWED_TABLE
     names = tuple(aliased.source.name for aliased in analysis.sources)
     return QueryPlan(query_id, names, sink, kind, step, window)
-
-
-def _check_columns(schema: Schema) -> None:
-    names = [column.name for column in schema.columns]
-    twice = sorted(map(backquoted, repeated(names)))
-    if twice:
-        raise AnalysisError(f"Value columns clash with key columns: {', '.join(twice)}")
-    for column in schema.columns:
-        check_type(column.type)
 
 
 def _mentioned(analysis: QueryAnalysis, result: Result) -> frozenset[str]:

@@ -15,7 +15,12 @@ from barnabas.pipeline.sql.analysis.projection import (
     without_keys,
 )
 from barnabas.pipeline.sql.analysis.query import QueryAnalysis
-from barnabas.pipeline.sql.analysis.schemas import build_schema, plain_schema, value_column
+from barnabas.pipeline.sql.analysis.schemas import (
+    build_schema,
+    check_clash,
+    plain_schema,
+    value_column,
+)
 from barnabas.pipeline.sql.errors import AnalysisError
 from barnabas.pipeline.sql.plan import steps
 from barnabas.pipeline.sql.plan.steps import SelectedColumn, Step
@@ -92,6 +97,7 @@ class ProjectNode(PlanNode):
         for item in self._selected:
             environment.check(item.expression, source.schema.columns, "Select")
         if self._is_persistent:
+            check_clash(schema)
             self._selected = without_keys(self._selected, source.schema)
             self.schema = plain_schema(schema)
         else:

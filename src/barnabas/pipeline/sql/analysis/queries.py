@@ -25,7 +25,7 @@ from barnabas.pipeline.sql.analysis.formats import (
     wrapped_formats,
 )
 from barnabas.pipeline.sql.analysis.metastore import DataSource, check_upgrade
-from barnabas.pipeline.sql.analysis.nodes import is_null_key
+from barnabas.pipeline.sql.analysis.new_keys import is_null_key
 from barnabas.pipeline.sql.analysis.planner import (
     Result,
     Sink,
@@ -213,13 +213,13 @@ def insert_into(statement: InsertInto, environment: Environment) -> Command:
     own, other = window and (window.kind, window.size_ms), existing.window
     if own != (other and (other.kind, other.size_ms)):
         raise AnalysisError("Into can't change windowing")
-    sink = Sink(existing.name, existing.topic, existing.formats, existing.timestamp, window)
+    sink = Sink(existing.name, existing.topic, existing.formats, None, window)
     query_id = str(properties.values.get("QUERY_ID", "")).upper()
     if query_id:
         _check_query_id(query_id, environment)
     else:
         query_id = f"INSERTQUERY_{environment.metastore.next_query}"
-    plan = plan_with_sink(query_id, analysis, result, replace(sink, timestamp=None), environment)
+    plan = plan_with_sink(query_id, analysis, result, sink, environment)
     return QueryCommand(plan)
 
 

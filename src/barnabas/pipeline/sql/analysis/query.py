@@ -5,72 +5,34 @@ Checks are those that need no plan: known columns, sensible joins, functions in 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from typing import NoReturn
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from barnabas.pipeline.sql.analysis.environment import Environment
+from barnabas.pipeline.sql.analysis.join_conditions import JoinConditions, JoinInfo
+from barnabas.pipeline.sql.analysis.known_columns import check_known, schema_of
 from barnabas.pipeline.sql.analysis.resolving import AliasedSource, resolve
 from barnabas.pipeline.sql.analysis.schemas import (
     SYSTEM_COLUMNS,
-    could_be_synthetic_key,
     joined_name,
-    planning_schema,
 )
+from barnabas.pipeline.sql.analysis.windows import checked_window
 from barnabas.pipeline.sql.errors import AnalysisError
 from barnabas.pipeline.sql.names import backquoted
-from barnabas.pipeline.sql.schema import PSEUDO_COLUMNS, WINDOW_BOUNDS, Schema
+from barnabas.pipeline.sql.schema import PSEUDO_COLUMNS
 from barnabas.pipeline.sql.syntax import expressions as nodes
 from barnabas.pipeline.sql.syntax.expressions import ColumnReference, Expression, FunctionCall
 from barnabas.pipeline.sql.syntax.printer import message_text
-from barnabas.pipeline.sql.syntax.rewriting import column_references, parts, rewrite, walk
+from barnabas.pipeline.sql.syntax.rewriting import parts, rewrite, walk
 from barnabas.pipeline.sql.syntax.tree import (
-    Emit,
-    Join,
-    JoinKind,
     Query,
     SelectItem,
     SingleColumn,
     Window,
-    WindowKind,
-    Within,
 )
 
 ALL_ROWS = nodes.BytesLiteral(b"\x01")
 """What aggregates without GROUP BY are grouped by."""
-
-
-@dataclass(frozen=True)
-class JoinInfo:
-    """One join of two sources; `is_flipped`: its condition named the right one first."""
-
-    left: AliasedSource
-    left_expression: Expression
-    right: AliasedSource
-    right_expression: Expression
-    kind: JoinKind
-    within: Within | None
-    is_flipped: bool = False
-
-    def flip(self) -> JoinInfo:
-        """The same join seen from the other side."""
-        return replace(
-            self,
-            left=self.right,
-            left_expression=self.right_expression,
-            right=self.left,
-            right_expression=self.left_expression,
-            is_flipped=True,
-        )
-
-    @property
-    def shown_left(self) -> str:
-        """The left side of the condition, as it was written."""
-        return message_text(self.right_expression if self.is_flipped else self.left_expression)
-
-    @property
-    def shown_right(self) -> str:
-        return message_text(self.left_expression if self.is_flipped else self.right_expression)
 
 
 @dataclass(frozen=True)
@@ -119,14 +81,14 @@ def analyse_query(query: Query, environment: Environment, *, is_persistent: bool
     """Analyse a query; raises AnalysisError."""
     resolved, sources = resolve(query, environment)
     _check_sources(sources)
-    joins = tuple(_Joins(sources, environment).infos(resolved.joins))
+    joins = tuple(JoinConditions(sources, environment).infos(resolved.joins))
     group_by, table_functions = _check_select(resolved, environment, is_persistent=is_persistent)
     analysis = QueryAnalysis(
         resolved,
         sources,
         joins,
         group_by,
-        _window(resolved),
+        checked_window(resolved),
         tuple(table_functions),
         is_persistent,
     )
@@ -134,14 +96,6 @@ def analyse_query(query: Query, environment: Environment, *, is_persistent: bool
     _check_value_formats(analysis, has_group_by=resolved.group_by is not None)
     _check_kinds(analysis)
     return analysis
-
-
-def _window(query: Query) -> Window | None:
-    """The window; with EMIT FINAL, one without GRACE PERIOD closes at once."""
-    window = query.window
-    if window is not None and query.emit is Emit.FINAL and window.grace_ms is None:
-        return replace(window, grace_ms=0)
-    return window
 
 
 # --- sources ---------------------------------------------------------------------------------
@@ -201,110 +155,14 @@ def _check_kinds(analysis: QueryAnalysis) -> None:
         raise AnalysisError("Table source is not supported with table functions")
 
 
-# --- joins -----------------------------------------------------------------------------------
-
-
-class _Joins:
-    """Conditions of joins, in order: each sees the sources up to its own."""
-
-    def __init__(self, sources: tuple[AliasedSource, ...], environment: Environment) -> None:
-        self._sources = sources
-        self._environment = environment
-
-    def infos(self, joins: Iterable[Join]) -> Iterable[JoinInfo]:
-        for place, join in enumerate(joins, 1):
-            yield self._info(join, self._sources[: place + 1])
-
-    def _info(self, join: Join, known: tuple[AliasedSource, ...]) -> JoinInfo:
-        condition = join.condition
-        if not isinstance(condition, nodes.Comparison):
-            self._fail_condition(condition)
-        if condition.operator is not nodes.ComparisonOperator.EQUAL:
-            raise AnalysisError("Only equality join criteria is supported.")
-        schemas = {source.alias: _schema_of(source, with_window=False) for source in known}
-        left_alias = self._only_source(condition.left, condition, schemas)
-        right_alias = self._only_source(condition.right, condition, schemas)
-        by_alias = {source.alias: source for source in known}
-        left, right = by_alias[left_alias], by_alias[right_alias]
-        if left_alias == right_alias:
-            raise AnalysisError(
-                "Each side of the join must reference exactly one source and not the same source. "
-                f"Left side references {backquoted(left_alias)} and right references "
-                f"{backquoted(right_alias)}"
-            )
-        _check_windowing(left, right)
-        own = known[-1]
-        if own.alias not in (left_alias, right_alias):
-            raise AnalysisError(
-                f"A join criteria is expected to reference the source ({backquoted(own.alias)}) in "
-                f"the FROM clause, instead the right source references {backquoted(right_alias)} "
-                f"and the left source references {backquoted(left_alias)}"
-            )
-        info = JoinInfo(left, condition.left, right, condition.right, join.kind, join.within)
-        return info.flip() if right_alias == known[0].alias else info
-
-    def _fail_condition(self, condition: Expression) -> NoReturn:
-        shown = message_text(condition)
-        if isinstance(condition, nodes.Logical) and all(
-            isinstance(side, nodes.Comparison) and side.operator is nodes.ComparisonOperator.EQUAL
-            for side in (condition.left, condition.right)
-        ):
-            raise AnalysisError(
-                "Invalid join condition: joins on multiple conditions are not yet supported. Got "
-                f"{shown}."
-            )
-        raise AnalysisError(f"Unsupported join expression: {shown}")
-
-    def _only_source(
-        self, side: Expression, condition: Expression, schemas: dict[str, Schema]
-    ) -> str:
-        used = _check_known(side, schemas, "JOIN ON", may_be_synthetic=False)
-        if len(used) != 1:
-            raise AnalysisError(
-                f"Invalid comparison expression '{message_text(side)}' in join "
-                f"'{message_text(condition)}'. Each side of the join comparision must contain "
-                "references from exactly one source."
-            )
-        return used.pop()
-
-
-def _check_windowing(left: AliasedSource, right: AliasedSource) -> None:
-    windows = [source.source.window for source in (left, right)]
-    kinds = [None if window is None else window.kind for window in windows]
-    if (kinds[0] is None) != (kinds[1] is None):
-        shown = [
-            f"{backquoted(source.alias)} is {'not' if kind is None else kind.value} windowed"
-            for source, kind in zip((left, right), kinds, strict=True)
-        ]
-        raise AnalysisError(
-            f"Can not join windowed source to non-windowed source.\n{shown[0]}\n{shown[1]}"
-        )
-    if kinds[0] is None or kinds[1] is None:
-        return
-    if (kinds[0] is WindowKind.SESSION) != (kinds[1] is WindowKind.SESSION):
-        raise AnalysisError(
-            f"Incompatible windowed sources.\nLeft source: {kinds[0].value}\n"
-            f"Right source: {kinds[1].value}\nSession windowed sources can only be joined to other "
-            "session windowed sources, and may still not result in expected behaviour as session "
-            "bounds must be an exact match for the join to work\nHopping and tumbling windowed "
-            "sources can only be joined to other hopping and tumbling windowed sources"
-        )
-
-
 # --- columns ---------------------------------------------------------------------------------
-
-
-def _schema_of(aliased: AliasedSource, *, with_window: bool) -> Schema:
-    """What a query finds in a source; `with_window`: the query makes windows."""
-    source = aliased.source
-    return planning_schema(source.schema, is_windowed=source.is_windowed or with_window)
 
 
 def _check_columns(analysis: QueryAnalysis) -> None:
     """Every column that a clause refers to must be known."""
     query = analysis.query
     with_window = query.window is not None
-    schemas = {s.alias: _schema_of(s, with_window=with_window) for s in analysis.sources}
+    schemas = {s.alias: schema_of(s, with_window=with_window) for s in analysis.sources}
     may_be_synthetic = not analysis.is_pull and query.group_by is None and len(analysis.sources) > 1
     single: list[tuple[Expression | None, str]] = [(query.where, "WHERE")]
     single += [(expression, "GROUP BY") for expression in query.group_by or ()]
@@ -313,39 +171,7 @@ def _check_columns(analysis: QueryAnalysis) -> None:
     single += [(i.expression, "SELECT") for i in query.select if isinstance(i, SingleColumn)]
     for expression, clause in single:
         if expression is not None:
-            _check_known(expression, schemas, clause, may_be_synthetic=may_be_synthetic)
-
-
-def _check_known(
-    expression: Expression, schemas: dict[str, Schema], clause: str, *, may_be_synthetic: bool
-) -> set[str]:
-    """Raise AnalysisError for a column that no source has; gives the sources that are used."""
-    used = set()
-    for column in column_references(expression):
-        found = [
-            alias
-            for alias, schema in schemas.items()
-            if column.source in (None, alias) and schema.find(column.name) is not None
-        ]
-        is_bound = column.source is None and column.name in WINDOW_BOUNDS and len(found) > 1
-        if not found or is_bound:
-            synthetic = clause == "SELECT" and column.source is None
-            if may_be_synthetic and synthetic and could_be_synthetic_key(column.name):
-                continue
-            raise _unknown_column(column, clause)
-        used.add(column.source or found[0])
-    return used
-
-
-def _unknown_column(column: ColumnReference, clause: str) -> AnalysisError:
-    shown = message_text(column)
-    text = f"{clause} column '{shown}' cannot be resolved."
-    if clause == "PARTITION BY":
-        text += (
-            f" '{shown}' must be a column in the source schema since PARTITION BY is applied on "
-            "the input."
-        )
-    return AnalysisError(text, column.place)
+            check_known(expression, schemas, clause, may_be_synthetic=may_be_synthetic)
 
 
 # --- SELECT ----------------------------------------------------------------------------------

@@ -42,6 +42,14 @@ def build_schema(columns: Iterable[Column]) -> Schema:
     return schema
 
 
+def check_clash(schema: Schema) -> None:
+    """Raise AnalysisError if columns of key and value have the same name."""
+    clashing = {column.name for column in schema.key} & {column.name for column in schema.value}
+    if clashing:
+        names = ", ".join(map(backquoted, sorted(clashing)))
+        raise AnalysisError(f"Value columns clash with key columns: {names}")
+
+
 def key_column(name: str, sql_type: SqlType) -> Column:
     return Column(name, sql_type, Part.KEY)
 
@@ -77,6 +85,9 @@ def is_key(schema: Schema, name: str) -> bool:
 
 def value_named(schema: Schema, name: str) -> Column | None:
     """The value's column of that name."""
+    found = schema.find(name)
+    if found is None or found.part is Part.VALUE:
+        return found
     return next((column for column in schema.value if column.name == name), None)
 
 

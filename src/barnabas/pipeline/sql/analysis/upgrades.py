@@ -46,7 +46,7 @@ def check_plan_upgrade(old: Step, new: Step) -> None:
             )
     below = getattr(before, "source", None)
     if below is not None:
-        check_plan_upgrade(below, after.source)  # type: ignore[union-attr]
+        check_plan_upgrade(below, after.source)  # type: ignore[union-attr]  # of the same class
 
 
 def _acting(step: Step) -> Step:

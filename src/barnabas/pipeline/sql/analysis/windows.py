@@ -1,34 +1,34 @@
-"""Windows of aggregates and joins: what they can be, and how keys of their results are windowed."""
+"""Durations in WINDOW and WITHIN clauses: which make sense."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from barnabas.pipeline.sql.errors import AnalysisError
-from barnabas.pipeline.sql.plan.steps import WindowInfo
-from barnabas.pipeline.sql.syntax.tree import Window, WindowKind, Within
+from barnabas.pipeline.sql.syntax.tree import Emit, Query, Window, WindowKind, Within
 
 WINDOWS_MAX = 100_000
 """How many windows a record may fall into: each of them is one row of state and one record out."""
 
 DURATION_MAX_MS = 2**62
-"""Sums of two durations stay within 64 bits."""
+"""A time and a duration together stay within 64 bits."""
 
 
-def window_of(window: Window | None) -> WindowInfo | None:
-    """How the keys of a window's result are windowed."""
+def checked_window(query: Query) -> Window | None:
+    """The query's window; with EMIT FINAL, one without GRACE PERIOD closes at once. Raises
+    AnalysisError for one that no record or every record would be in."""
+    window = query.window
     if window is None:
         return None
-    return WindowInfo(window.kind, None if window.kind is WindowKind.SESSION else window.size_ms)
-
-
-def check_window(window: Window) -> None:
-    """Raise AnalysisError for a WINDOW clause that makes no windows, or too many."""
-    what = "The gap of a session" if window.kind is WindowKind.SESSION else "The size of a window"
+    is_session = window.kind is WindowKind.SESSION
     if window.size_ms <= 0:
+        what = "Gap time of a session" if is_session else "Window size"
         raise AnalysisError(f"{what} must be larger than zero.", window.place)
     if not 0 < window.advance_ms <= window.size_ms:
         raise AnalysisError(
-            "The advance of a hopping window must be larger than zero, and not larger than its "
-            "size.",
+            "Window advancement interval should be more than zero and no more than window duration "
+            f"which is {window.size_ms} ms, but given advancement interval is: "
+            f"{window.advance_ms} ms",
             window.place,
         )
     if window.size_ms // window.advance_ms > WINDOWS_MAX:
@@ -36,21 +36,32 @@ def check_window(window: Window) -> None:
             f"A record would fall into more than {WINDOWS_MAX} windows. Use a larger advance.",
             window.place,
         )
-    for name, duration_ms in (
-        ("size", window.size_ms),
-        ("retention", window.retention_ms),
-        ("grace period", window.grace_ms),
-    ):
-        _check_duration(f"The {name} of a window", duration_ms, window)
+    for duration_ms in (window.size_ms, window.retention_ms, window.grace_ms):
+        _check_length(duration_ms, window)
+    _check_grace(window.grace_ms, window)
+    if window.retention_ms is not None and window.retention_ms <= 0:
+        raise AnalysisError("Retention must be larger than zero.", window.place)
+    if query.emit is Emit.FINAL and window.grace_ms is None:
+        return replace(window, grace_ms=0)
+    return window
 
 
-def check_within(within: Within) -> None:
-    """Raise AnalysisError for a WITHIN clause in which no two records can meet."""
+def check_within(within: Within | None) -> None:
+    """Raise AnalysisError for a join window that no two records could be in."""
+    if within is None:
+        return
+    if within.before_ms + within.after_ms < 0:
+        raise AnalysisError("Window interval of a join must not be negative.", within.place)
     for duration_ms in (within.before_ms, within.after_ms, within.grace_ms):
-        _check_duration("A duration of WITHIN", duration_ms, within)
+        _check_length(duration_ms, within)
+    _check_grace(within.grace_ms, within)
 
 
-def _check_duration(what: str, duration_ms: int | None, clause: Window | Within) -> None:
-    if duration_ms is not None and not 0 <= duration_ms <= DURATION_MAX_MS:
-        problem = "be negative" if duration_ms < 0 else "be so long"
-        raise AnalysisError(f"{what} must not {problem}.", clause.place)
+def _check_grace(grace_ms: int | None, clause: Window | Within) -> None:
+    if grace_ms is not None and grace_ms < 0:
+        raise AnalysisError("Grace period must not be negative.", clause.place)
+
+
+def _check_length(duration_ms: int | None, clause: Window | Within) -> None:
+    if duration_ms is not None and abs(duration_ms) > DURATION_MAX_MS:
+        raise AnalysisError("A duration is too long.", clause.place)

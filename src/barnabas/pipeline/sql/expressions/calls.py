@@ -20,23 +20,19 @@ from barnabas.pipeline.sql.functions.catalog import (
     ScalarOverload,
     TableOverload,
 )
-from barnabas.pipeline.sql.functions.signatures import (
-    Argument,
+from barnabas.pipeline.sql.functions.patterns import (
     ArrayOf,
-    Choice,
     LambdaOf,
-    LambdaShape,
     MapOf,
-    Parameter,
     Pattern,
     Variable,
     Wildcard,
-    bind,
-    choose,
     has_variables,
     pattern_text,
     substitute,
 )
+from barnabas.pipeline.sql.functions.signature_text import Parameter
+from barnabas.pipeline.sql.functions.signatures import Argument, Choice, LambdaShape, bind, choose
 from barnabas.pipeline.sql.syntax import expressions as nodes
 from barnabas.pipeline.sql.syntax.expressions import Expression
 from barnabas.pipeline.sql.syntax.printer import message_text

@@ -2,39 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from barnabas.pipeline.sql.errors import AnalysisError
 from barnabas.pipeline.sql.functions.catalog import Function
-from barnabas.pipeline.sql.schema import Column, places_by_name
+from barnabas.pipeline.sql.schema import Column
 from barnabas.pipeline.sql.syntax.expressions import ColumnReference
 from barnabas.pipeline.sql.types import SqlType
-
-
-@dataclass(frozen=True, slots=True)
-class NamedColumns:
-    """Types and places of columns by name; of two with one name the first counts."""
-
-    columns: Sequence[Column]
-    types: Mapping[str, SqlType]
-    places: Mapping[str, int]
-
-
-_latest = NamedColumns((), {}, {})
-
-
-def named_columns(columns: Sequence[Column]) -> NamedColumns:
-    """The columns by name. The latest ones are kept: a SELECT of thousands of columns asks for them
-    once for each of its expressions."""
-    global _latest
-    if columns is _latest.columns:
-        return _latest
-    places = places_by_name(columns)
-    made = NamedColumns(columns, {n: columns[place].type for n, place in places.items()}, places)
-    if isinstance(columns, tuple):  # nothing else is sure to stay as it is
-        _latest = made
-    return made
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +22,12 @@ class Scope:
     variables: Mapping[str, SqlType | None] = field(default_factory=dict)
 
     @classmethod
-    def of_columns(cls, columns: Sequence[Column], functions: Mapping[str, Function]) -> Scope:
+    def of_columns(cls, columns: Iterable[Column], functions: Mapping[str, Function]) -> Scope:
         """A scope with those columns; of two with one name the first counts."""
-        return cls(named_columns(columns).types, functions)
+        types: dict[str, SqlType] = {}
+        for column in columns:
+            types.setdefault(column.name, column.type)
+        return cls(types, functions)
 
     def column_type(self, reference: ColumnReference) -> SqlType:
         """The type of a column; raises AnalysisError. `SOURCE.NAME` is looked up as it stands

@@ -35,7 +35,7 @@ def type_of(expression: Expression, scope: Scope) -> SqlType | None:
     try:
         return _TYPES[type(expression)](expression, scope)
     except RecursionError:
-        raise AnalysisError("An expression has too many others nested in it.") from None
+        raise AnalysisError("The expression is nested too deeply.") from None
 
 
 def held(operand: Expression, scope: Scope) -> tuple[Expression, Scope]:
@@ -89,7 +89,7 @@ def _column(node: nodes.ColumnReference, scope: Scope) -> SqlType:
 
 def _variable(node: nodes.LambdaVariable, scope: Scope) -> SqlType | None:
     if node.name not in scope.variables:
-        raise AnalysisError(f"No lambda around has a parameter {node.name}")
+        raise AnalysisError(f"{node.name} is not a parameter of an enclosing lambda")
     return scope.variables[node.name]
 
 
@@ -135,9 +135,10 @@ def _searched_case(node: nodes.SearchedCase, scope: Scope) -> SqlType:
             "Invalid Case expression. Type for the default clause should be the same as for "
             f"'THEN' clauses.\nTHEN type: {result}.\nDEFAULT type: {default}."
         )
-    if result is None and default is None:
+    chosen = result or default
+    if chosen is None:
         raise AnalysisError("Invalid Case expression. All case branches have NULL type")
-    return result or default  # type: ignore[return-value]
+    return chosen
 
 
 def _check_condition(when: nodes.When, scope: Scope) -> None:

@@ -56,7 +56,8 @@ def parse_decimal(text: str) -> Decimal:
         number = Decimal(text)
     except InvalidOperation:
         raise ValueError("the exponent is out of range") from None
-    if abs(number.as_tuple().exponent) > _EXPONENT_MAX:  # type: ignore[arg-type]
+    exponent = number.as_tuple().exponent
+    if not isinstance(exponent, int) or abs(exponent) > _EXPONENT_MAX:
         raise ValueError("the exponent is out of range")
     return number
 

@@ -61,7 +61,8 @@ def json_scanner(*, exact: bool) -> Callable[[str, int], tuple[Any, int]]:
     ArithmeticError for an exponent that Decimal cannot have.
     """
     decoder = json.JSONDecoder(parse_float=Number if exact else None, parse_constant=_no_constant)
-    scan: Callable[[str, int], tuple[Any, int]] = decoder.scan_once  # type: ignore[attr-defined]
+    # The C scanner behind `decode`; typeshed does not know it.
+    scan: Callable[[str, int], tuple[Any, int]] = vars(decoder)["scan_once"]
     return scan
 
 

@@ -26,10 +26,11 @@ SERIES_LENGTH_MAX = 10_000_000
 @_array(
     "array_concat",
     "(left ARRAY<T>, right ARRAY<T>) -> ARRAY<T>",
-    description="All items of the first array and then all of the second. A NULL array is as an "
-    "empty one, two NULLs give NULL.",
+    description="All items of the first array and then all of the second. A NULL array counts as "
+    "empty; two NULLs give NULL.",
 )
 def array_concat(left: list[Value] | None, right: list[Value] | None) -> list[Value] | None:
+    """The items of both; a NULL array counts as an empty one if the other is there."""
     if left is None and right is None:
         return None
     return [*(left or ()), *(right or ())]
@@ -61,6 +62,7 @@ def array_distinct(values: list[Value]) -> list[Value]:
     null_is_null=True,
 )
 def array_except(left: list[Value], right: list[Value]) -> list[Value]:
+    """Items may be of any type; arrays, maps and structs are compared one by one."""
     excluded = _Members(right)
     return [value for value in _distinct(left) if value not in excluded]
 
@@ -72,6 +74,7 @@ def array_except(left: list[Value], right: list[Value]) -> list[Value]:
     null_is_null=True,
 )
 def array_intersect(left: list[Value], right: list[Value]) -> list[Value]:
+    """Items may be of any type; arrays, maps and structs are compared one by one."""
     common = _Members(right)
     return [value for value in _distinct(left) if value in common]
 
@@ -132,6 +135,7 @@ _JOINABLE = (
 def array_join(
     array: list[Value] | None, delimiter: str | None = ",", *, types: Sequence[SqlType]
 ) -> str | None:
+    """Raises EvaluationError for items that are arrays, maps or structs."""
     if array is None:
         return None
     kind = types[0]
@@ -198,6 +202,7 @@ def array_remove(array: list[Value] | None, victim: Value) -> list[Value] | None
     null_is_null=True,
 )
 def array_sort(values: list[Value], direction: str = "ASC") -> list[Value] | None:
+    """None if `direction` is not a known one; texts are in the order of Java's."""
     is_descending = _DESCENDING.get(direction.upper())
     if is_descending is None:
         return None
@@ -215,6 +220,7 @@ _DESCENDING = {"ASC": False, "ASCENDING": False, "DESC": True, "DESCENDING": Tru
     "included; NULL for places that the array does not have.",
 )
 def slice_of(values: list[Value] | None, first: int | None, last: int | None) -> Value:
+    """`first` and `last` count from 1; NULL stands for the first or last item."""
     if values is None:
         return None
     start = 0 if first is None else first - 1
@@ -233,6 +239,7 @@ def slice_of(values: list[Value] | None, first: int | None, last: int | None) ->
     null_is_null=True,
 )
 def generate_series(start: int, end: int, step: int | None = None) -> list[int]:
+    """Raises EvaluationError for a step that is 0 or leads away from `end`."""
     difference = end - start
     if step is None:
         step = 1 if difference > 0 else -1
@@ -253,6 +260,7 @@ def generate_series(start: int, end: int, step: int | None = None) -> list[int]:
     null_is_null=True,
 )
 def as_map(keys: list[Value], values: list[Value]) -> dict[Value, Value]:
+    """Values without a key are left out."""
     missing = [None] * (len(keys) - len(values))
     return dict(zip(keys, [*values, *missing], strict=False))
 
@@ -271,6 +279,7 @@ _ENTRY_VALUES = ("INTEGER", "BIGINT", "DOUBLE", "BOOLEAN", "STRING")
     null_is_null=True,
 )
 def entries(values: dict[str, Value], is_sorted: bool) -> list[dict[str, Value]]:
+    """In the order of Java's hash map, unless sorted."""
     found = hash_order(values)
     if is_sorted:
         found.sort(key=lambda entry: key_of(entry[0]))
@@ -300,12 +309,13 @@ def map_values(values: dict[str, Value]) -> list[Value]:
 @_map(
     "map_union",
     "(map1 MAP<STRING, T>, map2 MAP<STRING, T>) -> MAP<STRING, T>",
-    description="The entries of both maps; where both have a key, the second map's. A NULL map is "
-    "as an empty one, two NULLs give NULL.",
+    description="The entries of both maps; where both have a key, the second map's. A NULL map "
+    "counts as empty; two NULLs give NULL.",
 )
 def map_union(
     first: dict[str, Value] | None, second: dict[str, Value] | None
 ) -> dict[str, Value] | None:
+    """A NULL map counts as an empty one if the other is there."""
     if first is None and second is None:
         return None
     return {**(first or {}), **(second or {})}

@@ -1,4 +1,4 @@
-"""Signatures of functions: their text as `catalog` describes it, and the choice of an overload.
+"""The overload of a function that a call means.
 
 The choice follows ksqlDB. A call first looks for signatures that take its arguments as they are;
 only if there is none, for those that take them after implicit casts. Of several, the best is the
@@ -9,103 +9,24 @@ and intervals have no type (None) and fit every parameter.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import Enum
-from functools import lru_cache
 from typing import Generic, Protocol, TypeAlias, TypeVar
 
 from barnabas.pipeline.sql import types
 from barnabas.pipeline.sql.errors import AnalysisError
-from barnabas.pipeline.sql.types import Array, BaseType, Map, Primitive, SqlType, Struct
-
-
-class Wildcard(Enum):
-    """A parameter that takes many types."""
-
-    ANY = "ANY"
-    DECIMAL = "DECIMAL"
-    STRUCT = "STRUCT<>"
-    INTERVAL = "INTERVAL UNIT"
-
-
-@dataclass(frozen=True, slots=True)
-class Variable:
-    """Stands for one type, the same one everywhere in a signature."""
-
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class ArrayOf:
-    item: Pattern
-
-
-@dataclass(frozen=True, slots=True)
-class MapOf:
-    key: Pattern
-    value: Pattern
-
-
-@dataclass(frozen=True, slots=True)
-class LambdaOf:
-    """A function given as an argument."""
-
-    inputs: tuple[Pattern, ...]
-    result: Pattern
-
-
-Pattern: TypeAlias = (
-    Primitive | types.Decimal | Struct | Wildcard | Variable | ArrayOf | MapOf | LambdaOf
+from barnabas.pipeline.sql.functions.patterns import (
+    ArrayOf,
+    LambdaOf,
+    MapOf,
+    Pattern,
+    Variable,
+    Wildcard,
+    has_variables,
+    type_text,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Parameter:
-    name: str
-    pattern: Pattern
-    is_variadic: bool = False
-    is_constant: bool = False
-    """Whether the argument must be a literal."""
-
-    def __str__(self) -> str:
-        dots = "..." if self.is_variadic else ""
-        return f"{pattern_text(self.pattern)}{dots} {self.name}".rstrip()
-
-
-@dataclass(frozen=True, slots=True)
-class Signature:
-    """`result` is None where the text does not tell it (aggregates may leave it out)."""
-
-    parameters: tuple[Parameter, ...]
-    result: Pattern | None
-
-    def expanded(self, count: int) -> tuple[Parameter, ...] | None:
-        """The parameter for each of `count` arguments, or None if there cannot be so many."""
-        at = self.variadic_index
-        if at < 0:
-            return self.parameters if count == len(self.parameters) else None
-        repeats = count - len(self.parameters) + 1
-        if repeats < 0:
-            return None
-        return self.parameters[:at] + (self.parameters[at],) * repeats + self.parameters[at + 1 :]
-
-    @property
-    def variadic_index(self) -> int:
-        """Where the variadic parameter stands, or -1."""
-        return next((i for i, p in enumerate(self.parameters) if p.is_variadic), -1)
-
-    @property
-    def rank(self) -> tuple[int, ...]:
-        """Greater is better where several signatures fit."""
-        any_variadic = any(p.is_variadic and p.pattern is Wildcard.ANY for p in self.parameters)
-        generic = sum(
-            has_variables(p.pattern) or (p.is_variadic and p.pattern is Wildcard.ANY)
-            for p in self.parameters
-        )
-        at = self.variadic_index
-        return (int(at < 0), len(self.parameters), -generic, int(not any_variadic), at)
+from barnabas.pipeline.sql.functions.signature_text import Parameter, Signature, parse_signature
+from barnabas.pipeline.sql.types import Array, BaseType, Map, Primitive, SqlType, Struct
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,76 +162,12 @@ def bind(pattern: Pattern, argument: Argument, bindings: dict[str, SqlType]) -> 
     return _base(pattern) is argument.base
 
 
-def has_variables(pattern: Pattern) -> bool:
-    """Whether types of arguments decide what the pattern means."""
-    match pattern:
-        case Variable():
-            return True
-        case ArrayOf(item):
-            return has_variables(item)
-        case MapOf(key, value):
-            return has_variables(key) or has_variables(value)
-        case LambdaOf(inputs, result):
-            return any(map(has_variables, inputs)) or has_variables(result)
-    return False
-
-
-def substitute(pattern: Pattern, bindings: dict[str, SqlType]) -> SqlType:
-    """The type that the pattern means; raises AnalysisError for a variable without a type."""
-    match pattern:
-        case Variable(name):
-            if name not in bindings:
-                raise AnalysisError(f"Could not find mapping for generic type: {name}")
-            return bindings[name]
-        case ArrayOf(item):
-            return Array(substitute(item, bindings))
-        case MapOf(key, value):
-            return Map(substitute(key, bindings), substitute(value, bindings))
-        case Primitive() | types.Decimal() | Struct():
-            return pattern
-    raise AnalysisError(f"The signature does not tell the type: {pattern_text(pattern)}")
-
-
-def pattern_text(pattern: Pattern) -> str:
-    """The pattern as ksqlDB shows it."""
-    match pattern:
-        case Variable(name):
-            return name
-        case Wildcard():
-            return pattern.value
-        case ArrayOf(item):
-            return f"ARRAY<{pattern_text(item)}>"
-        case MapOf(key, value):
-            return f"MAP<{pattern_text(key)}, {pattern_text(value)}>"
-        case LambdaOf(inputs, result):
-            return f"LAMBDA ({', '.join(map(pattern_text, inputs))}) => {pattern_text(result)}"
-        case types.STRING:
-            return "VARCHAR"
-        case types.INTEGER:
-            return "INT"
-        case types.Decimal():
-            return "DECIMAL"
-    return _type_text(pattern)
-
-
 def _argument_text(argument: Argument) -> str:
     if argument is None:
         return "null"
     if isinstance(argument, LambdaShape):
         return "LAMBDA"
-    return _type_text(argument)
-
-
-def _type_text(sql_type: SqlType) -> str:
-    """The type with the names of fields unquoted, as messages about calls show it."""
-    match sql_type:
-        case Array(item):
-            return f"ARRAY<{_type_text(item)}>"
-        case Map(key, value):
-            return f"MAP<{_type_text(key)}, {_type_text(value)}>"
-        case Struct(fields):
-            return f"STRUCT<{', '.join(f'{f.name} {_type_text(f.type)}' for f in fields)}>"
-    return str(sql_type)
+    return type_text(argument)
 
 
 def _none_fits(
@@ -342,142 +199,3 @@ def _texts(arguments: Sequence[Argument]) -> str:
 def _alternatives(name: str, overloads: Sequence[HasSignature]) -> str:
     signatures = [parse_signature(overload.signature) for overload in overloads]
     return "\n".join(sorted(f"{name}({', '.join(map(str, s.parameters))})" for s in signatures))
-
-
-_TOKEN = re.compile(r"\s*(->|\.\.\.|`[^`]*`|\w+|[(),<>!])")
-
-_AFTER_TYPE: tuple[list[str], ...] = ([], ["<"], ["("], [","], [")"], ["..."], ["!"])
-"""What may follow the first word of a type, and not a name."""
-
-_PRIMITIVES: dict[str, Primitive] = {
-    base.value: Primitive(base)
-    for base in BaseType
-    if base not in (BaseType.DECIMAL, BaseType.ARRAY, BaseType.MAP, BaseType.STRUCT)
-}
-
-
-@lru_cache(maxsize=4096)
-def parse_signature(text: str) -> Signature:
-    """The signature that the text tells; raises ValueError if it tells none."""
-    reader = _Reader(text)
-    parameters = reader.parameters()
-    result = reader.pattern() if reader.takes("->") else None
-    reader.finish()
-    if sum(parameter.is_variadic for parameter in parameters) > 1:
-        raise ValueError(f"more than one variadic parameter: {text}")
-    return Signature(parameters, result)
-
-
-class _Reader:
-    """Reads a signature, token by token."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self._tokens: list[str] = []
-        position = 0
-        while text[position:].strip():
-            match = _TOKEN.match(text, position)
-            if match is None:
-                raise ValueError(f"no signature: {text}")
-            self._tokens.append(match[1])
-            position = match.end()
-        self._at = 0
-
-    def takes(self, token: str) -> bool:
-        """Whether the next token is that one; then it is read."""
-        found = self._at < len(self._tokens) and self._tokens[self._at] == token
-        self._at += found
-        return found
-
-    def parameters(self) -> tuple[Parameter, ...]:
-        self._expect("(")
-        parameters: list[Parameter] = []
-        while not self.takes(")"):
-            if parameters:
-                self._expect(",")
-            parameters.append(self._parameter())
-        return tuple(parameters)
-
-    def pattern(self) -> Pattern:
-        word = self._word()
-        if word in _PRIMITIVES:
-            return _PRIMITIVES[word]
-        match word:
-            case "ARRAY":
-                self._expect("<")
-                item = self.pattern()
-                self._expect(">")
-                return ArrayOf(item)
-            case "MAP":
-                self._expect("<")
-                key = self.pattern()
-                self._expect(",")
-                value = self.pattern()
-                self._expect(">")
-                return MapOf(key, value)
-            case "STRUCT":
-                return self._struct() if self.takes("<") else Wildcard.STRUCT
-            case "DECIMAL":
-                return self._decimal() if self.takes("(") else Wildcard.DECIMAL
-            case "LAMBDA":
-                return self._lambda()
-            case "ANY" | "INTERVAL":
-                return Wildcard[word]
-        if len(word) == 1 and word.isupper():
-            return Variable(word)
-        raise ValueError(f"no type: {word} in {self._text}")
-
-    def finish(self) -> None:
-        if self._at != len(self._tokens):
-            raise ValueError(f"text after the signature: {self._text}")
-
-    def _parameter(self) -> Parameter:
-        is_named = self._tokens[self._at + 1 : self._at + 2] not in (
-            ["<"],
-            ["("],
-            [","],
-            [")"],
-            ["..."],
-            ["!"],
-        )
-        name = self._word() if is_named else ""
-        pattern = self.pattern()
-        is_constant = self.takes("!")
-        is_variadic = self.takes("...")
-        return Parameter(name, pattern, is_variadic, is_constant or self.takes("!"))
-
-    def _lambda(self) -> LambdaOf:
-        self._expect("(")
-        inputs: list[Pattern] = []
-        while not self.takes(")"):
-            if inputs:
-                self._expect(",")
-            inputs.append(self.pattern())
-        self._expect("->")
-        return LambdaOf(tuple(inputs), self.pattern())
-
-    def _struct(self) -> Struct:
-        fields: list[types.Field] = []
-        while not self.takes(">"):
-            if fields:
-                self._expect(",")
-            name = self._word().strip("`")
-            fields.append(types.Field(name, substitute(self.pattern(), {})))
-        return Struct(tuple(fields))
-
-    def _decimal(self) -> types.Decimal:
-        precision = int(self._word())
-        self._expect(",")
-        scale = int(self._word())
-        self._expect(")")
-        return types.Decimal(precision, scale)
-
-    def _word(self) -> str:
-        if self._at == len(self._tokens):
-            raise ValueError(f"the signature ends early: {self._text}")
-        self._at += 1
-        return self._tokens[self._at - 1]
-
-    def _expect(self, token: str) -> None:
-        if not self.takes(token):
-            raise ValueError(f"{token} expected: {self._text}")

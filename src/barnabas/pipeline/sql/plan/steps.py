@@ -78,6 +78,8 @@ class TableSource:
 
 @dataclass(frozen=True)
 class StreamFilter:
+    """Passes the records that meet the condition."""
+
     source: Step
     condition: Expression
     schema: Schema
@@ -112,6 +114,8 @@ class StreamSelect:
 
 @dataclass(frozen=True)
 class TableSelect:
+    """As StreamSelect, for old and new rows of a table."""
+
     source: Step
     key_names: tuple[str, ...]
     selected: tuple[SelectedColumn, ...]
@@ -129,6 +133,8 @@ class StreamSelectKey:
 
 @dataclass(frozen=True)
 class TableSelectKey:
+    """As StreamSelectKey; the result is the table of the last row of each new key."""
+
     source: Step
     expressions: tuple[Expression, ...]
     schema: Schema
@@ -187,6 +193,8 @@ class StreamAggregate:
 
 @dataclass(frozen=True)
 class StreamWindowedAggregate:
+    """As StreamAggregate, for each window of a group."""
+
     source: Step
     kept: tuple[str, ...]
     functions: tuple[FunctionCall, ...]
@@ -196,6 +204,8 @@ class StreamWindowedAggregate:
 
 @dataclass(frozen=True)
 class TableAggregate:
+    """As StreamAggregate; old rows of the table are taken out of their aggregates."""
+
     source: Step
     kept: tuple[str, ...]
     functions: tuple[FunctionCall, ...]
@@ -224,6 +234,8 @@ class StreamStreamJoin:
 
 @dataclass(frozen=True)
 class StreamTableJoin:
+    """Joins each record of a stream with the table's row of that moment."""
+
     kind: JoinKind
     key_name: str
     left: Step
@@ -233,6 +245,8 @@ class StreamTableJoin:
 
 @dataclass(frozen=True)
 class TableTableJoin:
+    """Joins the rows of two tables that have the same key."""
+
     kind: JoinKind
     key_name: str
     left: Step
@@ -264,6 +278,8 @@ class StreamSink:
 
 @dataclass(frozen=True)
 class TableSink:
+    """As StreamSink; a row that was deleted is written as a null value."""
+
     source: Step
     topic: str
     formats: Formats
@@ -298,6 +314,8 @@ Step: TypeAlias = (
 
 
 class ResultKind(Enum):
+    """What a query makes."""
+
     STREAM = "STREAM"
     TABLE = "TABLE"
     WINDOWED_TABLE = "WINDOWED_TABLE"

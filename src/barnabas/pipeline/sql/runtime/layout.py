@@ -14,7 +14,7 @@ from functools import cached_property
 from operator import itemgetter
 
 from barnabas.pipeline.sql.runtime.records import Row
-from barnabas.pipeline.sql.schema import Column, places_by_name
+from barnabas.pipeline.sql.schema import Column
 
 Pick = Callable[[Row], Row]
 """Makes a row of one layout from one of another."""
@@ -22,6 +22,8 @@ Pick = Callable[[Row], Row]
 
 @dataclass(frozen=True)
 class Layout:
+    """The columns of a row, in their order."""
+
     columns: tuple[Column, ...]
 
     def place(self, name: str) -> int | None:
@@ -30,7 +32,8 @@ class Layout:
 
     @cached_property
     def _places(self) -> dict[str, int]:
-        return places_by_name(self.columns)
+        """Places by name; of two with one name the first counts."""
+        return {c.name: place for place, c in reversed(list(enumerate(self.columns)))}
 
     def places(self, names: Iterable[str]) -> list[int]:
         """Where the columns lie; all must be there."""

@@ -11,6 +11,7 @@ after the other. A few figures of a node (the stream time, …) are kept in attr
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
@@ -28,6 +29,8 @@ def nowhere(_record: Record) -> None:
 
 
 class Node:
+    """Passes records on as they are; other nodes are made of it."""
+
     saved: tuple[str, ...] = ()
 
     def __init__(self, name: str = "") -> None:
@@ -63,7 +66,7 @@ class Node:
         return (f"{self.name}-figures",) if self.saved else ()
 
 
-class TableNode(Node):
+class TableNode(Node, ABC):
     """A node whose records are changes of a table's rows.
 
     Old rows go along only where a node further down asks for them (`send_old`), as in Kafka
@@ -72,17 +75,17 @@ class TableNode(Node):
 
     sends_old = False
 
+    @abstractmethod
     def send_old(self, *, at_any_cost: bool) -> bool:
         """Ask for old rows; False if that would need a store and `at_any_cost` is not set."""
-        raise NotImplementedError
 
+    @abstractmethod
     def need_view(self) -> None:
         """Ask that `get` works."""
-        raise NotImplementedError
 
+    @abstractmethod
     def get(self, key: StoreKey) -> tuple[Row, int] | None:
         """The row of a key and its timestamp."""
-        raise NotImplementedError
 
 
 def store_key(key: Row, window: WindowBounds | None) -> StoreKey:

@@ -12,6 +12,8 @@ _SEGMENT_MIN_MS = 60_000
 
 
 class Segments:
+    """Spans of time: each half the retention, but at least a minute."""
+
     def __init__(self, retention_ms: int) -> None:
         self.retention_ms = retention_ms
         self._segment_ms = max(retention_ms // 2, _SEGMENT_MIN_MS)

@@ -22,6 +22,8 @@ from barnabas.pipeline.sql.syntax.tree import Window
 
 
 class SessionAggregateNode(AggregateNode):
+    """The aggregates of each session of each key."""
+
     saved = ("stream_time", "latest_end", "emitted_until", "expired_until")
 
     stream_time = NEVER

@@ -23,6 +23,8 @@ NO_TIMESTAMP = -1
 
 
 class SinkNode(Node):
+    """Gives records the columns and the timestamp that the sink's topic gets."""
+
     stream_time = NEVER
     """The latest timestamp that came here: that of tombstones, whose columns tell none."""
 

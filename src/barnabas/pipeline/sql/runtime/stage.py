@@ -63,6 +63,8 @@ class Exit(Node):
 
 
 class Stage:
+    """Nodes that run together on one partition, with what goes in and comes out."""
+
     def __init__(
         self,
         index: int,

@@ -101,7 +101,7 @@ class StreamStreamJoinNode(Node):
         self._process(record, RIGHT)
 
     def process(self, record: Record) -> None:
-        raise NotImplementedError("a join takes records of its left or right side")
+        raise AssertionError("a join takes records of its left or right side")
 
     def _process(self, record: Record, side: int) -> None:
         timestamp_ms, row = record.timestamp_ms, record.value

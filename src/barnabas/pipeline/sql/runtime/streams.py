@@ -52,6 +52,8 @@ class Completion:
 
 
 class StreamSourceNode(Node):
+    """Adds pseudo columns and the source's own timestamp to records."""
+
     def __init__(self, completion: Completion) -> None:
         super().__init__()
         self._complete = completion.apply

@@ -39,7 +39,7 @@ class TableTableJoinNode(TableNode):
         """The views of both sides are there anyway."""
 
     def process(self, record: Record) -> None:
-        raise NotImplementedError("a join takes records of its left or right side")
+        raise AssertionError("a join takes records of its left or right side")
 
     def process_left(self, record: Record) -> None:
         self._process(record, self._right, self._keeps_left, self._keeps_right, is_left=True)

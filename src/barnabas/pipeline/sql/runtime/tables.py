@@ -6,6 +6,7 @@ Streams: see TableNode.send_old.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 
 from barnabas.pipeline.sql.runtime.evaluation import EVALUATION_ERRORS, Evaluator, Log
@@ -113,9 +114,9 @@ class DerivedTable(TableNode):
     def need_view(self) -> None:
         self.parent.need_view()
 
+    @abstractmethod
     def derive(self, row: Row) -> Row | None:
         """The row that follows from the parent's, or None if there is none."""
-        raise NotImplementedError
 
     def get(self, key: StoreKey) -> tuple[Row, int] | None:
         found = self.parent.get(key)
@@ -152,6 +153,8 @@ class TableFilterNode(DerivedTable):
 
 
 class TableSelectNode(DerivedTable):
+    """Calculates the columns of old and new rows."""
+
     def __init__(self, parent: TableNode, columns: Sequence[Getter]) -> None:
         super().__init__(parent)
         self._columns = tuple(columns)

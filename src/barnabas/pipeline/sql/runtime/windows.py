@@ -32,6 +32,8 @@ def retention_of(window: Window) -> int:
 
 
 class WindowedAggregateNode(AggregateNode):
+    """The aggregates of each tumbling or hopping window of each key."""
+
     saved = ("stream_time", "latest_start", "emitted_until", "expired_until")
 
     stream_time = NEVER

@@ -6,10 +6,10 @@ from __future__ import annotations
 import re
 from typing import NoReturn
 
-from barnabas.pipeline.sql.errors import ParseError, Place, PrepareError
+from barnabas.pipeline.sql.errors import TOO_LARGE, ParseError, Place, PrepareError
 from barnabas.pipeline.sql.names import RESERVED
 from barnabas.pipeline.sql.syntax.lexer import NAMES, Token, TokenKind, tokenize
-from barnabas.pipeline.sql.syntax.limits import NESTING_MAX, TOO_LARGE
+from barnabas.pipeline.sql.syntax.limits import NESTING_MAX
 
 _KINDS_OF_TOKENS = frozenset({"INTEGER_VALUE", "a string"})
 _SOURCE_NAME = re.compile(r"[a-zA-Z0-9_-]*\Z")

@@ -78,6 +78,8 @@ class ColumnReference(Node):
 
 
 class ArithmeticOperator(Enum):
+    """Signs between two numbers."""
+
     ADD = "+"
     SUBTRACT = "-"
     MULTIPLY = "*"
@@ -103,6 +105,8 @@ class Sign(Node):
 
 
 class ComparisonOperator(Enum):
+    """What compares two values."""
+
     EQUAL = "="
     NOT_EQUAL = "<>"
     LESS_THAN = "<"
@@ -115,18 +119,24 @@ class ComparisonOperator(Enum):
 
 @dataclass(frozen=True)
 class Comparison(Node):
+    """`left operator right`."""
+
     operator: ComparisonOperator
     left: Expression
     right: Expression
 
 
 class LogicalOperator(Enum):
+    """What joins two conditions."""
+
     AND = "AND"
     OR = "OR"
 
 
 @dataclass(frozen=True)
 class Logical(Node):
+    """`left AND right` or `left OR right`."""
+
     operator: LogicalOperator
     left: Expression
     right: Expression
@@ -175,6 +185,8 @@ class Like(Node):
 
 @dataclass(frozen=True)
 class When(Node):
+    """One `WHEN condition THEN result` of a CASE."""
+
     condition: Expression
     result: Expression
 
@@ -198,6 +210,8 @@ class SimpleCase(Node):
 
 @dataclass(frozen=True)
 class Cast(Node):
+    """`CAST(operand AS type)`."""
+
     operand: Expression
     type: SqlType
 

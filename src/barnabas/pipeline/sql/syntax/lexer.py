@@ -15,6 +15,8 @@ from barnabas.pipeline.sql.errors import Place
 
 
 class TokenKind(Enum):
+    """What a piece of the text is."""
+
     WORD = auto()  # a name or a word of the language
     QUOTED = auto()  # "name"
     BACKQUOTED = auto()  # `name`

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from typing import Any
 
-from barnabas.pipeline.sql.errors import ParseError, Place, PrepareError
+from barnabas.pipeline.sql.errors import TOO_LARGE, ParseError, Place, PrepareError
 from barnabas.pipeline.sql.types import Array, Decimal, Map, Primitive, SqlType, Struct
 
 NESTING_MAX = 50
@@ -24,11 +24,6 @@ DEPTH_MAX = 100
 TYPE_DEPTH_MAX = 50
 TYPE_SIZE_MAX = 20_000
 """How many types a type may be made of, each counted as often as it is used."""
-
-TOO_LARGE = (
-    "Error processing statement: Statement is too large to parse. This may be caused by having too "
-    "many nested expressions in the statement."
-)
 
 _TYPES = (Primitive, Decimal, Array, Map, Struct)
 

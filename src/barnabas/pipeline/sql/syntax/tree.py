@@ -17,6 +17,8 @@ Literal: TypeAlias = str | int | float | Decimal | bool | None
 
 
 class SourceKind(Enum):
+    """What a FROM clause can name."""
+
     STREAM = "STREAM"
     TABLE = "TABLE"
 
@@ -58,6 +60,8 @@ class Source(Node):
 
 
 class JoinKind(Enum):
+    """Which side's rows are kept without a partner."""
+
     INNER = "INNER"
     LEFT = "LEFT"
     RIGHT = "RIGHT"
@@ -84,6 +88,8 @@ class Join(Node):
 
 
 class WindowKind(Enum):
+    """How a window's bounds are found."""
+
     TUMBLING = "TUMBLING"
     HOPPING = "HOPPING"
     SESSION = "SESSION"
@@ -102,6 +108,8 @@ class Window(Node):
 
 
 class Emit(Enum):
+    """EMIT CHANGES: every change; EMIT FINAL: a window's last value."""
+
     CHANGES = "CHANGES"
     FINAL = "FINAL"
 
@@ -126,6 +134,8 @@ class Query(Node):
 
 
 class Constraint(Enum):
+    """What a declared column is, other than a part of the value."""
+
     KEY = "KEY"
     PRIMARY_KEY = "PRIMARY KEY"
     HEADERS = "HEADERS"
@@ -198,6 +208,8 @@ class InsertValues(Node):
 
 @dataclass(frozen=True)
 class DropSource(Node):
+    """DROP STREAM|TABLE [IF EXISTS] name [DELETE TOPIC]."""
+
     kind: SourceKind
     name: str
     if_exists: bool = False
@@ -215,6 +227,8 @@ class AlterSource(Node):
 
 @dataclass(frozen=True)
 class CreateType(Node):
+    """CREATE TYPE [IF NOT EXISTS] name AS type."""
+
     name: str
     type: SqlType | NamedType
     if_not_exists: bool = False
@@ -222,12 +236,16 @@ class CreateType(Node):
 
 @dataclass(frozen=True)
 class DropType(Node):
+    """DROP TYPE [IF EXISTS] name."""
+
     name: str
     if_exists: bool = False
 
 
 @dataclass(frozen=True)
 class CreateConnector(Node):
+    """CREATE SOURCE|SINK CONNECTOR [IF NOT EXISTS] name WITH (…)."""
+
     name: str
     is_source: bool
     properties: Mapping[str, Literal]
@@ -236,6 +254,8 @@ class CreateConnector(Node):
 
 @dataclass(frozen=True)
 class DropConnector(Node):
+    """DROP CONNECTOR [IF EXISTS] name."""
+
     name: str
     if_exists: bool = False
 
@@ -270,6 +290,8 @@ class Show(Node):
 
 
 class Described(Enum):
+    """What DESCRIBE can describe."""
+
     SOURCE = "SOURCE"
     STREAMS = "STREAMS"
     TABLES = "TABLES"
@@ -296,6 +318,8 @@ class Explain(Node):
 
 @dataclass(frozen=True)
 class PrintTopic(Node):
+    """PRINT topic [FROM BEGINNING] [INTERVAL n] [LIMIT n]."""
+
     topic: str
     from_beginning: bool = False
     interval: int | None = None
@@ -303,6 +327,8 @@ class PrintTopic(Node):
 
 
 class Control(Enum):
+    """What can be done to a running query."""
+
     TERMINATE = "TERMINATE"
     PAUSE = "PAUSE"
     RESUME = "RESUME"
@@ -327,22 +353,30 @@ class SetProperty(Node):
 
 @dataclass(frozen=True)
 class UnsetProperty(Node):
+    """UNSET 'name'."""
+
     name: str
 
 
 @dataclass(frozen=True)
 class DefineVariable(Node):
+    """DEFINE name = 'value'."""
+
     name: str
     value: str
 
 
 @dataclass(frozen=True)
 class UndefineVariable(Node):
+    """UNDEFINE name."""
+
     name: str
 
 
 @dataclass(frozen=True)
 class RunScript(Node):
+    """RUN SCRIPT 'path'."""
+
     path: str
 
 
@@ -351,6 +385,8 @@ class RunScript(Node):
 
 @dataclass(frozen=True)
 class AssertTopic(Node):
+    """ASSERT [NOT EXISTS] TOPIC name [WITH (…)] [TIMEOUT …]."""
+
     topic: str
     properties: Mapping[str, Literal] = field(default_factory=dict)
     timeout_ms: int | None = None
@@ -359,6 +395,8 @@ class AssertTopic(Node):
 
 @dataclass(frozen=True)
 class AssertSchema(Node):
+    """ASSERT [NOT EXISTS] SCHEMA [SUBJECT 'subject'] [ID id] [TIMEOUT …]."""
+
     subject: str | None = None
     schema_id: int | None = None
     timeout_ms: int | None = None
