@@ -27,14 +27,9 @@ from barnabas.pipeline.sql.runtime.driver import Driver
 from barnabas.pipeline.sql.runtime.topics import TopicRecord
 from barnabas.pipeline.sql.spark.checkpoint import CheckpointError
 from barnabas.pipeline.sql.spark.labels import task_of
+from barnabas.pipeline.sql.spark.options import Guarantee, SparkQueryOptions
 from barnabas.pipeline.sql.spark.parcels import Note
-from barnabas.pipeline.sql.spark.query import (
-    Guarantee,
-    MissingTopicError,
-    QueryState,
-    SparkQuery,
-    SparkQueryOptions,
-)
+from barnabas.pipeline.sql.spark.query import MissingTopicError, QueryState, SparkQuery
 from support.spark import shared_session
 from support.sql_queries import plans_of
 

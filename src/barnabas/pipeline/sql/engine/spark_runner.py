@@ -14,12 +14,8 @@ from barnabas.pipeline.sql.plan.encoding import encode_plan
 from barnabas.pipeline.sql.spark import query as spark_query
 from barnabas.pipeline.sql.spark.checkpoint import CheckpointError
 from barnabas.pipeline.sql.spark.hosted import HostedPlan, Hosting
-from barnabas.pipeline.sql.spark.query import (
-    Guarantee,
-    MissingTopicError,
-    SparkQuery,
-    SparkQueryOptions,
-)
+from barnabas.pipeline.sql.spark.options import Guarantee, SparkQueryOptions
+from barnabas.pipeline.sql.spark.query import MissingTopicError, SparkQuery
 
 _OFFSET_RESET = "ksql.streams.auto.offset.reset"
 _GUARANTEE = "ksql.streams.processing.guarantee"
