@@ -24,7 +24,8 @@ from barnabas.pipeline.sql.analysis.commands import QueryCommand, apply
 from barnabas.pipeline.sql.analysis.metastore import MetaStore
 from barnabas.pipeline.sql.functions.built_in import functions
 from barnabas.pipeline.sql.plan.steps import QueryPlan, TableSink
-from barnabas.pipeline.sql.spark.query import SparkQuery, SparkQueryOptions
+from barnabas.pipeline.sql.spark.options import SparkQueryOptions
+from barnabas.pipeline.sql.spark.query import SparkQuery
 from barnabas.pipeline.sql.syntax.parser import parse
 
 STATEMENTS = """
