@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from barnabas.cli.errors import CliError, ExitCode
+from barnabas.cli.sql_server import server_command
 from barnabas.cli.sql_test import test_command
 
 if TYPE_CHECKING:
@@ -127,6 +128,7 @@ def command(
         raise CliError(str(error), _exit_code(error), "give its address with --server") from error
 
 
+command.add_command(server_command)
 command.add_command(test_command)
 
 

@@ -20,13 +20,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass
 from enum import Enum
 from types import NoneType, UnionType
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from barnabas.pipeline.sql import types
 from barnabas.pipeline.sql.plan import steps
 from barnabas.pipeline.sql.plan.steps import QueryPlan
 from barnabas.pipeline.sql.syntax import expressions
 from barnabas.pipeline.sql.types import BaseType, Primitive, SqlType
+
+T = TypeVar("T")
 
 VERSION = 1
 
@@ -72,6 +74,21 @@ def plan_from_json(data: Any) -> QueryPlan:
         raise PlanFormatError(f"not a plan: {type(error).__name__}: {error}") from error
     assert isinstance(plan, QueryPlan)
     return plan
+
+
+def to_json(value: Any) -> Any:
+    """Any dataclass of the kinds that plans are made of as JSON's objects, lists and values."""
+    return _codec(type(value)).encode(value)
+
+
+def from_json(kind: type[T], data: Any) -> T:
+    """The object of that class that `to_json` was given. Raises PlanFormatError."""
+    try:
+        value = _codec(kind).decode(data)
+    except (LookupError, TypeError, AttributeError, ArithmeticError) as error:
+        raise PlanFormatError(f"no {kind.__name__}: {type(error).__name__}: {error}") from error
+    assert isinstance(value, kind)
+    return value
 
 
 class _Codec:
