@@ -6,7 +6,8 @@ from pathlib import Path
 
 from barnabas.pipeline.session import SessionOptions, start_session
 from barnabas.pipeline.sql.plan.encoding import decode_plan
-from barnabas.pipeline.sql.spark.query import Guarantee, SparkQuery, SparkQueryOptions
+from barnabas.pipeline.sql.spark.options import Guarantee, SparkQueryOptions
+from barnabas.pipeline.sql.spark.query import SparkQuery
 
 
 def main() -> None:

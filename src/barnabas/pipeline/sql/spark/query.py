@@ -18,9 +18,9 @@ import math
 import os
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from functools import reduce
 from typing import Any
@@ -42,59 +42,19 @@ from barnabas.pipeline.sql.spark.checkpoint import (
     open_checkpoint,
 )
 from barnabas.pipeline.sql.spark.hosted import HostedPlan, Hosting
-from barnabas.pipeline.sql.spark.parcels import Note
+from barnabas.pipeline.sql.spark.options import Guarantee, SparkQueryOptions
 from barnabas.pipeline.sql.spark.results import (
     Figures,
     KafkaWriter,
-    OnNotes,
     ResultSink,
     partition_counts,
 )
 from barnabas.pipeline.sql.spark.worker import SCHEMA, OperatorProcessor, SourceFunction
 from barnabas.pipeline.sql.syntax.tree import WindowKind
-from barnabas.pipeline.sql.types import Value
 
 _TIME_WINDOW_BYTES = 8
 _SESSION_WINDOW_BYTES = 16
 _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-
-
-class Guarantee(Enum):
-    """ksqlDB's `processing.guarantee`."""
-
-    AT_LEAST_ONCE = "at_least_once"
-    EXACTLY_ONCE = "exactly_once_v2"
-
-
-def _ignore(_notes: Sequence[Note], _count: int) -> None:
-    pass
-
-
-@dataclass(frozen=True)
-class SparkQueryOptions:
-    """How to host queries. `checkpoints`: the directory with one directory per query.
-
-    `kafka`: further settings of the Kafka connector's consumers (`security.protocol`, …), without
-    its prefix `kafka.`. `partitions`: of state; None: as many as the topic with the most has.
-    """
-
-    bootstrap_servers: str
-    checkpoints: str
-    registry_urls: tuple[str, ...] = ()
-    registry_user_info: str | None = None
-    auto_offset_reset: str = "latest"
-    guarantee: Guarantee = Guarantee.AT_LEAST_ONCE
-    properties: Mapping[str, Value] = field(default_factory=dict)
-    kafka: Mapping[str, str] = field(default_factory=dict)
-    partitions: int | None = None
-    emits_every_change: bool = False
-    trigger_ms: int = 100
-    """No micro-batch begins sooner after the last one began; Spark looks for records as often."""
-    records_per_batch_max: int = 200_000
-    """Of each source: what a query that catches up takes at once."""
-    service_id: str = ""
-    """Begins the transactional ids of exactly-once queries."""
-    on_notes: OnNotes = _ignore
 
 
 class QueryState(Enum):
@@ -123,6 +83,8 @@ class QueryStatus:
     errors: tuple[QueryError, ...]
     figures: Figures
     lag: Mapping[str, int]
+    positions: Mapping[tuple[str, int], tuple[int, int]]
+    """By topic and partition the next offset, and the partition's end, of the last micro-batch."""
     state_pages: int
     state_bytes: int
     batch_ms: Mapping[str, int]
@@ -234,6 +196,7 @@ class SparkQuery:
             tuple(self._errors),
             self._sink.figures if self._sink else Figures(),
             _lag(progress),
+            _positions(progress),
             sum(operator["numRowsTotal"] for operator in operators),
             sum(operator["memoryUsedBytes"] for operator in operators),
             progress.get("durationMs", {}),
@@ -373,6 +336,19 @@ def _lag(progress: Mapping[str, Any]) -> dict[str, int]:
             behind = sum(max(0, end - done.get(partition, 0)) for partition, end in ends.items())
             lag[topic] = max(lag.get(topic, 0), behind)
     return lag
+
+
+def _positions(progress: Mapping[str, Any]) -> dict[tuple[str, int], tuple[int, int]]:
+    positions: dict[tuple[str, int], tuple[int, int]] = {}
+    for source in progress.get("sources", []):
+        latest = source.get("latestOffset") or {}
+        for topic, ends in (source.get("endOffset") or {}).items():
+            for partition, reached in ends.items():
+                place = topic, int(partition)
+                # A topic that is read twice counts as far as the slower reader.
+                reached = min(reached, positions.get(place, (reached, 0))[0])
+                positions[place] = reached, latest.get(topic, {}).get(partition, reached)
+    return positions
 
 
 _PYTHON_ERROR = re.compile(r"[A-Za-z_.]+(Error|Exception)\b.*: ")
