@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 import pytest
-from tests.support.sql_statements import Statements
 
 from barnabas.pipeline.sql.expressions.scope import Scope
 from barnabas.pipeline.sql.functions.catalog import Function
 from barnabas.pipeline.sql.schema import Column
+from support.sql_statements import Statements
 
 COLUMNS = [f"C{number}" for number in range(300)]
 DECLARED = ", ".join(f"{name} INT" for name in COLUMNS)

@@ -1,0 +1,51 @@
+"""How a query is hosted on Spark: the options that hold for all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+
+from barnabas.pipeline.sql.spark.parcels import Note
+from barnabas.pipeline.sql.spark.results import (
+    OnNotes,
+)
+from barnabas.pipeline.sql.types import Value
+
+
+class Guarantee(Enum):
+    """ksqlDB's `processing.guarantee`."""
+
+    AT_LEAST_ONCE = "at_least_once"
+    EXACTLY_ONCE = "exactly_once_v2"
+
+
+def _ignore(_notes: Sequence[Note], _count: int) -> None:
+    pass
+
+
+@dataclass(frozen=True)
+class SparkQueryOptions:
+    """How to host queries. `checkpoints`: the directory with one directory per query.
+
+    `kafka`: further settings of the Kafka connector's consumers (`security.protocol`, …), without
+    its prefix `kafka.`. `partitions`: of state; None: as many as the topic with the most has.
+    """
+
+    bootstrap_servers: str
+    checkpoints: str
+    registry_urls: tuple[str, ...] = ()
+    registry_user_info: str | None = None
+    auto_offset_reset: str = "latest"
+    guarantee: Guarantee = Guarantee.AT_LEAST_ONCE
+    properties: Mapping[str, Value] = field(default_factory=dict)
+    kafka: Mapping[str, str] = field(default_factory=dict)
+    partitions: int | None = None
+    emits_every_change: bool = False
+    trigger_ms: int = 100
+    """No micro-batch begins sooner after the last one began; Spark looks for records as often."""
+    records_per_batch_max: int = 200_000
+    """Of each source: what a query that catches up takes at once."""
+    service_id: str = ""
+    """Begins the transactional ids of exactly-once queries."""
+    on_notes: OnNotes = _ignore
