@@ -3,14 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
-import sys
-import time
-import uuid
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from typing import Any
 
 import httpx
@@ -18,84 +11,9 @@ import pytest
 from confluent_kafka import Producer
 
 from support.patience import PATIENCE_S
+from support.sql_server_process import EARLIEST, SqlServer, running_server
 
-EARLIEST = {"ksql.streams.auto.offset.reset": "earliest"}
-
-
-class SqlServer:
-    """A server over a cluster, which may be ended and started again with all it had."""
-
-    def __init__(self, bootstrap_servers: str) -> None:
-        self.suffix = uuid.uuid4().hex[:8]
-        self._arguments = [
-            *(sys.executable, "-m", "barnabas", "sql", "server", "--json"),
-            *("-b", bootstrap_servers, "-l", "http://127.0.0.1:0"),
-            *("-o", f"ksql.service.id=test_{self.suffix}_"),
-        ]
-        self.process: subprocess.Popen[str] | None = None
-        self.client = httpx.Client()
-
-    def start(self) -> None:
-        self.process = subprocess.Popen(
-            self._arguments,
-            stdout=subprocess.PIPE,
-            text=True,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-        )
-        assert self.process.stdout is not None
-        line = self.process.stdout.readline()
-        assert line, "the server ended before it served"
-        (url,) = json.loads(line)["listeners"]
-        self.client = httpx.Client(
-            base_url=url, http1=False, http2=True, trust_env=False, timeout=PATIENCE_S
-        )
-
-    def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
-        assert self.process is not None
-        self.client.close()
-        self.process.send_signal(number)
-        code = self.process.wait(PATIENCE_S)
-        assert self.process.stdout is not None
-        self.process.stdout.close()
-        self.process = None
-        return code
-
-    def ksql(self, text: str) -> list[dict[str, Any]]:
-        """The answers to statements that must be taken."""
-        answer = self.client.post("/ksql", json={"ksql": text, "streamsProperties": EARLIEST})
-        assert answer.status_code == 200, answer.text
-        found: list[dict[str, Any]] = answer.json()
-        return found
-
-    def rows(self, text: str) -> list[list[Any]]:
-        """The rows of a pull query."""
-        answer = self.client.post("/query-stream", json={"sql": text, "properties": EARLIEST})
-        assert answer.status_code == 200, answer.text
-        _, *rows = map(json.loads, answer.text.splitlines())
-        return rows
-
-    def wait_for_rows(self, text: str, rows: list[list[Any]]) -> None:
-        wait_for(lambda: sorted(self.rows(text)) == rows, lambda: str(self.rows(text)))
-
-
-def wait_for(is_so: Callable[[], bool], shown: Callable[[], str]) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not is_so():
-        assert time.monotonic() < deadline, shown()
-        time.sleep(0.05)
-
-
-@contextmanager
-def running(bootstrap_servers: str) -> Iterator[SqlServer]:
-    server = SqlServer(bootstrap_servers)
-    server.start()
-    try:
-        yield server
-    finally:
-        if server.process is not None:
-            server.stop(signal.SIGKILL)
-
-
+LOCAL = "barnabas.sql.runner=local"
 STORY = """
 CREATE STREAM charges (station STRING KEY, kwh DOUBLE, moment BIGINT)
   WITH (kafka_topic='charges-{0}', value_format='JSON', partitions=2, timestamp='moment');
@@ -114,12 +32,12 @@ CREATE STREAM placed WITH (kafka_topic='placed-{0}') AS
 
 @pytest.fixture(scope="module")
 def server(kafka_bootstrap_servers: str) -> Iterator[SqlServer]:
-    with running(kafka_bootstrap_servers) as found:
+    with running_server(kafka_bootstrap_servers, LOCAL) as found:
         yield found
 
 
 def test_statements_run_and_go_on_after_a_restart(kafka_bootstrap_servers: str) -> None:
-    with running(kafka_bootstrap_servers) as server:
+    with running_server(kafka_bootstrap_servers, LOCAL) as server:
         answers = server.ksql(STORY.format(server.suffix))
         assert [a["commandStatus"]["status"] for a in answers] == ["SUCCESS"] * 5
         energy_id = answers[2]["commandStatus"]["queryId"]
