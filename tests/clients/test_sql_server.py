@@ -11,9 +11,8 @@ import pytest
 from confluent_kafka import Producer
 
 from support.patience import PATIENCE_S
-from support.sql_server_process import EARLIEST, SqlServer, running_server
+from support.sql_server_process import EARLIEST, SqlServer, running
 
-LOCAL = "barnabas.sql.runner=local"
 STORY = """
 CREATE STREAM charges (station STRING KEY, kwh DOUBLE, moment BIGINT)
   WITH (kafka_topic='charges-{0}', value_format='JSON', partitions=2, timestamp='moment');
@@ -32,12 +31,12 @@ CREATE STREAM placed WITH (kafka_topic='placed-{0}') AS
 
 @pytest.fixture(scope="module")
 def server(kafka_bootstrap_servers: str) -> Iterator[SqlServer]:
-    with running_server(kafka_bootstrap_servers, LOCAL) as found:
+    with running(kafka_bootstrap_servers) as found:
         yield found
 
 
 def test_statements_run_and_go_on_after_a_restart(kafka_bootstrap_servers: str) -> None:
-    with running_server(kafka_bootstrap_servers, LOCAL) as server:
+    with running(kafka_bootstrap_servers) as server:
         answers = server.ksql(STORY.format(server.suffix))
         assert [a["commandStatus"]["status"] for a in answers] == ["SUCCESS"] * 5
         energy_id = answers[2]["commandStatus"]["queryId"]

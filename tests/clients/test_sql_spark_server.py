@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from support.sql_server_process import running_server
+from support.sql_server_process import running
 
 STATEMENTS = """
 CREATE STREAM charges (station STRING KEY, kwh INT)
@@ -20,8 +20,8 @@ CREATE TABLE energy WITH (kafka_topic='energy-{0}') AS
 def test_queries_run_on_spark_and_go_on_after_a_restart(
     kafka_bootstrap_servers: str, tmp_path: Path
 ) -> None:
-    state = f"ksql.streams.state.dir={tmp_path}"
-    with running_server(kafka_bootstrap_servers, state) as server:
+    settings = ("barnabas.sql.runner=spark", f"ksql.streams.state.dir={tmp_path}")
+    with running(kafka_bootstrap_servers, settings) as server:
         server.ksql(STATEMENTS.format(server.suffix))
         server.ksql("INSERT INTO charges VALUES ('a', 7); INSERT INTO charges VALUES ('b', 1);")
         server.wait_for_rows("SELECT * FROM energy;", [["a", 7], ["b", 1]])

@@ -31,10 +31,7 @@ def run(case: Case, functions: Mapping[str, Function]) -> None:
 
 
 def _piped(case: Case, world: World) -> Driver:
-    # Schemas of columns that statements declare come first, as ksqlDB's own runner has it: cases
-    # count on the ids that follow.
-    _add_declared(case, world)
-    world.add_topics(case.content.get("topics", []))
+    prepare(case, world)
     world.run("\n".join(case.statements))
     driver = Driver(
         list(world.plans.values()),
@@ -47,6 +44,16 @@ def _piped(case: Case, world: World) -> Driver:
     for spec in case.content.get("inputs", []):
         driver.pipe(*world.record(spec))
     return driver
+
+
+def prepare(case: Case, world: World) -> None:
+    """Give the world the topics and schemas that a case says are there before its statements.
+
+    Schemas of columns that statements declare come first, as ksqlDB's own runner has it: cases
+    count on the ids that follow.
+    """
+    _add_declared(case, world)
+    world.add_topics(case.content.get("topics", []))
 
 
 def _add_declared(case: Case, world: World) -> None:

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import json
+import socket
 import threading
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+from h2.config import H2Configuration
+from h2.connection import H2Connection
+from h2.events import RequestReceived, StreamEnded
+from h2.exceptions import ProtocolError
 
 MEDIA_TYPE = "application/vnd.ksql.v1+json"
 INFO = {
@@ -95,3 +101,48 @@ class FakeSqlServer:
 
 FOR_EVER = "<for ever>"
 """A part of a streamed answer: nothing more comes, and the answer does not end."""
+
+
+class Http2SqlServer:
+    """One connection after the other, HTTP/2 from the first byte: GET is asked for the server's
+    info, POST for its streams, of which there are none."""
+
+    def __enter__(self) -> Http2SqlServer:
+        self._socket = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}"
+        self._thread = threading.Thread(target=self._serve)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
+        self._thread.join()
+
+    def _serve(self) -> None:
+        while True:
+            try:
+                client, _ = self._socket.accept()
+            except OSError:
+                return
+            with client:
+                self._talk(client)
+
+    def _talk(self, client: socket.socket) -> None:
+        http = H2Connection(H2Configuration(client_side=False))
+        http.initiate_connection()
+        methods: dict[int, bytes] = {}
+        while data := client.recv(65_536):
+            try:
+                events = http.receive_data(data)
+            except ProtocolError:  # it speaks HTTP/1.1
+                return
+            for event in events:
+                if isinstance(event, RequestReceived) and event.stream_id is not None:
+                    methods[event.stream_id] = dict(event.headers or ())[b":method"]
+                elif isinstance(event, StreamEnded) and event.stream_id is not None:
+                    is_get = methods[event.stream_id] == b"GET"
+                    body = INFO if is_get else [{"@type": "streams", "streams": []}]
+                    http.send_headers(event.stream_id, [(":status", "200")])
+                    http.send_data(event.stream_id, json.dumps(body).encode(), end_stream=True)
+            client.sendall(http.data_to_send())

@@ -1,4 +1,4 @@
-"""`barnabas sql server` as a process, and a client of it over HTTP/2."""
+"""A SQL server over a real node, as a process of its own."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -17,13 +17,14 @@ import httpx
 
 from support.patience import PATIENCE_S
 
+LOCAL = ("barnabas.sql.runner=local",)
 EARLIEST = {"ksql.streams.auto.offset.reset": "earliest"}
 
 
 class SqlServer:
     """A server over a cluster, which may be ended and started again with all it had."""
 
-    def __init__(self, bootstrap_servers: str, *settings: str) -> None:
+    def __init__(self, bootstrap_servers: str, settings: Sequence[str] = LOCAL) -> None:
         self.suffix = uuid.uuid4().hex[:8]
         self._arguments = [
             *(sys.executable, "-m", "barnabas", "sql", "server", "--json"),
@@ -33,6 +34,7 @@ class SqlServer:
         ]
         self.process: subprocess.Popen[str] | None = None
         self.client = httpx.Client()
+        self.url = ""
 
     def start(self) -> None:
         self.process = subprocess.Popen(
@@ -44,9 +46,9 @@ class SqlServer:
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         assert line, "the server ended before it served"
-        (url,) = json.loads(line)["listeners"]
+        (self.url,) = json.loads(line)["listeners"]
         self.client = httpx.Client(
-            base_url=url, http1=False, http2=True, trust_env=False, timeout=PATIENCE_S
+            base_url=self.url, http1=False, http2=True, trust_env=False, timeout=PATIENCE_S
         )
 
     def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
@@ -78,6 +80,7 @@ class SqlServer:
 
 
 def wait_for(is_so: Callable[[], bool], shown: Callable[[], str]) -> None:
+    """Wait until it is so; `shown` says how it is if it never was."""
     deadline = time.monotonic() + PATIENCE_S
     while not is_so():
         assert time.monotonic() < deadline, shown()
@@ -85,8 +88,9 @@ def wait_for(is_so: Callable[[], bool], shown: Callable[[], str]) -> None:
 
 
 @contextmanager
-def running_server(bootstrap_servers: str, *settings: str) -> Iterator[SqlServer]:
-    server = SqlServer(bootstrap_servers, *settings)
+def running(bootstrap_servers: str, settings: Sequence[str] = LOCAL) -> Iterator[SqlServer]:
+    """A server that is killed at the end, if it still runs."""
+    server = SqlServer(bootstrap_servers, settings)
     server.start()
     try:
         yield server

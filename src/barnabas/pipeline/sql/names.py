@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Iterable
 
 _NON_RESERVED = """
 ADD ALTER ANALYZE ARRAY ASSERT CHANGES COLUMN COLUMNS DATE DAY DEFINE EMIT ESCAPE EXPLAIN FINAL
@@ -41,3 +43,8 @@ def backquoted(name: str) -> str:
 def unquoted(name: str) -> str:
     """The name as it is, as ksqlDB's messages show the names within expressions."""
     return name
+
+
+def repeated(names: Iterable[str]) -> frozenset[str]:
+    """Those of the names that stand there more than once."""
+    return frozenset(name for name, count in Counter(names).items() if count > 1)

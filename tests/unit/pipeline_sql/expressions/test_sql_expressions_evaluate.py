@@ -12,6 +12,7 @@ from barnabas.pipeline.sql.errors import FAILURES, AnalysisError
 from barnabas.pipeline.sql.expressions.compile import Compiled, compile_expression
 from barnabas.pipeline.sql.functions.catalog import Function, ScalarOverload
 from barnabas.pipeline.sql.schema import Column
+from barnabas.pipeline.sql.syntax.expressions import Expression, Sign
 from barnabas.pipeline.sql.syntax.parser import parse_expression
 from barnabas.pipeline.sql.types import (
     BIGINT,
@@ -316,8 +317,11 @@ def test_refuses(text: str, message: str) -> None:
 
 
 def test_refuses_what_is_nested_too_deeply() -> None:
+    expression: Expression = parse_expression("1")
+    for _ in range(2_000):
+        expression = Sign(True, expression)
     with pytest.raises(AnalysisError, match="nested too deeply"):
-        compiled(" + ".join("1" * 2_000))
+        compile_expression(expression, [], {})
 
 
 def test_tells_of_parts_that_fail() -> None:

@@ -17,7 +17,7 @@ from barnabas.pipeline.sql.shell.interactive import Loop, PlainReader, state_dir
 from barnabas.pipeline.sql.shell.session import Session
 from barnabas.pipeline.sql.shell.shell import Shell
 from support.cli import Result, run_cli
-from support.fake_sql_server import FOR_EVER, FakeSqlServer
+from support.fake_sql_server import FOR_EVER, FakeSqlServer, Http2SqlServer
 
 DONE = {
     "@type": "currentStatus",
@@ -131,6 +131,24 @@ def test_the_place_of_an_error_is_shown_and_the_rest_left_out(server: FakeSqlSer
         "barnabas: line 1:6: Syntax Error",
     ]
     assert len(server.asked) == 1
+
+
+@pytest.mark.parametrize(
+    ("sent", "told"),
+    [("SHOW\n BAD;", " BAD;"), ("SHOW\n ${what};", "SHOW\n BAD;")],
+)
+def test_places_count_from_what_was_sent_or_became_of_it(
+    server: FakeSqlServer, sent: str, told: str
+) -> None:
+    server.answers[sent] = refusal("line 2:2: no", told)
+    assert sql(server, "-e", sent).err.splitlines()[:2] == ["   BAD;", "   ^^^"]
+
+
+def test_a_server_of_http2_alone() -> None:
+    with Http2SqlServer() as server:
+        result = run_cli("sql", "--server", server.url, "-e", "SHOW STREAMS;")
+        assert (result.code, result.err) == (0, "")
+        assert " Stream Name" in result.text
 
 
 def test_what_was_done_before_an_error_is_shown(server: FakeSqlServer) -> None:

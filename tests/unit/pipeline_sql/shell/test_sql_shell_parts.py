@@ -134,6 +134,9 @@ def test_documents_come_whole_however_they_are_cut(
     [
         ("SHOW STR", ["STREAMLINE", "STREAM", "STREAMS", "STRING", "STRUCT"]),
         ("show tab", ["table", "tables"]),
+        ("select * from streaml", ["streamline"]),
+        ("PRINT Ot", []),
+        ("PRINT ot", ["other"]),
         ("se", ["server", "select", "session", "set"]),
         ("SELECT 'STR", []),
         ("SELECT ", []),

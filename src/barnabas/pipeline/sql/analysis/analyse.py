@@ -28,7 +28,7 @@ from barnabas.pipeline.sql.analysis.queries import create_as_select, insert_into
 from barnabas.pipeline.sql.errors import TOO_LARGE, AnalysisError, SqlError
 from barnabas.pipeline.sql.formats.format import SchemaStore
 from barnabas.pipeline.sql.functions.catalog import Function
-from barnabas.pipeline.sql.names import backquoted
+from barnabas.pipeline.sql.names import backquoted, repeated
 from barnabas.pipeline.sql.schema import Column
 from barnabas.pipeline.sql.syntax import tree
 from barnabas.pipeline.sql.types import SqlType
@@ -119,8 +119,9 @@ def _alter_source(statement: tree.AlterSource, environment: Environment) -> Comm
         raise AnalysisError("ALTER command is not supported for CREATE ... AS statements.")
     added = tuple(Column(name, cast(SqlType, of)) for name, of in statement.added)
     names = [column.name for column in (*source.schema.columns, *added)]
+    twice = repeated(names)
     for column in added:
-        if names.count(column.name) > 1:
+        if column.name in twice:
             raise AnalysisError(
                 f"Cannot add column {backquoted(column.name)} to schema. A column with the same "
                 "name already exists."

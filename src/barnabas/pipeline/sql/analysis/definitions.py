@@ -29,9 +29,10 @@ from barnabas.pipeline.sql.analysis.properties import CREATE, SourceProperties, 
 from barnabas.pipeline.sql.analysis.schemas import HEADERS_TYPE, SYSTEM_COLUMNS, build_schema
 from barnabas.pipeline.sql.errors import AnalysisError, PrepareError
 from barnabas.pipeline.sql.java_time.pattern import pattern_of
-from barnabas.pipeline.sql.names import backquoted
+from barnabas.pipeline.sql.names import backquoted, repeated
 from barnabas.pipeline.sql.plan.steps import FormatChoice, TimestampColumn
 from barnabas.pipeline.sql.schema import Column, Part, Schema
+from barnabas.pipeline.sql.syntax.limits import check_tree
 from barnabas.pipeline.sql.syntax.tree import (
     ColumnElement,
     Constraint,
@@ -165,7 +166,7 @@ def _check_pattern(pattern: str) -> None:
 def _check_elements(statement: CreateSource) -> None:
     """What is wrong with the declared columns whatever their formats are."""
     names = [element.name for element in statement.elements]
-    twice = sorted({backquoted(name) for name in names if names.count(name) > 1})
+    twice = sorted(map(backquoted, repeated(names)))
     if twice:
         raise PrepareError(f"Duplicate column names: {', '.join(twice)}")
     is_table = statement.kind is SourceKind.TABLE
@@ -310,7 +311,10 @@ def _check_topic(
 
 def resolve_types(node: T, find: Callable[[str], SqlType | None]) -> T:
     """The tree with each type that is named replaced by what the name stands for."""
-    return cast(T, _resolved(node, find))
+    resolved = _resolved(node, find)
+    if resolved is not node:
+        check_tree(resolved)
+    return cast(T, resolved)
 
 
 def _resolved(value: Any, find: Callable[[str], SqlType | None]) -> Any:

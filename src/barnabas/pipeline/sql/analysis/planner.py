@@ -32,6 +32,7 @@ from barnabas.pipeline.sql.plan.steps import (
     WindowInfo,
 )
 from barnabas.pipeline.sql.schema import ROWTIME, Schema
+from barnabas.pipeline.sql.syntax.limits import check_type
 from barnabas.pipeline.sql.syntax.rewriting import column_references
 from barnabas.pipeline.sql.syntax.tree import Emit, SourceKind
 from barnabas.pipeline.sql.types import Decimal, SqlType
@@ -96,6 +97,8 @@ def plan_with_sink(
     """The plan of a query that writes to a sink; raises AnalysisError."""
     result.check_sink_key(sink.name)
     check_clash(result.schema)
+    for column in result.schema.columns:
+        check_type(column.type)
     built = result.build(BuildContext(environment, _mentioned(analysis, result)))
     make = steps.TableSink if result.kind is SourceKind.TABLE else steps.StreamSink
     step = make(built.step, sink.topic, sink.formats, result.schema, sink.timestamp)

@@ -5,6 +5,7 @@ Names and messages are ksqlDB's.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
@@ -94,6 +95,9 @@ def _parsed(parse: Callable[[str], Any]) -> Check:
     return check
 
 
+_DURATION = re.compile(r"[+-]?[0-9]{1,18}\Z")
+
+
 def duration_ms(text: str) -> int:
     """The milliseconds of a duration like `10 SECONDS`; raises SqlError."""
     parts = text.split()
@@ -101,11 +105,13 @@ def duration_ms(text: str) -> int:
     unit = "" if len(parts) != 2 else parts[1].upper().removesuffix("S") + "S"
     if len(parts) != 2:
         problem = f"Expected 2 tokens, got: {len(parts)}"
-    elif not parts[0].lstrip("+-").isdigit():
+    elif not _DURATION.match(parts[0]):
         problem = f"Not numeric: '{parts[0]}'"
     elif unit not in _MS_OF_UNIT:
         units = ", ".join(_MS_OF_UNIT)
         problem = f"Unknown time unit: '{parts[1].upper()}'\nSupported time units are: {units}"
+    elif not 0 < int(parts[0]) * _MS_OF_UNIT[unit] < 2**62:
+        problem = f"Out of range: '{parts[0]}'"
     if problem:
         raise SqlError(f"Invalid duration: '{text}'. {problem}")
     return int(int(parts[0]) * _MS_OF_UNIT[unit])

@@ -12,6 +12,7 @@ from barnabas.pipeline.sql.analysis.environment import Environment
 from barnabas.pipeline.sql.analysis.metastore import DataSource
 from barnabas.pipeline.sql.analysis.schemas import AliasGenerator, joined_name, joined_words
 from barnabas.pipeline.sql.errors import AnalysisError, PrepareError
+from barnabas.pipeline.sql.names import repeated
 from barnabas.pipeline.sql.schema import PSEUDO_COLUMNS, WINDOW_BOUNDS
 from barnabas.pipeline.sql.syntax.expressions import ColumnReference, Expression, Lambda
 from barnabas.pipeline.sql.syntax.printer import message_text
@@ -75,7 +76,7 @@ class _Resolver:
         schemas = [source.source.schema for source in sources]
         self._aliases = AliasGenerator(schemas)
         names = [name for schema in schemas for name in {c.name for c in schema.columns}]
-        self._clashing = {name for name in names if names.count(name) > 1}
+        self._clashing = repeated(names)
         self._lambda_parameters: tuple[str, ...] = ()
 
     def maybe(self, expression: Expression | None) -> Expression | None:

@@ -7,6 +7,12 @@ from dataclasses import replace
 from barnabas.pipeline.sql.errors import AnalysisError
 from barnabas.pipeline.sql.syntax.tree import Emit, Query, Window, WindowKind, Within
 
+WINDOWS_MAX = 100_000
+"""How many windows a record may fall into: each of them is one row of state and one record out."""
+
+DURATION_MAX_MS = 2**62
+"""A time and a duration together stay within 64 bits."""
+
 
 def checked_window(query: Query) -> Window | None:
     """The query's window; with EMIT FINAL, one without GRACE PERIOD closes at once. Raises
@@ -25,7 +31,14 @@ def checked_window(query: Query) -> Window | None:
             f"{window.advance_ms} ms",
             window.place,
         )
-    _check_grace(window.grace_ms)
+    if window.size_ms // window.advance_ms > WINDOWS_MAX:
+        raise AnalysisError(
+            f"A record would fall into more than {WINDOWS_MAX} windows. Use a larger advance.",
+            window.place,
+        )
+    for duration_ms in (window.size_ms, window.retention_ms, window.grace_ms):
+        _check_length(duration_ms, window)
+    _check_grace(window.grace_ms, window)
     if window.retention_ms is not None and window.retention_ms <= 0:
         raise AnalysisError("Retention must be larger than zero.", window.place)
     if query.emit is Emit.FINAL and window.grace_ms is None:
@@ -39,9 +52,16 @@ def check_within(within: Within | None) -> None:
         return
     if within.before_ms + within.after_ms < 0:
         raise AnalysisError("Window interval of a join must not be negative.", within.place)
-    _check_grace(within.grace_ms)
+    for duration_ms in (within.before_ms, within.after_ms, within.grace_ms):
+        _check_length(duration_ms, within)
+    _check_grace(within.grace_ms, within)
 
 
-def _check_grace(grace_ms: int | None) -> None:
+def _check_grace(grace_ms: int | None, clause: Window | Within) -> None:
     if grace_ms is not None and grace_ms < 0:
-        raise AnalysisError("Grace period must not be negative.")
+        raise AnalysisError("Grace period must not be negative.", clause.place)
+
+
+def _check_length(duration_ms: int | None, clause: Window | Within) -> None:
+    if duration_ms is not None and abs(duration_ms) > DURATION_MAX_MS:
+        raise AnalysisError("A duration is too long.", clause.place)

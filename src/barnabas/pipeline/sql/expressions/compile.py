@@ -37,10 +37,11 @@ from barnabas.pipeline.sql.expressions.comparisons import (
     comparison,
     refusal,
 )
-from barnabas.pipeline.sql.expressions.patterns import is_like, like_pattern
+from barnabas.pipeline.sql.expressions.patterns import is_like, like_matcher
 from barnabas.pipeline.sql.expressions.scope import Scope
 from barnabas.pipeline.sql.expressions.typing import (
     between_as_comparisons,
+    held,
     in_list_operands,
     simple_case_as_searched,
     type_of,
@@ -230,8 +231,24 @@ class _Compiler:
         return self.compile(expression), convert
 
     def between(self, node: nodes.Between) -> Evaluate:
-        lower, upper = map(self.comparison, between_as_comparisons(node))
-        return lambda row: lower(row) and upper(row)
+        def make(inner: _Compiler, operand: Expression) -> Evaluate:
+            lower, upper = map(inner.comparison, between_as_comparisons(node, operand))
+            return lambda row: lower(row) and upper(row)
+
+        return self._holding(node.operand, make)
+
+    def _holding(
+        self, operand: Expression, make: Callable[[_Compiler, Expression], Evaluate]
+    ) -> Evaluate:
+        """What `make` makes of the operand, or of a variable that holds its value."""
+        variable, scope = held(operand, self.scope)
+        if variable is operand:
+            return make(self, operand)
+        assert isinstance(variable, nodes.LambdaVariable)
+        places = {**self.variables, variable.name: self.width}
+        inner = replace(self, scope=scope, variables=places, width=self.width + 1)
+        evaluate, body = self.compile(operand), make(inner, variable)
+        return lambda row: body((*row, evaluate(row)))
 
     def condition(self, expression: Expression) -> Evaluate:
         """An expression that must be true or false: NULL is no value."""
@@ -286,8 +303,8 @@ class _Compiler:
         self.type_of(node)
         operand, escape = self.compile(node.operand), node.escape
         if isinstance(node.pattern, nodes.StringLiteral):
-            matches = like_pattern(node.pattern.value, escape).fullmatch
-            return lambda row: matches(operand(row)) is not None
+            matches = like_matcher(node.pattern.value, escape)
+            return lambda row: matches(operand(row))
         pattern = self.compile(node.pattern)
         return lambda row: is_like(operand(row), pattern(row), escape)
 
@@ -305,7 +322,10 @@ class _Compiler:
         return choose
 
     def simple_case(self, node: nodes.SimpleCase) -> Evaluate:
-        return self.searched_case(simple_case_as_searched(node))
+        return self._holding(
+            node.operand,
+            lambda inner, operand: inner.searched_case(simple_case_as_searched(node, operand)),
+        )
 
     # --- arrays, maps, structs -------------------------------------------------------------------
 

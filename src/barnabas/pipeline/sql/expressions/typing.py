@@ -14,7 +14,7 @@ from barnabas.pipeline.sql.decimals import type_of_value
 from barnabas.pipeline.sql.errors import AnalysisError
 from barnabas.pipeline.sql.expressions.arithmetic import result_type
 from barnabas.pipeline.sql.expressions.calls import aggregate_call, scalar_call, table_call
-from barnabas.pipeline.sql.expressions.coercion import common_type
+from barnabas.pipeline.sql.expressions.coercion import LITERALS, common_type
 from barnabas.pipeline.sql.expressions.comparisons import can_compare, refusal
 from barnabas.pipeline.sql.expressions.scope import Scope
 from barnabas.pipeline.sql.syntax import expressions as nodes
@@ -24,6 +24,8 @@ from barnabas.pipeline.sql.types import Array, BaseType, Field, Map, SqlType, St
 
 _WHOLE = (BaseType.INTEGER, BaseType.BIGINT)
 _KEYS = tuple(b for b in BaseType if b not in (BaseType.ARRAY, BaseType.MAP, BaseType.STRUCT))
+
+_SIMPLE = (nodes.ColumnReference, nodes.LambdaVariable, nodes.NullLiteral, *LITERALS)
 
 _ISSUE = "(see https://github.com/confluentinc/ksql/issues/4239)"
 
@@ -36,22 +38,34 @@ def type_of(expression: Expression, scope: Scope) -> SqlType | None:
         raise AnalysisError("The expression is nested too deeply.") from None
 
 
-def simple_case_as_searched(node: nodes.SimpleCase) -> nodes.SearchedCase:
-    """`CASE a WHEN b …` as `CASE WHEN a = b …`."""
+def held(operand: Expression, scope: Scope) -> tuple[Expression, Scope]:
+    """What stands for an operand that is compared more than once: a variable that holds its value,
+    unless it is simple. So what nests such operands is looked at and calculated once, and not
+    twice, four times, eight times, …"""
+    if isinstance(operand, _SIMPLE):
+        return operand, scope
+    name = message_text(operand)
+    return nodes.LambdaVariable(name), scope.with_variables({name: type_of(operand, scope)})
+
+
+def simple_case_as_searched(node: nodes.SimpleCase, operand: Expression) -> nodes.SearchedCase:
+    """`CASE a WHEN b …` as `CASE WHEN a = b …`; `operand` stands for a."""
     equal = nodes.ComparisonOperator.EQUAL
     whens = tuple(
-        nodes.When(nodes.Comparison(equal, node.operand, when.condition), when.result)
+        nodes.When(nodes.Comparison(equal, operand, when.condition), when.result)
         for when in node.whens
     )
     return nodes.SearchedCase(whens, node.default, place=node.place)
 
 
-def between_as_comparisons(node: nodes.Between) -> tuple[nodes.Comparison, nodes.Comparison]:
-    """`a BETWEEN b AND c` as `a >= b` and `a <= c`."""
+def between_as_comparisons(
+    node: nodes.Between, operand: Expression
+) -> tuple[nodes.Comparison, nodes.Comparison]:
+    """`a BETWEEN b AND c` as `a >= b` and `a <= c`; `operand` stands for a."""
     operators = nodes.ComparisonOperator
     return (
-        nodes.Comparison(operators.GREATER_THAN_OR_EQUAL, node.operand, node.lower),
-        nodes.Comparison(operators.LESS_THAN_OR_EQUAL, node.operand, node.upper),
+        nodes.Comparison(operators.GREATER_THAN_OR_EQUAL, operand, node.lower),
+        nodes.Comparison(operators.LESS_THAN_OR_EQUAL, operand, node.upper),
     )
 
 
@@ -150,7 +164,8 @@ def _with_then(when: nodes.When, result: SqlType | None, scope: Scope) -> SqlTyp
 
 
 def _simple_case(node: nodes.SimpleCase, scope: Scope) -> SqlType:
-    return _searched_case(simple_case_as_searched(node), scope)
+    operand, inner = held(node.operand, scope)
+    return _searched_case(simple_case_as_searched(node, operand), inner)
 
 
 def _like(node: nodes.Like, scope: Scope) -> SqlType:

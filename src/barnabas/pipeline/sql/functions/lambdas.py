@@ -14,6 +14,9 @@ from barnabas.pipeline.sql.functions.catalog import scalar
 from barnabas.pipeline.sql.java_maps import hash_order
 from barnabas.pipeline.sql.types import Value
 
+STATE_SIZE_MAX = 4 * 1024 * 1024
+"""Characters, bytes and items that the state of REDUCE may have between two items."""
+
 _scalar = partial(scalar, category="LAMBDA")
 
 
@@ -81,7 +84,7 @@ def reduce_array(
     if state is None:
         return None
     for item in array or ():
-        state = function(state, item)
+        state = _bounded(function(state, item))
     return state
 
 
@@ -94,8 +97,24 @@ def reduce_map(
     if state is None:
         return None
     for key, value in hash_order(entries or {}):
-        state = function(state, key, value)
+        state = _bounded(function(state, key, value))
     return state
+
+
+def _bounded(state: Value) -> Value:
+    """The state of REDUCE, unless it is so large that a lambda like `s + s` must be doubling it."""
+    if isinstance(state, str | bytes | list | dict) and _size(state) > STATE_SIZE_MAX:
+        raise EvaluationError(f"The state of REDUCE is larger than {STATE_SIZE_MAX}.")
+    return state
+
+
+def _size(value: Value) -> int:
+    """Characters, bytes and items in the value."""
+    if isinstance(value, str | bytes):
+        return len(value)
+    if isinstance(value, dict):
+        return sum(1 + _size(key) + _size(item) for key, item in value.items())
+    return sum(1 + _size(item) for item in value) if isinstance(value, list) else 0
 
 
 def _is_true(answer: Value) -> bool:

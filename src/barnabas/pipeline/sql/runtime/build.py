@@ -77,7 +77,7 @@ class _Builder(Graph):
         timestamp = timestamp_reader(
             step.schema, step.timestamp, self.compiler, self.log, fails=fails
         )
-        completion = Completion(extras, timestamp)
+        completion = Completion(extras, timestamp, self.log)
         node: Node
         if isinstance(step, steps.StreamSource):
             node = StreamSourceNode(completion)

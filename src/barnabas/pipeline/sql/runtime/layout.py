@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from operator import itemgetter
 
 from barnabas.pipeline.sql.runtime.records import Row
@@ -19,7 +20,7 @@ Pick = Callable[[Row], Row]
 """Makes a row of one layout from one of another."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Layout:
     """The columns of a row, in their order."""
 
@@ -27,10 +28,12 @@ class Layout:
 
     def place(self, name: str) -> int | None:
         """Where the column lies."""
-        for place, column in enumerate(self.columns):
-            if column.name == name:
-                return place
-        return None
+        return self._places.get(name)
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        """Places by name; of two with one name the first counts."""
+        return {c.name: place for place, c in reversed(list(enumerate(self.columns)))}
 
     def places(self, names: Iterable[str]) -> list[int]:
         """Where the columns lie; all must be there."""

@@ -18,23 +18,34 @@ from barnabas.pipeline.sql.types import Value
 
 Getter = Callable[[Row], Value]
 
+TIMESTAMP_MAX_MS = 2**62
+"""The latest time of a record: with the size of a window added, it still has 64 bits."""
+
 
 class Completion:
     """What a source does with a record: takes its timestamp from a column, if one is named, and
     completes the row with what lies outside of the value: headers, key, pseudo columns."""
 
     def __init__(
-        self, extras: Sequence[Callable[[Record], Value]], timestamp: Callable[[Record], int] | None
+        self,
+        extras: Sequence[Callable[[Record], Value]],
+        timestamp: Callable[[Record], int] | None,
+        log: Log,
     ) -> None:
         self._extras = tuple(extras)
         self._timestamp = timestamp
+        self._log = log
 
     def apply(self, record: Record) -> bool:
-        """Complete the record; False if it has no timestamp and is to be dropped."""
+        """Complete the record; False if it has no timestamp that windows can be reckoned with,
+        and is to be dropped."""
         if self._timestamp is not None:
             record.timestamp_ms = self._timestamp(record)
             if record.timestamp_ms < 0:
-                return False
+                return False  # there is a note already
+        if not 0 <= record.timestamp_ms <= TIMESTAMP_MAX_MS:
+            self._log(f"Skipping record with timestamp {record.timestamp_ms}", record.value, None)
+            return False
         if self._extras and record.value is not None:
             record.value = [*record.value, *[extra(record) for extra in self._extras]]
         return True

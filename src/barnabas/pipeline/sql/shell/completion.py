@@ -73,7 +73,9 @@ def completions(text: str, names: list[str], commands: list[str]) -> list[str]:
     start = word.upper()
     is_first = text.strip() == word
     found = [name for name in commands if is_first and name.upper().startswith(start)]
-    found += sorted({name for name in names if name.upper().startswith(start)})
+    # Names in upper case may be typed in any; others count as they are.
+    cased = {_cased(name, word) if name.isupper() else name for name in names}
+    found += sorted(name for name in cased if name.startswith(word))
     found += [_cased(one, word) for one in WORDS if one.startswith(start)]
     return list(dict.fromkeys(found))
 

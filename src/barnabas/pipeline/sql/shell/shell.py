@@ -153,6 +153,6 @@ def _path_of(text: str) -> str:
 
 
 def _named(error: ShellError, piece: Piece) -> str:
-    """The statement that an error is about: places in messages count from its beginning."""
+    """The text that places in a message count from: what was sent, or what became of it."""
     of_server = error.statement if isinstance(error, ServerError) else ""
-    return piece.text if piece.text.strip() in of_server or not of_server else of_server
+    return of_server if of_server and "${" in piece.text else piece.text

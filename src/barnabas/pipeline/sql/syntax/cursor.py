@@ -6,9 +6,10 @@ from __future__ import annotations
 import re
 from typing import NoReturn
 
-from barnabas.pipeline.sql.errors import ParseError, Place, PrepareError
+from barnabas.pipeline.sql.errors import TOO_LARGE, ParseError, Place, PrepareError
 from barnabas.pipeline.sql.names import RESERVED
 from barnabas.pipeline.sql.syntax.lexer import NAMES, Token, TokenKind, tokenize
+from barnabas.pipeline.sql.syntax.limits import NESTING_MAX
 
 _KINDS_OF_TOKENS = frozenset({"INTEGER_VALUE", "a string"})
 _SOURCE_NAME = re.compile(r"[a-zA-Z0-9_-]*\Z")
@@ -21,6 +22,7 @@ class Cursor:
         self.text = text
         self.tokens = tokenize(text)
         self.position = 0
+        self._open_count = 0
 
     # --- looking ----------------------------------------------------------------------------------
 
@@ -47,6 +49,18 @@ class Cursor:
         if token.kind is TokenKind.WORD:
             return token.word not in RESERVED
         return token.kind in NAMES or token.kind is TokenKind.VARIABLE
+
+    # --- nesting ----------------------------------------------------------------------------------
+
+    def open_level(self) -> None:
+        """Note that an expression or type begins within another; raise if there are too many."""
+        self._open_count += 1
+        if self._open_count > NESTING_MAX:
+            raise ParseError(TOO_LARGE, self.token.place)
+
+    def close_level(self) -> None:
+        """Note that what `open_level` began has ended."""
+        self._open_count -= 1
 
     # --- taking -----------------------------------------------------------------------------------
 

@@ -4,13 +4,14 @@ AT TIME ZONE, and what stands by itself."""
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from decimal import Decimal
 
 from barnabas.pipeline.sql.errors import Place, PrepareError
 from barnabas.pipeline.sql.syntax import expressions as nodes
 from barnabas.pipeline.sql.syntax.expressions import Expression
 from barnabas.pipeline.sql.syntax.lexer import NUMBERS, Token, TokenKind
-from barnabas.pipeline.sql.syntax.type_parser import TypeParser
+from barnabas.pipeline.sql.syntax.type_parser import TypeParser, whole
 
 COMPARISONS = {operator.value: operator for operator in nodes.ComparisonOperator}
 ARITHMETIC = {operator.value: operator for operator in nodes.ArithmeticOperator}
@@ -18,6 +19,8 @@ ARITHMETIC = {operator.value: operator for operator in nodes.ArithmeticOperator}
 _BINDING = {"||": 1, "+": 2, "-": 2, "*": 3, "/": 3, "%": 3, "AT": 5}
 _SIGN_BINDING = 4
 """How tightly operators of values bind; all of them group to the left."""
+
+_CHAIN_MAX = 16
 
 WINDOW_UNITS = {
     unit + ending: unit + "S"
@@ -53,23 +56,26 @@ class ExpressionParser(TypeParser):
         return tuple(taken)
 
     def _or(self) -> Expression:
-        left = self._and()
+        operands, places = [self._and()], []
         while self.at("OR"):
-            place = self.take().place
-            left = nodes.Logical(nodes.LogicalOperator.OR, left, self._and(), place=place)
-        return left
+            places.append(self.take().place)
+            operands.append(self._and())
+        return _chain(nodes.LogicalOperator.OR, operands, places)
 
     def _and(self) -> Expression:
-        left = self._not()
+        operands, places = [self._not()], []
         while self.at("AND"):
-            place = self.take().place
-            left = nodes.Logical(nodes.LogicalOperator.AND, left, self._not(), place=place)
-        return left
+            places.append(self.take().place)
+            operands.append(self._not())
+        return _chain(nodes.LogicalOperator.AND, operands, places)
 
     def _not(self) -> Expression:
         if self.at("NOT"):
             place = self.take().place
-            return nodes.Not(self._not(), place=place)
+            self.open_level()
+            operand = self._not()
+            self.close_level()
+            return nodes.Not(operand, place=place)
         return self._predicate(self.value_expression())
 
     def _predicate(self, operand: Expression) -> Expression:
@@ -123,6 +129,7 @@ class ExpressionParser(TypeParser):
 
     def value_expression(self, binding_min: int = 0) -> Expression:
         """Take an expression of values: no logic and no comparison, except in parentheses."""
+        self.open_level()
         left = self._signed()
         while (binding := _BINDING.get(self.token.word, -1)) >= max(binding_min, 1):
             token = self.take()
@@ -135,6 +142,7 @@ class ExpressionParser(TypeParser):
                 left = nodes.FunctionCall("CONCAT", (left, right), place=token.place)
             else:
                 left = nodes.Arithmetic(ARITHMETIC[token.word], left, right, place=token.place)
+        self.close_level()
         return left
 
     def _signed(self) -> Expression:
@@ -339,6 +347,25 @@ _OPENERS = {"ARRAY": "[", "MAP": "(", "STRUCT": "("}
 """Words that are names unless this follows them."""
 
 
+def _chain(
+    operator: nodes.LogicalOperator, operands: Sequence[Expression], places: Sequence[Place]
+) -> Expression:
+    """Operands with the operator between each two. A long chain is split in its middle, so that
+    its tree is shallow; a short one groups to the left, as ksqlDB shows it."""
+    if len(operands) > _CHAIN_MAX:
+        middle = len(operands) // 2
+        return nodes.Logical(
+            operator,
+            _chain(operator, operands[:middle], places[: middle - 1]),
+            _chain(operator, operands[middle:], places[middle:]),
+            place=places[middle - 1],
+        )
+    left = operands[0]
+    for right, place in zip(operands[1:], places, strict=True):
+        left = nodes.Logical(operator, left, right, place=place)
+    return left
+
+
 def number_literal(token: Token, text: str, place: Place) -> Expression:
     """The literal of a token that is a number; `text` is its text with its sign.
 
@@ -352,7 +379,7 @@ def number_literal(token: Token, text: str, place: Place) -> Expression:
         if math.isinf(value):
             raise PrepareError(f"Number overflows DOUBLE: {text}", behind)
         return nodes.DoubleLiteral(value, place=place)
-    number = int(text) if len(text) < 30 else 2**64
+    number = whole(text)
     if -(2**31) <= number < 2**31:
         return nodes.IntegerLiteral(number, place=place)
     if -(2**63) <= number < 2**63:

@@ -6,10 +6,11 @@ The grammar is ksqlDB's. What only a test file may hold (ASSERT VALUES, RUN SCRI
 
 from __future__ import annotations
 
-from barnabas.pipeline.sql.errors import TOO_LARGE, ParseError, SqlError
+from barnabas.pipeline.sql.errors import ParseError, SqlError
 from barnabas.pipeline.sql.syntax import tree
 from barnabas.pipeline.sql.syntax.expressions import Expression
 from barnabas.pipeline.sql.syntax.lexer import TokenKind
+from barnabas.pipeline.sql.syntax.limits import check_text, check_tree
 from barnabas.pipeline.sql.syntax.statement_parser import StatementParser
 from barnabas.pipeline.sql.syntax.tree import ParsedStatement
 
@@ -20,6 +21,7 @@ def parse(text: str, *, is_test: bool = False) -> tuple[ParsedStatement, ...]:
     Raises ParseError with the place of the first thing that is wrong. Places count from the
     beginning of the whole text.
     """
+    check_text(text)
     parser = StatementParser(text, is_test=is_test)
     statements = []
     while parser.token.kind is not TokenKind.END:
@@ -28,8 +30,7 @@ def parse(text: str, *, is_test: bool = False) -> tuple[ParsedStatement, ...]:
             statement = parser.statement()
             stop = parser.end_of_statement()
             parser.check_qualifiers()
-        except RecursionError:
-            raise ParseError(TOO_LARGE, statement=text) from None
+            check_tree(statement)
         except SqlError as error:
             error.statement = error.statement or text[start:].strip()
             raise
@@ -49,11 +50,10 @@ def parse_one(text: str, *, is_test: bool = False) -> tree.Statement:
 
 def parse_expression(text: str) -> Expression:
     """The expression of a text. Names before points are taken as they stand."""
+    check_text(text)
     parser = StatementParser(text)
-    try:
-        expression = parser.expression()
-    except RecursionError:
-        raise ParseError(TOO_LARGE, statement=text) from None
+    expression = parser.expression()
+    check_tree(expression)
     if parser.token.kind is not TokenKind.END:
         parser.fail_here()
     return expression

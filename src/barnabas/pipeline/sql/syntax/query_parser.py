@@ -7,6 +7,7 @@ from barnabas.pipeline.sql.syntax import tree
 from barnabas.pipeline.sql.syntax.expression_parser import WINDOW_UNITS, ExpressionParser
 from barnabas.pipeline.sql.syntax.expressions import Expression
 from barnabas.pipeline.sql.syntax.lexer import NUMBERS, TokenKind
+from barnabas.pipeline.sql.syntax.type_parser import whole
 
 MS_OF_UNIT = {
     "DAYS": 86_400_000,
@@ -140,7 +141,10 @@ class QueryParser(ExpressionParser):
         unit = WINDOW_UNITS[self.take().word]
         if token.kind is not TokenKind.INTEGER:
             raise PrepareError(f'For input string: "{token.text}"', token.place)
-        return sign * int(token.text) * MS_OF_UNIT[unit]
+        duration_ms = sign * whole(token.text) * MS_OF_UNIT[unit]
+        if not -(2**63) <= duration_ms < 2**63:
+            raise PrepareError(f"Duration is too long: {token.text} {unit}", token.place)
+        return duration_ms
 
     # --- WINDOW … ---------------------------------------------------------------------------------
 

@@ -8,8 +8,10 @@ from typing import cast
 from barnabas.pipeline.sql import types
 from barnabas.pipeline.sql.decimals import decimal_type
 from barnabas.pipeline.sql.errors import PrepareError, SqlError
+from barnabas.pipeline.sql.names import repeated
 from barnabas.pipeline.sql.syntax.cursor import Cursor
 from barnabas.pipeline.sql.syntax.lexer import NUMBERS, TokenKind
+from barnabas.pipeline.sql.syntax.limits import check_text
 from barnabas.pipeline.sql.syntax.tree import NamedType
 from barnabas.pipeline.sql.types import SqlType
 
@@ -33,9 +35,11 @@ class TypeParser(Cursor):
 
     def type(self) -> SqlType:
         """Take a type; a name that is no primitive type becomes a NamedType."""
+        self.open_level()
         taken = self._simple_type()
         while self.accept("ARRAY"):
             taken = types.Array(taken)
+        self.close_level()
         return taken
 
     def _simple_type(self) -> SqlType:
@@ -67,8 +71,9 @@ class TypeParser(Cursor):
             fields.append(types.Field(self.identifier(), self.type()))
         self.expect(">")
         names = [field.name for field in fields]
+        twice = repeated(names)
         for name in names:
-            if names.count(name) > 1:
+            if name in twice:
                 raise PrepareError(f"Duplicate field names found in STRUCT: '`{name}`'")
         return tuple(fields)
 
@@ -112,13 +117,20 @@ class TypeParser(Cursor):
         if self.token.kind not in NUMBERS:
             self.fail_here()
         token = self.take()
-        if token.kind is not TokenKind.INTEGER or not -(2**31) <= int(sign + token.text) < 2**31:
+        number = whole(sign + token.text) if token.kind is TokenKind.INTEGER else 2**64
+        if not -(2**31) <= number < 2**31:
             raise PrepareError(f"Value must be integer for command: {command}")
-        return int(sign + token.text)
+        return number
+
+
+def whole(text: str) -> int:
+    """The number that digits stand for, or one that is too large for every type."""
+    return int(text) if len(text) < 30 else 2**64
 
 
 def parse_type(text: str) -> SqlType:
     """The type of a text such as `MAP<STRING, INT>`; raises ParseError."""
+    check_text(text)
     parser = TypeParser(text)
     parsed = parser.type()
     if parser.token.kind is not TokenKind.END:
