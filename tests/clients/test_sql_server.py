@@ -113,6 +113,20 @@ def test_rows_of_a_stream_of_inserts_are_acknowledged(server: SqlServer) -> None
     assert server.rows("SELECT * FROM inserted;") == [["a", 1]]
 
 
+def test_inserts_may_come_in_many_parts_before_an_answer_is_read(server: SqlServer) -> None:
+    topic = f"many-{server.suffix}"
+    server.ksql(
+        f"CREATE STREAM many (k STRING KEY, v INT) WITH (kafka_topic='{topic}', "
+        "value_format='JSON', partitions=1);"
+    )
+    rows = [{"target": "many"}, *({"k": f"k{number}", "v": number} for number in range(20_000))]
+    text = "".join(json.dumps(row) + "\n" for row in rows)
+    answer = server.client.post("/inserts-stream", content=text)
+    acknowledged = [json.loads(line)["seq"] for line in answer.text.splitlines()]
+    assert acknowledged == list(range(20_000))
+    assert len(server.rows("SELECT v FROM many;")) == 20_000
+
+
 def test_print_shows_a_topic(server: SqlServer) -> None:
     topic = f"printed-{server.suffix}"
     server.ksql(

@@ -102,10 +102,13 @@ class RestWorld:
         """Keys may be written as text where the column is a number."""
         source = self.world.declared.get(spec["topic"])
         key = spec.get("key")
-        if source is None or not isinstance(key, str) or len(source.schema.key) != 1:
+        if source is None or key is None:
             return spec
-        is_whole = source.schema.key[0].type.base.value in ("INTEGER", "BIGINT")
-        return {**spec, "key": int(key)} if is_whole else spec
+        whole = {c.name for c in source.schema.key if c.type.base.value in ("INTEGER", "BIGINT")}
+        if isinstance(key, dict):
+            typed = {n: int(v) if n.upper() in whole else v for n, v in key.items()}
+            return {**spec, "key": typed}
+        return {**spec, "key": int(key)} if whole and isinstance(key, str) else spec
 
 
 async def run(case: Case, functions: dict[str, Function]) -> None:

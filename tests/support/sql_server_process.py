@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -17,18 +17,20 @@ import httpx
 
 from support.patience import PATIENCE_S
 
+LOCAL = ("barnabas.sql.runner=local",)
 EARLIEST = {"ksql.streams.auto.offset.reset": "earliest"}
 
 
 class SqlServer:
     """A server over a cluster, which may be ended and started again with all it had."""
 
-    def __init__(self, bootstrap_servers: str) -> None:
+    def __init__(self, bootstrap_servers: str, settings: Sequence[str] = LOCAL) -> None:
         self.suffix = uuid.uuid4().hex[:8]
         self._arguments = [
             *(sys.executable, "-m", "barnabas", "sql", "server", "--json"),
             *("-b", bootstrap_servers, "-l", "http://127.0.0.1:0"),
             *("-o", f"ksql.service.id=test_{self.suffix}_"),
+            *(word for setting in settings for word in ("-o", setting)),
         ]
         self.process: subprocess.Popen[str] | None = None
         self.client = httpx.Client()
@@ -86,9 +88,9 @@ def wait_for(is_so: Callable[[], bool], shown: Callable[[], str]) -> None:
 
 
 @contextmanager
-def running(bootstrap_servers: str) -> Iterator[SqlServer]:
+def running(bootstrap_servers: str, settings: Sequence[str] = LOCAL) -> Iterator[SqlServer]:
     """A server that is killed at the end, if it still runs."""
-    server = SqlServer(bootstrap_servers)
+    server = SqlServer(bootstrap_servers, settings)
     server.start()
     try:
         yield server

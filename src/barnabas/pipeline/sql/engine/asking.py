@@ -39,7 +39,7 @@ class Asking:
             return self._query(parsed, session)
 
     def _query(self, parsed: ParsedStatement, session: Session) -> PullQuery | PushQuery:
-        command = self._context.analyse(parsed, session)
+        command = self._context.analyse(parsed, session, topics={})
         if isinstance(command, PullQueryCommand):
             if not self._context.settings.get(config.PULL_ENABLED, True):
                 raise AnalysisError(
@@ -54,7 +54,7 @@ class Asking:
             check_limit(command.query, session.settings)
             assert isinstance(parsed.statement, Query)
             changes = replace(parsed.statement, emit=Emit.CHANGES)
-            command = self._context.analyse(replace(parsed, statement=changes), session)
+            command = self._context.analyse(replace(parsed, statement=changes), session, topics={})
         assert isinstance(command, QueryCommand)
         return self._push_query(command, parsed.text, session)
 

@@ -41,7 +41,10 @@ class Context:
         metastore: MetaStore | None = None,
         topics: Mapping[str, int] | None = None,
     ) -> Command:
-        """The command of a statement; raises SqlError."""
+        """The command of a statement; raises SqlError.
+
+        `topics`: the topics' partitions, where they are known; none if they do not matter.
+        """
         return analyse(
             parsed.statement,
             self.metastore if metastore is None else metastore,

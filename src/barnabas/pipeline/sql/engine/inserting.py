@@ -61,7 +61,7 @@ class Inserting:
                 f"restart your ksqlDB server with '{config.INSERTS_ENABLED}'=true"
             )
         with context.lock:
-            command = context.analyse(parsed, session)
+            command = context.analyse(parsed, session, topics={})
             assert isinstance(command, InsertValuesCommand)
         try:
             row = inserted_row(command, context.functions)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,8 +13,11 @@ from barnabas.pipeline.sql.engine import config
 from barnabas.pipeline.sql.formats.schema_store import HttpSchemaStore
 
 DEFAULT_LISTENERS = "http://0.0.0.0:8088"
-RUNNER = "barnabas.runner"
+RUNNER = "barnabas.sql.runner"
 """`spark` or `local`: what runs persistent queries."""
+MASTER = "barnabas.sql.spark.master"
+"""Spark's master, as `local[2]` or `spark://host:7077`."""
+STATE_DIRECTORY = "ksql.streams.state.dir"
 _TO_LIBRDKAFKA = {
     "ssl.truststore.location": "ssl.ca.location",
     "ssl.keystore.location": "ssl.certificate.location",
@@ -94,15 +98,45 @@ class ServerConfig:
         """What statements see of the properties."""
         return {**self.values, "bootstrap.servers": self.bootstrap_servers}
 
+    @property
+    def runs_on_spark(self) -> bool:
+        """Whether Spark runs persistent queries. Raises ServerConfigError."""
+        found = str(self.values.get(RUNNER) or "spark").lower()
+        if found not in ("spark", "local"):
+            raise ServerConfigError(f"{RUNNER} is spark or local, not {found}")
+        return found == "spark"
+
+    @property
+    def spark_master(self) -> str:
+        return str(self.values.get(MASTER) or "local[2]")
+
+    @property
+    def state_directory(self) -> str:
+        """Where queries have their checkpoints: it has to outlive the server."""
+        given = self.values.get(STATE_DIRECTORY)
+        if given:
+            return os.path.join(str(given), self.service_id)
+        home = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
+        return os.path.join(home, "barnabas", "sql", self.service_id)
+
+    @property
+    def registry_urls(self) -> tuple[str, ...]:
+        text = str(self.values.get(config.REGISTRY_URL) or "")
+        return tuple(url.strip() for url in text.split(",") if url.strip())
+
+    @property
+    def registry_user(self) -> str | None:
+        """`name:password` for the schema registry."""
+        user = self.values.get("ksql.schema.registry.basic.auth.user.info")
+        return None if user is None else str(user)
+
     def schemas(self) -> HttpSchemaStore | None:
         """The schema registry, if one is configured."""
-        urls = [u for u in str(self.values.get(config.REGISTRY_URL) or "").split(",") if u.strip()]
-        if not urls:
+        if not self.registry_urls:
             return None
-        user = self.values.get("ksql.schema.registry.basic.auth.user.info")
         authority = self.values.get("ksql.schema.registry.ssl.truststore.location")
         tls = ssl.create_default_context(cafile=str(authority)) if authority else None
-        return HttpSchemaStore(urls, user_info=None if user is None else str(user), tls=tls)
+        return HttpSchemaStore(self.registry_urls, user_info=self.registry_user, tls=tls)
 
 
 def _listener(text: str) -> Listener:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
 
 from barnabas.pipeline.sql.analysis.metastore import DataSource
 from barnabas.pipeline.sql.engine.cluster import ClusterError
@@ -36,7 +38,18 @@ async def inserts_stream(engine: KsqlEngine, request: Request) -> Response:
     ) or DELIMITED in request.headers.get("accept", "")
     media_type = DELIMITED if is_delimited else JSON
     answers = _answers(engine, source, lines, is_delimited=is_delimited)
-    return StreamingResponse(answers, media_type=media_type)
+    return DuplexResponse(answers, media_type=media_type)
+
+
+class DuplexResponse(StreamingResponse):
+    """A response that goes out while the request still comes in.
+
+    Starlette's own would watch for the client's leaving, and so take parts of the request. Here
+    whoever reads the request sees that the client left.
+    """
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self.stream_response(send)
 
 
 def target(engine: KsqlEngine, line: bytes) -> DataSource:
@@ -74,7 +87,47 @@ async def _answers(
 ) -> AsyncIterator[str]:
     """Acknowledgements, written whenever all that was received so far is in the topic."""
     yield "" if is_delimited else "["
-    sequence, batch, is_first = 0, list[bytes](), True
+    # Rows are read also while answers cannot be sent: a client may send all before it reads.
+    ready: asyncio.Queue[list[dict[str, Any]] | None] = asyncio.Queue()
+    writing = asyncio.create_task(_write_all(engine, source, lines, ready))
+    is_first = True
+    try:
+        while (answers := await ready.get()) is not None:
+            texts = list(map(json.dumps, answers))
+            if is_delimited:
+                yield "".join(f"{text}\n" for text in texts)
+            else:
+                yield ("" if is_first else ",") + ",".join(texts)
+            is_first = False
+        if not is_delimited:
+            yield "]"
+    finally:
+        writing.cancel()
+
+
+async def _write_all(
+    engine: KsqlEngine,
+    source: DataSource,
+    lines: AsyncIterator[bytes | None],
+    ready: asyncio.Queue[list[dict[str, Any]] | None],
+) -> None:
+    """Write the rows, and hand over what is to be answered; None is the end."""
+    try:
+        async for answers in _written(engine, source, lines):
+            ready.put_nowait(answers)
+    except ClientDisconnect:
+        pass
+    except ApiError as error:
+        ready.put_nowait([{**error.body(), "status": "error"}])
+    finally:
+        ready.put_nowait(None)
+
+
+async def _written(
+    engine: KsqlEngine, source: DataSource, lines: AsyncIterator[bytes | None]
+) -> AsyncIterator[list[dict[str, Any]]]:
+    """The answers to each batch of rows."""
+    sequence, batch = 0, list[bytes]()
     async for line in lines:
         if line:
             batch.append(line)
@@ -89,14 +142,10 @@ async def _answers(
         batch = []
         if error is not None:
             answers.append({**error, "status": "error", "seq": sequence})
-        for answer in answers:
-            text = json.dumps(answer)
-            yield f"{text}\n" if is_delimited else text if is_first else f",{text}"
-            is_first = False
+        if answers:
+            yield answers
         if error is not None:
-            break
-    if not is_delimited:
-        yield "]"
+            return
 
 
 def _write(

@@ -62,7 +62,11 @@ class Server:
             config.service_id,
             None if replicas is None else int(replicas),
         )
-        runner: QueryRunner = LocalRunner(self.cluster, catalog, schemas)
+        runner: QueryRunner
+        if config.runs_on_spark:
+            runner = _spark_runner(config)
+        else:
+            runner = LocalRunner(self.cluster, catalog, schemas)
         return KsqlEngine(self.cluster, log, runner, catalog, schemas, config.settings)
 
     async def run(self, ready: Ready) -> None:
@@ -106,6 +110,25 @@ class Server:
     def _close(self) -> None:
         self.engine.close()
         self.cluster.close()
+
+
+def _spark_runner(config: ServerConfig) -> QueryRunner:
+    """Queries on Spark; the session starts with the first of them."""
+    from barnabas.pipeline.session import SessionOptions, start_session
+    from barnabas.pipeline.sql.engine.spark_runner import SparkRunner
+    from barnabas.pipeline.sql.spark.options import SparkQueryOptions
+
+    options = SparkQueryOptions(
+        config.bootstrap_servers,
+        config.state_directory,
+        registry_urls=config.registry_urls,
+        registry_user_info=config.registry_user,
+        service_id=config.service_id,
+    )
+    session = SessionOptions(
+        app_name=f"barnabas sql {config.service_id}", master=config.spark_master
+    )
+    return SparkRunner(options, lambda: start_session(session))
 
 
 def run_server(config: ServerConfig, ready: Ready) -> int:
