@@ -13,7 +13,7 @@ HERE = Path(__file__).parent
 settings.register_profile("barnabas", deadline=None)  # no test is wrong for being slow
 settings.load_profile("barnabas")
 SPARK = (
-    *("browser", "clients/test_spark", "clients/test_three_nodes"),
+    *("browser", "clients/test_spark", "clients/test_sql_spark", "clients/test_three_nodes"),
     *("unit/demo_spark", "unit/pipeline"),
 )
 """Modules that start Spark: one after another, as Spark's resolver of jars wants its cache alone,

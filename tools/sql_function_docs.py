@@ -20,7 +20,7 @@ are those of ksqlDB; `DESCRIBE FUNCTION name;` shows the same.
 In signatures a capital letter such as `T` stands for any type, the same one wherever it occurs;
 `...` follows a parameter that takes any number of arguments, `!` one that must be a literal.
 `DECIMAL` stands for one of any precision and scale. NULL as an argument gives NULL unless a
-description says otherwise, and so does an error, which the processing log then has.
+description says otherwise, and so does an error, which is then noted in the processing log.
 """
 
 LAST = ("AGGREGATE", "TABLE")

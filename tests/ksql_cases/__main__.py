@@ -1,7 +1,7 @@
 """Runs ksqlDB's own cases: `python -m tests.ksql_cases DIRECTORY [FILE …] [-k TEXT] [-v]`.
 
-DIRECTORY holds the JSON files of ksqlDB's query validation tests, fetched from its repository; they
-are not part of this one. Prints a line for each file with what failed, and how many cases passed.
+DIRECTORY holds the JSON files of ksqlDB's query validation tests, which docs/sql/README.md says how
+to fetch. Prints a line for each file with what failed, and how many cases passed.
 """
 
 from __future__ import annotations
@@ -9,14 +9,12 @@ from __future__ import annotations
 import argparse
 import sys
 import traceback
-from collections import Counter
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from ksql_cases.cases import Case, load
-from ksql_cases.world import run
-from support.sql_test_functions import all_functions
+from ksql_cases.cases import load
+from ksql_cases.running import run_all
 
 
 def main() -> int:
@@ -32,24 +30,16 @@ def main() -> int:
         for case in load(arguments.directory)
         if (not arguments.files or case.file in arguments.files) and arguments.text in case.title
     ]
-    passed: Counter[str] = Counter()
-    failed: dict[str, list[tuple[Case, BaseException]]] = {}
-    for case in cases:
-        try:
-            run(case, all_functions())
-        except Exception as error:  # noqa: BLE001  # a case may fail in any way: it is counted
-            failed.setdefault(case.file, []).append((case, error))
-        else:
-            passed[case.file] += 1
+    outcomes = run_all(cases)
     for name in sorted({case.file for case in cases}):
-        lost = failed.get(name, [])
-        print(f"{name}: {passed[name]} of {passed[name] + len(lost)}")
+        lost = outcomes.failed.get(name, [])
+        print(f"{name}: {outcomes.passed[name]} of {outcomes.passed[name] + len(lost)}")
         for case, error in lost if arguments.verbose else ():
             print(f"    {case.name}: {type(error).__name__}: {str(error)[:300]}")
             if arguments.verbose > 1:
                 traceback.print_exception(error)
-    total = sum(passed.values())
-    print(f"{total} of {len(cases)} cases passed ({100 * total / max(1, len(cases)):.1f} %)")
+    total = outcomes.passed.total()
+    print(f"{total} of {len(cases)} cases passed ({outcomes.passed_percent:.1f} %)")
     return 0 if total == len(cases) else 1
 
 

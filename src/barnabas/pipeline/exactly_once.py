@@ -24,7 +24,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, Topi
 
 from barnabas.app.partitioning import JAVA_PARTITIONER
 from barnabas.pipeline.progress import checkpoint_id, planned_offsets
-from barnabas.pipeline.record_writer import Header, OutgoingRecord, produce
+from barnabas.pipeline.record_writer import AnyRecord, Header, produce
 
 CALL_TIMEOUT_SECONDS: Final = 30.0
 _GRACE_SECONDS: Final = 1.0
@@ -51,7 +51,7 @@ class TransactionalWriter:
         self._producer: Producer | None = None
         self._offsets: Consumer | None = None
 
-    def write(self, batch_id: int, records: Sequence[OutgoingRecord]) -> bool:
+    def write(self, batch_id: int, records: Sequence[AnyRecord]) -> bool:
         """Write a micro-batch that Spark has planned; False where it was committed before.
 
         Raises KafkaException when the outcome is not known or another writer has taken over: to
@@ -126,7 +126,7 @@ class TransactionalWriter:
         return max(batches)
 
     def _commit(
-        self, batch_id: int, records: Sequence[OutgoingRecord], places: list[TopicPartition]
+        self, batch_id: int, records: Sequence[AnyRecord], places: list[TopicPartition]
     ) -> None:
         assert self._producer is not None
         assert self._offsets is not None

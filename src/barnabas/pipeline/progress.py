@@ -91,8 +91,14 @@ def planned_offsets(checkpoint: str, batch_id: int) -> dict[str, dict[int, int]]
     Spark writes it down before the micro-batch runs, and runs it again to the same end.
     Raises FileNotFoundError for one that is not planned.
     """
-    decoded = json.loads(_end_offsets(checkpoint, batch_id) or "{}")
-    return {topic: {int(p): at for p, at in ends.items()} for topic, ends in decoded.items()}
+    reached: dict[str, dict[int, int]] = {}
+    for line in _sources(checkpoint, batch_id):
+        for topic, ends in json.loads(line).items():
+            places = reached.setdefault(topic, {})
+            for partition, at in ends.items():
+                # A topic that a query reads twice counts as far as the slower reader.
+                places[int(partition)] = min(at, places.get(int(partition), at))
+    return reached
 
 
 def checkpoint_id(checkpoint: str) -> str:
@@ -102,9 +108,12 @@ def checkpoint_id(checkpoint: str) -> str:
 
 
 def _end_offsets(checkpoint: str, batch_id: int) -> str | None:
+    return next(iter(_sources(checkpoint, batch_id)), None)
+
+
+def _sources(checkpoint: str, batch_id: int) -> list[str]:
     with open(f"{checkpoint}/offsets/{batch_id}", encoding="utf-8") as file:
-        lines = file.read().splitlines()
-    return lines[2] if len(lines) > 2 and lines[2].startswith("{") else None
+        return [line for line in file.read().splitlines()[2:] if line.startswith("{")]
 
 
 class ProgressBoard:

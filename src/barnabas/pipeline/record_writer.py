@@ -7,7 +7,8 @@ the same keys with the same values. `exactly_once` writes them once.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from dataclasses import dataclass
+from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
@@ -21,12 +22,39 @@ OutgoingRecord = tuple[str, str, str]
 Header = tuple[str, str | bytes | None]
 
 
-def produce(producer: Producer, record: OutgoingRecord, headers: list[Header]) -> None:
-    """Give a record to a producer, waiting while its queue is full."""
-    topic, key, value = record
+@dataclass(slots=True)
+class KafkaRecord:
+    """A record with all that a topic keeps of it; `partition` is None where the key decides."""
+
+    topic: str
+    key: bytes | None
+    value: bytes | None
+    timestamp_ms: int
+    headers: Sequence[tuple[str, bytes | None]] = ()
+    partition: int | None = None
+
+
+AnyRecord = OutgoingRecord | KafkaRecord
+
+
+def produce(producer: Producer, record: AnyRecord, headers: list[Header]) -> None:
+    """Give a record to a producer, waiting while its queue is full.
+
+    A KafkaRecord has headers of its own: it gets no others.
+    """
+    if isinstance(record, KafkaRecord):
+        arguments: dict[str, Any] = {"timestamp": record.timestamp_ms}
+        if record.headers:
+            arguments["headers"] = list(record.headers)
+        if record.partition is not None:
+            arguments["partition"] = record.partition
+        topic, key, value = record.topic, record.key, record.value
+    else:
+        topic, key, value = record  # type: ignore[assignment]
+        arguments = {"headers": headers}
     while True:
         try:
-            producer.produce(topic, value, key, headers=headers)
+            producer.produce(topic, value, key, **arguments)
             return
         except BufferError:
             producer.poll(_QUEUE_POLL_SECONDS)
@@ -40,7 +68,7 @@ class RecordWriter:
         self._producer: Producer | None = None
         self._error: KafkaError | None = None
 
-    def write(self, batch_id: int, records: Sequence[OutgoingRecord]) -> None:
+    def write(self, batch_id: int, records: Sequence[AnyRecord]) -> None:
         """Write a micro-batch. Raises KafkaException where a record may not have arrived."""
         if self._producer is None:
             self._producer = self._connect()

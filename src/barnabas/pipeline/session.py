@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -97,9 +98,8 @@ class SessionOptions:
             settings["spark.driver.host"] = "127.0.0.1"
             settings["spark.driver.bindAddress"] = "127.0.0.1"
             # No checksum file beside each file of checkpoints and state: half as many to write.
-            raw = "org.apache.hadoop.fs."
-            settings["spark.hadoop.fs.file.impl"] = f"{raw}RawLocalFileSystem"
-            settings["spark.hadoop.fs.AbstractFileSystem.file.impl"] = f"{raw}local.RawLocalFs"
+            raw = "org.apache.hadoop.fs.local.RawLocalFs"
+            settings["spark.hadoop.fs.AbstractFileSystem.file.impl"] = raw
         if self.small_batches:
             settings["spark.sql.codegen.wholeStage"] = "false"
             settings["spark.sql.codegen.factoryMode"] = "NO_CODEGEN"
@@ -120,10 +120,28 @@ def start_session(options: SessionOptions, say: Say = lambda line: None) -> Spar
             raise SparkStartError(_JAVA_MISSING)
         with _download_progress(options, say):
             _launch_jvm(options)
+    # Workers run what this process runs. A cluster's own path to Python comes from its setting.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder
     for name, value in options.as_settings().items():
         builder = builder.config(name, value)
-    return builder.getOrCreate()
+    session = builder.getOrCreate()
+    if options.master.startswith("local"):
+        _write_no_checksums(session)
+    return session
+
+
+def _write_no_checksums(session: SparkSession) -> None:
+    """What still asks Hadoop's old interface for local files writes and reads no checksums either.
+
+    The RocksDB state store takes no other class of file system than the default one.
+    """
+    jvm = session.sparkContext._jvm
+    assert jvm is not None
+    conf = session.sparkContext._jsc.hadoopConfiguration()
+    files = jvm.org.apache.hadoop.fs.FileSystem.getLocal(conf)
+    files.setWriteChecksum(False)
+    files.setVerifyChecksum(False)
 
 
 def _launch_jvm(options: SessionOptions) -> None:

@@ -3,21 +3,27 @@
 import re
 import tomllib
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 ROOT = Path(__file__).parents[3]
-ROOM_LINE = re.compile(r"^(?:│ | )([a-z]+(?: \| [a-z]+)*) {2,}\S", re.MULTILINE)
+ROOM_LINE = re.compile(r"^(?:│ | )([a-z_]+(?: \| [a-z_]+)*) {2,}\S", re.MULTILINE)
+PICTURES = [("barnabas", "The map"), ("barnabas.pipeline.sql", "SQL over streams")]
+HOSTS_OF_SQL = ("engine", "server", "shell", "spark", "testing")
 CODE_PATH = re.compile(r"`((?:[a-z_]+/)+[a-z_]+\.py)`")
 
 
-def pictured_layers() -> list[list[str]]:
-    """The rooms of the first picture, from top to bottom, those of one line together."""
-    picture = (ROOT / "ARCHITECTURE.md").read_text().split("```")[1]
+def pictured_layers(heading: str = "The map") -> list[list[str]]:
+    """The rooms of a section's picture, from top to bottom, those of one line together."""
+    text = (ROOT / "ARCHITECTURE.md").read_text()
+    picture = text.split(f"## {heading}\n")[1].split("```")[1]
     return [sorted(line.split(" | ")) for line in ROOM_LINE.findall(picture)]
 
 
-def rooms() -> set[str]:
-    """Packages under src/barnabas that hold something."""
-    source = ROOT / "src" / "barnabas"
+def rooms(package: str = "barnabas") -> set[str]:
+    """Packages in a package that hold something."""
+    source = ROOT / "src" / package.replace(".", "/")
     return {
         path.name
         for path in source.iterdir()
@@ -25,19 +31,30 @@ def rooms() -> set[str]:
     }
 
 
-def test_the_picture_is_that_of_the_import_rules() -> None:
+def contracts() -> list[dict[str, Any]]:
+    """The import rules."""
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    contracts = settings["tool"]["importlinter"]["contracts"]
-    (ruled,) = [contract["layers"] for contract in contracts if contract["type"] == "layers"]
+    found: list[dict[str, Any]] = settings["tool"]["importlinter"]["contracts"]
+    return found
+
+
+@pytest.mark.parametrize(("package", "heading"), PICTURES)
+def test_the_picture_is_that_of_the_import_rules(package: str, heading: str) -> None:
+    (ruled,) = [
+        contract["layers"] for contract in contracts() if contract.get("containers") == [package]
+    ]
+    there = rooms(package)
     layers = [
-        sorted(room.strip("() ") for room in layer.split("|") if room.strip("() ") in rooms())
+        sorted(room.strip("() ") for room in layer.split("|") if room.strip("() ") in there)
         for layer in ruled
     ]
-    assert pictured_layers() == [layer for layer in layers if layer]
+    pictured = [[room for room in layer if room in there] for layer in pictured_layers(heading)]
+    assert [layer for layer in pictured if layer] == [layer for layer in layers if layer]
 
 
-def test_every_room_is_in_the_picture() -> None:
-    assert {room for layer in pictured_layers() for room in layer} == rooms()
+@pytest.mark.parametrize(("package", "heading"), PICTURES)
+def test_every_room_is_in_the_picture(package: str, heading: str) -> None:
+    assert {room for layer in pictured_layers(heading) for room in layer} >= rooms(package)
 
 
 def test_modules_that_are_named_exist() -> None:
@@ -49,10 +66,9 @@ def test_modules_that_are_named_exist() -> None:
 
 
 def test_all_of_sql_is_pure_but_its_hosts() -> None:
-    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
     (pure,) = [
         contract["source_modules"]
-        for contract in settings["tool"]["importlinter"]["contracts"]
+        for contract in contracts()
         if contract["name"].startswith("Pure cores")
     ]
     found = {
@@ -60,5 +76,5 @@ def test_all_of_sql_is_pure_but_its_hosts() -> None:
         for path in (ROOT / "src/barnabas/pipeline/sql").iterdir()
         if path.suffix == ".py" or any(path.glob("*.py"))
     }
-    hosts = {f"barnabas.pipeline.sql.{name}" for name in ("engine", "server", "shell", "spark")}
+    hosts = {f"barnabas.pipeline.sql.{name}" for name in HOSTS_OF_SQL}
     assert found - hosts - {"barnabas.pipeline.sql.__init__"} - set(pure) == set()

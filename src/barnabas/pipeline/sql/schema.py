@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from functools import cached_property
 
 from barnabas.pipeline.sql.names import backquoted
 from barnabas.pipeline.sql.types import BIGINT, INTEGER, SqlType
@@ -42,30 +43,35 @@ class Column:
         return f"{backquoted(self.name)} {self.type}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Schema:
     """Columns in their order: those of the key first."""
 
     columns: tuple[Column, ...]
 
-    @property
+    @cached_property
     def key(self) -> tuple[Column, ...]:
         """The columns of the key."""
         return tuple(column for column in self.columns if column.part is Part.KEY)
 
-    @property
+    @cached_property
     def value(self) -> tuple[Column, ...]:
         """The columns of the value, without those of headers."""
         return tuple(column for column in self.columns if column.part is Part.VALUE)
 
-    @property
+    @cached_property
     def headers(self) -> tuple[Column, ...]:
         """The columns that headers fill."""
         return tuple(column for column in self.columns if column.part is Part.HEADERS)
 
     def find(self, name: str) -> Column | None:
         """The column of that exact name."""
-        return next((column for column in self.columns if column.name == name), None)
+        return self._by_name.get(name)
+
+    @cached_property
+    def _by_name(self) -> dict[str, Column]:
+        """Columns by name; of two with one name the first counts."""
+        return {column.name: column for column in reversed(self.columns)}
 
     def __str__(self) -> str:
         return ", ".join(

@@ -155,6 +155,9 @@ REFUSED = {
     "(a BIGINT) WITH (kafka_topic='s', format='JSON', timestamp='a', timestamp_format='y')": (
         "can only be used when the timestamp column is of type STRING."
     ),
+    "(a STRING) WITH (kafka_topic='s', format='JSON', timestamp='a', timestamp_format='yyyy b')": (
+        "Invalid timestamp_format: 'yyyy b'. Unknown pattern letter: b"
+    ),
     "(a INT) WITH (kafka_topic='s', value_format='KAFKA', value_schema_id=1)": (
         "VALUE_FORMAT should support schema inference when VALUE_SCHEMA_ID is provided. Current "
         "format is KAFKA."

@@ -316,7 +316,7 @@ def test_refuses(text: str, message: str) -> None:
 
 
 def test_refuses_what_is_nested_too_deeply() -> None:
-    with pytest.raises(AnalysisError, match="too many others nested"):
+    with pytest.raises(AnalysisError, match="nested too deeply"):
         compiled(" + ".join("1" * 2_000))
 
 

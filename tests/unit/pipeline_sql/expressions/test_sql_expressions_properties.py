@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from barnabas.pipeline.sql import types
@@ -16,6 +16,7 @@ from barnabas.pipeline.sql.expressions.arithmetic import calculation, result_typ
 from barnabas.pipeline.sql.expressions.casts import cast_maker
 from barnabas.pipeline.sql.syntax.expressions import ArithmeticOperator
 from barnabas.pipeline.sql.types import SqlType
+from support.effort import examples
 
 DAYS = st.integers(-700_000, 2_900_000)
 INTEGERS = st.integers(-(2**31), 2**31 - 1)
@@ -41,6 +42,7 @@ def test_texts_of_values_read_back(sql_type: SqlType, values: st.SearchStrategy[
     assert to_text is not None
     assert back is not None
 
+    @settings(max_examples=examples(50))
     @given(values)
     def reads_back(value: Any) -> None:
         assert repr(back(to_text(value))) == repr(value)
@@ -58,6 +60,7 @@ def test_whole_numbers_wrap_as_machine_words(
 ) -> None:
     operators = ArithmeticOperator
 
+    @settings(max_examples=examples(50))
     @given(values, values)
     def wraps(left: int, right: int) -> None:
         def result(operator: ArithmeticOperator) -> int:
@@ -75,6 +78,7 @@ def test_whole_numbers_wrap_as_machine_words(
     wraps()
 
 
+@settings(max_examples=examples(50))
 @given(AMOUNTS, AMOUNTS)
 def test_decimals_are_exact_or_fail(left: Decimal, right: Decimal) -> None:
     for operator in ArithmeticOperator:

@@ -7,7 +7,7 @@ from decimal import Decimal as Number
 import avro.io
 import avro.schema
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from barnabas.pipeline.sql.errors import AnalysisError
@@ -30,6 +30,7 @@ from barnabas.pipeline.sql.types import (
     Map,
     Struct,
 )
+from support.effort import examples
 from support.sql_schema_store import MemorySchemaStore
 
 AVRO = format_named("AVRO")
@@ -165,6 +166,7 @@ ROW = [
 ]
 
 
+@settings(max_examples=examples(50))
 @given(st.tuples(*(st.none() | values for _, values in ROW)))
 def test_rows_come_back_as_they_were(row) -> None:
     serialize, deserialize = serde([sql_type for sql_type, _ in ROW])
@@ -175,6 +177,7 @@ def test_rows_come_back_as_they_were(row) -> None:
 def test_bare_values_come_back(sql_type, values) -> None:
     serialize, deserialize = serde([sql_type], wraps=False)
 
+    @settings(max_examples=examples(50))
     @given(values)
     def check(value) -> None:
         assert deserialize(serialize([value])) == [value]

@@ -1,7 +1,9 @@
 """Whatever bytes come: a row or FormatError, in every format."""
 
+from typing import Any
+
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from barnabas.pipeline.sql.formats.catalog import FORMATS, format_named
@@ -18,11 +20,13 @@ from barnabas.pipeline.sql.types import (
     Decimal,
     Field,
     Map,
+    SqlType,
     Struct,
 )
+from support.effort import examples
 from support.sql_schema_store import MemorySchemaStore
 
-SIMPLE = {
+SIMPLE: dict[SqlType, Any] = {
     STRING: "ab",
     BIGINT: 7,
     DOUBLE: 1.5,
@@ -31,7 +35,7 @@ SIMPLE = {
     DATE: 3,
     TIME: 4,
 }
-NESTED = {
+NESTED: dict[SqlType, Any] = {
     Array(STRING): ["a", "b"],
     Map(STRING, BIGINT): {"k": 1},
     Struct((Field("F", Array(DOUBLE)),)): {"F": [1.0]},
@@ -40,14 +44,15 @@ NESTED = {
 
 def written(name):
     """The columns of a format, what reads them, and a row's bytes."""
-    values = (
+    values: dict[SqlType, Any] = (
         {STRING: "ab"} if name == "KAFKA" else SIMPLE if name == "DELIMITED" else SIMPLE | NESTED
     )
     columns = [Column(f"C{index}", sql_type) for index, sql_type in enumerate(values)]
     chosen = format_named(name)
-    arguments = (columns, {}, "t-value", MemorySchemaStore())
-    data = chosen.serializer(*arguments, wraps=chosen.can_wrap)(list(values.values()))
-    return len(columns), chosen.deserializer(*arguments, wraps=chosen.can_wrap), data
+    store = MemorySchemaStore()
+    wraps = chosen.can_wrap
+    data = chosen.serializer(columns, {}, "t-value", store, wraps=wraps)(list(values.values()))
+    return len(columns), chosen.deserializer(columns, {}, "t-value", store, wraps=wraps), data
 
 
 @pytest.mark.parametrize("name", sorted(FORMATS.keys() - {"NONE"}))
@@ -65,6 +70,7 @@ def test_any_bytes(name) -> None:
     for cut in range(len(data)):
         read(data[:cut])
 
+    @settings(max_examples=examples(50))
     @given(st.binary(max_size=40))
     @example(b"\xff" * 12)
     @example(b"\x02" + b"\xfe\xff\xff\xff\xff\xff\xff\xff\x7f")
@@ -72,6 +78,7 @@ def test_any_bytes(name) -> None:
         read(data[:5] + tail)
         read(data[:6] + tail)
 
+    @settings(max_examples=examples(50))
     @given(st.integers(0, len(data) - 1), st.integers(1, 255))
     def one_byte_changed(place, change) -> None:
         damaged = bytearray(data)

@@ -5,7 +5,7 @@ from decimal import Decimal as Number
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from barnabas.pipeline.sql.errors import AnalysisError
@@ -29,6 +29,7 @@ from barnabas.pipeline.sql.types import (
     SqlType,
     Struct,
 )
+from support.effort import examples
 
 SUBJECT = "topic-value"
 POINT = Struct((Field("X", INTEGER), Field("y", INTEGER)))
@@ -211,6 +212,7 @@ ROW_TYPES: list[tuple[SqlType, st.SearchStrategy[Any]]] = [
 ]
 
 
+@settings(max_examples=examples(50))
 @given(st.tuples(*(st.none() | values for _, values in ROW_TYPES)))
 def test_rows_come_back_as_they_were(row) -> None:
     columns = [Column(f"C{index}", sql_type) for index, (sql_type, _) in enumerate(ROW_TYPES)]
@@ -220,6 +222,7 @@ def test_rows_come_back_as_they_were(row) -> None:
     assert json_deserializer(columns, SUBJECT, wraps=True)(data) == list(row)
 
 
+@settings(max_examples=examples(50))
 @given(st.floats(allow_nan=False, allow_infinity=False))
 def test_doubles_are_json(value) -> None:
     data = json_serializer([Column("V", DOUBLE)], SUBJECT, wraps=False)([value])

@@ -4,7 +4,7 @@ import json
 
 import jsonschema
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from barnabas.pipeline.sql.errors import AnalysisError
@@ -27,6 +27,7 @@ from barnabas.pipeline.sql.types import (
     Map,
     Struct,
 )
+from support.effort import examples
 from support.sql_schema_store import MemorySchemaStore
 
 JSON_SR = format_named("JSON_SR")
@@ -117,6 +118,7 @@ ROW = [
 ]
 
 
+@settings(max_examples=examples(30))
 @given(st.tuples(*(st.none() | values for _, values in ROW)))
 def test_rows_come_back_and_fit_their_schema(row) -> None:
     store = MemorySchemaStore()

@@ -6,7 +6,7 @@ from decimal import Decimal as Number
 import pytest
 from confluent_kafka.schema_registry.protobuf import _create_index_array
 from google.protobuf import wrappers_pb2
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from barnabas.pipeline.sql.errors import AnalysisError
@@ -30,6 +30,7 @@ from barnabas.pipeline.sql.types import (
     Map,
     Struct,
 )
+from support.effort import examples
 from support.sql_schema_store import MemorySchemaStore
 
 SUBJECT = "topic-value"
@@ -143,6 +144,7 @@ def test_rows_come_back_as_they_were(name, nullable) -> None:
     properties = {"nullableRepresentation": nullable} if nullable else {}
     serialize, deserialize = serde(name, [sql_type for sql_type, _ in ROW], properties=properties)
 
+    @settings(max_examples=examples(30))
     @given(st.tuples(*(values for _, values in ROW)))
     def check(row) -> None:
         assert deserialize(serialize(row)) == list(row)
@@ -353,6 +355,7 @@ def test_what_is_no_schema(text) -> None:
         PROTOBUF.schemas.columns(StoredSchema(1, "PROTOBUF", text), {}, Part.VALUE, wraps=True)
 
 
+@settings(max_examples=examples(30))
 @given(st.text('message{}=;" []<>,1aA', max_size=40))
 def test_any_text_is_a_schema_or_refused(text) -> None:
     with suppress(AnalysisError):

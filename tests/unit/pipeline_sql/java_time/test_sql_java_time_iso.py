@@ -5,12 +5,13 @@ from __future__ import annotations
 from datetime import date, timedelta
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from barnabas.pipeline.sql import time_text
 from barnabas.pipeline.sql.errors import EvaluationError
 from barnabas.pipeline.sql.java_time import calendar
+from support.effort import examples
 
 MAY_2018 = 1526075913000
 
@@ -93,6 +94,7 @@ def test_timestamps_refused(text: str) -> None:
     assert "Required format is: \"yyyy-MM-dd'T'HH:mm:ss.SSS\", " in str(raised.value)
 
 
+@settings(max_examples=examples(50))
 @given(st.dates())
 def test_the_calendar_is_pythons_where_python_has_one(day: date) -> None:
     days = (day - date(1970, 1, 1)).days
@@ -103,6 +105,7 @@ def test_the_calendar_is_pythons_where_python_has_one(day: date) -> None:
     assert calendar.is_leap(day.year) == ((date(day.year, 3, 1) - timedelta(1)).day == 29)
 
 
+@settings(max_examples=examples(50))
 @given(st.integers(-(10**8), 10**8))
 def test_the_calendar_goes_on_in_all_years(days: int) -> None:
     year, month, day = calendar.date_of(days)
@@ -110,6 +113,7 @@ def test_the_calendar_goes_on_in_all_years(days: int) -> None:
     assert 1 <= day <= calendar.month_length(year, month)
 
 
+@settings(max_examples=examples(50))
 @given(st.integers(-(10**13), 10**14))
 def test_timestamps_come_back_from_their_texts(millis: int) -> None:
     if calendar.date_of(millis // calendar.MILLIS_OF_DAY)[0] > 0:

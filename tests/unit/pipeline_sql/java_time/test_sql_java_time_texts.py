@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from barnabas.pipeline.sql.java_time import texts
@@ -14,6 +14,7 @@ from barnabas.pipeline.sql.java_time.pattern import pattern_of
 from barnabas.pipeline.sql.java_time.quick import quick_reader
 from barnabas.pipeline.sql.java_time.resolve import resolve
 from barnabas.pipeline.sql.java_time.zones import zone_of
+from support.effort import examples
 
 MAY_2018 = 1526075913000
 AUGUST_2018 = 1535000000123
@@ -258,6 +259,7 @@ _PLAIN = st.sampled_from(
 )
 
 
+@settings(max_examples=examples(50))
 @given(st.integers(-(10**14), 3 * 10**14), _PLAIN, st.data())
 def test_the_short_way_reads_as_the_long(millis: int, pattern: str, data: st.DataObject) -> None:
     text = texts.timestamp_to_text(millis, pattern, "+03:30")

@@ -7,7 +7,7 @@ from collections import defaultdict
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from barnabas.pipeline.sql.plan import steps
@@ -15,6 +15,7 @@ from barnabas.pipeline.sql.runtime.records import Record
 from barnabas.pipeline.sql.runtime.rows_encoding import pack_record, unpack_record
 from barnabas.pipeline.sql.runtime.stage import Channel
 from barnabas.pipeline.sql.syntax.tree import JoinKind, WindowKind
+from support.effort import examples
 from support.sql_plans import (
     Bench,
     aggregate,
@@ -178,6 +179,7 @@ moments = st.lists(
 )
 
 
+@settings(max_examples=examples(50))
 @given(moments, st.sampled_from([INNER, LEFT, RIGHT, OUTER]), st.integers(0, 12))
 def test_stream_joins_are_those_of_a_batch(
     records: list[tuple[str, int, int]], kind: JoinKind, before: int
@@ -363,6 +365,7 @@ changes = st.lists(
 )
 
 
+@settings(max_examples=examples(50))
 @given(changes, st.sampled_from([INNER, LEFT, RIGHT, OUTER]))
 def test_table_joins_are_those_of_a_batch(
     records: list[tuple[str, int, int | None]], kind: JoinKind
@@ -454,6 +457,7 @@ class TestForeignKeys:
         assert run.pipe("r", 10, 3) == ["1 - @0"]
 
 
+@settings(max_examples=examples(50))
 @given(
     st.lists(
         st.tuples(st.sampled_from("lr"), st.integers(1, 4), st.none() | st.integers(1, 3)),

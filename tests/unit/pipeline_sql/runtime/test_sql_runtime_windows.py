@@ -6,12 +6,13 @@ import random
 from collections import defaultdict
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from barnabas.pipeline.sql.plan import steps
 from barnabas.pipeline.sql.runtime.segments import Segments
 from barnabas.pipeline.sql.syntax.tree import Window
+from support.effort import examples
 from support.sql_plans import (
     Bench,
     aggregate,
@@ -165,6 +166,7 @@ class TestFinal:
 events = st.lists(st.tuples(st.integers(1, 3), st.integers(0, 400)), max_size=40)
 
 
+@settings(max_examples=examples(50))
 @given(events)
 def test_hopping_windows_are_those_of_a_batch(records: list[tuple[int, int]]) -> None:
     """Without late records, the last count of each window is the number of its records."""
@@ -183,6 +185,7 @@ def test_hopping_windows_are_those_of_a_batch(records: list[tuple[int, int]]) ->
     assert last == {window: str(count) for window, count in expected.items()}
 
 
+@settings(max_examples=examples(50))
 @given(events)
 def test_sessions_are_those_of_a_batch(records: list[tuple[int, int]]) -> None:
     """In any order, what is left are the sessions of the sorted records."""

@@ -15,6 +15,7 @@ from barnabas.pipeline.sql.syntax.expressions import Expression
 from barnabas.pipeline.sql.syntax.parser import parse_expression
 from barnabas.pipeline.sql.syntax.printer import expression_text, message_text, type_text
 from barnabas.pipeline.sql.syntax.type_parser import parse_type
+from support.effort import examples
 
 CANONICAL = {
     "a": "A",
@@ -205,6 +206,6 @@ def _compound(inner: st.SearchStrategy[Expression]) -> st.SearchStrategy[Express
 
 
 @given(st.recursive(LEAVES, _compound, max_leaves=8))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(50))
 def test_printed_trees_parse_to_themselves(tree: Expression) -> None:
     assert parse_expression(expression_text(tree)) == tree

@@ -202,14 +202,15 @@ class AggregateNode(PlanNode):
                 continue  # NULL as an argument: it stays one
             columns.append(SelectedColumn(name, expression))
             values.append(value_column(name, sql_type))
-        names = {e: n for e, n in names.items() if n in of_key or n in {v.name for v in values}}
+        held = of_key | {column.name for column in values}
+        names = {e: name for e, name in names.items() if name in held}
         make = steps.TableSelect if is_table else steps.StreamSelect
         schema = build_schema((*key, *values))
         keys = tuple(column.name for column in key)
         return make(source.step, keys, tuple(columns), schema), names
 
     def _scope(self, columns: Sequence[Column]) -> Scope:
-        return Scope.of_columns(columns, self._environment.functions)
+        return self._environment.expressions.scope(columns)
 
     def _grouped(self, prepared: Step, source: Built, *, is_table: bool) -> Step:
         columns = prepared.schema.columns

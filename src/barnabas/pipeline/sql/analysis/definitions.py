@@ -28,6 +28,7 @@ from barnabas.pipeline.sql.analysis.metastore import DataSource, check_upgrade
 from barnabas.pipeline.sql.analysis.properties import CREATE, SourceProperties, read_properties
 from barnabas.pipeline.sql.analysis.schemas import HEADERS_TYPE, SYSTEM_COLUMNS, build_schema
 from barnabas.pipeline.sql.errors import AnalysisError, PrepareError
+from barnabas.pipeline.sql.java_time.pattern import pattern_of
 from barnabas.pipeline.sql.names import backquoted
 from barnabas.pipeline.sql.plan.steps import FormatChoice, TimestampColumn
 from barnabas.pipeline.sql.schema import Column, Part, Schema
@@ -137,6 +138,7 @@ def check_timestamp(timestamp: TimestampColumn | None, schema: Schema) -> None:
                 "A String timestamp field has been specified without also specifying the "
                 "timestamp_format"
             )
+        _check_pattern(timestamp.format)
         return
     if timestamp.format is not None:
         raise AnalysisError(
@@ -148,6 +150,13 @@ def check_timestamp(timestamp: TimestampColumn | None, schema: Schema) -> None:
             f"Timestamp column, {backquoted(timestamp.name)}, should be LONG(INT64), TIMESTAMP, or "
             "a String with a timestamp_format specified."
         )
+
+
+def _check_pattern(pattern: str) -> None:
+    try:
+        pattern_of(pattern)
+    except ValueError as error:
+        raise AnalysisError(f"Invalid timestamp_format: '{pattern}'. {error}") from None
 
 
 # --- columns ---------------------------------------------------------------------------------

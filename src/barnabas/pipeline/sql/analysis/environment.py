@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from barnabas.pipeline.sql.analysis.metastore import MetaStore
 from barnabas.pipeline.sql.errors import AnalysisError
-from barnabas.pipeline.sql.expressions.compile import compile_expression
-from barnabas.pipeline.sql.expressions.scope import Scope
-from barnabas.pipeline.sql.expressions.typing import type_of
+from barnabas.pipeline.sql.expressions.compile import ExpressionCompiler
 from barnabas.pipeline.sql.formats.format import SchemaStore
 from barnabas.pipeline.sql.functions.catalog import Function
 from barnabas.pipeline.sql.schema import Column
@@ -52,14 +51,19 @@ class Environment:
         function = self.functions.get(name.upper())
         return function is not None and bool(function.tables)
 
+    @cached_property
+    def expressions(self) -> ExpressionCompiler:
+        """What knows the types of expressions."""
+        return ExpressionCompiler(self.functions)
+
     def type_of(self, expression: Expression, columns: tuple[Column, ...]) -> SqlType | None:
         """The type of an expression over columns; raises AnalysisError."""
-        return type_of(expression, Scope.of_columns(columns, self.functions))
+        return self.expressions.type_of(expression, columns)
 
     def check(self, expression: Expression, columns: tuple[Column, ...], what: str) -> None:
         """Raise AnalysisError, with `what` the expression is for, if it cannot be compiled."""
         try:
-            compile_expression(expression, columns, self.functions)
+            self.expressions.compile(expression, columns)
         except AnalysisError as error:
             raise AnalysisError(f"Invalid {what}: {error.message}") from error
 

@@ -270,7 +270,7 @@ def _parse(text: str, target: SqlType) -> Value:
     if target == types.BOOLEAN:
         value = parse_boolean(text)
         if value is None:
-            raise EvaluationError(f"no boolean: {text}")
+            raise EvaluationError(f"not a boolean: {text}")
         return value
     try:
         return _PARSERS[target.base](text)

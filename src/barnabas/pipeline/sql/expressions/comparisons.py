@@ -116,7 +116,7 @@ def _decimal_of_double(value: float) -> Decimal:
     """The decimal that the double prints as."""
     number = Decimal(repr(value))
     if not number.is_finite():
-        raise ValueError(f"{value} is no DECIMAL")
+        raise ValueError(f"{value} is not a DECIMAL")
     return number
 
 

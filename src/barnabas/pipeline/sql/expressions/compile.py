@@ -75,16 +75,41 @@ def compile_expression(
     note: Note = ignore,
 ) -> Compiled:
     """The expression over rows of those columns; raises AnalysisError."""
-    indexes: dict[str, int] = {}
-    for index, column in enumerate(columns):
-        indexes.setdefault(column.name, index)
-    scope = Scope.of_columns(columns, functions)
-    compiler = _Compiler(scope, indexes, {}, len(columns), note)
-    sql_type = type_of(expression, scope)
-    try:
-        return Compiled(sql_type, compiler.compile(expression))
-    except RecursionError:
-        raise AnalysisError("An expression has too many others nested in it.") from None
+    return ExpressionCompiler(functions, note).compile(expression, columns)
+
+
+class ExpressionCompiler:
+    """Compiles expressions one after another. Many that are over the same columns are common, and
+    columns can be many: the names of the last ones are kept."""
+
+    def __init__(self, functions: Mapping[str, Function], note: Note = ignore) -> None:
+        self._functions = functions
+        self._note = note
+        self._columns: Sequence[Column] | None = None
+        self._compiler = _Compiler(Scope({}, functions), {}, {}, 0, note)
+
+    def compile(self, expression: Expression, columns: Sequence[Column]) -> Compiled:
+        """The expression over rows of those columns; raises AnalysisError."""
+        sql_type = self.type_of(expression, columns)
+        try:
+            return Compiled(sql_type, self._compiler.compile(expression))
+        except RecursionError:
+            raise AnalysisError("The expression is nested too deeply.") from None
+
+    def type_of(self, expression: Expression, columns: Sequence[Column]) -> SqlType | None:
+        """The type of the expression over those columns; raises AnalysisError."""
+        return type_of(expression, self.scope(columns))
+
+    def scope(self, columns: Sequence[Column]) -> Scope:
+        """What names stand for over those columns."""
+        if self._columns is not columns:
+            scope = Scope.of_columns(columns, self._functions)
+            indexes: dict[str, int] = {}
+            for index, column in enumerate(columns):
+                indexes.setdefault(column.name, index)
+            self._compiler = _Compiler(scope, indexes, {}, len(columns), self._note)
+            self._columns = columns
+        return self._compiler.scope
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +161,7 @@ class _Compiler:
 
     def variable(self, node: nodes.LambdaVariable) -> Evaluate:
         if node.name not in self.variables:
-            raise AnalysisError(f"No lambda around has a parameter {node.name}")
+            raise AnalysisError(f"{node.name} is not a parameter of an enclosing lambda")
         return itemgetter(self.variables[node.name])
 
     # --- calculation -----------------------------------------------------------------------------
@@ -341,7 +366,7 @@ class _Compiler:
     def call(self, node: nodes.FunctionCall) -> Evaluate:
         function = self.scope.function(node.name)
         if not function.scalars:
-            raise AnalysisError(f"{node.name} is no scalar function")
+            raise AnalysisError(f"{node.name} is not a scalar function")
         call = scalar_call(node, self.scope, type_of)
         arguments = [self.argument(argument) for argument in call.arguments]
         return invocation(call, arguments)

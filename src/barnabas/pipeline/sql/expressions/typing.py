@@ -33,7 +33,7 @@ def type_of(expression: Expression, scope: Scope) -> SqlType | None:
     try:
         return _TYPES[type(expression)](expression, scope)
     except RecursionError:
-        raise AnalysisError("An expression has too many others nested in it.") from None
+        raise AnalysisError("The expression is nested too deeply.") from None
 
 
 def simple_case_as_searched(node: nodes.SimpleCase) -> nodes.SearchedCase:
@@ -75,7 +75,7 @@ def _column(node: nodes.ColumnReference, scope: Scope) -> SqlType:
 
 def _variable(node: nodes.LambdaVariable, scope: Scope) -> SqlType | None:
     if node.name not in scope.variables:
-        raise AnalysisError(f"No lambda around has a parameter {node.name}")
+        raise AnalysisError(f"{node.name} is not a parameter of an enclosing lambda")
     return scope.variables[node.name]
 
 

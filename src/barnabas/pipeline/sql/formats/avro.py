@@ -149,7 +149,7 @@ def parsed(schema: StoredSchema) -> tuple[ConnectSchema, AvroSchema]:
         avro = _loads(schema.text)
         return from_json(avro, types), _codec_schema(avro, codec_types)
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise AnalysisError(f"Schema {schema.id} is no Avro schema: {error}") from error
+        raise AnalysisError(f"Schema {schema.id} is not an Avro schema: {error}") from error
 
 
 def _loads(text: str) -> Any:

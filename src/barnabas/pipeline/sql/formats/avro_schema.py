@@ -150,7 +150,7 @@ Named = dict[str, Mapping[str, Any]]
 def from_json(avro: Any, types: Named, namespace: str = "") -> ConnectSchema:
     """The schema of decoded JSON; `types` holds what references define, and takes what it defines.
 
-    Raises AnalysisError for what is no Avro schema or has no like in SQL.
+    Raises AnalysisError for what is not an Avro schema or has no like in SQL.
     """
     return _Reader(types).schema(avro, namespace)
 
@@ -174,7 +174,7 @@ class _Reader:
                 raise AnalysisError(f"The Avro schema is recursive: {avro}")
             return self.schema(found["schema"], found["namespace"])
         if not isinstance(avro, Mapping) or "type" not in avro:
-            raise AnalysisError("The schema is no Avro schema")
+            raise AnalysisError("The schema is not an Avro schema")
         match avro["type"]:
             case "record" | "error":
                 return self.record(avro, namespace)

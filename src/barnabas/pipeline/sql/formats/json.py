@@ -140,7 +140,7 @@ def parse(data: bytes, scan: Callable[[str, int], tuple[Any, int]]) -> Any:
     try:
         value, end = scan(text, start)
     except StopIteration:
-        raise ValueError("no JSON value") from None
+        raise ValueError("not a JSON value") from None
     if end < len(text) and text[end] not in _SPACE and text[end - 1] not in '}]"':
-        raise ValueError("no JSON value")
+        raise ValueError("not a JSON value")
     return value

@@ -143,7 +143,7 @@ def parsed(schema: StoredSchema) -> ConnectSchema:
         references = {name: json.loads(text) for name, text in schema.references}
         return from_json(json.loads(schema.text), references)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise AnalysisError(f"Schema {schema.id} is no JSON Schema: {error}") from error
+        raise AnalysisError(f"Schema {schema.id} is not a JSON Schema: {error}") from error
 
 
 def _text_writer(columns: Sequence[Column], *, wraps: bool) -> RowWriter:

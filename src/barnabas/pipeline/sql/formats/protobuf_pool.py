@@ -84,7 +84,7 @@ def load(text: str, references: Mapping[str, str]) -> Schema:
         parsed = parse_file("default.proto", text)
         return of_file(parsed, references)
     except (ProtobufTextError, TypeError, ValueError) as error:
-        raise AnalysisError(f"The schema is no Protobuf schema: {error}") from error
+        raise AnalysisError(f"The schema is not a Protobuf schema: {error}") from error
 
 
 def of_file(parsed: ParsedFile, references: Mapping[str, str]) -> Schema:
@@ -117,11 +117,11 @@ def _imported(path: str, references: Mapping[str, str]) -> ParsedFile:
         try:
             serialized = importlib.import_module(module).DESCRIPTOR.serialized_pb
         except ImportError:
-            raise ValueError(f"the import {path!r} is not there") from None
+            raise ValueError(f"the import {path!r} was not found") from None
         result = ParsedFile(FileDescriptorProto())
         result.descriptor.MergeFromString(serialized)
         return result
-    raise ValueError(f"the import {path!r} is not there")
+    raise ValueError(f"the import {path!r} was not found")
 
 
 def message_class(descriptor: Descriptor) -> Any:

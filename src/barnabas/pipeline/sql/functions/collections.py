@@ -26,8 +26,8 @@ SERIES_LENGTH_MAX = 10_000_000
 @_array(
     "array_concat",
     "(left ARRAY<T>, right ARRAY<T>) -> ARRAY<T>",
-    description="All items of the first array and then all of the second. A NULL array is as an "
-    "empty one, two NULLs give NULL.",
+    description="All items of the first array and then all of the second. A NULL array counts as "
+    "empty; two NULLs give NULL.",
 )
 def array_concat(left: list[Value] | None, right: list[Value] | None) -> list[Value] | None:
     """The items of both; a NULL array counts as an empty one if the other is there."""
@@ -309,8 +309,8 @@ def map_values(values: dict[str, Value]) -> list[Value]:
 @_map(
     "map_union",
     "(map1 MAP<STRING, T>, map2 MAP<STRING, T>) -> MAP<STRING, T>",
-    description="The entries of both maps; where both have a key, the second map's. A NULL map is "
-    "as an empty one, two NULLs give NULL.",
+    description="The entries of both maps; where both have a key, the second map's. A NULL map "
+    "counts as empty; two NULLs give NULL.",
 )
 def map_union(
     first: dict[str, Value] | None, second: dict[str, Value] | None

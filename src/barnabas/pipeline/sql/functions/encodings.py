@@ -30,7 +30,7 @@ def _from_hex(text: str) -> bytes:
     try:
         return binascii.unhexlify(text)
     except ValueError:  # binascii.Error, or characters beyond ASCII
-        raise EvaluationError(f"no hexadecimal bytes: {text}") from None
+        raise EvaluationError(f"not hexadecimal: {text}") from None
 
 
 def _from_marked_hex(text: str) -> bytes:
@@ -52,7 +52,7 @@ def _from_lenient_base64(text: str) -> bytes:
 
 def _from_strict_base64(text: str) -> bytes:
     if not _STRICT_BASE64.fullmatch(text):
-        raise EvaluationError(f"no base64: {text}")
+        raise EvaluationError(f"not base64: {text}")
     return base64.b64decode(text + "=" * (-len(text) % 4))
 
 

@@ -27,7 +27,7 @@ _SCALE_MAX = 9_999
 
 
 def _refuse(name: str) -> NoReturn:
-    raise ValueError(f"no number: {name}")
+    raise ValueError(f"not a number: {name}")
 
 
 def _decimal(text: str) -> decimal.Decimal:

@@ -118,7 +118,7 @@ class _Reader:
         while text[position:].strip():
             match = _TOKEN.match(text, position)
             if match is None:
-                raise ValueError(f"no signature: {text}")
+                raise ValueError(f"not a signature: {text}")
             self._tokens.append(match[1])
             position = match.end()
         self._at = 0
@@ -165,7 +165,7 @@ class _Reader:
                 return Wildcard[word]
         if len(word) == 1 and word.isupper():
             return Variable(word)
-        raise ValueError(f"no type: {word} in {self._text}")
+        raise ValueError(f"unknown type: {word} in {self._text}")
 
     def finish(self) -> None:
         if self._at != len(self._tokens):

@@ -20,13 +20,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass
 from enum import Enum
 from types import NoneType, UnionType
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from barnabas.pipeline.sql import types
 from barnabas.pipeline.sql.plan import steps
 from barnabas.pipeline.sql.plan.steps import QueryPlan
 from barnabas.pipeline.sql.syntax import expressions
 from barnabas.pipeline.sql.types import BaseType, Primitive, SqlType
+
+T = TypeVar("T")
 
 VERSION = 1
 
@@ -52,7 +54,7 @@ def decode_plan(text: str) -> QueryPlan:
     try:
         data = json.loads(text)
     except ValueError as error:
-        raise PlanFormatError(f"a plan is no JSON: {error}") from error
+        raise PlanFormatError(f"the plan is not JSON: {error}") from error
     return plan_from_json(data)
 
 
@@ -72,6 +74,21 @@ def plan_from_json(data: Any) -> QueryPlan:
         raise PlanFormatError(f"not a plan: {type(error).__name__}: {error}") from error
     assert isinstance(plan, QueryPlan)
     return plan
+
+
+def to_json(value: Any) -> Any:
+    """Any dataclass of the kinds that plans are made of as JSON's objects, lists and values."""
+    return _codec(type(value)).encode(value)
+
+
+def from_json(kind: type[T], data: Any) -> T:
+    """The object of that class that `to_json` was given. Raises PlanFormatError."""
+    try:
+        value = _codec(kind).decode(data)
+    except (LookupError, TypeError, AttributeError, ArithmeticError) as error:
+        raise PlanFormatError(f"no {kind.__name__}: {type(error).__name__}: {error}") from error
+    assert isinstance(value, kind)
+    return value
 
 
 class _Codec:
@@ -114,7 +131,7 @@ def _new_codec(annotation: Any) -> _Codec:
         return _class_codec(annotation)
     if annotation in (int, float, str, bool):
         return _AS_IT_IS
-    raise TypeError(f"no way to write a {annotation} in a plan")
+    raise TypeError(f"cannot write {annotation} in a plan")
 
 
 def _union_codec(annotation: Any) -> _Codec:
@@ -157,7 +174,7 @@ def _encode_tagged(value: Any) -> Any:
 def _decode_tagged(data: Any) -> Any:
     name = data["is"]
     if name not in _TAGGED:
-        raise PlanFormatError(f"no step or expression is called {name}")
+        raise PlanFormatError(f"unknown step or expression: {name}")
     return _codec(_TAGGED[name]).decode({key: data[key] for key in data if key != "is"})
 
 
@@ -219,4 +236,4 @@ def _decode_type(data: Any) -> SqlType:
             return types.Map(_decode_type(of[0]), _decode_type(of[1]))
         case "struct":
             return types.Struct(tuple(types.Field(name, _decode_type(each)) for name, each in of))
-    raise PlanFormatError(f"no type is called {kind}")
+    raise PlanFormatError(f"unknown type: {kind}")

@@ -7,8 +7,7 @@ from functools import partial
 
 from barnabas.pipeline.sql.expressions.calls import aggregate_call, table_call
 from barnabas.pipeline.sql.expressions.casts import cast_maker
-from barnabas.pipeline.sql.expressions.compile import Compiled, compile_expression
-from barnabas.pipeline.sql.expressions.scope import Scope
+from barnabas.pipeline.sql.expressions.compile import Compiled, ExpressionCompiler
 from barnabas.pipeline.sql.expressions.typing import type_of
 from barnabas.pipeline.sql.functions.catalog import Aggregator, Function
 from barnabas.pipeline.sql.java_time.texts import text_to_timestamp
@@ -34,14 +33,14 @@ class PlanCompiler:
         properties: Mapping[str, Value] | None = None,
         log: Log = no_log,
     ) -> None:
-        self._functions = functions
+        self._expressions = ExpressionCompiler(functions, self._note)
         self._log = log
         self._properties = dict(properties or {})
         throws = str(self._properties.get("ksql.timestamp.throw.on.invalid", "false"))
         self.fails_on_timestamps = throws.lower() == "true"
 
     def expression(self, expression: Expression, columns: Sequence[Column]) -> Evaluator:
-        return compile_expression(expression, columns, self._functions, self._note)
+        return self._expressions.compile(expression, columns)
 
     def _note(self, what: str, error: Exception) -> None:
         self._log(f"Error computing {what}", None, error)
@@ -49,7 +48,7 @@ class PlanCompiler:
     def aggregate(
         self, call: FunctionCall, columns: Sequence[Column]
     ) -> tuple[Aggregator, tuple[Evaluator, ...]]:
-        meant = aggregate_call(call, Scope.of_columns(columns, self._functions), type_of)
+        meant = aggregate_call(call, self._expressions.scope(columns), type_of)
         arguments: tuple[Evaluator, ...] = tuple(
             self.expression(argument, columns) for argument in call.arguments[: meant.column_count]
         )
@@ -58,7 +57,7 @@ class PlanCompiler:
         return meant.aggregator(self._properties), arguments
 
     def table_function(self, call: FunctionCall, columns: Sequence[Column]) -> TableFunction:
-        meant = table_call(call, Scope.of_columns(columns, self._functions), type_of)
+        meant = table_call(call, self._expressions.scope(columns), type_of)
         arguments = [
             self._argument(argument.expression, argument.type, argument.taken_type, columns)
             for argument in meant.arguments

@@ -119,12 +119,31 @@ class Driver:
         log: Log = no_log,
     ) -> None:
         self.topics: dict[str, list[TopicRecord]] = defaultdict(list)
+        self._schemas = schemas
         self._partitions = partitions
+        self._log = log
         self._offsets: Counter[tuple[str, int]] = Counter()
-        self._queries = [
-            _Query(PlanDriver(p, compiler, partitions=partitions, log=log), schemas, log)
-            for p in plans
-        ]
+        self._queries: list[_Query] = []
+        for plan in plans:
+            self.add(plan, compiler)
+
+    def add(self, plan: QueryPlan, compiler: Compiler, *, replaces: str | None = None) -> None:
+        """Run one more query, on the records from now on.
+
+        `replaces`: the id of a query that ends, and whose state the new one goes on with.
+        """
+        driver = PlanDriver(plan, compiler, partitions=self._partitions, log=self._log)
+        for old in self._queries:
+            if old.driver.plan.query_id == replaces:
+                driver.stores = old.driver.stores
+                driver.bind()
+        if replaces is not None:
+            self.remove(replaces)
+        self._queries.append(_Query(driver, self._schemas, self._log))
+
+    def remove(self, query_id: str) -> None:
+        """End a query."""
+        self._queries = [q for q in self._queries if q.driver.plan.query_id != query_id]
 
     def pipe(self, topic: str, record: TopicRecord) -> None:
         """Append a record to a topic and run all that follows from it."""
@@ -142,7 +161,7 @@ class Driver:
 
 class _Query:
     def __init__(self, driver: PlanDriver, schemas: SchemaStore | None, log: Log) -> None:
-        self._driver = driver
+        self.driver = driver
         self._readers = {
             (stage.index, index): TopicReader(given, schemas, log)
             for stage in driver.stages
@@ -158,11 +177,11 @@ class _Query:
 
     def pipe(self, topic: str, record: TopicRecord) -> list[tuple[str, TopicRecord]]:
         written = []
-        for stage, given in self._driver.inputs(topic):
+        for stage, given in self.driver.inputs(topic):
             row = self._readers[stage, given].read(record)
             if row is None:
                 continue
-            for result in self._driver.pipe(stage, given, row):
+            for result in self.driver.pipe(stage, given, row):
                 for sink_topic, writer in self._writers:
                     made = writer.write(result)
                     if made is not None:

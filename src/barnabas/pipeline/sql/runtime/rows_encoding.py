@@ -61,7 +61,7 @@ def _extension(value: Any) -> msgpack.ExtType:
         return msgpack.ExtType(_DECIMAL, str(value).encode())
     if isinstance(value, int):
         return msgpack.ExtType(_WHOLE, str(value).encode())
-    raise EncodingError(f"{type(value).__name__} is no SQL value")
+    raise EncodingError(f"{type(value).__name__} is not a SQL value")
 
 
 def _extended(code: int, data: bytes) -> Any:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 
 from barnabas.pipeline.sql.errors import Place, PrepareError
-from barnabas.pipeline.sql.syntax.lexer import Token
+from barnabas.pipeline.sql.syntax.lexer import Token, TokenKind
 from barnabas.pipeline.sql.syntax.statement_parser import StatementParser
 
 _VARIABLE = re.compile(r"\$\{([^${}]*)\}")
@@ -30,6 +30,17 @@ def substitute(text: str, variables: Mapping[str, str], *, is_test: bool = False
     finder.statement()
     finder.end_of_statement()
     return replace(text, finder.found)
+
+
+def statement_texts(text: str) -> list[str]:
+    """The text of each statement of a text, with variables in it. Raises ParseError."""
+    splitter = _Splitter(text)
+    texts = []
+    while splitter.token.kind is not TokenKind.END:
+        start = splitter.token.start
+        splitter.statement()
+        texts.append(text[start : splitter.end_of_statement()])
+    return texts
 
 
 def substitute_text(text: str, variables: Mapping[str, str]) -> str:
@@ -64,6 +75,13 @@ def replace(text: str, values: Mapping[str, str], *, within: tuple[str, ...] = (
         )
         position = end + 1
     return "".join(parts) + text[position:]
+
+
+class _Splitter(StatementParser):
+    """Parses statements to see where they end."""
+
+    def check_source_name(self, name: str, place: Place) -> None:
+        """Names are checked once variables are replaced."""
 
 
 class _VariableFinder(StatementParser):

@@ -1,4 +1,4 @@
-"""JSON of a case as values of our types, as `sql.types` describes them."""
+"""JSON of a test as values of our types, as `sql.types` describes them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _WHOLE = (BaseType.INTEGER, BaseType.BIGINT, *_TIMES)
 
 
 class SpecError(Exception):
-    """A case gives a value that is not of its column's type."""
+    """A test gives a value that is not of its column's type."""
 
 
 def value_of(spec: Any, sql_type: SqlType) -> Value:
@@ -53,6 +53,8 @@ def _primitive(spec: Any, base: BaseType) -> Value:
         return spec
     if base is BaseType.STRING:
         return spec if isinstance(spec, str) else str(spec)
+    if base is BaseType.BYTES and isinstance(spec, bytes):
+        return spec
     if base is BaseType.BYTES and isinstance(spec, str):
         return base64.b64decode(spec)
     raise SpecError(f"{spec!r} is no {base.value}")

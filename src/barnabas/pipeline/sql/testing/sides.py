@@ -1,4 +1,4 @@
-"""Records of cases to the bytes of topics, and back."""
+"""Records of tests to the bytes of topics, and back."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from barnabas.pipeline.sql.formats.format import SchemaStore
 from barnabas.pipeline.sql.plan.steps import FormatChoice
 from barnabas.pipeline.sql.runtime.records import Row, WindowBounds
 from barnabas.pipeline.sql.schema import Column, Part
-from ksql_cases.values import value_of
+from barnabas.pipeline.sql.testing.values import value_of
 
 JSON_FORMATS = ("JSON", "JSON_SR")
 _ID = struct.Struct(">bi")
@@ -53,8 +53,15 @@ class Side:
         """The bytes of a row of values."""
         format_ = format_named(self.choice.name)
         return format_.serializer(
-            self.columns, self.choice.properties, self.subject, self.schemas, wraps=self._wraps
+            self.columns, self.choice.properties, self.subject, self.schemas, wraps=self.wraps
         )(row)
+
+    def decode_values(self, data: bytes | None) -> Row | None:
+        """The row of values that the bytes are. Raises FormatError."""
+        format_ = format_named(self.choice.name)
+        return format_.deserializer(
+            self.columns, self.choice.properties, self.subject, self.schemas, wraps=self.wraps
+        )(data)
 
     def decode(self, data: bytes | None) -> Any:
         """What came out, to be compared with what a case expects."""
@@ -65,7 +72,7 @@ class Side:
         if self.choice.name in JSON_FORMATS:
             return json.loads(data[len(self._header()) :], parse_float=float)
         format_ = format_named(self.choice.name)
-        columns, wraps = self.columns, self._wraps
+        columns, wraps = self.columns, self.wraps
         if "schemaId" in self.choice.properties:  # the schema may have more than the columns
             columns, wraps = self._written_columns()
         row = format_.deserializer(
@@ -76,7 +83,8 @@ class Side:
         return {column.name: value for column, value in zip(columns, row, strict=True)}
 
     @property
-    def _wraps(self) -> bool:
+    def wraps(self) -> bool:
+        """Whether a single column is written as a record with one field."""
         format_ = format_named(self.choice.name)
         if self.part is Part.KEY:
             return is_wrapped(format_, key_wrapping(format_, self.columns))
@@ -112,11 +120,11 @@ class Side:
         format_ = format_named(self.choice.name)
         stored = self.schemas.latest(self.subject) if format_.schemas else None
         if stored is None or format_.schemas is None:
-            return self.columns, self._wraps
+            return self.columns, self.wraps
         columns = format_.schemas.columns(
-            stored, self.choice.properties, self.part, wraps=self._wraps, upper_case=False
+            stored, self.choice.properties, self.part, wraps=self.wraps, upper_case=False
         )
-        return columns, self._wraps
+        return columns, self.wraps
 
 
 def to_json(spec: Any) -> str:

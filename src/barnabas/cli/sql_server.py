@@ -1,0 +1,137 @@
+"""`barnabas sql server`: a server with ksqlDB's REST interface, in the foreground."""
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from barnabas.base.config.overrides import from_flags
+from barnabas.cli.connection import DEFAULT_BOOTSTRAP
+from barnabas.cli.errors import CliError, ExitCode
+from barnabas.cli.node_options import log_level_option, read_properties
+from barnabas.cli.output import json_option, print_json
+
+if TYPE_CHECKING:
+    from barnabas.pipeline.sql.server.run import Server
+
+BOOTSTRAP = "bootstrap.servers"
+BOOTSTRAP_VARIABLE = "BARNABAS_BOOTSTRAP_SERVERS"
+LISTENERS = "listeners"
+REGISTRY = "ksql.schema.registry.url"
+EPILOG = """\b
+Examples:
+  barnabas sql server
+  barnabas sql server ksql-server.properties
+  barnabas sql server -b broker-1:9092 --listeners http://0.0.0.0:8088
+  barnabas sql server --schema-registry-url http://localhost:8081 -o ksql.service.id=shop_
+
+SIGTERM and Ctrl-C end it cleanly, with exit code 0; its statements go on when it starts again.
+"""
+
+
+@click.command("server", epilog=EPILOG)
+@click.argument("properties", required=False, type=click.Path(dir_okay=False))
+@click.option(
+    "--bootstrap-servers",
+    "--bootstrap-server",
+    "-b",
+    metavar="HOST:PORT,...",
+    help="Brokers to contact first; by default those of the file, then "
+    f"{BOOTSTRAP_VARIABLE}, then {DEFAULT_BOOTSTRAP}.",
+)
+@click.option(
+    "--listeners",
+    "-l",
+    metavar="http://HOST:PORT,...",
+    help="Where to listen; by default as the file says, then http://0.0.0.0:8088.",
+)
+@click.option(
+    "--schema-registry-url",
+    "-r",
+    metavar="URL,...",
+    help="The schema registry, for AVRO, PROTOBUF and JSON_SR; by default as the file says.",
+)
+@click.option(
+    "--override",
+    "-o",
+    "overrides",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Set a property of the server; may be repeated. Overrides the file.",
+)
+@log_level_option
+@json_option
+def server_command(
+    properties: str | None,
+    bootstrap_servers: str | None,
+    listeners: str | None,
+    schema_registry_url: str | None,
+    overrides: tuple[str, ...],
+    log_level: str,
+    as_json: bool,
+) -> int:
+    """Run a server that takes SQL statements over HTTP, as ksqlDB's does.
+
+    PROPERTIES is ksqlDB's ksql-server.properties; without it, defaults do. Statements are kept in
+    a topic of the cluster: a server that starts again resumes all of them.
+    """
+    values = read_properties(properties) if properties is not None else {}
+    values |= from_flags(overrides)
+    if bootstrap_servers:
+        values[BOOTSTRAP] = bootstrap_servers
+    elif not values.get(BOOTSTRAP):
+        values[BOOTSTRAP] = os.environ.get(BOOTSTRAP_VARIABLE) or DEFAULT_BOOTSTRAP
+    if listeners:
+        values[LISTENERS] = listeners
+    if schema_registry_url:
+        values[REGISTRY] = schema_registry_url
+    return _run(values, log_level, as_json)
+
+
+def _run(values: dict[str, str], log_level: str, as_json: bool) -> int:
+    try:
+        from barnabas.pipeline.sql.engine.cluster import ClusterError
+        from barnabas.pipeline.sql.engine.command_log import CommandLogError
+        from barnabas.pipeline.sql.server.config import ServerConfig, ServerConfigError
+        from barnabas.pipeline.sql.server.run import CannotListenError, run_server
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("barnabas"):
+            raise
+        # Not by name: on the public index that name is another project's.
+        raise CliError(
+            f"the SQL server needs {error.name}, which is not installed",
+            hint="pip install '.[sql]' in the checkout of Barnabas",
+        ) from error
+    from barnabas.base import telemetry
+
+    telemetry.configure(log_level)
+    config = ServerConfig(values)
+
+    def ready(server: "Server") -> None:
+        urls = [str(listener) for listener in server.listeners]
+        facts = {
+            "listeners": urls,
+            "bootstrap_servers": config.bootstrap_servers,
+            "service_id": config.service_id,
+            "cluster_id": server.cluster.cluster_id,
+            "queries": len(server.engine.queries),
+        }
+        if as_json:
+            print_json({"ready": True, **facts})
+        else:
+            click.echo(
+                f"SQL server: {', '.join(urls)}, service {config.service_id} on cluster "
+                f"{facts['cluster_id'] or 'unknown'} at {config.bootstrap_servers}, "
+                f"{facts['queries']} queries"
+            )
+        sys.stdout.flush()
+
+    try:
+        return run_server(config, ready)
+    except ServerConfigError as error:
+        raise CliError(str(error), ExitCode.USAGE) from error
+    except CannotListenError as error:
+        raise CliError(str(error), hint="choose another address with --listeners") from error
+    except (ClusterError, CommandLogError) as error:
+        raise CliError(str(error), ExitCode.UNREACHABLE) from error

@@ -1,0 +1,373 @@
+"""The engine: takes statements in order, keeps them in the command log, and has their queries run.
+
+A statement goes through: parse → variables → analysis → a try on a copy of the metastore → its
+topics and schemas → the command log → the metastore → the query's start. All changes come from the
+log: at a start it is read from its beginning, and what it says is there again.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from barnabas.pipeline.sql.analysis import commands
+from barnabas.pipeline.sql.analysis.commands import (
+    Command,
+    CreateSourceCommand,
+    DropSourceCommand,
+    InsertValuesCommand,
+    PullQueryCommand,
+    QueryCommand,
+)
+from barnabas.pipeline.sql.analysis.metastore import DataSource, MetaStore
+from barnabas.pipeline.sql.engine import config
+from barnabas.pipeline.sql.engine.asking import Asking
+from barnabas.pipeline.sql.engine.cluster import Cluster, ClusterError
+from barnabas.pipeline.sql.engine.command_ids import command_id, statement_id, wishes
+from barnabas.pipeline.sql.engine.command_log import (
+    CommandLog,
+    CommandLogError,
+    ControlCommand,
+    LoggedCommand,
+    StoredCommand,
+    decode,
+    encode,
+)
+from barnabas.pipeline.sql.engine.context import Context, text_in_errors
+from barnabas.pipeline.sql.engine.inserting import Inserting
+from barnabas.pipeline.sql.engine.queries import QueryRunner
+from barnabas.pipeline.sql.engine.running import RunningQueries, RunningQuery
+from barnabas.pipeline.sql.engine.session import Session
+from barnabas.pipeline.sql.engine.tables import TableView
+from barnabas.pipeline.sql.engine.topics import make_topic, new_topic, register_schemas
+from barnabas.pipeline.sql.engine.views import Views
+from barnabas.pipeline.sql.errors import AnalysisError, SqlError
+from barnabas.pipeline.sql.formats.format import SchemaStore
+from barnabas.pipeline.sql.functions.catalog import Function
+from barnabas.pipeline.sql.syntax import tree
+from barnabas.pipeline.sql.syntax.parser import parse
+from barnabas.pipeline.sql.syntax.tree import Control, ParsedStatement
+from barnabas.pipeline.sql.syntax.variables import statement_texts, substitute
+
+_log = logging.getLogger(__name__)
+_STATUSES_MAX = 10_000
+
+DISTRIBUTED = (
+    tree.CreateSource,
+    tree.CreateAsSelect,
+    tree.InsertInto,
+    tree.DropSource,
+    tree.AlterSource,
+    tree.CreateType,
+    tree.DropType,
+    tree.ControlQuery,
+)
+"""Statements that the command log keeps."""
+
+
+@dataclass(frozen=True)
+class Executed:
+    """What a statement of the command log came to; `sequence` is its number there.
+
+    `is_warning`: there was nothing to do.
+    """
+
+    command_id: str
+    message: str
+    sequence: int = -1
+    query_id: str | None = None
+    is_warning: bool = False
+
+
+class EngineError(SqlError):
+    """The engine cannot do what a correct statement asks."""
+
+
+class KsqlEngine:
+    """All calls may be made from any thread; those that change something wait for each other.
+
+    `asking` answers SELECT, `inserting` writes rows. `statuses`: what commands came to, by id.
+    `degraded`: why the command log is not followed any more, or nothing.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        log: CommandLog,
+        runner: QueryRunner,
+        functions: Mapping[str, Function],
+        schemas: SchemaStore | None = None,
+        settings: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.settings = config.server_settings(settings or {})
+        self._context = Context(cluster, functions, schemas, self.settings)
+        self.cluster, self.functions, self.schemas = cluster, functions, schemas
+        self.runner = runner
+        self.statuses: dict[str, Executed] = {}
+        self.degraded = ""
+        self._log = log
+        self._lock = self._context.lock
+        self._running = RunningQueries(runner, self.settings)
+        self._views = Views(self._context)
+        self.asking = Asking(self._context, self._views)
+        self.inserting = Inserting(self._context)
+        self._is_started = False
+
+    @property
+    def metastore(self) -> MetaStore:
+        """What streams, tables and types there are."""
+        return self._context.metastore
+
+    @property
+    def queries(self) -> dict[str, RunningQuery]:
+        """The persistent queries by id."""
+        return self._running.by_id
+
+    def view(self, source: DataSource) -> TableView:
+        """The rows of a table; raises AnalysisError if they are not kept."""
+        with self._lock:
+            return self._views.view(source)
+
+    # --- life --------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Have everything as the command log says, and start its queries."""
+        with self._lock:
+            self._read_log()
+            self._is_started = True
+            self._running.start()
+            for source in list(self.metastore.sources.values()):
+                self._views.keep(source)
+
+    def read_log(self) -> None:
+        """Take over what other servers wrote into the command log since it was last read."""
+        with self._lock:
+            self._read_log()
+
+    def _read_log(self) -> None:
+        for entry in self._log.read_new():
+            if self.degraded:
+                return
+            try:
+                self._apply(decode(entry), entry.sequence)
+            except (CommandLogError, SqlError) as error:
+                # Going on would build later commands on a state that never was.
+                self.degraded = f"{error}"
+                _log.error("the command log cannot be followed: %s", error)
+
+    def close(self) -> None:
+        """Stop all that runs, to be started again another time."""
+        with self._lock:
+            self.asking.close()
+            self._running.close()
+            self._views.close()
+            self._log.close()
+
+    # --- statements --------------------------------------------------------------------------
+
+    def parse(self, text: str, session: Session) -> Iterable[tuple[ParsedStatement, Session]]:
+        """Each statement of a text with its variables replaced, and the session as it is there.
+
+        SET, DEFINE and their kin change the session for those after them. Raises SqlError.
+        """
+        own = session.copy()
+        if "${" not in text or not own.settings.get(config.SUBSTITUTION, True):
+            for parsed in parse(text):
+                yield parsed, own.copy()
+                own.change(parsed.statement)
+            return
+        for one in statement_texts(text):
+            (parsed,) = parse(substitute(one, own.variables))
+            yield parsed, own.copy()
+            own.change(parsed.statement)
+
+    def check(self, statements: Sequence[tuple[ParsedStatement, Session]]) -> None:
+        """Try the statements on a copy of all; raises SqlError for the first that cannot be."""
+        with self._lock:
+            self._read_log()
+            trial = self.metastore.copy()
+            topics = self._context.partitions()
+            sequence = self._log.next_sequence()
+            for parsed, session in statements:
+                if isinstance(parsed.statement, (*DISTRIBUTED, tree.InsertValues)):
+                    trial.next_query = sequence
+                    with text_in_errors(parsed.text):
+                        self._try(parsed, session, trial, topics)
+                if isinstance(parsed.statement, DISTRIBUTED):
+                    sequence += self._log.step
+
+    def _try(
+        self, parsed: ParsedStatement, session: Session, trial: MetaStore, topics: dict[str, int]
+    ) -> None:
+        if isinstance(parsed.statement, tree.ControlQuery):
+            for control in _controls(parsed.statement, trial):
+                if control.control is Control.TERMINATE:
+                    del trial.queries[control.query_id]
+            return
+        command = self._context.analyse(parsed, session, trial, topics)
+        for wish in wishes(command):
+            topic = wish.topic
+            if topic.name in topics:
+                continue
+            if topic.partitions is None and topic.like in topics:
+                topics[topic.name] = topics[topic.like]
+            else:
+                infos = self.cluster.topics()
+                topics[topic.name] = new_topic(topic, infos, session.settings).partitions
+        _apply_to(trial, command, parsed.text)
+
+    def execute(self, parsed: ParsedStatement, session: Session) -> list[Executed]:
+        """Do a statement of the command log's kind; raises SqlError."""
+        with self._lock, text_in_errors(parsed.text):
+            self._read_log()
+            if self.degraded:
+                raise EngineError(f"The command log cannot be followed: {self.degraded}")
+            if isinstance(parsed.statement, tree.ControlQuery):
+                controls = _controls(parsed.statement, self.metastore)
+                return [self._distribute(c, parsed.text, session) for c in controls]
+            self.metastore.next_query = self._log.next_sequence()
+            command = self._context.analyse(parsed, session)
+            if isinstance(command, commands.NothingCommand):
+                is_create = isinstance(parsed.statement, (tree.CreateSource, tree.CreateAsSelect))
+                name = statement_id(parsed.statement)
+                return [Executed(name, command.message, is_warning=is_create)]
+            if isinstance(command, (InsertValuesCommand, PullQueryCommand)):
+                raise EngineError("Statement not executable")
+            self._check_limits(command)
+            _apply_to(self.metastore.copy(), command, parsed.text)
+            for wish in wishes(command):
+                is_sink = isinstance(command, QueryCommand)
+                make_topic(wish.topic, self.cluster, session.settings, is_sink=is_sink)
+                register_schemas(wish, self.schemas, is_sink=is_sink)
+            return [self._distribute(command, parsed.text, session)]
+
+    def _check_limits(self, command: Command) -> None:
+        limit = int(self.settings[config.QUERY_LIMIT])
+        is_new = isinstance(command, QueryCommand) and command.replaces is None
+        if is_new and len(self.queries) + 1 > limit:
+            raise AnalysisError(
+                "Not executing statement(s) as it would cause the number of active, persistent "
+                "queries to exceed the configured limit. Use the TERMINATE command to "
+                f"terminate existing queries. Configured limit: {limit}. Current queries: "
+                f"{len(self.queries)}."
+            )
+
+    def _distribute(self, command: StoredCommand, text: str, session: Session) -> Executed:
+        """Write a command into the log, and do it."""
+        logged = LoggedCommand(
+            command_id(command),
+            text,
+            command,
+            dict(session.overrides),
+            config.without_secrets(self.settings),
+        )
+        try:
+            sequence = self._log.append(*encode(logged))
+        except CommandLogError as error:
+            raise EngineError(
+                f"Could not write the statement '{text}' into the command topic: {error}"
+            ) from error
+        return self._apply(logged, sequence)
+
+    def terminate_cluster(self, patterns: Iterable[str]) -> Executed:
+        """End all queries for good; delete the sinks' topics that a pattern fits."""
+        with self._lock:
+            session = Session(self.settings)
+            wanted = [re.compile(pattern) for pattern in patterns]
+            sinks = [s for s in self.metastore.sources.values() if s.is_query_target]
+            last = -1
+            for query_id in list(self.metastore.queries):
+                command = ControlCommand(Control.TERMINATE, query_id)
+                last = self._distribute(command, f"TERMINATE {query_id};", session).sequence
+            for source in sinks:
+                if any(pattern.fullmatch(source.topic) for pattern in wanted):
+                    self.cluster.delete_topic(source.topic)
+            return Executed("cluster/TerminateCluster/terminate", "Cluster terminated.", last)
+
+    # --- applying ----------------------------------------------------------------------------
+
+    def _apply(self, logged: LoggedCommand, sequence: int) -> Executed:
+        """Do what a record of the log says."""
+        command = logged.command
+        query_id = None
+        if isinstance(command, ControlCommand):
+            if command.control is Control.TERMINATE:
+                self.metastore.queries.pop(command.query_id, None)
+            message = self._running.control(command)
+        else:
+            dropped = None
+            if isinstance(command, DropSourceCommand):
+                dropped = self.metastore.must(command.name)
+            terminate = self._running.terminate
+            message = _apply_to(self.metastore, command, logged.statement, terminate)
+            if isinstance(command, QueryCommand):
+                query_id = command.plan.query_id
+                self._running.add(command, logged)
+            if dropped is not None and isinstance(command, DropSourceCommand):
+                self._dropped(dropped, deletes_topic=command.deletes_topic)
+            for made in wishes(command):
+                self._keep(made)
+        executed = Executed(logged.command_id, message, sequence, query_id)
+        self.statuses[logged.command_id] = executed
+        if len(self.statuses) > _STATUSES_MAX:
+            del self.statuses[next(iter(self.statuses))]
+        return executed
+
+    def _keep(self, made: CreateSourceCommand) -> None:
+        if self._is_started:
+            self._views.keep(made.source)
+
+    def _dropped(self, source: DataSource, *, deletes_topic: bool) -> None:
+        self._views.forget(source.name)
+        if not (deletes_topic and self._is_started):
+            return
+        try:
+            self.cluster.delete_topic(source.topic)
+        except ClusterError as error:
+            raise EngineError(
+                f"Could not delete the corresponding kafka topic: {source.topic}: {error}"
+            ) from error
+
+
+def _controls(statement: tree.ControlQuery, metastore: MetaStore) -> list[ControlCommand]:
+    """What TERMINATE, PAUSE or RESUME means for each query; raises AnalysisError."""
+    if statement.query_id is None:
+        return [ControlCommand(statement.control, name) for name in metastore.queries]
+    if statement.query_id not in metastore.queries:
+        raise AnalysisError(f"Unknown queryId: {statement.query_id}")
+    return [ControlCommand(statement.control, statement.query_id)]
+
+
+def _apply_to(
+    metastore: MetaStore,
+    command: Command,
+    text: str,
+    terminate: Callable[[str], None] = lambda query_id: None,
+) -> str:
+    """`commands.apply`; a source that is dropped takes the query with it that made it.
+
+    Raises AnalysisError, also if other queries use that source.
+    """
+    if isinstance(command, DropSourceCommand):
+        for query_id in _makers(command.name, metastore):
+            del metastore.queries[query_id]
+            terminate(query_id)
+    return commands.apply(command, metastore, text)
+
+
+def _makers(name: str, metastore: MetaStore) -> list[str]:
+    """The queries that made a source; raises AnalysisError if others read it or write into it."""
+    made = [q for q in metastore.writers(name) if q.startswith(("CSAS_", "CTAS_"))]
+    writers = [q for q in metastore.writers(name) if q not in made]
+    readers = metastore.readers(name)
+    if readers or writers:
+        raise AnalysisError(
+            f"Cannot drop {name}.\n"
+            f"The following queries read from this source: [{', '.join(readers)}].\n"
+            f"The following queries write into this source: [{', '.join(writers)}].\n"
+            f"You need to terminate them before dropping {name}."
+        )
+    return made

@@ -1,0 +1,88 @@
+"""Queries that run, and what runs them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, Protocol
+
+from barnabas.pipeline.sql.plan.steps import QueryPlan
+
+
+class QueryState(Enum):
+    """The states that ksqlDB reports."""
+
+    RUNNING = "RUNNING"
+    PAUSED = "PAUSED"
+    ERROR = "ERROR"
+    UNRESPONSIVE = "UNRESPONSIVE"
+
+
+@dataclass(frozen=True)
+class QueryFailure:
+    """Why a query stopped; `type` is USER, SYSTEM or UNKNOWN."""
+
+    timestamp_ms: int
+    message: str
+    type: str = "UNKNOWN"
+
+
+@dataclass(frozen=True)
+class PersistentQuery:
+    """A query as its statement asks for it: what a runner is given.
+
+    `group` names it in the cluster; `properties` are those of server and statement.
+    """
+
+    plan: QueryPlan
+    text: str
+    group: str
+    properties: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def query_id(self) -> str:
+        return self.plan.query_id
+
+
+class HostedQuery(Protocol):
+    """A query that a runner runs."""
+
+    @property
+    def state(self) -> QueryState: ...
+
+    @property
+    def failures(self) -> tuple[QueryFailure, ...]:
+        """The latest failures, oldest first."""
+        ...
+
+    @property
+    def figures(self) -> Mapping[str, float]:
+        """Counts since it started: `rows_in`, `rows_out`, `errors`, …"""
+        ...
+
+    def positions(self) -> Mapping[tuple[str, int], tuple[int, int]]:
+        """By topic and partition the next offset, and the end of the partition."""
+        ...
+
+    def pause(self) -> None: ...
+
+    def resume(self) -> None: ...
+
+    def stop(self, *, forget: bool = False) -> None:
+        """Stop; `forget`: what it has done and its state are deleted too: it is terminated."""
+        ...
+
+
+class QueryRunner(Protocol):
+    """Runs persistent queries."""
+
+    def start(self, query: PersistentQuery, *, is_paused: bool = False) -> HostedQuery: ...
+
+    def describe(self, query: PersistentQuery) -> str:
+        """How the query runs, for EXPLAIN."""
+        ...
+
+    def close(self) -> None:
+        """Stop all that runs, to be started again another time."""
+        ...

@@ -1,0 +1,375 @@
+"""ksqlDB's REST interface, as an ASGI application."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response, StreamingResponse
+from starlette.routing import Route, WebSocketRoute
+
+from barnabas.pipeline.sql.engine import config
+from barnabas.pipeline.sql.engine.cluster import ClusterError
+from barnabas.pipeline.sql.engine.engine import KsqlEngine
+from barnabas.pipeline.sql.engine.pull import PullQuery
+from barnabas.pipeline.sql.engine.session import Session
+from barnabas.pipeline.sql.errors import SqlError
+from barnabas.pipeline.sql.server.answers import print_answer, pull_answer, push_answer
+from barnabas.pipeline.sql.server.describing import Describer
+from barnabas.pipeline.sql.server.entities import status
+from barnabas.pipeline.sql.server.errors import (
+    BAD_REQUEST,
+    BAD_STATEMENT,
+    DELIMITED,
+    MEDIA_TYPE,
+    NOT_FOUND,
+    SERVER_ERROR,
+    ApiError,
+    of_sql,
+)
+from barnabas.pipeline.sql.server.inserts import inserts_stream
+from barnabas.pipeline.sql.server.printing import TopicPrinter
+from barnabas.pipeline.sql.server.rows import form_for
+from barnabas.pipeline.sql.server.statements import Statements
+from barnabas.pipeline.sql.server.web_socket import query_socket
+from barnabas.pipeline.sql.syntax import tree
+from barnabas.pipeline.sql.syntax.tree import Emit, ParsedStatement
+
+VERSION = "7.9.0"
+"""The version of ksqlDB whose interface this is: clients look at it."""
+_BODY_BYTES_MAX = 16 * 1024 * 1024
+
+Handler = Callable[[Request], Awaitable[Response]]
+
+
+class KsqlApi:
+    """The endpoints over an engine. `host`: where the server is found, as `host:port`."""
+
+    def __init__(self, engine: KsqlEngine, host: str = "localhost:8088") -> None:
+        self.engine = engine
+        self._host = host
+        self._statements = Statements(engine, Describer(engine, host))
+
+    def app(self) -> Starlette:
+        """The application."""
+        routes = [
+            self._route("/", self.root, "GET"),
+            self._route("/ksql", self.ksql, "POST"),
+            self._route("/ksql/terminate", self.terminate, "POST"),
+            self._route("/query", self.query, "POST"),
+            self._route("/query-stream", self.query_stream, "POST"),
+            self._route("/inserts-stream", self.inserts_stream, "POST"),
+            self._route("/close-query", self.close_query, "POST"),
+            self._route("/info", self.info, "GET"),
+            self._route("/v1/metadata", self.metadata, "GET"),
+            self._route("/v1/metadata/id", self.metadata_id, "GET"),
+            self._route("/healthcheck", self.healthcheck, "GET"),
+            self._route("/status", self.statuses, "GET"),
+            self._route("/status/{command_id:path}", self.command_status, "GET"),
+            self._route("/clusterStatus", self.cluster_status, "GET"),
+            self._route("/heartbeat", self.heartbeat, "POST"),
+            self._route("/lag", self.lag, "POST"),
+            self._route("/is_valid_property/{name}", self.is_valid_property, "GET"),
+            WebSocketRoute("/ws/query", self.web_socket),
+        ]
+        return Starlette(routes=routes, exception_handlers={404: _not_found, 405: _not_allowed})
+
+    def _route(self, path: str, handler: Handler, method: str) -> Route:
+        async def guarded(request: Request) -> Response:
+            try:
+                return await handler(request)
+            except ApiError as error:
+                return error.response()
+            except SqlError as error:
+                return of_sql(error).response()
+            except ClusterError as error:
+                return ApiError(SERVER_ERROR, str(error)).response()
+
+        return Route(path, guarded, methods=[method])
+
+    # --- statements --------------------------------------------------------------------------
+
+    async def ksql(self, request: Request) -> Response:
+        body = await read_body(request)
+        text = text_member(body, "ksql")
+        await self._wait_for_command(body.get("commandSequenceNumber"))
+        session = self._session(body, "streamsProperties")
+        entities = await run_in_threadpool(self._statements.run, text, session)
+        return _json(entities)
+
+    async def _wait_for_command(self, sequence: Any) -> None:
+        """Until the command with that number is done: ours are done when they are answered."""
+        if sequence is not None and int(sequence) >= 0:
+            await run_in_threadpool(self.engine.read_log)
+
+    def _session(self, body: dict[str, Any], properties: str) -> Session:
+        given = body.get(properties)
+        if given is not None and not isinstance(given, dict):
+            raise ApiError(BAD_REQUEST, f'"{properties}" must be an object')
+        variables = body.get("sessionVariables")
+        return Session.of_request(self.engine.settings, given, variables)
+
+    async def terminate(self, request: Request) -> Response:
+        body = await read_body(request)
+        patterns = body.get("deleteTopicList") or []
+        executed = await run_in_threadpool(self.engine.terminate_cluster, patterns)
+        entity = {
+            "@type": "currentStatus",
+            "statementText": "TERMINATE CLUSTER;",
+            "commandId": executed.command_id,
+            "commandStatus": status(executed),
+            "commandSequenceNumber": executed.sequence,
+            "warnings": [],
+        }
+        return _json([entity])
+
+    # --- queries -----------------------------------------------------------------------------
+
+    async def query(self, request: Request) -> Response:
+        body = await read_body(request)
+        session = self._session(body, "streamsProperties")
+        return await self._answer(request, text_member(body, "ksql"), session, is_old=True)
+
+    async def query_stream(self, request: Request) -> Response:
+        body = await read_body(request)
+        session = self._session(body, "properties")
+        return await self._answer(request, text_member(body, "sql"), session, is_old=False)
+
+    async def _answer(
+        self, request: Request, text: str, session: Session, *, is_old: bool
+    ) -> Response:
+        parsed, own = await run_in_threadpool(self.one_query, text, session)
+        accept = request.headers.get("accept", "")
+        if isinstance(parsed.statement, tree.PrintTopic):
+            printer = self.printer(parsed)
+            media_type = MEDIA_TYPE if is_old else DELIMITED
+            return _stream(print_answer(self.engine, printer), media_type)
+        found = await run_in_threadpool(self._query, parsed, own)
+        if isinstance(found, PullQuery):
+            form = form_for(accept, is_push=False, is_old_endpoint=is_old)
+            chunks = await pull_answer(self.engine, found, form)
+            if len(chunks) == 1:
+                return Response(chunks[0], media_type=form.media_type)
+            return _stream(_all(chunks), form.media_type)
+        form = form_for(accept, is_push=True, is_old_endpoint=is_old)
+        assert isinstance(parsed.statement, tree.Query)
+        is_pull = parsed.statement.emit is None
+        return _stream(push_answer(self.engine, found, form, is_pull=is_pull), form.media_type)
+
+    def _query(self, parsed: ParsedStatement, session: Session) -> Any:
+        try:
+            return self.engine.asking.query(parsed, session)
+        except SqlError as error:
+            raise of_sql(error, parsed.text) from error
+
+    def one_query(self, text: str, session: Session) -> tuple[ParsedStatement, Session]:
+        """The one query of a text; raises ApiError."""
+        try:
+            statements = list(self.engine.parse(text, session))
+        except SqlError as error:
+            shown = ApiError(BAD_STATEMENT, str(error), statement=text)
+            raise shown from error
+        if len(statements) != 1:
+            raise ApiError(
+                BAD_STATEMENT,
+                f"Expected exactly one KSQL statement; found {len(statements)} instead",
+                statement=text,
+            )
+        parsed, _ = statements[0]
+        if not isinstance(parsed.statement, (tree.Query, tree.PrintTopic)):
+            kind = type(parsed.statement).__name__
+            raise ApiError(
+                BAD_REQUEST,
+                f"Statement type `{kind}' not supported for this resource",
+            )
+        return statements[0]
+
+    def printer(self, parsed: ParsedStatement) -> TopicPrinter:
+        """What prints a topic; raises ApiError if there is no such topic."""
+        statement = parsed.statement
+        assert isinstance(statement, tree.PrintTopic)
+        topics = self.engine.cluster.topics()
+        if statement.topic not in topics:
+            same = [name for name in topics if name.lower() == statement.topic.lower()]
+            hint = f"\nDid you mean:\n\tprint {same[0]};" if same else ""
+            raise ApiError(
+                BAD_REQUEST,
+                "Could not find topic '"
+                f"{statement.topic}', or the KSQL user does not have permissions to list the "
+                f"topic. Topic names are case-sensitive.{hint}",
+            )
+        return TopicPrinter(statement, self.engine.schemas)
+
+    async def close_query(self, request: Request) -> Response:
+        body = await read_body(request)
+        query = self.engine.asking.push_query(str(body.get("queryId")))
+        if query is None:
+            raise ApiError(BAD_REQUEST, f"No query with id {body.get('queryId')}")
+        await run_in_threadpool(query.stop)
+        return Response(status_code=200)
+
+    async def inserts_stream(self, request: Request) -> Response:
+        return await inserts_stream(self.engine, request)
+
+    async def web_socket(self, socket: Any) -> None:
+        await query_socket(self, socket)
+
+    # --- the server --------------------------------------------------------------------------
+
+    async def root(self, request: Request) -> Response:
+        return RedirectResponse("/info", 307)
+
+    async def info(self, request: Request) -> Response:
+        info = {
+            "version": VERSION,
+            "kafkaClusterId": self.engine.cluster.cluster_id,
+            "ksqlServiceId": self.engine.settings[config.SERVICE_ID],
+            "serverStatus": "ERROR" if self.engine.degraded else "RUNNING",
+        }
+        return _json({"KsqlServerInfo": info})
+
+    async def metadata(self, request: Request) -> Response:
+        return _json({"version": VERSION, "clusterId": self._cluster_scope()})
+
+    async def metadata_id(self, request: Request) -> Response:
+        return _json(self._cluster_scope())
+
+    def _cluster_scope(self) -> dict[str, Any]:
+        clusters = {
+            "kafka-cluster": self.engine.cluster.cluster_id,
+            "ksql-cluster": self.engine.settings[config.SERVICE_ID],
+        }
+        return {"id": "", "scope": {"path": [], "clusters": clusters}}
+
+    async def healthcheck(self, request: Request) -> Response:
+        try:
+            await run_in_threadpool(self.engine.cluster.topics)
+            is_kafka_healthy = True
+        except ClusterError:
+            is_kafka_healthy = False
+        is_log_healthy = not self.engine.degraded
+        is_healthy = is_kafka_healthy and is_log_healthy
+        body = {
+            "isHealthy": is_healthy,
+            "details": {
+                "metastore": {"isHealthy": True},
+                "kafka": {"isHealthy": is_kafka_healthy},
+                "commandRunner": {"isHealthy": is_log_healthy},
+            },
+            "serverState": "READY",
+        }
+        return _json(body, 200 if is_healthy else 503)
+
+    async def statuses(self, request: Request) -> Response:
+        return _json({"commandStatuses": dict.fromkeys(self.engine.statuses, "SUCCESS")})
+
+    async def command_status(self, request: Request) -> Response:
+        executed = self.engine.statuses.get(request.path_params["command_id"])
+        if executed is None:
+            raise ApiError(NOT_FOUND, "Command not found")
+        return _json(status(executed))
+
+    async def cluster_status(self, request: Request) -> Response:
+        active = {
+            query_id: {
+                "activeStores": [],
+                "activePartitions": sorted(
+                    (
+                        {"topic": topic, "partition": partition}
+                        for topic, partition in (
+                            () if running.hosted is None else running.hosted.positions()
+                        )
+                    ),
+                    key=lambda place: (place["topic"], place["partition"]),
+                ),
+                "standByStores": [],
+                "standByPartitions": [],
+            }
+            for query_id, running in self.engine.queries.items()
+        }
+        now = int(time.time() * 1000)
+        own = {
+            "hostAlive": True,
+            "lastStatusUpdateMs": now,
+            "activeStandbyPerQuery": active,
+            "hostStoreLags": {"stateStoreLags": {}, "updateTimeMs": now},
+        }
+        return _json({"clusterStatus": {self._host: own}})
+
+    async def heartbeat(self, request: Request) -> Response:
+        await read_body(request)
+        return _json({"isOk": True})
+
+    async def lag(self, request: Request) -> Response:
+        await read_body(request)
+        return _json({"isOk": True})
+
+    async def is_valid_property(self, request: Request) -> Response:
+        try:
+            config.check_may_set(request.path_params["name"], self.engine.settings)
+        except config.PropertyError as error:
+            raise ApiError(BAD_REQUEST, str(error)) from error
+        return _json(True)
+
+
+async def read_body(request: Request) -> dict[str, Any]:
+    """The JSON object of a request; raises ApiError."""
+    data = b""
+    async for chunk in request.stream():
+        data += chunk
+        if len(data) > _BODY_BYTES_MAX:
+            raise ApiError(BAD_REQUEST, "The request is too large")
+    return parse_object(data)
+
+
+def parse_object(data: bytes | str) -> dict[str, Any]:
+    """The JSON object of a text; raises ApiError."""
+    try:
+        body = json.loads(data)
+    except ValueError as error:
+        raise ApiError(BAD_REQUEST, f"Malformed JSON in request: {error}") from error
+    if not isinstance(body, dict):
+        raise ApiError(BAD_REQUEST, "Malformed JSON in request: not an object")
+    return body
+
+
+def text_member(body: dict[str, Any], name: str) -> str:
+    """The statements of a request; raises ApiError."""
+    text = body.get(name)
+    if not isinstance(text, str) or not text.strip():
+        raise ApiError(BAD_REQUEST, f'"{name}" field must be populated')
+    return text
+
+
+def is_push(parsed: ParsedStatement) -> bool:
+    """Whether a query goes on for ever."""
+    statement = parsed.statement
+    return isinstance(statement, tree.Query) and isinstance(statement.emit, Emit)
+
+
+def _json(body: Any, status_code: int = 200) -> Response:
+    return Response(json.dumps(body), status_code, media_type=MEDIA_TYPE)
+
+
+def _stream(parts: AsyncIterator[str], media_type: str) -> StreamingResponse:
+    return StreamingResponse(parts, media_type=media_type)
+
+
+async def _all(chunks: list[str]) -> AsyncIterator[str]:
+    for chunk in chunks:
+        yield chunk
+        await asyncio.sleep(0)
+
+
+async def _not_found(request: Request, error: Exception) -> Response:
+    return ApiError(NOT_FOUND, f"Path not found: {request.url.path}").response()
+
+
+async def _not_allowed(request: Request, error: Exception) -> Response:
+    return ApiError(40500, f"Method {request.method} is not allowed here").response()

@@ -1,0 +1,116 @@
+"""A server's properties file, with ksqlDB's keys."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlsplit
+
+from barnabas.pipeline.sql.engine import config
+from barnabas.pipeline.sql.formats.schema_store import HttpSchemaStore
+
+DEFAULT_LISTENERS = "http://0.0.0.0:8088"
+RUNNER = "barnabas.runner"
+"""`spark` or `local`: what runs persistent queries."""
+_TO_LIBRDKAFKA = {
+    "ssl.truststore.location": "ssl.ca.location",
+    "ssl.keystore.location": "ssl.certificate.location",
+    "ssl.key.location": "ssl.key.location",
+    "ssl.ca.location": "ssl.ca.location",
+    "ssl.certificate.location": "ssl.certificate.location",
+    "ssl.key.password": "ssl.key.password",
+    "security.protocol": "security.protocol",
+    "sasl.mechanism": "sasl.mechanism",
+    "sasl.username": "sasl.username",
+    "sasl.password": "sasl.password",
+    "client.id": "client.id",
+    "ssl.endpoint.identification.algorithm": "ssl.endpoint.identification.algorithm",
+}
+
+
+class ServerConfigError(ValueError):
+    """A property's value cannot be used."""
+
+
+@dataclass(frozen=True)
+class Listener:
+    """An address to listen on."""
+
+    host: str
+    port: int
+    is_tls: bool = False
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{'https' if self.is_tls else 'http'}://{host}:{self.port}"
+
+
+@dataclass(frozen=True)
+class ServerConfig:
+    """The properties as they are given, and what they mean."""
+
+    values: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def bootstrap_servers(self) -> str:
+        found = self.values.get("bootstrap.servers") or self.values.get(
+            "ksql.streams.bootstrap.servers"
+        )
+        return str(found or "localhost:9092")
+
+    @property
+    def service_id(self) -> str:
+        return str(self.values.get(config.SERVICE_ID) or config.DEFAULTS[config.SERVICE_ID])
+
+    @property
+    def listeners(self) -> tuple[Listener, ...]:
+        """Where to listen. Raises ServerConfigError."""
+        text = str(self.values.get("listeners") or DEFAULT_LISTENERS)
+        return tuple(_listener(part.strip()) for part in text.split(",") if part.strip())
+
+    @property
+    def advertised(self) -> str:
+        """Where other servers and clients find this one, as `host:port`."""
+        text = str(self.values.get("ksql.advertised.listener") or "")
+        first = _listener(text) if text else self.listeners[0]
+        host = "localhost" if first.host in ("0.0.0.0", "::") else first.host
+        return f"{host}:{first.port}"
+
+    @property
+    def kafka(self) -> dict[str, Any]:
+        """librdkafka's settings for clients of the cluster."""
+        found: dict[str, Any] = {"bootstrap.servers": self.bootstrap_servers}
+        for name, own in _TO_LIBRDKAFKA.items():
+            for prefix in ("", config.STREAMS_PREFIX):
+                value = self.values.get(prefix + name)
+                if value not in (None, ""):
+                    found[own] = value
+        return found
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What statements see of the properties."""
+        return {**self.values, "bootstrap.servers": self.bootstrap_servers}
+
+    def schemas(self) -> HttpSchemaStore | None:
+        """The schema registry, if one is configured."""
+        urls = [u for u in str(self.values.get(config.REGISTRY_URL) or "").split(",") if u.strip()]
+        if not urls:
+            return None
+        user = self.values.get("ksql.schema.registry.basic.auth.user.info")
+        authority = self.values.get("ksql.schema.registry.ssl.truststore.location")
+        tls = ssl.create_default_context(cafile=str(authority)) if authority else None
+        return HttpSchemaStore(urls, user_info=None if user is None else str(user), tls=tls)
+
+
+def _listener(text: str) -> Listener:
+    parts = urlsplit(text if "//" in text else f"http://{text}")
+    try:
+        port = parts.port
+    except ValueError as error:
+        raise ServerConfigError(f"no listener: {text}") from error
+    if parts.scheme not in ("http", "https") or parts.hostname is None or port is None:
+        raise ServerConfigError(f"a listener is http://HOST:PORT, not {text}")
+    return Listener(parts.hostname, port, parts.scheme == "https")

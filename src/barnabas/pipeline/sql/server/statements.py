@@ -1,0 +1,111 @@
+"""POST /ksql: statements in order, each with an answer of its own."""
+
+from __future__ import annotations
+
+from barnabas.pipeline.sql.engine.cluster import ClusterError
+from barnabas.pipeline.sql.engine.engine import DISTRIBUTED, KsqlEngine
+from barnabas.pipeline.sql.engine.push import PushQuery
+from barnabas.pipeline.sql.engine.session import Session
+from barnabas.pipeline.sql.errors import SqlError
+from barnabas.pipeline.sql.server.describing import Describer
+from barnabas.pipeline.sql.server.entities import Entity, command_status, entity
+from barnabas.pipeline.sql.server.errors import (
+    BAD_STATEMENT,
+    QUERY_ENDPOINT,
+    SERVER_ERROR,
+    ApiError,
+    of_sql,
+)
+from barnabas.pipeline.sql.syntax import tree
+from barnabas.pipeline.sql.syntax.tree import Control, ParsedStatement
+
+_SESSION = (
+    tree.SetProperty,
+    tree.UnsetProperty,
+    tree.DefineVariable,
+    tree.UndefineVariable,
+)
+
+
+class Statements:
+    """Executes texts of statements."""
+
+    def __init__(self, engine: KsqlEngine, describer: Describer) -> None:
+        self._engine = engine
+        self._describer = describer
+
+    def run(self, text: str, session: Session) -> list[Entity]:
+        """The answers; raises ApiError, with the answers to the statements that were done."""
+        try:
+            statements = list(self._engine.parse(text, session))
+        except SqlError as error:
+            raise of_sql(error, text) from error
+        for parsed, _ in statements:
+            if isinstance(parsed.statement, (tree.Query, tree.PrintTopic)):
+                raise ApiError(
+                    QUERY_ENDPOINT,
+                    "The following statement types should be issued to the websocket endpoint "
+                    "'/query':\n\t* PRINT\n\t* SELECT",
+                    statement=parsed.text,
+                )
+        try:
+            self._engine.check([s for s in statements if self._push_query(s[0]) is None])
+        except SqlError as error:
+            raise of_sql(error, text) from error
+        except ClusterError as error:
+            raise ApiError(SERVER_ERROR, str(error), statement=text) from error
+        entities: list[Entity] = []
+        for parsed, own in statements:
+            entities += self._one(parsed, own, entities)
+        return entities
+
+    def _one(self, parsed: ParsedStatement, session: Session, done: list[Entity]) -> list[Entity]:
+        try:
+            return self._answers(parsed, session)
+        except SqlError as error:
+            raise of_sql(error, parsed.text, done) from error
+        except ApiError as error:
+            if error.statement is None:
+                error.statement = parsed.text
+            error.entities = [*done, *error.entities]
+            raise
+        except ClusterError as error:
+            raise ApiError(
+                SERVER_ERROR, str(error), statement=parsed.text, entities=done
+            ) from error
+
+    def _answers(self, parsed: ParsedStatement, session: Session) -> list[Entity]:
+        statement = parsed.statement
+        if isinstance(statement, _SESSION):
+            return []
+        if isinstance(statement, tree.InsertValues):
+            self._engine.inserting.insert(parsed, session)
+            return []
+        push = self._push_query(parsed)
+        if push is not None:
+            push.stop()
+            return [
+                entity(
+                    "terminate_query",
+                    parsed.text,
+                    queryId=push.query_id,
+                    wasTerminated=True,
+                )
+            ]
+        if isinstance(statement, DISTRIBUTED):
+            executed = self._engine.execute(parsed, session)
+            return [command_status(parsed.text, one) for one in executed]
+        if isinstance(statement, (tree.CreateConnector, tree.DropConnector, tree.RunScript)):
+            raise ApiError(
+                BAD_STATEMENT,
+                "This server runs no connectors and no scripts.",
+                statement=parsed.text,
+            )
+        return [self._describer.answer(parsed, session)]
+
+    def _push_query(self, parsed: ParsedStatement) -> PushQuery | None:
+        """The push query that a statement ends."""
+        statement = parsed.statement
+        if isinstance(statement, tree.ControlQuery) and statement.control is Control.TERMINATE:
+            return self._engine.asking.push_query(statement.query_id)
+        return None

@@ -1,0 +1,118 @@
+"""The web socket /ws/query, which ksqlDB's console uses: one query, rows as messages."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import TYPE_CHECKING, Any
+
+from starlette.concurrency import run_in_threadpool
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from barnabas.pipeline.sql.engine.engine import KsqlEngine
+from barnabas.pipeline.sql.engine.pull import PullQuery
+from barnabas.pipeline.sql.engine.push import End, PushQuery, PushRow
+from barnabas.pipeline.sql.engine.session import Session
+from barnabas.pipeline.sql.errors import SqlError
+from barnabas.pipeline.sql.schema import Schema
+from barnabas.pipeline.sql.server.answers import error_body, print_answer
+from barnabas.pipeline.sql.server.entities import fields
+from barnabas.pipeline.sql.server.errors import ApiError, of_sql
+from barnabas.pipeline.sql.server.mailbox import Mailbox
+from barnabas.pipeline.sql.server.values import row_text
+from barnabas.pipeline.sql.syntax import tree
+
+if TYPE_CHECKING:
+    from barnabas.pipeline.sql.server.app import KsqlApi
+
+_UNACCEPTABLE = 1003
+_FAILED = 1011
+
+
+async def query_socket(api: KsqlApi, socket: WebSocket) -> None:
+    """Answer the query that stands in the parameter `request`, as JSON."""
+    await socket.accept()
+    try:
+        await _answer(api, socket)
+        await socket.close()
+    except ApiError as error:
+        await _close(socket, _UNACCEPTABLE, error.message)
+    except SqlError as error:
+        await _close(socket, _UNACCEPTABLE, of_sql(error).message)
+    except WebSocketDisconnect:
+        return
+
+
+async def _close(socket: WebSocket, code: int, reason: str) -> None:
+    # A close frame holds 123 bytes of reason; the rest goes before it.
+    await socket.send_text(json.dumps({"error": reason}))
+    await socket.close(code, reason.encode()[:120].decode("utf-8", "ignore"))
+
+
+async def _answer(api: KsqlApi, socket: WebSocket) -> None:
+    from barnabas.pipeline.sql.server.app import parse_object, text_member
+
+    body = parse_object(socket.query_params.get("request", ""))
+    properties = body.get("streamsProperties")
+    session = Session.of_request(api.engine.settings, properties, body.get("sessionVariables"))
+    parsed, own = await run_in_threadpool(api.one_query, text_member(body, "ksql"), session)
+    if isinstance(parsed.statement, tree.PrintTopic):
+        lines = print_answer(api.engine, api.printer(parsed))
+        async for line in lines:
+            await socket.send_text(line)
+        return
+    query = await run_in_threadpool(api.engine.asking.query, parsed, own)
+    if isinstance(query, PullQuery):
+        await socket.send_text(_header(query.schema))
+        text = row_text(query.schema.columns)
+        rows = await run_in_threadpool(
+            lambda: list(map(text, query.rows(api.engine.view(query.source))))
+        )
+        for row in rows:
+            await socket.send_text(f'{{"row":{{"columns":{row}}}}}')
+        return
+    assert isinstance(parsed.statement, tree.Query)
+    await _push(api.engine, query, socket, is_pull=parsed.statement.emit is None)
+
+
+def _header(schema: Schema) -> str:
+    return json.dumps(fields(schema.columns))
+
+
+async def _push(engine: KsqlEngine, query: PushQuery, socket: WebSocket, *, is_pull: bool) -> None:
+    mailbox: Mailbox[PushRow | End] = Mailbox()
+    await socket.send_text(_header(query.schema))
+    text = row_text(query.schema.columns)
+    running = asyncio.create_task(
+        asyncio.to_thread(lambda: engine.asking.run_push(query, mailbox.put, is_pull=is_pull))
+    )
+    leaving = asyncio.create_task(_until_left(socket, query))
+    try:
+        while True:
+            for item in await mailbox.take():
+                if isinstance(item, End):
+                    await _end(socket, item)
+                    return
+                tombstone = ',"tombstone":true' if item.is_tombstone else ""
+                await socket.send_text(f'{{"row":{{"columns":{text(item.values)}{tombstone}}}}}')
+    finally:
+        leaving.cancel()
+        mailbox.close()
+        await asyncio.shield(asyncio.to_thread(query.stop))
+        await asyncio.shield(running)
+
+
+async def _end(socket: WebSocket, end: End) -> None:
+    message: dict[str, Any] = {"finalMessage": end.message}
+    if end.error is not None:
+        message = {"errorMessage": error_body(end.error)}
+    await socket.send_text(json.dumps(message))
+
+
+async def _until_left(socket: WebSocket, query: PushQuery) -> None:
+    """Stop the query once the client is gone."""
+    while True:
+        message = await socket.receive()
+        if message["type"] == "websocket.disconnect":
+            await asyncio.to_thread(query.stop)
+            return

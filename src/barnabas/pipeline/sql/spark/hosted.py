@@ -1,0 +1,314 @@
+"""A plan as a worker process of Spark's runs it: built once per process, for every micro-batch.
+
+Nothing here knows Spark: parcels come in, parcels go out, and stores are given.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import OrderedDict, defaultdict, deque
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+
+from barnabas.pipeline.sql.formats.format import SchemaStore
+from barnabas.pipeline.sql.formats.schema_store import HttpSchemaStore
+from barnabas.pipeline.sql.functions.built_in import functions
+from barnabas.pipeline.sql.plan.encoding import decode_plan
+from barnabas.pipeline.sql.plan.steps import StreamSink, TableSink
+from barnabas.pipeline.sql.runtime.build import build
+from barnabas.pipeline.sql.runtime.compiler import PlanCompiler
+from barnabas.pipeline.sql.runtime.node import OpenStore
+from barnabas.pipeline.sql.runtime.records import Record, Row
+from barnabas.pipeline.sql.runtime.rows_encoding import partition_of
+from barnabas.pipeline.sql.runtime.stage import Channel
+from barnabas.pipeline.sql.runtime.topics import TopicReader, TopicRecord, TopicWriter
+from barnabas.pipeline.sql.spark.labels import labels
+from barnabas.pipeline.sql.spark.parcels import (
+    NOTES_MAX,
+    Header,
+    Notes,
+    Origin,
+    Parcel,
+    Raw,
+    Records,
+    Results,
+)
+from barnabas.pipeline.sql.spark.topology import Place, topology
+from barnabas.pipeline.sql.types import Value
+
+_HOSTED_MAX = 200
+"""So many plans stay built in a process."""
+
+Placed = tuple[int, int | None, Parcel]
+"""A partition, the operator that takes the parcel (None: the sink), the parcel."""
+
+
+@dataclass(frozen=True)
+class Hosting:
+    """All that a worker needs to run a plan; small, and pickled with each task.
+
+    `plan`: as `encode_plan` gives it. `tasks`: how many tasks share the partitions.
+    `emits_every_change`: a table's result has each change, else the last of each key and batch.
+    """
+
+    query_id: str
+    plan: str
+    partitions: int
+    tasks: int
+    properties: tuple[tuple[str, Value], ...] = ()
+    registry_urls: tuple[str, ...] = ()
+    registry_user_info: str | None = None
+    is_copartitioned: bool = True
+    """Whether all topics have as many partitions, each key in the same one."""
+    emits_every_change: bool = False
+    state_name: str = ""
+    """Names this query's state among all that a worker process has seen."""
+
+
+_hosted: OrderedDict[Hosting, HostedPlan] = OrderedDict()
+
+
+def hosted(hosting: Hosting) -> HostedPlan:
+    """The plan, built in this process now or before."""
+    plan = _hosted.get(hosting)
+    if plan is None:
+        plan = _hosted[hosting] = HostedPlan(hosting)
+        while len(_hosted) > _HOSTED_MAX:
+            _hosted.popitem(last=False)
+    return plan
+
+
+@contextmanager
+def forgotten_on_failure(hosting: Hosting) -> Iterator[HostedPlan]:
+    """The plan, which a failure may leave in the middle of a record: then it is built anew."""
+    try:
+        yield hosted(hosting)
+    except BaseException:
+        _hosted.pop(hosting, None)
+        raise
+
+
+class HostedPlan:
+    def __init__(self, hosting: Hosting, schemas: SchemaStore | None = None) -> None:
+        self.hosting = hosting
+        self.plan = decode_plan(hosting.plan)
+        self._notes = Notes()
+        compiler = PlanCompiler(functions(), dict(hosting.properties), self._log)
+        self.stages = build(self.plan, compiler, self._log).stages
+        self.topology = topology(self.stages, hosting.partitions)
+        self.labels = labels(self.topology.partitions, hosting.tasks)
+        self._schemas = schemas
+        if schemas is None and hosting.registry_urls:
+            self._schemas = HttpSchemaStore(
+                hosting.registry_urls, user_info=hosting.registry_user_info
+            )
+        self._readers: dict[Place, TopicReader] = {}
+
+    def _log(self, message: str, row: Row | None, cause: BaseException | None) -> None:
+        self._notes.count += 1
+        if len(self._notes.notes) < NOTES_MAX:
+            text = None if cause is None else f"{type(cause).__name__}: {cause}"
+            self._notes.notes.append((message, None if row is None else repr(row), text))
+
+    def take_notes(self) -> Notes:
+        """What was noted since the last call."""
+        notes = Notes(self._notes.read, self._notes.count, self._notes.notes)
+        # The compiled plan holds on to the object: it begins anew.
+        self._notes.read = self._notes.count = 0
+        self._notes.notes = []
+        return notes
+
+    # --- what the sources give ---------------------------------------------------------------
+
+    def from_source(self, raw: Raw) -> Iterator[Placed]:
+        """What becomes of records of a topic before the first operator."""
+        count = self.topology.partitions
+        self._notes.read += len(raw.offsets)
+        operator = self.topology.operator_of(raw.stage)
+        if operator is None:
+            members = self.topology.entries[raw.stage]
+            yield from self._run(members, [raw], -1, raw.partition, raw.offsets[0])
+        elif count == 1 or self._is_partitioned_as_topics(operator):
+            yield raw.partition % count, operator, raw
+        else:
+            records = self._read(raw)
+            yield from self._spread(
+                operator, raw.stage, raw.place, (-1, raw.partition), raw.offsets[0], records
+            )
+
+    def _is_partitioned_as_topics(self, operator: int) -> bool:
+        alone = self.topology.takes_topics_only(operator, self.stages)
+        return alone and self.hosting.is_copartitioned
+
+    def _read(self, raw: Raw) -> list[Record]:
+        read = self._reader(raw.stage, raw.place).read
+        partition = raw.partition
+        headers = raw.headers or ((),) * len(raw.offsets)
+        columns = zip(raw.keys, raw.values, raw.timestamps, headers, raw.offsets, strict=True)
+        records = []
+        for key, value, timestamp_ms, given, offset in columns:
+            record = read(TopicRecord(key, value, timestamp_ms, tuple(given), partition, offset))
+            if record is not None:
+                records.append(record)
+        return records
+
+    def _reader(self, stage: int, place: int) -> TopicReader:
+        reader = self._readers.get((stage, place))
+        if reader is None:
+            source = self.stages[stage].inputs[place]
+            assert not isinstance(source, Channel)
+            reader = self._readers[stage, place] = TopicReader(source, self._schemas, self._log)
+        return reader
+
+    # --- operators ---------------------------------------------------------------------------
+
+    def run_operator(
+        self, number: int, partition: int, parcels: Sequence[Parcel], open_store: OpenStore
+    ) -> Iterator[Placed]:
+        """Run an operator on all that a partition has in a micro-batch."""
+        members = self.topology.operators[number]
+        stateful = [self.stages[stage] for stage in sorted(members) if self.stages[stage].stores]
+        for stage in stateful:
+            stage.bind(open_store)
+        incoming = []
+        for parcel in parcels:
+            if isinstance(parcel, Raw | Records):
+                if parcel.stage in members:
+                    incoming.append(parcel)
+                else:
+                    yield partition, self.topology.operator_of(parcel.stage), parcel
+        yield from self._run(members, incoming, number, partition, 0)
+        for stage in stateful:
+            stage.flush()
+
+    def _run(
+        self,
+        members: frozenset[int],
+        parcels: Sequence[Raw | Records],
+        number: int,
+        partition: int,
+        sequence: int,
+    ) -> Iterator[Placed]:
+        results: list[Record] = []
+        leaving: dict[Place, list[Record]] = defaultdict(list)
+        group = _Group(self, members, results, leaving)
+        for stage, place, record in self._in_order(parcels):
+            group.process(stage, place, record)
+        for (stage, place), records in leaving.items():
+            operator = self.topology.operator_of(stage)
+            assert operator is not None
+            origin = number, partition
+            yield from self._spread(operator, stage, place, origin, sequence, records)
+        if results:
+            yield partition % self.topology.partitions, None, self._written(results)
+
+    def _in_order(self, parcels: Sequence[Raw | Records]) -> Iterable[tuple[int, int, Record]]:
+        """All records; of the heads of the inputs' queues the earliest is next, as in Streams."""
+        queues: dict[tuple[int, int, Origin], list[tuple[int, int, Record]]] = defaultdict(list)
+        for parcel in sorted(parcels, key=lambda parcel: parcel.order):
+            stage, place, origin, _ = parcel.order
+            records = self._read(parcel) if isinstance(parcel, Raw) else parcel.records
+            queues[stage, place, origin] += [(stage, place, record) for record in records]
+        if len(queues) == 1:
+            return next(iter(queues.values()))
+        return heapq.merge(*queues.values(), key=lambda entry: entry[2].timestamp_ms)
+
+    def _spread(
+        self,
+        operator: int,
+        stage: int,
+        place: int,
+        origin: Origin,
+        sequence: int,
+        records: Iterable[Record],
+    ) -> Iterator[Placed]:
+        """Records on their way to another operator, by the partition of their key."""
+        count = self.topology.partitions
+        spread: dict[int, list[Record]] = defaultdict(list)
+        for record in records:
+            if record.key is None:
+                partition = record.partition % count
+            else:
+                key = record.key if record.window is None else (*record.key, *record.window)
+                partition = partition_of(key, count)
+            spread[partition].append(record)
+        for partition, found in spread.items():
+            yield partition, operator, Records(stage, place, origin, sequence, found)
+
+    # --- the sink ----------------------------------------------------------------------------
+
+    @property
+    def sink(self) -> StreamSink | TableSink:
+        """Where the results go."""
+        step = self.plan.step
+        assert isinstance(step, StreamSink | TableSink), "a plan ends with a sink"
+        return step
+
+    @cached_property
+    def _writer(self) -> TopicWriter:
+        return TopicWriter(self.sink, self.plan.window, self._schemas, self._log)
+
+    def _written(self, records: Sequence[Record]) -> Results:
+        write = self._writer.write
+        written: Iterable[TopicRecord] = (made for made in map(write, records) if made is not None)
+        if isinstance(self.sink, TableSink) and not self.hosting.emits_every_change:
+            last: dict[bytes | None, TopicRecord] = {}
+            for record in written:
+                last.pop(record.key, None)
+                last[record.key] = record
+            written = last.values()
+        made = list(written)
+        headers: list[Sequence[Header]] = [record.headers for record in made]
+        return Results(
+            [record.key for record in made],
+            [record.value for record in made],
+            [record.timestamp_ms for record in made],
+            headers if any(headers) else None,
+        )
+
+
+class _Group:
+    """Stages that run together: what one emits to another goes there at once."""
+
+    def __init__(
+        self,
+        plan: HostedPlan,
+        members: frozenset[int],
+        results: list[Record],
+        leaving: dict[Place, list[Record]],
+    ) -> None:
+        self._stages = plan.stages
+        self._targets = {
+            stage: [
+                plan.topology.channels[output.index] if isinstance(output, Channel) else None
+                for output in plan.stages[stage].outputs
+            ]
+            for stage in members
+        }
+        self._members = members
+        self._results = results
+        self._leaving = leaving
+        self._queues: dict[Place, deque[Record]] = defaultdict(deque)
+
+    def process(self, stage: int, place: int, record: Record) -> None:
+        """Run a record, and all that follows from it here."""
+        self._run(stage, place, record)
+        while self._queues:
+            at = min(self._queues, key=lambda at: (self._queues[at][0].timestamp_ms, at))
+            queue = self._queues[at]
+            waiting = queue.popleft()
+            if not queue:
+                del self._queues[at]
+            self._run(*at, waiting)
+
+    def _run(self, stage: int, place: int, record: Record) -> None:
+        for output, emitted in self._stages[stage].process(place, record):
+            target = self._targets[stage][output]
+            if target is None:
+                self._results.append(emitted)
+            elif target[0] in self._members:
+                self._queues[target].append(emitted)
+            else:
+                self._leaving[target].append(emitted)

@@ -1,0 +1,392 @@
+"""A persistent query hosted in Spark: start, stop, pause, what it does and why it failed.
+
+    query = SparkQuery(plan, options, spark)
+    query.start() … query.status() … query.pause(), query.resume() … query.stop()
+
+The query reads its topics through Spark's Kafka connector, and runs the plan's stages in Python
+workers (worker.py); state lies in Spark's RocksDB store. All is recovered from the checkpoint:
+`pause` stops the query, `resume` starts it from where it was.
+
+    topic ─▶ mapInArrow ─▶ shuffle ─▶ transformWithStateInPandas ─▶ … ─▶ foreachBatch ─▶ topic
+
+Several operators with state may follow each other: Spark allows that in output mode `append`.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from enum import Enum
+from functools import reduce
+from typing import Any
+
+from confluent_kafka.admin import AdminClient
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+from pyspark.sql.streaming.query import StreamingQuery
+
+from barnabas.pipeline.exactly_once import TransactionalWriter
+from barnabas.pipeline.progress import last_progress
+from barnabas.pipeline.record_writer import RecordWriter
+from barnabas.pipeline.sql.plan.encoding import encode_plan
+from barnabas.pipeline.sql.plan.steps import QueryPlan
+from barnabas.pipeline.sql.spark.checkpoint import (
+    Checkpoint,
+    delete_checkpoint,
+    open_checkpoint,
+)
+from barnabas.pipeline.sql.spark.hosted import HostedPlan, Hosting
+from barnabas.pipeline.sql.spark.parcels import Note
+from barnabas.pipeline.sql.spark.results import (
+    Figures,
+    KafkaWriter,
+    OnNotes,
+    ResultSink,
+    partition_counts,
+)
+from barnabas.pipeline.sql.spark.worker import SCHEMA, OperatorProcessor, SourceFunction
+from barnabas.pipeline.sql.syntax.tree import WindowKind
+from barnabas.pipeline.sql.types import Value
+
+_TIME_WINDOW_BYTES = 8
+_SESSION_WINDOW_BYTES = 16
+_ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+
+
+class Guarantee(Enum):
+    """ksqlDB's `processing.guarantee`."""
+
+    AT_LEAST_ONCE = "at_least_once"
+    EXACTLY_ONCE = "exactly_once_v2"
+
+
+def _ignore(_notes: Sequence[Note], _count: int) -> None:
+    pass
+
+
+@dataclass(frozen=True)
+class SparkQueryOptions:
+    """How to host queries. `checkpoints`: the directory with one directory per query.
+
+    `kafka`: further settings of the Kafka connector's consumers (`security.protocol`, …), without
+    its prefix `kafka.`. `partitions`: of state; None: as many as the topic with the most has.
+    """
+
+    bootstrap_servers: str
+    checkpoints: str
+    registry_urls: tuple[str, ...] = ()
+    registry_user_info: str | None = None
+    auto_offset_reset: str = "latest"
+    guarantee: Guarantee = Guarantee.AT_LEAST_ONCE
+    properties: Mapping[str, Value] = field(default_factory=dict)
+    kafka: Mapping[str, str] = field(default_factory=dict)
+    partitions: int | None = None
+    emits_every_change: bool = False
+    trigger_ms: int = 100
+    """No micro-batch begins sooner after the last one began; Spark looks for records as often."""
+    records_per_batch_max: int = 200_000
+    """Of each source: what a query that catches up takes at once."""
+    service_id: str = ""
+    """Begins the transactional ids of exactly-once queries."""
+    on_notes: OnNotes = _ignore
+
+
+class QueryState(Enum):
+    """ksqlDB's states of a query; NOT_RUNNING before the start and after the end."""
+
+    NOT_RUNNING = "NOT_RUNNING"
+    RUNNING = "RUNNING"
+    PAUSED = "PAUSED"
+    ERROR = "ERROR"
+
+
+@dataclass(frozen=True)
+class QueryError:
+    """Why a query ended. `type` is USER, SYSTEM or UNKNOWN, as in ksqlDB."""
+
+    timestamp_ms: int
+    message: str
+    type: str
+
+
+@dataclass(frozen=True)
+class QueryStatus:
+    """`lag`: by topic, how many records its readers are behind. `state_bytes`: in memory."""
+
+    state: QueryState
+    errors: tuple[QueryError, ...]
+    figures: Figures
+    lag: Mapping[str, int]
+    state_pages: int
+    state_bytes: int
+    batch_ms: Mapping[str, int]
+    """Spark's times of the last micro-batch, by phase."""
+
+
+class MissingTopicError(Exception):
+    """A topic that the query reads or writes is not there."""
+
+
+class SparkQuery:
+    """One query. Its methods are called by one thread at a time."""
+
+    def __init__(self, plan: QueryPlan, options: SparkQueryOptions, spark: SparkSession) -> None:
+        self.plan = plan
+        self.options = options
+        self._spark = spark.newSession()
+        self._stream: StreamingQuery | None = None
+        self._sink: ResultSink | None = None
+        self._writer: KafkaWriter | None = None
+        self._state = QueryState.NOT_RUNNING
+        self._errors: list[QueryError] = []
+        self.checkpoint_directory = os.path.join(options.checkpoints, plan.query_id)
+
+    # --- life --------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Start, from the checkpoint if there is one.
+
+        Raises CheckpointError, MissingTopicError, KafkaException.
+        """
+        assert self._stream is None, "started already"
+        hosted, sink_partitions = self._host()
+        self._configure(hosted.hosting)
+        self._writer = self._new_writer()
+        self._sink = ResultSink(
+            hosted.sink.topic,
+            _window_bytes(self.plan),
+            self._writer,
+            self.options.on_notes,
+            sink_partitions,
+        )
+        self._stream = (
+            self._frame(hosted)
+            .writeStream.queryName(self.plan.query_id)
+            .foreachBatch(self._sink.write)
+            .outputMode("append")
+            .option("checkpointLocation", self.checkpoint_directory)
+            .trigger(processingTime=f"{self.options.trigger_ms} milliseconds")
+            .start()
+        )
+        self._state = QueryState.RUNNING
+
+    def stop(self) -> None:
+        """End; what is not yet written of a micro-batch is done again at the next start."""
+        self._end()
+        self._state = QueryState.NOT_RUNNING
+
+    def pause(self) -> None:
+        """End until `resume`."""
+        self._end()
+        self._state = QueryState.PAUSED
+
+    def resume(self) -> None:
+        """Go on from the checkpoint."""
+        if self._state is QueryState.PAUSED:
+            self.start()
+
+    def delete(self) -> None:
+        """End, and delete state and offsets."""
+        self.stop()
+        delete_checkpoint(self.checkpoint_directory)
+
+    def await_end(self, timeout_s: float | None = None) -> bool:
+        """Wait until the query has ended, failed or not; False if it still runs."""
+        while self._stream is not None and self._stream.isActive:
+            # What it failed of, if it did, is in `status`.
+            with suppress(StreamingQueryException):
+                self._stream.awaitTermination(None if timeout_s is None else math.ceil(timeout_s))
+            if timeout_s is not None:
+                break
+        return self._stream is None or not self._stream.isActive
+
+    def process_all(self) -> None:
+        """Wait until all that is in the topics now is processed. Raises what the query fails of."""
+        assert self._stream is not None, "not started"
+        self._stream.processAllAvailable()
+
+    def _end(self) -> None:
+        if self._stream is not None:
+            self._note_failure(self._stream)
+            self._stream.stop()
+            self._stream = None
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+
+    # --- what it does ------------------------------------------------------------------------
+
+    def status(self) -> QueryStatus:
+        """What the query does now."""
+        progress: dict[str, Any] = {}
+        if self._stream is not None:
+            self._note_failure(self._stream)
+            progress = last_progress(self._stream) or {}
+        operators = progress.get("stateOperators", [])
+        return QueryStatus(
+            self._state,
+            tuple(self._errors),
+            self._sink.figures if self._sink else Figures(),
+            _lag(progress),
+            sum(operator["numRowsTotal"] for operator in operators),
+            sum(operator["memoryUsedBytes"] for operator in operators),
+            progress.get("durationMs", {}),
+        )
+
+    def _note_failure(self, stream: StreamingQuery) -> None:
+        if stream.isActive or self._state is not QueryState.RUNNING:
+            return
+        failure = stream.exception()
+        if failure is not None:
+            self._state = QueryState.ERROR
+            message = str(failure)
+            now_ms = time.time_ns() // 1_000_000
+            self._errors.append(QueryError(now_ms, _cause(message), _error_type(message)))
+
+    # --- how it is made ----------------------------------------------------------------------
+
+    def _host(self) -> tuple[HostedPlan, int]:
+        """The plan with all that workers need, and how many partitions the sink's topic has."""
+        encoded = encode_plan(self.plan)
+        draft = HostedPlan(Hosting(self.plan.query_id, encoded, 1, 1))
+        sources = sorted(set(draft.topology.topics.values()))
+        admin = AdminClient({"bootstrap.servers": self.options.bootstrap_servers, "log_level": 2})
+        counts = partition_counts(admin, [*sources, draft.sink.topic])
+        for topic in (*sources, draft.sink.topic):
+            if topic not in counts:
+                raise MissingTopicError(f"Topic {topic} of query {self.plan.query_id} is missing")
+        partitions = self.options.partitions or max(counts[topic] for topic in sources)
+        cores = int(self._spark.sparkContext.defaultParallelism)
+        checkpoint = open_checkpoint(
+            self.checkpoint_directory, encoded, partitions, min(partitions, max(1, cores))
+        )
+        hosting = self._hosting(encoded, checkpoint, len({counts[t] for t in sources}) == 1)
+        return HostedPlan(hosting), counts[draft.sink.topic]
+
+    def _hosting(self, plan: str, checkpoint: Checkpoint, is_copartitioned: bool) -> Hosting:
+        options = self.options
+        return Hosting(
+            self.plan.query_id,
+            plan,
+            checkpoint.partitions,
+            checkpoint.tasks,
+            tuple(options.properties.items()),
+            options.registry_urls,
+            options.registry_user_info,
+            is_copartitioned,
+            options.emits_every_change,
+            checkpoint.state_name,
+        )
+
+    def _configure(self, hosting: Hosting) -> None:
+        """Set what this query's session of Spark has of its own."""
+        tasks = 1 if hosting.partitions == 1 else hosting.tasks
+        state = "spark.sql.streaming.stateStore"
+        for name, value in {
+            "spark.sql.shuffle.partitions": str(tasks),
+            "spark.sql.adaptive.enabled": "false",
+            "spark.sql.streaming.noDataMicroBatches.enabled": "false",
+            "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
+            # No limit in bytes: for one Spark measures the whole batch again with each row.
+            "spark.sql.execution.arrow.maxBytesPerBatch": "2147483647",
+            f"{state}.providerClass": _ROCKSDB,
+            f"{state}.rocksdb.changelogCheckpointing.enabled": "true",
+            f"{state}.rocksdb.trackTotalNumberOfRows": "true",
+        }.items():
+            self._spark.conf.set(name, value)
+
+    def _new_writer(self) -> KafkaWriter:
+        servers = self.options.bootstrap_servers
+        if self.options.guarantee is Guarantee.AT_LEAST_ONCE:
+            return RecordWriter(servers)
+        name = f"{self.options.service_id}{self.plan.query_id}"
+        return TransactionalWriter(servers, name, self.checkpoint_directory)
+
+    def _frame(self, hosted: HostedPlan) -> DataFrame:
+        """All from the topics to parcels of results."""
+        topology = hosted.topology
+        waiting: dict[int | None, list[DataFrame]] = {}
+        for (stage, place), topic in sorted(topology.topics.items()):
+            target = topology.operator_of(stage)
+            if target is None:
+                target = topology.next_operator(topology.entries[stage], hosted.stages)
+            function = SourceFunction(hosted.hosting, stage, place)
+            read = self._records(topic).mapInArrow(function.__call__, SCHEMA)
+            waiting.setdefault(target, []).append(read)
+        for number, members in enumerate(topology.operators):
+            processor = OperatorProcessor(hosted.hosting, number)
+            made = (
+                reduce(DataFrame.unionAll, waiting.pop(number))
+                .groupBy("label")
+                .transformWithStateInPandas(processor, SCHEMA, "Append", "None")
+            )
+            target = topology.next_operator(members, hosted.stages)
+            waiting.setdefault(target, []).append(made)
+        (results,) = waiting.values()
+        return reduce(DataFrame.unionAll, results)
+
+    def _records(self, topic: str) -> DataFrame:
+        options = self.options
+        reader = (
+            self._spark.readStream.format("kafka")
+            .option("kafka.bootstrap.servers", options.bootstrap_servers)
+            .option("subscribe", topic)
+            .option("startingOffsets", options.auto_offset_reset)
+            # What retention has deleted meanwhile is passed over, as in Kafka Streams.
+            .option("failOnDataLoss", "false")
+            .option("includeHeaders", "true")
+            .option("maxOffsetsPerTrigger", options.records_per_batch_max)
+        )
+        if options.guarantee is Guarantee.EXACTLY_ONCE:
+            reader = reader.option("kafka.isolation.level", "read_committed")
+        for name, value in options.kafka.items():
+            reader = reader.option(f"kafka.{name}", value)
+        return reader.load().select(
+            "partition",
+            "offset",
+            f.unix_millis("timestamp"),
+            "key",
+            "value",
+            "headers",
+        )
+
+
+def _window_bytes(plan: QueryPlan) -> int:
+    if plan.window is None:
+        return 0
+    is_session = plan.window.kind is WindowKind.SESSION
+    return _SESSION_WINDOW_BYTES if is_session else _TIME_WINDOW_BYTES
+
+
+def _lag(progress: Mapping[str, Any]) -> dict[str, int]:
+    lag: dict[str, int] = {}
+    for source in progress.get("sources", []):
+        latest, reached = source.get("latestOffset") or {}, source.get("endOffset") or {}
+        for topic, ends in latest.items():
+            done = reached.get(topic, {})
+            behind = sum(max(0, end - done.get(partition, 0)) for partition, end in ends.items())
+            lag[topic] = max(lag.get(topic, 0), behind)
+    return lag
+
+
+_PYTHON_ERROR = re.compile(r"[A-Za-z_.]+(Error|Exception)\b.*: ")
+_USER_CAUSES = ("UnknownTopicOrPartition", "AuthorizationException", "UNKNOWN_TOPIC_OR_PART")
+_SYSTEM_CAUSES = ("The schema registry", "KafkaError", "KafkaException", "TimeoutException")
+
+
+def _error_type(message: str) -> str:
+    if any(cause in message for cause in _USER_CAUSES):
+        return "USER"
+    return "SYSTEM" if any(cause in message for cause in _SYSTEM_CAUSES) else "UNKNOWN"
+
+
+def _cause(message: str) -> str:
+    """The last exception of Python's, where there is one, before all of Spark's message."""
+    found = [line for line in message.splitlines() if _PYTHON_ERROR.match(line)]
+    return f"{found[0]}\n{message}" if found else message

@@ -1,0 +1,34 @@
+"""A process that runs one query on Spark until it is killed: plan and options as arguments."""
+
+import sys
+import time
+from pathlib import Path
+
+from barnabas.pipeline.session import SessionOptions, start_session
+from barnabas.pipeline.sql.plan.encoding import decode_plan
+from barnabas.pipeline.sql.spark.query import Guarantee, SparkQuery, SparkQueryOptions
+
+
+def main() -> None:
+    plan_path, servers, checkpoints, guarantee = sys.argv[1:]
+    plan = decode_plan(Path(plan_path).read_text(encoding="utf-8"))
+    settings = {"spark.local.dir": checkpoints}
+    spark = start_session(SessionOptions(small_batches=True, settings=settings))
+    options = SparkQueryOptions(
+        servers,
+        checkpoints,
+        auto_offset_reset="earliest",
+        guarantee=Guarantee(guarantee),
+        emits_every_change=True,
+        records_per_batch_max=50,
+    )
+    query = SparkQuery(plan, options, spark)
+    query.start()
+    while not query.await_end(1.0):
+        sys.stdout.write(f"batches {query.status().figures.batches}\n")
+        sys.stdout.flush()
+        time.sleep(0.1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,247 @@
+"""SQL queries that run on Spark, over a real broker, compared with the driver in memory.
+
+One query for each shape that Spark treats differently; what stages do in micro-batches and
+partitions is tested without Spark.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
+import pytest
+from confluent_kafka.cimpl import Message
+from pyspark.sql import SparkSession
+
+from barnabas.app.testing import Kafka
+from barnabas.pipeline.sql.functions.built_in import functions
+from barnabas.pipeline.sql.plan.steps import QueryPlan, StreamSink, TableSink
+from barnabas.pipeline.sql.runtime.compiler import PlanCompiler
+from barnabas.pipeline.sql.runtime.driver import Driver
+from barnabas.pipeline.sql.runtime.topics import TopicRecord
+from barnabas.pipeline.sql.spark.checkpoint import CheckpointError
+from barnabas.pipeline.sql.spark.labels import task_of
+from barnabas.pipeline.sql.spark.parcels import Note
+from barnabas.pipeline.sql.spark.query import (
+    Guarantee,
+    MissingTopicError,
+    QueryState,
+    SparkQuery,
+    SparkQueryOptions,
+)
+from support.spark import shared_session
+from support.sql_queries import plans_of
+
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:unclosed <socket:ResourceWarning", "ignore::DeprecationWarning"
+)
+
+SOURCES = """
+CREATE STREAM s (k STRING KEY, v INT, site STRING) WITH (kafka_topic='{s}', value_format='JSON');
+CREATE TABLE t (id STRING PRIMARY KEY, name STRING) WITH (kafka_topic='{t}', value_format='JSON');
+"""
+FILTER = "CREATE STREAM q AS SELECT k, v FROM s WHERE v > 3;"
+WINDOWED = (
+    "CREATE TABLE q AS SELECT k, COUNT(*) n FROM s WINDOW TUMBLING (SIZE 10 SECONDS) GROUP BY k;"
+)
+JOIN_AND_GROUP = (
+    "CREATE TABLE q AS SELECT t.name, SUM(s.v) total FROM s JOIN t ON s.site = t.id "
+    "GROUP BY t.name;"
+)
+PARTITIONS = 2
+START_MS = 1_700_000_000_000
+
+
+@pytest.fixture(scope="module")
+def spark() -> SparkSession:
+    return shared_session()
+
+
+class World:
+    """Topics of one test, a query over them, and what the driver makes of the same records."""
+
+    def __init__(self, kafka: Kafka, spark: SparkSession, directory: Path) -> None:
+        self.kafka, self.spark, self.directory = kafka, spark, directory
+        self.names = {name: kafka.topic(name, PARTITIONS) for name in ("s", "t", "q")}
+        self.sent: list[tuple[str, TopicRecord]] = []
+        self.notes: list[Note] = []
+        self.queries: list[SparkQuery] = []
+
+    def plan(self, statement: str) -> QueryPlan:
+        topics = dict.fromkeys(self.names.values(), PARTITIONS)
+        (plan,) = plans_of(SOURCES.format(**self.names) + statement, topics)
+        assert isinstance(plan.step, StreamSink | TableSink)
+        return replace(
+            plan,
+            query_id=self.kafka.name("query"),
+            step=replace(plan.step, topic=self.names["q"]),
+        )
+
+    def query(self, plan: QueryPlan, **options: object) -> SparkQuery:
+        made = SparkQuery(
+            plan,
+            SparkQueryOptions(
+                self.kafka.bootstrap_servers,
+                str(self.directory),
+                auto_offset_reset="earliest",
+                on_notes=lambda notes, count: self.notes.extend(notes),
+                **options,  # type: ignore[arg-type]
+            ),
+            self.spark,
+        )
+        self.queries.append(made)
+        return made
+
+    def send(self, count: int, seed: int = 1) -> None:
+        """Records of both topics: rows of the table come first in time."""
+        random = Random(seed)
+        producer = self.kafka.producer()
+        for number in range(count):
+            at_ms = START_MS + 100 * (len(self.sent) + 1)
+            name = "t" if number < 5 else "s"
+            key = f"k{number if name == 't' else random.randrange(5)}"
+            value = (
+                {"NAME": f"n{number % 2}"}
+                if name == "t"
+                else {"V": random.randrange(10), "SITE": f"k{random.randrange(5)}"}
+            )
+            record = TopicRecord(key.encode(), json.dumps(value).encode(), at_ms)
+            self.sent.append((self.names[name], record))
+            producer.produce(self.names[name], record.value, record.key, timestamp=at_ms)
+        producer.flush()
+
+    def send_stream(self, count: int) -> None:
+        """Records of the stream alone, as fast as they go, one key after the other."""
+        producer = self.kafka.producer()
+        for number in range(count):
+            at_ms = START_MS + 100 * (len(self.sent) + 1)
+            value = json.dumps({"V": number % 10, "SITE": f"k{number % 5}"}).encode()
+            record = TopicRecord(f"k{number % 5}".encode(), value, at_ms)
+            self.sent.append((self.names["s"], record))
+            producer.produce(self.names["s"], record.value, record.key, timestamp=at_ms)
+        producer.flush()
+
+    def expected(self, plan: QueryPlan) -> list[TopicRecord]:
+        driver = Driver([plan], PlanCompiler(functions()))
+        for topic, record in self.sent:
+            driver.pipe(topic, TopicRecord(record.key, record.value, record.timestamp_ms))
+        return driver.topics[plan.step.topic]
+
+    def results(self, count: int) -> list[Message]:
+        """So many results, and no more."""
+        consumer = self.kafka.consumer(self.names["q"], isolation_level="read_committed")
+        found: list[Message] = []
+        try:
+            while len(found) < count:
+                found += [m for m in consumer.consume(count, 1.0) if not m.error()]
+            return found + consumer.consume(1, 0.2)
+        finally:
+            consumer.close()
+
+
+@pytest.fixture
+def world(kafka: Kafka, spark: SparkSession, tmp_path: Path) -> Iterator[World]:
+    made = World(kafka, spark, tmp_path)
+    yield made
+    for query in made.queries:
+        query.stop()
+
+
+def rows(records: list[TopicRecord]) -> list[tuple[bytes | None, bytes | None, int]]:
+    return sorted((r.key or b"", r.value, r.timestamp_ms) for r in records)
+
+
+def last(messages: list[Message]) -> dict[bytes, tuple[bytes | None, int]]:
+    return {m.key() or b"": (m.value(), m.timestamp()[1]) for m in messages}
+
+
+def test_labels_are_where_spark_hashes_them(spark: SparkSession) -> None:
+    numbers = [0, 1, 2, 7, 1_000_003, 2**31 - 1, -5]
+    text = ", ".join(f"pmod(hash(CAST({number} AS INT)), 7)" for number in numbers)
+    (row,) = spark.sql(f"SELECT {text}").collect()
+    assert list(row) == [task_of(number, 7) for number in numbers]
+
+
+def test_a_filter_passes_every_record_with_its_timestamp(world: World) -> None:
+    plan = world.plan(FILTER)
+    world.send(100)
+    producer = world.kafka.producer()
+    producer.produce(world.names["s"], b"no JSON", b"k1")
+    producer.flush()
+    query = world.query(plan)
+    query.start()
+    query.process_all()
+    want = world.expected(plan)
+    got = world.results(len(want))
+    made = [TopicRecord(m.key(), m.value(), m.timestamp()[1]) for m in got]
+    assert rows(made) == rows(want)
+    status = query.status()
+    assert (status.state, status.figures.read, status.figures.failed) == (
+        QueryState.RUNNING,
+        96,
+        1,
+    )
+    assert world.notes[0][0].startswith("Failed to deserialize a record of")
+    assert status.lag == {world.names["s"]: 0}
+
+
+def test_a_window_goes_on_after_a_restart_in_its_middle(world: World) -> None:
+    plan = world.plan(WINDOWED)
+    world.send(80)
+    first = world.query(plan)
+    first.start()
+    first.process_all()
+    written = first.status().figures.written
+    first.pause()
+    assert first.status().state is QueryState.PAUSED
+    world.send(80, seed=2)
+    first.resume()
+    first.process_all()
+    status = first.status()
+    assert status.state_pages > 0
+    want = world.expected(plan)
+    got = world.results(written + status.figures.written)
+    assert last(got) == {r.key: (r.value, r.timestamp_ms) for r in want}
+    # All windows of a key are in the partition of the key alone.
+    places = {(m.key() or b"")[:-8]: m.partition() for m in got}
+    assert all(places[(m.key() or b"")[:-8]] == m.partition() for m in got)
+    first.stop()
+    other = replace(world.plan(FILTER), query_id=plan.query_id)
+    with pytest.raises(CheckpointError, match="the checkpoint of another plan"):
+        world.query(other).start()
+
+
+def test_a_join_and_a_group_are_two_operators_and_exactly_once(world: World) -> None:
+    plan = world.plan(JOIN_AND_GROUP)
+    world.send(60)
+    query = world.query(plan, guarantee=Guarantee.EXACTLY_ONCE, emits_every_change=True)
+    query.start()
+    query.process_all()
+    want = world.expected(plan)
+    got = world.results(len(want))
+    assert last(got) == {r.key: (r.value, r.timestamp_ms) for r in want}
+    assert len(got) == len(want)
+    assert all(m.headers() is None for m in got)
+
+
+def test_why_a_query_failed_is_told(world: World) -> None:
+    plan = world.plan(WINDOWED)
+    assert isinstance(plan.step, TableSink)
+    with pytest.raises(MissingTopicError, match="nowhere"):
+        world.query(replace(plan, step=replace(plan.step, topic="nowhere"))).start()
+    query = world.query(plan, registry_urls=())
+    query.start()
+    query.process_all()
+    stream = query._stream
+    assert stream is not None
+    query._sink._writer = None  # type: ignore[union-attr,assignment]
+    world.send(10)
+    assert query.await_end(60)
+    status = query.status()
+    assert status.state is QueryState.ERROR
+    (error,) = status.errors
+    assert error.message.startswith("AttributeError: 'NoneType' object has no attribute 'write'")
+    assert error.type == "UNKNOWN"

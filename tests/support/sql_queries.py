@@ -1,0 +1,25 @@
+"""Plans of statements, for tests that run them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from barnabas.pipeline.sql.analysis.analyse import analyse
+from barnabas.pipeline.sql.analysis.commands import QueryCommand, apply
+from barnabas.pipeline.sql.analysis.metastore import MetaStore
+from barnabas.pipeline.sql.functions.built_in import functions
+from barnabas.pipeline.sql.plan.steps import QueryPlan
+from barnabas.pipeline.sql.syntax.parser import parse
+
+
+def plans_of(statements: str, topics: Mapping[str, int]) -> list[QueryPlan]:
+    """The plan of each query among the statements; `topics` have so many partitions."""
+    metastore, made = MetaStore(), []
+    for parsed in parse(statements):
+        command = analyse(
+            parsed.statement, metastore, {}, functions(), topics=topics, text=parsed.text
+        )
+        apply(command, metastore, parsed.text)
+        if isinstance(command, QueryCommand):
+            made.append(command.plan)
+    return made

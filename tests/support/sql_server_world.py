@@ -1,0 +1,77 @@
+"""A SQL server in memory: its engine over topics in memory, and requests to its application."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import httpx
+
+from barnabas.pipeline.sql.engine.command_log import LogEntry, MemoryCommandLog
+from barnabas.pipeline.sql.engine.engine import KsqlEngine
+from barnabas.pipeline.sql.engine.local_runner import LocalRunner
+from barnabas.pipeline.sql.engine.memory_cluster import MemoryCluster
+from barnabas.pipeline.sql.functions.built_in import functions
+from barnabas.pipeline.sql.runtime.topics import TopicRecord
+from barnabas.pipeline.sql.server.app import KsqlApi
+from barnabas.pipeline.sql.testing.schema_store import MemorySchemaStore
+
+SETTINGS = {"auto.offset.reset": "earliest"}
+
+
+class SqlWorld:
+    """`restart` makes a new server over the same topics and command log."""
+
+    def __init__(self) -> None:
+        self.cluster = MemoryCluster()
+        self.schemas = MemorySchemaStore()
+        self.entries: list[LogEntry] = []
+        self.settings: dict[str, Any] = dict(SETTINGS)
+        self.engine = self._engine()
+        self.client = self._client()
+
+    def _engine(self) -> KsqlEngine:
+        catalog = functions()
+        runner = LocalRunner(self.cluster, catalog, self.schemas)
+        log = MemoryCommandLog(self.entries)
+        engine = KsqlEngine(self.cluster, log, runner, catalog, self.schemas, self.settings)
+        engine.start()
+        return engine
+
+    def _client(self) -> httpx.AsyncClient:
+        transport = httpx.ASGITransport(KsqlApi(self.engine).app())
+        return httpx.AsyncClient(transport=transport, base_url="http://sql")
+
+    async def restart(self) -> None:
+        await self.close()
+        self.engine = self._engine()
+        self.client = self._client()
+
+    async def close(self) -> None:
+        await self.client.aclose()
+        self.engine.close()
+
+    async def post(self, path: str, body: Any) -> httpx.Response:
+        return await self.client.post(path, json=body)
+
+    async def ksql(self, text: str, **members: Any) -> Any:
+        """The answers to statements that must be taken."""
+        answer = await self.post("/ksql", {"ksql": text, **members})
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    async def error(self, text: str, path: str = "/ksql", **members: Any) -> Any:
+        """The error that a request is answered with."""
+        answer = await self.post(path, {"ksql": text, **members})
+        assert answer.status_code != 200, answer.text
+        return answer.json()
+
+    async def rows(self, text: str, **properties: Any) -> list[list[Any]]:
+        """The rows of a query that ends."""
+        answer = await self.post("/query-stream", {"sql": text, "properties": properties})
+        assert answer.status_code == 200, answer.text
+        return [json.loads(line) for line in answer.text.splitlines()[1:]]
+
+    def write(self, topic: str, key: str, value: Any, timestamp_ms: int = 0) -> None:
+        data = None if value is None else json.dumps(value).encode()
+        self.cluster.write(topic, TopicRecord(key.encode(), data, timestamp_ms))
