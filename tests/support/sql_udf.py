@@ -12,7 +12,7 @@ from barnabas.pipeline.sql.analysis.metastore import MetaStore
 from barnabas.pipeline.sql.expressions.compile import compile_expression
 from barnabas.pipeline.sql.functions.built_in import functions
 from barnabas.pipeline.sql.functions.catalog import Function
-from barnabas.pipeline.sql.plan.steps import StreamSink, TableSink
+from barnabas.pipeline.sql.plan.steps import QueryPlan, StreamSink, TableSink
 from barnabas.pipeline.sql.runtime.compiler import PlanCompiler
 from barnabas.pipeline.sql.runtime.driver import Driver
 from barnabas.pipeline.sql.runtime.topics import TopicRecord
@@ -29,6 +29,17 @@ def type_of(text: str, own: Mapping[str, Function]) -> str:
     return str(compile_expression(parse_expression(text), (), {**functions(), **own}).type)
 
 
+def planned(statements: str, catalog: Mapping[str, Function]) -> list[QueryPlan]:
+    """The plans of the queries among the statements."""
+    metastore, plans = MetaStore(), []
+    for parsed in parse(statements):
+        command = analyse(parsed.statement, metastore, {}, catalog, text=parsed.text)
+        apply(command, metastore, parsed.text)
+        if isinstance(command, QueryCommand):
+            plans.append(command.plan)
+    return plans
+
+
 class Run:
     """Statements, then records of a topic as JSON, and what the last query writes.
 
@@ -37,13 +48,7 @@ class Run:
 
     def __init__(self, statements: str, own: Mapping[str, Function]) -> None:
         catalog = {**functions(), **own}
-        metastore = MetaStore()
-        plans = []
-        for parsed in parse(statements):
-            command = analyse(parsed.statement, metastore, {}, catalog, text=parsed.text)
-            apply(command, metastore, parsed.text)
-            if isinstance(command, QueryCommand):
-                plans.append(command.plan)
+        plans = planned(statements, catalog)
         self.log: list[str] = []
         self._driver = Driver(plans, PlanCompiler(catalog, log=self._note), log=self._note)
         sink = plans[-1].step

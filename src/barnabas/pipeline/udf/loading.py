@@ -16,6 +16,7 @@ import stat
 import sys
 import traceback
 from collections.abc import Iterable, Mapping
+from functools import cache
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from importlib.metadata import EntryPoint, entry_points
@@ -56,7 +57,7 @@ def load_extensions(
     `packages` the entry points of those that are installed. Raises ExtensionError.
     """
     result = functions() if catalog is None else catalog
-    for entry in entry_points(group=ENTRY_POINTS) if packages is None else packages:
+    for entry in _installed() if packages is None else packages:
         found, source = _of_package(entry)
         result = _merged(result, found, source)
     if directory:
@@ -74,6 +75,11 @@ def _merged(
 
 
 # --- packages ------------------------------------------------------------------------------------
+
+
+@cache
+def _installed() -> tuple[EntryPoint, ...]:
+    return tuple(entry_points(group=ENTRY_POINTS))
 
 
 def _of_package(entry: EntryPoint) -> tuple[list[Declaration], str]:

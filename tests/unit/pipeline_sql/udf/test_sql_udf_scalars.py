@@ -297,7 +297,7 @@ class Other:
 
 BAD: list[tuple[str, tuple[str, ...], dict[str, Any], Any, str]] = [
     ("no signature", ("BIGINT",), {}, same, "cannot be read"),
-    ("no type", ("(value WORD) -> INT",), {}, same, "no type: WORD"),
+    ("no type", ("(value WORD) -> INT",), {}, same, "unknown type: WORD"),
     ("no result", ("(value INT)",), {}, same, "does not tell the result"),
     ("open result", ("(value INT) -> DECIMAL",), {}, same, "leaves the result open"),
     ("open item", ("(value INT) -> ARRAY<ANY>",), {}, same, "leaves the result open"),

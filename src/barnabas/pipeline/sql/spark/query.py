@@ -92,6 +92,8 @@ class SparkQueryOptions:
     """No micro-batch begins sooner after the last one began; Spark looks for records as often."""
     records_per_batch_max: int = 200_000
     """Of each source: what a query that catches up takes at once."""
+    extension_directory: str | None = None
+    """Where functions of users are: on every machine of Spark's, as workers load them too."""
     service_id: str = ""
     """Begins the transactional ids of exactly-once queries."""
     on_notes: OnNotes = _ignore
@@ -254,7 +256,15 @@ class SparkQuery:
     def _host(self) -> tuple[HostedPlan, int]:
         """The plan with all that workers need, and how many partitions the sink's topic has."""
         encoded = encode_plan(self.plan)
-        draft = HostedPlan(Hosting(self.plan.query_id, encoded, 1, 1))
+        draft = HostedPlan(
+            Hosting(
+                self.plan.query_id,
+                encoded,
+                1,
+                1,
+                extension_directory=self.options.extension_directory,
+            )
+        )
         sources = sorted(set(draft.topology.topics.values()))
         admin = AdminClient({"bootstrap.servers": self.options.bootstrap_servers, "log_level": 2})
         counts = partition_counts(admin, [*sources, draft.sink.topic])
@@ -282,6 +292,7 @@ class SparkQuery:
             is_copartitioned,
             options.emits_every_change,
             checkpoint.state_name,
+            options.extension_directory,
         )
 
     def _configure(self, hosting: Hosting) -> None:
