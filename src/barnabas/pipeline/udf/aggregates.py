@@ -37,6 +37,7 @@ from barnabas.pipeline.udf.declaring import (
     depends_on_call,
     described,
     keep,
+    with_names_of_sql,
 )
 from barnabas.pipeline.udf.values import from_python, to_python
 
@@ -92,6 +93,7 @@ def _overload(
     takes_nulls: bool,
 ) -> AggregateOverload:
     shown, *told = _STATE.split(text)
+    shown = with_names_of_sql(shown).strip()
     if len(told) > 1 or (told and state):
         raise DeclarationError(f"{text} tells the type of its state twice")
     signature = checked_signature(shown, needs_result=True)
@@ -114,9 +116,7 @@ def _overload(
             takes_nulls=takes_nulls,
         )
 
-    return AggregateOverload(
-        shown.strip(), make, description=details.description, parameters=parameters
-    )
+    return AggregateOverload(shown, make, description=details.description, parameters=parameters)
 
 
 def _check_methods(kind: Callable[..., Any], signature: Signature, text: str) -> None:
@@ -145,7 +145,7 @@ def _state_pattern(text: str, signature: Signature, shown: str) -> Pattern | Non
     if not text.strip():
         return None
     try:
-        pattern = parse_type(text, keeps_case=True)
+        pattern = parse_type(text)
     except (ValueError, AnalysisError) as error:
         raise DeclarationError(f"the type of the state cannot be read: {error}") from error
     check_result(pattern, signature, shown)

@@ -137,6 +137,25 @@ def described(implementation: Any, description: str) -> str:
     return " ".join(text.split("\n\n")[0].split())
 
 
+def with_names_of_sql(text: str) -> str:
+    """The signature with its structs' fields in upper case, unless they are in back quotes: as a
+    statement would have them, and so that statements find them."""
+    made, depth, is_quoted = [], 0, False
+    for place, character in enumerate(text):
+        if character == "`":
+            is_quoted = not is_quoted
+        elif is_quoted:
+            pass
+        elif character == "<":
+            depth += 1
+        elif character == ">" and text[place - 1 : place] != "-":
+            depth -= 1
+        elif depth:
+            character = character.upper()
+        made.append(character)
+    return "".join(made)
+
+
 def checked_signature(text: str, *, needs_result: bool) -> Signature:
     """The signature; raises DeclarationError if it has types that our functions cannot have.
 

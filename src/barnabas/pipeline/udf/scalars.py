@@ -32,6 +32,7 @@ from barnabas.pipeline.udf.declaring import (
     checked_signature,
     described,
     keep,
+    with_names_of_sql,
 )
 from barnabas.pipeline.udf.vectors import Vectorized
 
@@ -154,7 +155,7 @@ def _signatures(given: Sequence[Any], place: Place) -> tuple[list[str], Any]:
         return [], given[0]
     if not all(isinstance(text, str) for text in given):
         raise DeclarationError(f"a signature is a text: {place}")
-    return list(given), None
+    return [with_names_of_sql(text) for text in given], None
 
 
 def _name_of(function: Any) -> str:
@@ -239,11 +240,15 @@ def _return_type(name: str, returns: Returns | None) -> ReturnType | None:
     def told(types: Sequence[Any]) -> SqlType:
         try:
             found = tell(types)
-            return substitute(parse_type(found), {}) if isinstance(found, str) else found
+            return _parsed(found) if isinstance(found, str) else found
         except Exception as error:
             raise AnalysisError(f"{name} has no result for those arguments: {error}") from error
 
     return told
+
+
+def _parsed(text: str) -> SqlType:
+    return substitute(parse_type(with_names_of_sql(text)), {})
 
 
 def _scalar(name: str, function: Callable[..., Any], boundary: Boundary) -> Callable[..., Value]:

@@ -96,12 +96,9 @@ def parse_signature(text: str) -> Signature:
     return Signature(parameters, result)
 
 
-def parse_type(text: str, *, keeps_case: bool = False) -> Pattern:
-    """The type that the text tells, or a pattern of one; raises ValueError if it tells none.
-
-    `keeps_case`: names of fields are as they are written, without quotes too.
-    """
-    reader = _Reader(text, keeps_case=keeps_case)
+def parse_type(text: str) -> Pattern:
+    """The type that the text tells, or a pattern of one; raises ValueError if it tells none."""
+    reader = _Reader(text)
     pattern = reader.pattern()
     reader.finish()
     return pattern
@@ -110,9 +107,8 @@ def parse_type(text: str, *, keeps_case: bool = False) -> Pattern:
 class _Reader:
     """Reads a signature, token by token."""
 
-    def __init__(self, text: str, *, keeps_case: bool = False) -> None:
+    def __init__(self, text: str) -> None:
         self._text = text
-        self._keeps_case = keeps_case
         self._tokens: list[str] = []
         position = 0
         while text[position:].strip():
@@ -194,14 +190,9 @@ class _Reader:
         while not self.takes(">"):
             if fields:
                 self._expect(",")
-            fields.append(types.Field(self._field_name(), substitute(self.pattern(), {})))
+            name = self._word().strip("`")
+            fields.append(types.Field(name, substitute(self.pattern(), {})))
         return Struct(tuple(fields))
-
-    def _field_name(self) -> str:
-        word = self._word()
-        if word.startswith("`") or self._keeps_case:
-            return word.strip("`")
-        return word.upper()
 
     def _decimal(self) -> types.Decimal:
         precision = int(self._word())
