@@ -17,6 +17,9 @@ from confluent_kafka.cimpl import Message
 from pyspark.sql import SparkSession
 
 from barnabas.app.testing import Kafka
+from barnabas.pipeline.sql.engine.queries import PersistentQuery
+from barnabas.pipeline.sql.engine.queries import QueryState as EngineState
+from barnabas.pipeline.sql.engine.spark_runner import SparkRunner
 from barnabas.pipeline.sql.functions.built_in import functions
 from barnabas.pipeline.sql.plan.steps import QueryPlan, StreamSink, TableSink
 from barnabas.pipeline.sql.runtime.compiler import PlanCompiler
@@ -245,3 +248,27 @@ def test_why_a_query_failed_is_told(world: World) -> None:
     (error,) = status.errors
     assert error.message.startswith("AttributeError: 'NoneType' object has no attribute 'write'")
     assert error.type == "UNKNOWN"
+
+
+def test_the_engine_s_runner_hosts_queries(world: World) -> None:
+    plan = world.plan(WINDOWED)
+    world.send(40)
+    runner = SparkRunner(
+        SparkQueryOptions(world.kafka.bootstrap_servers, str(world.directory)), lambda: world.spark
+    )
+    settings = {"ksql.streams.auto.offset.reset": "earliest"}
+    asked = PersistentQuery(plan, "", "group", settings)
+    assert "stores ['Aggregate-1-figures', 'Aggregate-1']" in runner.describe(asked)
+    hosted = runner.start(asked, is_paused=True)
+    assert hosted.state is EngineState.PAUSED
+    hosted.resume()
+    want = {r.key: (r.value, r.timestamp_ms) for r in world.expected(plan)}
+    assert last(world.results(len(want))) == want
+    assert hosted.state is EngineState.RUNNING
+    hosted.stop(forget=True)
+    assert not (world.directory / plan.query_id).exists()
+    missing = replace(plan, step=replace(plan.step, topic="nowhere"))  # type: ignore[arg-type]
+    failed = runner.start(PersistentQuery(missing, "", "group", settings))
+    assert failed.state is EngineState.ERROR
+    assert failed.failures[0].type == "USER"
+    runner.close()

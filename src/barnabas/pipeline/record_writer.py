@@ -50,7 +50,7 @@ def produce(producer: Producer, record: AnyRecord, headers: list[Header]) -> Non
             arguments["partition"] = record.partition
         topic, key, value = record.topic, record.key, record.value
     else:
-        topic, key, value = record  # type: ignore[assignment]
+        topic, key, value = record  # type: ignore[assignment]  # not the types above
         arguments = {"headers": headers}
     while True:
         try:

@@ -93,6 +93,8 @@ def forgotten_on_failure(hosting: Hosting) -> Iterator[HostedPlan]:
 
 
 class HostedPlan:
+    """A plan whose stages are built, for one operator after the other of each micro-batch."""
+
     def __init__(self, hosting: Hosting, schemas: SchemaStore | None = None) -> None:
         self.hosting = hosting
         self.plan = decode_plan(hosting.plan)

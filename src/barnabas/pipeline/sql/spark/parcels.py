@@ -49,6 +49,8 @@ class Raw:
 
 @dataclass(slots=True)
 class Records:
+    """Records of one partition on their way through a channel, from one place."""
+
     stage: int
     place: int
     origin: Origin
@@ -72,6 +74,8 @@ class Results:
 
 @dataclass(slots=True)
 class Notes:
+    """What an operator has to tell of a micro-batch."""
+
     read: int = 0
     """Records that sources have given."""
     count: int = 0

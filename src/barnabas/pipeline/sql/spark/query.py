@@ -125,6 +125,8 @@ class QueryStatus:
     errors: tuple[QueryError, ...]
     figures: Figures
     lag: Mapping[str, int]
+    positions: Mapping[tuple[str, int], tuple[int, int]]
+    """By topic and partition the next offset, and the partition's end, of the last micro-batch."""
     state_pages: int
     state_bytes: int
     batch_ms: Mapping[str, int]
@@ -236,6 +238,7 @@ class SparkQuery:
             tuple(self._errors),
             self._sink.figures if self._sink else Figures(),
             _lag(progress),
+            _positions(progress),
             sum(operator["numRowsTotal"] for operator in operators),
             sum(operator["memoryUsedBytes"] for operator in operators),
             progress.get("durationMs", {}),
@@ -377,6 +380,19 @@ def _lag(progress: Mapping[str, Any]) -> dict[str, int]:
             behind = sum(max(0, end - done.get(partition, 0)) for partition, end in ends.items())
             lag[topic] = max(lag.get(topic, 0), behind)
     return lag
+
+
+def _positions(progress: Mapping[str, Any]) -> dict[tuple[str, int], tuple[int, int]]:
+    positions: dict[tuple[str, int], tuple[int, int]] = {}
+    for source in progress.get("sources", []):
+        latest = source.get("latestOffset") or {}
+        for topic, ends in (source.get("endOffset") or {}).items():
+            for partition, reached in ends.items():
+                place = topic, int(partition)
+                # A topic that is read twice counts as far as the slower reader.
+                reached = min(reached, positions.get(place, (reached, 0))[0])
+                positions[place] = reached, latest.get(topic, {}).get(partition, reached)
+    return positions
 
 
 _PYTHON_ERROR = re.compile(r"[A-Za-z_.]+(Error|Exception)\b.*: ")

@@ -21,7 +21,7 @@ from barnabas.pipeline.sql.spark.parcels import Notes, Raw, decode_parcel, encod
 from barnabas.pipeline.sql.spark.state import MapStatePages, PartitionState, partition_state
 
 if TYPE_CHECKING:
-    import pandas as pd  # type: ignore[import-untyped]
+    import pandas as pd  # type: ignore[import-untyped]  # comes without types
 
 SCHEMA = StructType(
     [StructField("label", IntegerType(), nullable=False), StructField("parcel", BinaryType())]
@@ -40,7 +40,7 @@ def keep_archives() -> None:
     Python 3.10 every zipimporter (one for each package of PySpark's) then reads its archive's
     directory anew: 0.2 to 0.4 s of CPU, most of a small micro-batch. The archive never changes.
     """
-    zipimport.zipimporter.invalidate_caches = _nothing  # type: ignore[method-assign,assignment]
+    setattr(zipimport.zipimporter, "invalidate_caches", _nothing)  # noqa: B010  # mypy forbids more
 
 
 def _nothing(_importer: zipimport.zipimporter) -> None:
