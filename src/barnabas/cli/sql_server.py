@@ -95,6 +95,7 @@ def _run(values: dict[str, str], log_level: str, as_json: bool) -> int:
         from barnabas.pipeline.sql.engine.command_log import CommandLogError
         from barnabas.pipeline.sql.server.config import ServerConfig, ServerConfigError
         from barnabas.pipeline.sql.server.run import CannotListenError, run_server
+        from barnabas.pipeline.udf import ExtensionError
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("barnabas"):
             raise
@@ -129,7 +130,7 @@ def _run(values: dict[str, str], log_level: str, as_json: bool) -> int:
 
     try:
         return run_server(config, ready)
-    except ServerConfigError as error:
+    except (ServerConfigError, ExtensionError) as error:
         raise CliError(str(error), ExitCode.USAGE) from error
     except CannotListenError as error:
         raise CliError(str(error), hint="choose another address with --listeners") from error

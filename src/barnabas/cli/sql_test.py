@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 import click
 
 from barnabas.cli.errors import CliError, ExitCode
 from barnabas.cli.output import json_option, print_json
+
+if TYPE_CHECKING:
+    from barnabas.pipeline.sql.functions.catalog import Function
 
 
 @click.command(
@@ -34,12 +38,19 @@ from barnabas.cli.output import json_option, print_json
     type=click.Path(dir_okay=False),
     help='Records that must come out, as {"outputs": [...]}.',
 )
+@click.option(
+    "--extension-dir",
+    "-e",
+    type=click.Path(file_okay=False),
+    help="Directory of Python files with functions of your own, as ksql.extension.dir.",
+)
 @json_option
 def test_command(
     tests: tuple[str, ...],
     sql_file: str | None,
     input_file: str | None,
     output_file: str | None,
+    extension_dir: str | None,
     as_json: bool,
 ) -> int:
     """Test statements without a server or a broker.
@@ -48,17 +59,19 @@ def test_command(
     `--@test: name` begins each test, with INSERT and ASSERT VALUES. Exit code 5 if a test fails.
     """
     from barnabas.pipeline.sql.testing.files import FileError
+    from barnabas.pipeline.udf import ExtensionError, load_extensions
 
     if bool(tests) == (sql_file is not None):
         raise CliError("give --sql-file with --output-file, or files of tests", ExitCode.USAGE)
     try:
+        catalog = load_extensions(extension_dir)
         if sql_file is None:
-            results = [result for path in tests for result in _run_file(path)]
+            results = [result for path in tests for result in _run_file(path, catalog)]
         elif output_file is None:
             raise CliError("--sql-file needs --output-file", ExitCode.USAGE)
         else:
-            results = [_run_three(sql_file, input_file, output_file)]
-    except FileError as error:
+            results = [_run_three(sql_file, input_file, output_file, catalog)]
+    except (FileError, ExtensionError) as error:
         raise CliError(str(error), ExitCode.USAGE) from error
     for result in results:
         _show(result, as_json)
@@ -66,23 +79,23 @@ def test_command(
     return ExitCode.DONE if is_good else ExitCode.PROBLEMS
 
 
-def _run_three(sql_file: str, input_file: str | None, output_file: str) -> dict[str, object]:
-    from barnabas.pipeline.sql.functions.built_in import functions
+def _run_three(
+    sql_file: str, input_file: str | None, output_file: str, catalog: Mapping[str, Function]
+) -> dict[str, object]:
     from barnabas.pipeline.sql.testing.files import read_records, run_records
 
     inputs = [] if input_file is None else read_records(input_file, "inputs")
     outputs = read_records(output_file, "outputs")
     with open(sql_file, encoding="utf-8") as file:
         statements = file.read()
-    return _result(sql_file, lambda: run_records(statements, inputs, outputs, functions()))
+    return _result(sql_file, lambda: run_records(statements, inputs, outputs, catalog))
 
 
-def _run_file(path: str) -> list[dict[str, object]]:
-    from barnabas.pipeline.sql.functions.built_in import functions
+def _run_file(path: str, catalog: Mapping[str, Function]) -> list[dict[str, object]]:
     from barnabas.pipeline.sql.testing.sql_files import SqlFileTest, read_tests, run_test
 
     def run(test: SqlFileTest) -> dict[str, object]:
-        return _result(f"{path}: {test.name}", lambda: run_test(test, functions()))
+        return _result(f"{path}: {test.name}", lambda: run_test(test, catalog))
 
     return [run(test) for test in read_tests(path)]
 

@@ -62,6 +62,10 @@ class TableOverload:
     signature: str
     implementation: Callable[..., Iterable[Value]]
     returns: ReturnType | None = None
+    takes_types: bool = False
+    """As for scalar functions."""
+    description: str = ""
+    parameters: Mapping[str, str] = field(default_factory=dict)
 
 
 class Aggregator(Protocol):
@@ -116,6 +120,8 @@ class AggregateOverload:
     signature: str
     make: Callable[..., Aggregator]
     takes_properties: bool = False
+    description: str = ""
+    parameters: Mapping[str, str] = field(default_factory=dict)
 
     def aggregator(
         self,
@@ -138,6 +144,9 @@ class Function:
     category: str = "OTHER"
     author: str = "Barnabas"
     is_volatile: bool = False
+    version: str = ""
+    path: str = "internal"
+    """Where it comes from: a file or a package, for functions that do not ship with us."""
     scalars: list[ScalarOverload] = field(default_factory=list)
     tables: list[TableOverload] = field(default_factory=list)
     aggregates: list[AggregateOverload] = field(default_factory=list)

@@ -81,7 +81,7 @@ _PRIMITIVES: dict[str, Primitive] = {
     base.value: Primitive(base)
     for base in BaseType
     if base not in (BaseType.DECIMAL, BaseType.ARRAY, BaseType.MAP, BaseType.STRUCT)
-}
+} | {"INT": types.INTEGER, "VARCHAR": types.STRING}
 
 
 @lru_cache(maxsize=4096)
@@ -94,6 +94,14 @@ def parse_signature(text: str) -> Signature:
     if sum(parameter.is_variadic for parameter in parameters) > 1:
         raise ValueError(f"more than one variadic parameter: {text}")
     return Signature(parameters, result)
+
+
+def parse_type(text: str) -> Pattern:
+    """The type that the text tells, or a pattern of one; raises ValueError if it tells none."""
+    reader = _Reader(text)
+    pattern = reader.pattern()
+    reader.finish()
+    return pattern
 
 
 class _Reader:

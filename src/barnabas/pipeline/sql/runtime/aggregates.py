@@ -97,16 +97,22 @@ class Aggregation:
             other if own is None else own
             for own, other in zip(left[:count], right[:count], strict=True)
         ]
-        for place, aggregator in enumerate(self._aggregators, count):
-            merged.append(aggregator.merge(left[place], right[place]))
+        try:
+            for place, aggregator in enumerate(self._aggregators, count):
+                merged.append(aggregator.merge(left[place], right[place]))
+        except EVALUATION_ERRORS as error:
+            raise _failure(error) from error
         return merged
 
     def result(self, state: StateRow, key: Row, window: WindowBounds | None) -> Row:
         """The row that a state stands for."""
         count = len(self._kept)
         row: list[Value] = state[:count]
-        for place, aggregator in enumerate(self._aggregators, count):
-            row.append(aggregator.result(state[place]))
+        try:
+            for place, aggregator in enumerate(self._aggregators, count):
+                row.append(aggregator.result(state[place]))
+        except EVALUATION_ERRORS as error:
+            raise _failure(error) from error
         if self._pick is None:
             return row
         if window is not None:

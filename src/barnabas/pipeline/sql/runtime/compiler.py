@@ -63,6 +63,9 @@ class PlanCompiler:
             for argument in meant.arguments
         ]
         implementation = meant.overload.implementation
+        if meant.overload.takes_types:
+            taken = tuple(argument.taken_type for argument in meant.arguments)
+            implementation = partial(implementation, types=taken)
         return lambda row: implementation(*[argument(row) for argument in arguments])
 
     def _argument(

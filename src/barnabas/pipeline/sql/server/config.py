@@ -69,6 +69,11 @@ class ServerConfig:
         return str(self.values.get(config.SERVICE_ID) or config.DEFAULTS[config.SERVICE_ID])
 
     @property
+    def extension_directory(self) -> str | None:
+        """Where functions of users are, if they are anywhere."""
+        return str(self.values.get("ksql.extension.dir") or "") or None
+
+    @property
     def listeners(self) -> tuple[Listener, ...]:
         """Where to listen. Raises ServerConfigError."""
         text = str(self.values.get("listeners") or DEFAULT_LISTENERS)

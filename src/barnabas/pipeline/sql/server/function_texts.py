@@ -23,8 +23,8 @@ def described_function(function: Function) -> dict[str, Any]:
         "name": function.name.upper(),
         "description": function.description,
         "author": function.author,
-        "version": "",
-        "path": "internal",
+        "version": function.version,
+        "path": function.path,
         "functions": [_overload(one, function) for one in overloads],
         "type": kind,
     }

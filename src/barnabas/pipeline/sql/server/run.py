@@ -15,11 +15,11 @@ from barnabas.pipeline.sql.engine.command_log import CommandLogError
 from barnabas.pipeline.sql.engine.engine import KsqlEngine
 from barnabas.pipeline.sql.engine.local_runner import LocalRunner
 from barnabas.pipeline.sql.engine.queries import QueryRunner
-from barnabas.pipeline.sql.functions.built_in import functions
 from barnabas.pipeline.sql.server.app import KsqlApi
 from barnabas.pipeline.sql.server.config import Listener, ServerConfig
 from barnabas.pipeline.sql.server.kafka_cluster import KafkaCluster
 from barnabas.pipeline.sql.server.kafka_command_log import KafkaCommandLog
+from barnabas.pipeline.udf import load_extensions
 
 _log = logging.getLogger(__name__)
 _LOG_POLL_S = 1.0
@@ -54,7 +54,7 @@ class Server:
     def _engine(self) -> KsqlEngine:
         config = self.config
         schemas = config.schemas()
-        catalog = functions()
+        catalog = load_extensions(config.extension_directory)
         replicas = config.values.get("ksql.internal.topic.replicas")
         log = KafkaCommandLog(
             self.cluster,

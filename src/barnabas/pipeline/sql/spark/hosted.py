@@ -14,7 +14,6 @@ from functools import cached_property
 
 from barnabas.pipeline.sql.formats.format import SchemaStore
 from barnabas.pipeline.sql.formats.schema_store import HttpSchemaStore
-from barnabas.pipeline.sql.functions.built_in import functions
 from barnabas.pipeline.sql.plan.encoding import decode_plan
 from barnabas.pipeline.sql.plan.steps import StreamSink, TableSink
 from barnabas.pipeline.sql.runtime.build import build
@@ -37,6 +36,7 @@ from barnabas.pipeline.sql.spark.parcels import (
 )
 from barnabas.pipeline.sql.spark.topology import Place, topology
 from barnabas.pipeline.sql.types import Value
+from barnabas.pipeline.udf import load_extensions
 
 _HOSTED_MAX = 200
 """So many plans stay built in a process."""
@@ -65,6 +65,8 @@ class Hosting:
     emits_every_change: bool = False
     state_name: str = ""
     """Names this query's state among all that a worker process has seen."""
+    extension_directory: str | None = None
+    """Where functions of users are, on every machine."""
 
 
 _hosted: OrderedDict[Hosting, HostedPlan] = OrderedDict()
@@ -97,7 +99,8 @@ class HostedPlan:
         self.hosting = hosting
         self.plan = decode_plan(hosting.plan)
         self._notes = Notes()
-        compiler = PlanCompiler(functions(), dict(hosting.properties), self._log)
+        catalog = load_extensions(hosting.extension_directory)
+        compiler = PlanCompiler(catalog, dict(hosting.properties), self._log)
         self.stages = build(self.plan, compiler, self._log).stages
         self.topology = topology(self.stages, hosting.partitions)
         self.labels = labels(self.topology.partitions, hosting.tasks)

@@ -46,6 +46,8 @@ class SparkQueryOptions:
     """No micro-batch begins sooner after the last one began; Spark looks for records as often."""
     records_per_batch_max: int = 200_000
     """Of each source: what a query that catches up takes at once."""
+    extension_directory: str | None = None
+    """Where functions of users are: on every machine of Spark's, as workers load them too."""
     service_id: str = ""
     """Begins the transactional ids of exactly-once queries."""
     on_notes: OnNotes = _ignore

@@ -217,7 +217,8 @@ class SparkQuery:
     def _host(self) -> tuple[HostedPlan, int]:
         """The plan with all that workers need, and how many partitions the sink's topic has."""
         encoded = encode_plan(self.plan)
-        draft = HostedPlan(Hosting(self.plan.query_id, encoded, 1, 1))
+        own = self.options.extension_directory
+        draft = HostedPlan(Hosting(self.plan.query_id, encoded, 1, 1, extension_directory=own))
         sources = sorted(set(draft.topology.topics.values()))
         admin = AdminClient({"bootstrap.servers": self.options.bootstrap_servers, "log_level": 2})
         counts = partition_counts(admin, [*sources, draft.sink.topic])
@@ -245,6 +246,7 @@ class SparkQuery:
             is_copartitioned,
             options.emits_every_change,
             checkpoint.state_name,
+            options.extension_directory,
         )
 
     def _configure(self, hosting: Hosting) -> None:

@@ -14,7 +14,6 @@ from barnabas.pipeline.sql.analysis.commands import (
 from barnabas.pipeline.sql.analysis.metastore import DataSource
 from barnabas.pipeline.sql.errors import AnalysisError, SqlError
 from barnabas.pipeline.sql.formats.windowed import windowed_deserializer, windowed_serializer
-from barnabas.pipeline.sql.functions.built_in import functions
 from barnabas.pipeline.sql.functions.catalog import Function
 from barnabas.pipeline.sql.runtime.compiler import PlanCompiler
 from barnabas.pipeline.sql.runtime.driver import Driver
@@ -33,6 +32,7 @@ from barnabas.pipeline.sql.syntax.tree import (
 from barnabas.pipeline.sql.testing.sides import Side
 from barnabas.pipeline.sql.testing.values import SpecError, value_of
 from barnabas.pipeline.sql.testing.world import World
+from barnabas.pipeline.udf import load_extensions
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,11 @@ class SqlTest:
         now_ms: int = 0,
     ) -> None:
         self._world = World(
-            functions() if catalog is None else catalog,
+            (
+                load_extensions((properties or {}).get("ksql.extension.dir"))
+                if catalog is None
+                else catalog
+            ),
             dict(properties or {}),
             variables=dict(variables or {}),
             now_ms=now_ms,

@@ -1,0 +1,84 @@
+"""Functions of users in the test kit, in a server's settings and in Spark's workers."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from barnabas.cli.sql_test import test_command as sql_test
+from barnabas.pipeline.sql.engine.config import PropertyError, checked
+from barnabas.pipeline.sql.plan.encoding import encode_plan
+from barnabas.pipeline.sql.server.config import ServerConfig
+from barnabas.pipeline.sql.spark.hosted import HostedPlan, Hosting
+from barnabas.pipeline.testing import SqlTest
+from barnabas.pipeline.udf import load_extensions
+from support.sql_udf import Run, planned, value_of
+
+TEXT = """
+from barnabas.pipeline.udf import udf
+
+@udf
+def tripled(value: int) -> int: return value * 3
+"""
+STATEMENTS = """
+CREATE STREAM s (k STRING KEY, a BIGINT) WITH (kafka_topic='s', value_format='JSON');
+CREATE STREAM o AS SELECT k, TRIPLED(a) AS v FROM s;
+"""
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> str:
+    tmp_path.chmod(0o755)
+    file = tmp_path / "tripled.py"
+    file.write_text(TEXT)
+    file.chmod(0o644)
+    return str(tmp_path)
+
+
+def test_kit(directory: str) -> None:
+    with SqlTest(properties={"ksql.extension.dir": directory}) as test:
+        test.execute(STATEMENTS)
+        test.pipe("s", key="x", value={"a": 2}, timestamp_ms=0)
+        assert [record.value for record in test.read("O")] == [{"V": 6}]
+
+
+def test_command_line(directory: str, tmp_path: Path) -> None:
+    file = tmp_path / "tests.sql"
+    file.write_text(
+        f"--@test: triple\n{STATEMENTS}INSERT INTO s (k, a) VALUES ('x', 2);\n"
+        "ASSERT VALUES o (k, v) VALUES ('x', 6);\n"
+    )
+    good = CliRunner().invoke(sql_test, ["-e", directory, str(file)], standalone_mode=False)
+    assert good.return_value == 0, good.output
+    without = CliRunner().invoke(sql_test, [str(file)], standalone_mode=False)
+    assert without.return_value == 5
+
+
+def test_server(directory: str) -> None:
+    assert ServerConfig({}).extension_directory is None
+    assert ServerConfig({"ksql.extension.dir": directory}).extension_directory == directory
+    with pytest.raises(PropertyError, match="Cannot override property"):
+        checked("ksql.extension.dir", "/tmp", {})
+
+
+def test_worker_of_spark(directory: str) -> None:
+    plan = encode_plan(planned(STATEMENTS, load_extensions(directory, packages=()))[0])
+    HostedPlan(Hosting("q", plan, 1, 1, extension_directory=directory))
+
+
+def test_example_of_the_documentation(tmp_path: Path) -> None:
+    page = Path(__file__).parents[4] / "docs" / "sql" / "udf.md"
+    tmp_path.chmod(0o755)
+    file = tmp_path / "example.py"
+    file.write_text(page.read_text(encoding="utf-8").split("```python\n")[1].split("```")[0])
+    file.chmod(0o644)
+    catalog = load_extensions(str(tmp_path), packages=())
+    assert value_of("WITH_TAX(10.00, 0.19E0)", catalog) == Decimal("11.90")
+    assert value_of("INITIALS('Ann Lee')", catalog) == "A.L"
+    assert value_of("INITIALS('Ann Lee', '')", catalog) == "AL"
+    query = "CREATE TABLE o AS SELECT k, MEAN(a) AS v FROM s GROUP BY k;"
+    run = Run(STATEMENTS.split("CREATE STREAM o")[0] + query, catalog)
+    assert run("s", [("x", {"a": 1}, 0), ("x", {"a": 2}, 1)]) == [{"V": 1.0}, {"V": 1.5}]
