@@ -87,7 +87,8 @@ class Failing(FirstOnes):
 
 OWN = functions_of(Mean, FirstOnes, Latest, Failing)
 
-ROWS = [("k", {"a": 1, "b": "x"}, 0), ("k", {"b": None}, 1), ("k", {"a": 4, "b": "y"}, 2)]
+Rows = list[tuple[str, dict[str, Any] | None, int]]
+ROWS: Rows = [("k", {"a": 1, "b": "x"}, 0), ("k", {"b": None}, 1), ("k", {"a": 4, "b": "y"}, 2)]
 
 CASES: list[tuple[str, str, list[Any]]] = [
     ("MEAN(a)", "", [1.0, 1.0, 2.5]),
@@ -106,7 +107,7 @@ def test_groups_of_streams(call: str, window: str, expected: list[Any]) -> None:
 
 def test_groups_of_tables() -> None:
     run = Run(f"{SOURCES} CREATE TABLE o AS SELECT b, MEAN(a) AS v FROM t GROUP BY b;", OWN)
-    rows = [("1", {"a": 1, "b": "x"}, 0), ("2", {"a": 3, "b": "x"}, 1), ("1", None, 2)]
+    rows: Rows = [("1", {"a": 1, "b": "x"}, 0), ("2", {"a": 3, "b": "x"}, 1), ("1", None, 2)]
     assert run("t", rows) == [{"V": 1.0}, {"V": 2.0}, {"V": 3.0}]
 
 

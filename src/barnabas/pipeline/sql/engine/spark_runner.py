@@ -56,7 +56,8 @@ class SparkRunner:
 
     def describe(self, query: PersistentQuery) -> str:
         """The stages that each operator of Spark's runs, with their stores."""
-        plan = HostedPlan(Hosting(query.query_id, encode_plan(query.plan), 2, 2))
+        own, encoded = self._options.extension_directory, encode_plan(query.plan)
+        plan = HostedPlan(Hosting(query.query_id, encoded, 2, 2, extension_directory=own))
         lines = ["Topologies:"]
         for (stage, _), topic in sorted(plan.topology.topics.items()):
             lines.append(f"   Source: {topic} -> stage {stage}")
