@@ -124,6 +124,7 @@ def _spark_runner(config: ServerConfig) -> QueryRunner:
         registry_urls=config.registry_urls,
         registry_user_info=config.registry_user,
         service_id=config.service_id,
+        extension_directory=config.extension_directory,
     )
     session = SessionOptions(
         app_name=f"barnabas sql {config.service_id}", master=config.spark_master
