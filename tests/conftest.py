@@ -2,6 +2,7 @@
 
 import gc
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ SPARK = (
 )
 """Modules that start Spark: one after another, as Spark's resolver of jars wants its cache alone,
 and a JVM of Spark's is reused by the next module."""
+RECURSION_LIMIT = sys.getrecursionlimit()
 MINUTES = float(os.environ.get("MINUTES", "10"))
 """How long all campaigns last together."""
 
@@ -40,6 +42,12 @@ def pytest_collection_finish() -> None:
     """Leave what is imported by now out of garbage collections: many tests ask for one."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(autouse=True)
+def usual_depth_of_calls() -> None:
+    """Undo what libraries do to the interpreter's limit: tests of deep nesting rely on it."""
+    sys.setrecursionlimit(RECURSION_LIMIT)
 
 
 @pytest.fixture

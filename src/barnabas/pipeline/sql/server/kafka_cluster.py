@@ -23,6 +23,7 @@ from confluent_kafka.admin import (
     NewTopic as AdminTopic,
 )
 
+from barnabas.app.partitioning import JAVA_PARTITIONER
 from barnabas.pipeline.sql.engine.cluster import ClusterError, NewTopic, Start, Take, TopicInfo
 from barnabas.pipeline.sql.runtime.topics import TopicRecord
 from barnabas.pipeline.sql.server.kafka_follower import TIMEOUT_S, KafkaFollower, asked
@@ -41,7 +42,7 @@ class KafkaCluster:
             {
                 **self._settings,
                 "enable.idempotence": True,
-                "partitioner": "murmur2_random",
+                **JAVA_PARTITIONER,
                 "linger.ms": 5,
                 "queue.buffering.max.messages": 200_000,
             }

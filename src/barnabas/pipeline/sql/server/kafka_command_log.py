@@ -12,6 +12,7 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
+from barnabas.app.partitioning import JAVA_PARTITIONER
 from barnabas.pipeline.sql.engine.cluster import Cluster, NewTopic
 from barnabas.pipeline.sql.engine.command_log import CommandLogError, LogEntry, topic_name
 
@@ -113,7 +114,12 @@ class KafkaCommandLog:
     def _writer(self) -> Producer:
         if self._producer is None:
             self._producer = Producer(
-                {**self._settings, "transactional.id": self._service_id, "linger.ms": 0}
+                {
+                    **self._settings,
+                    **JAVA_PARTITIONER,
+                    "transactional.id": self._service_id,
+                    "linger.ms": 0,
+                }
             )
             self._producer.init_transactions(TIMEOUT_S)
         return self._producer
