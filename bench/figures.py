@@ -107,6 +107,26 @@ REGISTRY_FIGURES = (
 )
 """Of the schema registry, beside Karapace."""
 
+QUERY_FIGURES = (
+    Figure("query_filter_s", "Filter", "events/s", True, None, 0),
+    Figure("query_count_s", "Windowed count", "events/s", True, None, 0),
+    Figure("query_join_s", "Stream joined to a table", "events/s", True, None, 0),
+    Figure("query_exactly_once_s", "Windowed count, exactly once", "events/s", True, None, 0),
+    Figure("query_one_core_s", "Windowed count on one core", "events/s", True, None, 0),
+    Figure("query_latency_p50_ms", "Count at 10,000 events/s, p50", "ms", False, None, 0, 1000),
+    Figure("query_latency_p99_ms", "The same, p99", "ms", False, None, 0, 2000),
+    Figure("query_filter_first_s", "Start to first result, filter", "s", False, None, 2),
+    Figure("query_count_first_s", "Start to first result, windowed count", "s", False, None, 2),
+    Figure("query_join_first_s", "Start to first result, join", "s", False, None, 2),
+)  # fmt: skip
+"""Of SQL over streams, beside Kafka Streams."""
+
+PULL_FIGURES = (
+    Figure("query_pull_p50_ms", "Pull query by key, p50", "ms", False, None, 1),
+    Figure("query_pull_p99_ms", "Pull query by key, p99", "ms", False, None, 1, 10),
+)
+"""Which Kafka Streams does not have."""
+
 LIMITS = (
     ("limit_receive_write_mb_s", "produce_1000_mb_s", "loop that receives and writes"),
     ("limit_sendfile_mb_s", "consume_raw_mb_s", "loop that sends a file"),

@@ -9,7 +9,17 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from bench.figures import LIMITS, REGISTRY_FIGURES, Comparison, Rounds, alone, compare
+from bench.figures import (
+    LIMITS,
+    PULL_FIGURES,
+    QUERY_FIGURES,
+    REGISTRY_FIGURES,
+    Comparison,
+    Figure,
+    Rounds,
+    alone,
+    compare,
+)
 from bench.settings import RESULTS
 
 BEGIN = "<!-- bench:begin -->"
@@ -23,6 +33,7 @@ def render_table(result: dict[str, Any]) -> str:
         *_table("Kafka", comparisons),
         *_limits(result, comparisons),
         *_registries(result["rounds"]),
+        *_queries(result["rounds"]),
         _caption(result),
     ]
     return "\n".join(lines)
@@ -65,9 +76,20 @@ def _registries(rounds: Rounds) -> list[str]:
     found = alone(rounds, REGISTRY_FIGURES)
     if not found:
         return []
+    return ["The schema registry, without Karapace, which was not there:", "", *_alone(found)]
+
+
+def _queries(rounds: Rounds) -> list[str]:
+    """The table of SQL over streams, beside Kafka Streams."""
+    comparisons = compare(rounds, QUERY_FIGURES, "streams")
+    lines = _table("Kafka Streams", comparisons)
+    if pulls := alone(rounds, PULL_FIGURES):
+        lines += _alone(pulls)
+    return ["SQL over streams, on a broker of ours:", "", *lines] if lines else []
+
+
+def _alone(found: list[tuple[Figure, float, float, float]]) -> list[str]:
     return [
-        "The schema registry, without Karapace, which was not there:",
-        "",
         "| | Barnabas | Spread |",
         "|---|---:|---:|",
         *(

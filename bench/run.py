@@ -21,6 +21,7 @@ from bench.kafka_server import KafkaServer
 from bench.machine import describe_machine
 from bench.machine_limit import machine_limits
 from bench.measure import memory_megabytes
+from bench.queries.run import QUERY_NAMES, query_round
 from bench.registry.run import REGISTRY_NAMES, registry_round
 from bench.registry.servers import has_karapace
 from bench.report import render_table
@@ -36,7 +37,9 @@ SERVERS: dict[str, type[Server]] = {"kafka": KafkaServer, "barnabas": BarnabasSe
 ALWAYS = ("startup", "memory-idle")
 """Measured whenever a server starts, and free to name in --only."""
 CLUSTER_NAMES = tuple(name for _, workloads in CLUSTERS for name in workloads)
-NAMES = (*ALWAYS, *WORKLOADS, *CLUSTER_NAMES, *REGISTRY_NAMES, "limit")
+NAMES = (*ALWAYS, *WORKLOADS, *CLUSTER_NAMES, *REGISTRY_NAMES, *QUERY_NAMES, "limit")
+BESIDE = frozenset((*REGISTRY_NAMES, *QUERY_NAMES, "limit"))
+"""What is not measured on the two brokers."""
 ClusterWorkload = Callable[[ClusterSession], dict[str, float]]
 
 
@@ -65,6 +68,8 @@ def main(arguments: list[str] | None = None) -> int:
             figures = _round(number, settings, options.servers, only, failures)
             if only.intersection(REGISTRY_NAMES):
                 _registries(number, settings, karapace, only, figures, failures)
+            if only.intersection(QUERY_NAMES):
+                _queries(number, settings, only, figures, failures)
             rounds.append(figures)
         limits: dict[str, float] = {}
         if "limit" in only:
@@ -117,10 +122,10 @@ def _round(
     figures: dict[str, dict[str, float]] = {}
     for name in order:
         figures[name] = {}
-        if not only - {*REGISTRY_NAMES, "limit"}:
+        if not only - BESIDE:
             continue
         print(f"Round {number + 1} of {settings.rounds}: {name}", flush=True)
-        if only - {*CLUSTER_NAMES, *REGISTRY_NAMES, "limit"}:
+        if only - {*CLUSTER_NAMES, *BESIDE}:
             with _noting(name, failures), SERVERS[name](settings.directory / name) as server:
                 _measure(server, settings, only, figures[name], failures)
         for properties, workloads in CLUSTERS:
@@ -143,6 +148,19 @@ def _registries(
         _note(figures.setdefault(name, {}), found)
 
     registry_round(number, settings, karapace, only, lambda what: _noting(what, failures), note)
+
+
+def _queries(
+    number: int,
+    settings: Settings,
+    only: set[str],
+    figures: dict[str, dict[str, float]],
+    failures: list[str],
+) -> None:
+    def note(name: str, found: dict[str, float]) -> None:
+        _note(figures.setdefault(name, {}), found)
+
+    query_round(number, settings, only, lambda what: _noting(what, failures), note)
 
 
 def _measure(

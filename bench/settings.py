@@ -54,6 +54,12 @@ class Settings:
     registry_rest_seconds: float = 2.0
     registry_seconds: float = 5.0
     """How long each load of the registry lasts; its first fifth does not count."""
+    query_records: int = 500_000
+    """Appended at once while a query runs; a tenth of it comes before, as warm-up."""
+    query_rate: int = 10_000
+    query_seconds: float = 60.0
+    """Of the load at that rate; its first half does not count."""
+    query_pulls: int = 2_000
     timeout_seconds: float = 600.0
 
     @classmethod
@@ -87,5 +93,8 @@ class Settings:
             registry_schemas=1_000,
             registry_seconds=1.0,
             registry_rest_seconds=0.5,
+            query_records=50_000,
+            query_seconds=10.0,
+            query_pulls=200,
             timeout_seconds=120.0,
         )

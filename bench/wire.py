@@ -4,6 +4,7 @@ import socket
 import time
 from typing import TypeVar, cast
 
+from barnabas.base.disk import Buffer
 from barnabas.protocol.apis import APIS
 from barnabas.protocol.codec import decode_at
 from barnabas.protocol.errors import ErrorCode
@@ -106,7 +107,11 @@ class WireClient:
 
     def produce(self, topic: str, value: bytes, partition: int = 0) -> ErrorCode:
         """One record, acknowledged by all."""
-        records = encode_batch([Record(timestamp=time.time_ns() // 1_000_000, value=value)])
+        record = Record(timestamp=time.time_ns() // 1_000_000, value=value)
+        return self.produce_batch(topic, partition, encode_batch([record]))
+
+    def produce_batch(self, topic: str, partition: int, records: Buffer) -> ErrorCode:
+        """A batch that is encoded already, acknowledged by all."""
         data = TopicProduceData(
             name=topic, partition_data=[PartitionProduceData(index=partition, records=records)]
         )

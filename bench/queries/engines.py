@@ -1,0 +1,204 @@
+"""The two engines: Kafka Streams and our SQL server, each in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from abc import ABC, abstractmethod
+from pathlib import Path
+from typing import Any, ClassVar, Final, Self
+
+import httpx
+
+from bench.kafka_jars import java, kafka_classpath
+from bench.measure import wait_until
+from bench.queries.jobs import SOURCE, TABLE, Job
+from bench.server import STOP_TIMEOUT_SECONDS, free_ports
+from bench.settings import ROOT
+
+EXACTLY_ONCE: Final = "exactly_once_v2"
+COMMIT_INTERVAL_MS: Final = 100
+"""Of Kafka Streams, without its cache: the setting with which its results come soonest."""
+START_SECONDS: Final = 120.0
+
+
+class Engine(ABC):
+    """Runs one job after the other. A context manager: whatever happens, its processes end."""
+
+    name: ClassVar[str]
+
+    def __init__(self, directory: Path, bootstrap: str, cores: int | None = None) -> None:
+        """With `cores` it runs on the first so many cores."""
+        self.directory = directory
+        self.bootstrap = bootstrap
+        self._prefix = ["taskset", "-c", f"0-{cores - 1}"] if cores else []
+        self._process: subprocess.Popen[bytes] | None = None
+        shutil.rmtree(directory, ignore_errors=True)
+        directory.mkdir(parents=True)
+
+    @abstractmethod
+    def run(self, job: Job) -> None:
+        """Start a job; results need not come yet when this returns."""
+
+    @abstractmethod
+    def end(self) -> None:
+        """End the job that runs."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop()
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    def check_alive(self) -> None:
+        """Raises RuntimeError with the end of the process's output if it has ended."""
+        if self._process is not None and self._process.poll() is not None:
+            tail = self._output.read_text(errors="replace")[-3000:]
+            raise RuntimeError(f"{self.name} ended with {self._process.returncode}:\n{tail}")
+
+    @property
+    def _output(self) -> Path:
+        return self.directory / "output.log"
+
+    def _start(self, command: list[str]) -> None:
+        with self._output.open("ab") as output:
+            self._process = subprocess.Popen(
+                [*self._prefix, *command],
+                cwd=ROOT,
+                env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    def _stop(self) -> None:
+        process, self._process = self._process, None
+        if process is None or process.poll() is not None:
+            return
+        process.terminate()
+        try:
+            process.wait(STOP_TIMEOUT_SECONDS)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+class KafkaStreams(Engine):
+    """An application of Kafka's library for each job."""
+
+    name = "streams"
+
+    def run(self, job: Job) -> None:
+        settings = {
+            "bootstrap.servers": self.bootstrap,
+            "application.id": f"bench-{job.sink}",
+            "state.dir": str(self.directory / "state"),
+            "auto.offset.reset": "earliest",
+            "commit.interval.ms": COMMIT_INTERVAL_MS,
+            "statestore.cache.max.bytes": 0,
+            "num.stream.threads": 2,
+        }
+        if job.is_exactly_once:
+            settings["processing.guarantee"] = EXACTLY_ONCE
+        self._start(
+            [
+                *(java(), "-Xmx1g", "-cp", f"{self._classes()}:{kafka_classpath()}", "StreamsJob"),
+                *(job.kind, SOURCE, TABLE, job.sink),
+                *(f"{name}={value}" for name, value in settings.items()),
+            ]
+        )
+
+    def end(self) -> None:
+        self._stop()
+
+    def _classes(self) -> Path:
+        """Where the compiled job is. Raises RuntimeError if it does not compile."""
+        target = self.directory / "classes"
+        if not target.exists():
+            source = Path(__file__).with_name("StreamsJob.java")
+            command = ["javac", "-cp", kafka_classpath(), "-d", str(target), str(source)]
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            if done.returncode:
+                raise RuntimeError(f"javac failed:\n{done.stderr[-3000:]}")
+        return target
+
+
+class SqlServer(Engine):
+    """`barnabas sql server`, which runs queries on Spark; one server for all jobs."""
+
+    name = "barnabas"
+
+    def __init__(self, directory: Path, bootstrap: str, cores: int | None = None) -> None:
+        super().__init__(directory, bootstrap, cores)
+        (port,) = free_ports(1)
+        self.client = httpx.Client(
+            base_url=f"http://127.0.0.1:{port}",
+            http1=False,
+            http2=True,
+            trust_env=False,
+            timeout=START_SECONDS,
+        )
+        settings = {
+            "listeners": str(self.client.base_url).rstrip("/"),
+            "ksql.service.id": f"bench_{port}_",
+            "ksql.streams.state.dir": str(directory / "state"),
+        }
+        self._start(
+            [
+                *(sys.executable, "-m", "barnabas", "sql", "server", "-b", bootstrap),
+                *(word for name, value in settings.items() for word in ("-o", f"{name}={value}")),
+            ]
+        )
+        wait_until(self._answers, START_SECONDS, "the SQL server")
+        self._is_declared = False
+        self._query = ""
+
+    def run(self, job: Job) -> None:
+        if not self._is_declared:
+            self.ask(job.declarations)
+            self._is_declared = True
+        guarantee = EXACTLY_ONCE if job.is_exactly_once else "at_least_once"
+        (answer,) = self.ask(job.statement, **{"processing.guarantee": guarantee})
+        self._query = answer["commandStatus"]["queryId"]
+
+    def end(self) -> None:
+        self.ask(f"TERMINATE {self._query};")
+
+    def ask(self, text: str, **properties: str) -> list[dict[str, Any]]:
+        """The answers to statements. Raises RuntimeError where one is refused."""
+        answer = self.client.post(
+            "/ksql",
+            json={
+                "ksql": text,
+                "streamsProperties": {"auto.offset.reset": "earliest", **properties},
+            },
+        )
+        if answer.status_code != httpx.codes.OK:
+            raise RuntimeError(f"{text}: {answer.text}")
+        found: list[dict[str, Any]] = answer.json()
+        return found
+
+    def rows(self, text: str) -> list[list[Any]]:
+        """The rows of a pull query. Raises RuntimeError where it is refused."""
+        answer = self.client.post("/query-stream", json={"sql": text})
+        if answer.status_code != httpx.codes.OK:
+            raise RuntimeError(f"{text}: {answer.text}")
+        _, *rows = map(json.loads, answer.text.splitlines())
+        return rows
+
+    def _answers(self) -> bool:
+        self.check_alive()
+        try:
+            return self.client.get("/info").status_code == httpx.codes.OK
+        except httpx.TransportError:
+            return False
+
+    def _stop(self) -> None:
+        self.client.close()
+        super()._stop()

@@ -1,0 +1,85 @@
+"""One round of the engines, over one broker of ours."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from bench.barnabas_server import BarnabasServer
+from bench.queries.engines import Engine, KafkaStreams, SqlServer
+from bench.queries.jobs import make_sources
+from bench.queries.workloads import QuerySession, latency, pull, rate
+from bench.settings import Settings
+from bench.wire import produce_first
+
+ENGINES: Final[dict[str, type[Engine]]] = {"streams": KafkaStreams, "barnabas": SqlServer}
+QUERY_NAMES: Final = (
+    "query-filter",
+    "query-count",
+    "query-join",
+    "query-exactly-once",
+    "query-one-core",
+    "query-latency",
+    "query-pull",
+)
+Noting = Callable[[str], AbstractContextManager[None]]
+Note = Callable[[str, dict[str, float]], None]
+
+
+def query_round(
+    number: int, settings: Settings, only: set[str], noting: Noting, note: Note
+) -> None:
+    """Each engine once; who is first changes with the round.
+
+    `noting` tells of a failure and goes on, `note` takes figures by the engine's name.
+    """
+    names = list(ENGINES)
+    if number % 2:
+        names.reverse()
+    for name in names:
+        print(f"Round {number + 1} of {settings.rounds}: queries on {name}", flush=True)
+        directory = settings.directory / "query-broker"
+        with noting(f"queries on {name}"), BarnabasServer(directory) as broker:
+            broker.format()
+            broker.start()
+            produce_first(broker.port, "bench-first")
+            make_sources(broker.port)
+            session = QuerySession(broker.port, settings)
+            _measure(name, session, only, noting, partial(note, name))
+
+
+def _measure(
+    name: str,
+    session: QuerySession,
+    only: set[str],
+    noting: Noting,
+    note: Callable[[dict[str, float]], None],
+) -> None:
+    directory = session.settings.directory / f"queries-{name}"
+    with _engine(name, directory, session) as engine:
+        for kind in ("filter", "count", "join"):
+            if f"query-{kind}" in only:
+                with noting(f"{kind} on {name}"):
+                    events_s, first_s = rate(session, engine, kind)
+                    note({f"query_{kind}_s": events_s, f"query_{kind}_first_s": first_s})
+        if "query-exactly-once" in only:
+            with noting(f"exactly once on {name}"):
+                events_s, _ = rate(session, engine, "count", is_exactly_once=True)
+                note({"query_exactly_once_s": events_s})
+        if "query-latency" in only:
+            with noting(f"latency on {name}"):
+                note(latency(session, engine))
+        if "query-pull" in only and isinstance(engine, SqlServer):
+            with noting(f"pull queries on {name}"):
+                note(pull(session, engine))
+    if "query-one-core" in only:
+        with noting(f"one core for {name}"), _engine(name, directory, session, 1) as engine:
+            events_s, _ = rate(session, engine, "count")
+            note({"query_one_core_s": events_s})
+
+
+def _engine(name: str, directory: Path, session: QuerySession, cores: int | None = None) -> Engine:
+    return ENGINES[name](directory, session.bootstrap, cores)
