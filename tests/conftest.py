@@ -44,6 +44,11 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+def pytest_unconfigure() -> None:
+    """Let the interpreter clean up at its end: libraries complain of what it then finds left."""
+    gc.unfreeze()
+
+
 @pytest.fixture(autouse=True)
 def usual_depth_of_calls() -> None:
     """Undo what libraries do to the interpreter's limit: tests of deep nesting rely on it."""
