@@ -36,7 +36,6 @@ from barnabas.pipeline.sql.formats.format import (
     Serializer,
     StoredSchema,
 )
-from barnabas.pipeline.sql.formats.java_numbers import scaled, unscaled
 from barnabas.pipeline.sql.formats.registry_wire import (
     FULL_SCHEMA_NAME,
     SCHEMA_ID,
@@ -48,6 +47,7 @@ from barnabas.pipeline.sql.formats.registry_wire import (
     wire_deserializer,
     wire_serializer,
 )
+from barnabas.pipeline.sql.java_numbers import scaled, unscaled
 from barnabas.pipeline.sql.runtime.records import Row
 from barnabas.pipeline.sql.schema import Column, Part
 

@@ -18,8 +18,8 @@ from barnabas.pipeline.sql.formats.format import (
     check_count,
     topic_of,
 )
-from barnabas.pipeline.sql.formats.java_numbers import (
-    DAY_MS,
+from barnabas.pipeline.sql.formats.json_reading import time_message
+from barnabas.pipeline.sql.java_numbers import (
     INT_MAX,
     INT_MIN,
     LONG_MAX,
@@ -31,9 +31,9 @@ from barnabas.pipeline.sql.formats.java_numbers import (
     parse_whole,
     plain_text,
 )
-from barnabas.pipeline.sql.formats.json_reading import time_message
 from barnabas.pipeline.sql.runtime.records import Row
 from barnabas.pipeline.sql.schema import Column
+from barnabas.pipeline.sql.time_units import DAY_MS
 from barnabas.pipeline.sql.types import BaseType, Decimal, Primitive, Value
 
 DELIMITER = "delimiter"

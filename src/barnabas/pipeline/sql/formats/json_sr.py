@@ -29,7 +29,6 @@ from barnabas.pipeline.sql.formats.format import (
     Serializer,
     StoredSchema,
 )
-from barnabas.pipeline.sql.formats.java_numbers import low_bits, scaled
 from barnabas.pipeline.sql.formats.json import parse
 from barnabas.pipeline.sql.formats.json_reading import compact_json, json_scanner
 from barnabas.pipeline.sql.formats.json_schema import from_json, to_text
@@ -47,6 +46,7 @@ from barnabas.pipeline.sql.formats.registry_wire import (
     wire_deserializer,
     wire_serializer,
 )
+from barnabas.pipeline.sql.java_numbers import low_bits, scaled
 from barnabas.pipeline.sql.runtime.records import Row
 from barnabas.pipeline.sql.schema import Column, Part
 
