@@ -14,7 +14,7 @@ from functools import partial
 from time import process_time
 
 from barnabas.pipeline.sql.formats.catalog import FORMATS
-from barnabas.pipeline.sql.formats.format import FormatError, StoredSchema
+from barnabas.pipeline.sql.formats.format import FormatError, RecordPart, StoredSchema
 from barnabas.pipeline.sql.schema import Column
 from barnabas.pipeline.sql.types import BIGINT, BOOLEAN, DOUBLE, STRING, TIMESTAMP
 
@@ -56,8 +56,8 @@ def main() -> None:
             continue
         columns, row = (COLUMNS[:1], ROW[:1]) if name == "KAFKA" else (COLUMNS, ROW)
         store, wraps = OneSchema(), chosen.can_wrap
-        encode = chosen.serializer(columns, {}, "topic-value", store, wraps=wraps)
-        decode = chosen.deserializer(columns, {}, "topic-value", store, wraps=wraps)
+        part = RecordPart(columns, {}, "topic-value", store, wraps)
+        encode, decode = chosen.serializer(part), chosen.deserializer(part)
         data = encode(row)
         if data is None or decode(data) != row:
             raise SystemExit(f"{name} loses the row")

@@ -1,7 +1,6 @@
 """A process that runs one query on Spark until it is killed: plan and options as arguments."""
 
 import sys
-import time
 from pathlib import Path
 
 from barnabas.pipeline.session import SessionOptions, start_session
@@ -28,7 +27,6 @@ def main() -> None:
     while not query.await_end(1.0):
         sys.stdout.write(f"batches {query.status().figures.batches}\n")
         sys.stdout.flush()
-        time.sleep(0.1)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import httpx
 
 from barnabas.registry.config import RegistryConfig
 from barnabas.registry.server import RegistryServer
-from support.patience import PATIENCE_S
+from support.eventually import eventually
 from support.registry_format import PlainFormats, text
 from support.registry_member import SETTINGS
 
@@ -37,14 +37,15 @@ async def instance(bootstrap: str) -> AsyncIterator[RegistryServer]:
 
 async def settled(servers: list[RegistryServer]) -> tuple[RegistryServer, RegistryServer]:
     """The leader and the other one, once they agree who that is."""
-    async with asyncio.timeout(PATIENCE_S):
-        while True:
-            leaders = [server for server in servers if server.store.is_leader]
-            urls = {server.store.leader_url for server in servers}
-            if len(leaders) == 1 and len(urls) == 1 and None not in urls:
-                [follower] = [server for server in servers if server is not leaders[0]]
-                return leaders[0], follower
-            await asyncio.sleep(0.05)
+
+    def agree() -> bool:
+        (url, *others) = {server.store.leader_url for server in servers}
+        return url is not None and not others and sum(s.store.is_leader for s in servers) == 1
+
+    await eventually(agree, "the servers agree on a leader")
+    [leader] = [server for server in servers if server.store.is_leader]
+    [follower] = [server for server in servers if server is not leader]
+    return leader, follower
 
 
 async def test_a_follower_answers_as_the_leader_does(kafka_bootstrap_servers: str) -> None:

@@ -31,7 +31,7 @@ def test_writers_see_no_error_when_the_broker_is_killed_and_started_again(tmp_pa
             for away_s in AWAY_S:
                 writers.progress(BETWEEN_WRITES)
                 node.kill()
-                time.sleep(away_s)  # its length is the experiment, and nothing is waited for
+                time.sleep(away_s)  # what is tested is how long it is away
                 node.start()
             writers.progress(BETWEEN_WRITES)
         fresh = stack.enter_context(registry_process(node.bootstrap_servers, first.topic))

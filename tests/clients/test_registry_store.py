@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from itertools import count
 
@@ -22,6 +22,7 @@ from barnabas.registry.kafka import writer
 from barnabas.registry.kafka.faults import StoreError
 from barnabas.registry.kafka.store import KafkaStore
 from barnabas.registry.service import Done, Forward
+from support.eventually import eventually
 from support.patience import PATIENCE_S
 from support.registry_checker import Acknowledged, check_records
 from support.registry_format import text
@@ -54,16 +55,6 @@ async def running(*stores: KafkaStore) -> AsyncIterator[None]:
     finally:
         for store in reversed(started):
             await store.stop()
-
-
-async def wait_for(condition: Callable[[], bool], what: str) -> None:
-    """Wait for what brokers and other instances decide."""
-    try:
-        async with asyncio.timeout(PATIENCE_S):
-            while not condition():  # noqa: ASYNC110 - of other instances, which cannot call back
-                await asyncio.sleep(0.02)
-    except TimeoutError:
-        raise AssertionError(f"{what} did not happen") from None
 
 
 async def topic_records(bootstrap: str, topic: str) -> list[tuple[bytes | None, bytes | None]]:
@@ -141,9 +132,9 @@ async def test_one_of_three_leads_and_the_others_forward(bootstrap: str, topic: 
     stores = [new_store(bootstrap, topic, port) for port in PORTS]
     async with running(*reversed(stores)):
         first, *others = stores
-        await wait_for(lambda: first.is_leader, "the smallest URL leads")
+        await eventually(lambda: first.is_leader, "the smallest URL leads")
         leader = "http://127.0.0.1:8101"
-        await wait_for(lambda: {store.leader_url for store in stores} == {leader}, "all know it")
+        await eventually(lambda: {store.leader_url for store in stores} == {leader}, "all know it")
         for store in others:
             assert await store.write(registering("s", text("a"))) == Forward(leader)
             assert not store.is_leader
@@ -161,7 +152,7 @@ async def test_the_next_leads_when_the_leader_leaves_under_writes(
     done = 0
     async with running(second):
         async with running(first):
-            await wait_for(lambda: first.is_leader, "the first leads")
+            await eventually(lambda: first.is_leader, "the first leads")
 
             async def write(name: str) -> None:
                 nonlocal done
@@ -172,7 +163,7 @@ async def test_the_next_leads_when_the_leader_leaves_under_writes(
             await asyncio.sleep(0)
         await asyncio.gather(*writes)
         assert done == 100
-        await wait_for(lambda: second.is_leader, "the second leads")
+        await eventually(lambda: second.is_leader, "the second leads")
         assert (await registered(second, "s", text("99"))).id == 100
         assert (await registered(second, "s", text("new"))).id == 101
     assert check_records(await topic_records(bootstrap, topic)) == 101
@@ -195,16 +186,16 @@ async def test_no_id_is_lost_or_forked_when_a_leader_fails_under_writes(
             asyncio.create_task(acknowledged.write(members, f"w{number}", until))
             for number in range(8)
         ]
-        await wait_for(lambda: len(acknowledged.ids) > 100, "writes are acknowledged")
+        await eventually(lambda: len(acknowledged.ids) > 100, "writes are acknowledged")
         members[0].signal(blow)
         before = len(acknowledged.ids)
-        await wait_for(lambda: len(acknowledged.ids) > before + 100, "another takes over")
+        await eventually(lambda: len(acknowledged.ids) > before + 100, "another takes over")
         if blow is signal.SIGSTOP:
             members[0].signal(signal.SIGCONT)
         else:
             members[0] = await Member.start(bootstrap, topic, PORTS[0])
         before = len(acknowledged.ids)
-        await wait_for(lambda: len(acknowledged.ids) > before + 200, "writes go on")
+        await eventually(lambda: len(acknowledged.ids) > before + 200, "writes go on")
         until.set()
         await asyncio.gather(*writers)
     finally:
@@ -315,11 +306,11 @@ async def test_a_topic_that_would_lose_schemas_is_refused(
 async def test_two_instances_with_one_url_cannot_lead(bootstrap: str, topic: str) -> None:
     first = new_store(bootstrap, topic, PORTS[0])
     async with running(first):
-        await wait_for(lambda: first.is_leader, "the first leads")
+        await eventually(lambda: first.is_leader, "the first leads")
         twin = new_store(bootstrap, topic, PORTS[0], kafkastore_init_timeout_ms="3000")
         with pytest.raises(StoreError, match="two instances have one URL"):
             await twin.start()
-        await wait_for(lambda: first.is_leader, "the first leads again")
+        await eventually(lambda: first.is_leader, "the first leads again")
 
 
 async def test_a_cluster_that_refuses_transactions_says_what_is_needed(
@@ -337,7 +328,7 @@ async def test_a_cluster_that_refuses_transactions_says_what_is_needed(
             await store.write(registering("s", text("a")))
         assert caught.value.code == errors.STORE_ERROR
         monkeypatch.undo()
-        await wait_for(lambda: store.is_leader, "it leads when it may")
+        await eventually(lambda: store.is_leader, "it leads when it may")
         assert (await registered(store, "s", text("a"))).id == 1
 
 

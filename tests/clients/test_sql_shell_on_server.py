@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from support.cli import Result, run_cli
-from support.sql_server_process import SqlServer, running, wait_for
+from support.node_process import wait_until
+from support.sql_server_process import SqlServer, running
 
 SCRIPT = """
 SET 'auto.offset.reset' = 'earliest';
@@ -73,7 +74,7 @@ def test_rows_are_documents(server: SqlServer) -> None:
         found[:] = documents(server, "SELECT * FROM energy;")
         return sorted(found, key=str) == sorted(rows, key=str)
 
-    wait_for(is_so, lambda: str(found))
+    wait_until(is_so, "both rows", shown=lambda: found)
 
 
 @pytest.mark.usefixtures("script")

@@ -32,6 +32,7 @@ from barnabas.pipeline.sql.testing.outcome import MismatchError, difference, sho
 from barnabas.pipeline.sql.testing.schema_store import MemorySchemaStore
 from barnabas.pipeline.sql.testing.world import World
 from ksql_cases.cases import Case, load
+from support.eventually import eventually
 from support.sql_test_functions import all_functions
 
 _TOPIC = re.compile(r"kafka_topic\s*=\s*'([^']+)'(?![^;]*partitions)", re.IGNORECASE)
@@ -136,10 +137,13 @@ async def _run(case: Case, world: RestWorld) -> None:
     for text in statements[first:]:
         running = asyncio.create_task(world.query(text))
         if waits:
-            while not running.done() and not any(  # noqa: ASYNC110  no event tells of it
-                push.is_started for push in world.engine.asking.push_queries.values()
-            ):
-                await asyncio.sleep(0.001)
+            pushed = world.engine.asking.push_queries
+            await eventually(
+                lambda at=running, asked=pushed: (
+                    at.done() or any(push.is_started for push in asked.values())
+                ),
+                "the query starts or fails",
+            )
             await asyncio.to_thread(world.produce)
             waits = False
         answer = await running

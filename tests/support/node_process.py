@@ -17,11 +17,17 @@ from support.ports import free_port
 POLL_S = 0.02
 
 
-def wait_until(condition: Callable[[], bool], what: str, timeout_s: float = PATIENCE_S) -> None:
-    """Poll `condition`; fails with `what` when it does not come true in time."""
+def wait_until(
+    condition: Callable[[], bool],
+    what: str,
+    timeout_s: float = PATIENCE_S,
+    shown: Callable[[], object] = str,
+) -> None:
+    """Poll `condition`; fails with `what`, and what is `shown`, when it stays untrue."""
     deadline = time.monotonic() + timeout_s
     while not condition():
-        assert time.monotonic() < deadline, f"{what} did not happen within {timeout_s} s"
+        late = time.monotonic() >= deadline
+        assert not late, f"{what} did not happen within {timeout_s} s {shown()}"
         time.sleep(POLL_S)  # between two looks at another process, which cannot call back
 
 

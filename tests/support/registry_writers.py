@@ -13,7 +13,6 @@ import contextlib
 import json
 import random
 import threading
-import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -30,7 +29,6 @@ Place = tuple[str, int]
 """A subject and a version."""
 SUBJECTS = 4
 SHARED_TEXTS = 40
-BETWEEN_TRIES_S = 0.05
 GONE = {40401, 40402, 40404, 40406}
 """What a deletion answers that was done before."""
 
@@ -255,23 +253,27 @@ class Writer:
 
     def _ask(self, method: str, path: str, body: Any = None) -> tuple[Any, bool]:
         """A clear answer, and whether it was asked for more than once."""
+        what = f"{method} {path}"
         instances = self.writers.instances
-        deadline = time.monotonic() + 2 * PATIENCE_S
-        for tries in range(self.count, 1 << 30):
-            is_again = tries > self.count
-            unclear = ""
-            at = instances[(self.number + tries) % len(instances)]
+        unclear: list[str] = []
+        clear: list[httpx.Response] = []
+
+        def is_answered() -> bool:
+            at = instances[(self.number + self.count + len(unclear)) % len(instances)]
             try:
                 answer = self.client.request(method, f"{at.url}{path}", json=body)
             except httpx.HTTPError as error:
-                unclear = repr(error)
+                unclear.append(repr(error))
             else:
                 if answer.status_code < 500:
-                    assert answer.is_success or is_again, f"{method} {path}: {answer.text}"
-                    return answer.json(), is_again
-                unclear = answer.text
-            assert self.writers.is_patient, f"{method} {path}: {unclear}"
-            assert time.monotonic() < deadline, f"{method} {path}: {unclear}"
+                    clear.append(answer)
+                    return True
+                unclear.append(answer.text)
+            assert self.writers.is_patient, f"{what}: {unclear[-1]}"
             self.writers.tried_again += 1
-            time.sleep(BETWEEN_TRIES_S)  # as a client would, before it asks again
-        raise AssertionError("unreachable")
+            return False
+
+        wait_until(is_answered, what, 2 * PATIENCE_S, lambda: unclear[-1])
+        (answer,) = clear
+        assert answer.is_success or unclear, f"{what}: {answer.text}"
+        return answer.json(), bool(unclear)

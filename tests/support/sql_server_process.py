@@ -7,14 +7,14 @@ import os
 import signal
 import subprocess
 import sys
-import time
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import httpx
 
+from support.node_process import wait_until
 from support.patience import PATIENCE_S
 
 LOCAL = ("barnabas.sql.runner=local",)
@@ -76,15 +76,9 @@ class SqlServer:
         return rows
 
     def wait_for_rows(self, text: str, rows: list[list[Any]]) -> None:
-        wait_for(lambda: sorted(self.rows(text)) == rows, lambda: str(self.rows(text)))
-
-
-def wait_for(is_so: Callable[[], bool], shown: Callable[[], str]) -> None:
-    """Wait until it is so; `shown` says how it is if it never was."""
-    deadline = time.monotonic() + PATIENCE_S
-    while not is_so():
-        assert time.monotonic() < deadline, shown()
-        time.sleep(0.05)
+        wait_until(
+            lambda: sorted(self.rows(text)) == rows, text, shown=lambda: f"{self.rows(text)}"
+        )
 
 
 @contextmanager

@@ -1,23 +1,19 @@
 """`barnabas sql server`: a server with ksqlDB's REST interface, in the foreground."""
 
-import os
 import sys
 from typing import TYPE_CHECKING
 
 import click
 
-from barnabas.base.config.overrides import from_flags
-from barnabas.cli.connection import DEFAULT_BOOTSTRAP
 from barnabas.cli.errors import CliError, ExitCode
-from barnabas.cli.node_options import log_level_option, read_properties
-from barnabas.cli.output import json_option, print_json
+from barnabas.cli.optional import extra_packages
+from barnabas.cli.output import print_json
+from barnabas.cli.service_options import service_options, service_properties
 
 if TYPE_CHECKING:
     from barnabas.pipeline.sql.server.run import Server
 
 BOOTSTRAP = "bootstrap.servers"
-BOOTSTRAP_VARIABLE = "BARNABAS_BOOTSTRAP_SERVERS"
-LISTENERS = "listeners"
 REGISTRY = "ksql.schema.registry.url"
 EPILOG = """\b
 Examples:
@@ -31,37 +27,13 @@ SIGTERM and Ctrl-C end it cleanly, with exit code 0; its statements go on when i
 
 
 @click.command("server", epilog=EPILOG)
-@click.argument("properties", required=False, type=click.Path(dir_okay=False))
-@click.option(
-    "--bootstrap-servers",
-    "--bootstrap-server",
-    "-b",
-    metavar="HOST:PORT,...",
-    help="Brokers to contact first; by default those of the file, then "
-    f"{BOOTSTRAP_VARIABLE}, then {DEFAULT_BOOTSTRAP}.",
-)
-@click.option(
-    "--listeners",
-    "-l",
-    metavar="http://HOST:PORT,...",
-    help="Where to listen; by default as the file says, then http://0.0.0.0:8088.",
-)
+@service_options("the server", "http://0.0.0.0:8088")
 @click.option(
     "--schema-registry-url",
     "-r",
     metavar="URL,...",
     help="The schema registry, for AVRO, PROTOBUF and JSON_SR; by default as the file says.",
 )
-@click.option(
-    "--override",
-    "-o",
-    "overrides",
-    multiple=True,
-    metavar="KEY=VALUE",
-    help="Set a property of the server; may be repeated. Overrides the file.",
-)
-@log_level_option
-@json_option
 def server_command(
     properties: str | None,
     bootstrap_servers: str | None,
@@ -76,34 +48,21 @@ def server_command(
     PROPERTIES is ksqlDB's ksql-server.properties; without it, defaults do. Statements are kept in
     a topic of the cluster: a server that starts again resumes all of them.
     """
-    values = read_properties(properties) if properties is not None else {}
-    values |= from_flags(overrides)
-    if bootstrap_servers:
-        values[BOOTSTRAP] = bootstrap_servers
-    elif not values.get(BOOTSTRAP):
-        values[BOOTSTRAP] = os.environ.get(BOOTSTRAP_VARIABLE) or DEFAULT_BOOTSTRAP
-    if listeners:
-        values[LISTENERS] = listeners
+    values = service_properties(
+        properties, overrides, bootstrap_servers, listeners, bootstrap_key=BOOTSTRAP
+    )
     if schema_registry_url:
         values[REGISTRY] = schema_registry_url
     return _run(values, log_level, as_json)
 
 
 def _run(values: dict[str, str], log_level: str, as_json: bool) -> int:
-    try:
+    with extra_packages("sql", "the SQL server needs"):
         from barnabas.pipeline.sql.engine.cluster import ClusterError
         from barnabas.pipeline.sql.engine.command_log import CommandLogError
         from barnabas.pipeline.sql.server.config import ServerConfig, ServerConfigError
         from barnabas.pipeline.sql.server.run import CannotListenError, run_server
         from barnabas.pipeline.udf import ExtensionError
-    except ModuleNotFoundError as error:
-        if (error.name or "").startswith("barnabas"):
-            raise
-        # Not by name: on the public index that name is another project's.
-        raise CliError(
-            f"the SQL server needs {error.name}, which is not installed",
-            hint="pip install '.[sql]' in the checkout of Barnabas",
-        ) from error
     from barnabas.base import telemetry
 
     telemetry.configure(log_level)

@@ -1,24 +1,20 @@
 """`barnabas registry start`: a schema registry in the foreground."""
 
 import logging
-import os
 import sys
 from typing import TYPE_CHECKING
 
 import click
 
-from barnabas.base.config.overrides import from_flags
-from barnabas.cli.connection import DEFAULT_BOOTSTRAP
 from barnabas.cli.errors import CliError, ExitCode
-from barnabas.cli.node_options import log_level_option, read_properties
-from barnabas.cli.output import json_option, print_json
+from barnabas.cli.optional import extra_packages
+from barnabas.cli.output import print_json
+from barnabas.cli.service_options import service_options, service_properties
 
 if TYPE_CHECKING:
     from barnabas.registry.server import RegistryServer
 
 BOOTSTRAP = "kafkastore.bootstrap.servers"
-BOOTSTRAP_VARIABLE = "BARNABAS_BOOTSTRAP_SERVERS"
-LISTENERS = "listeners"
 EPILOG = """\b
 Examples:
   barnabas registry start
@@ -31,31 +27,7 @@ SIGTERM and Ctrl-C end it cleanly, with exit code 0; a second signal ends it at 
 
 
 @click.command("start", epilog=EPILOG)
-@click.argument("properties", required=False, type=click.Path(dir_okay=False))
-@click.option(
-    "--bootstrap-servers",
-    "--bootstrap-server",
-    "-b",
-    metavar="HOST:PORT,...",
-    help="Brokers to contact first; by default those of the file, then "
-    f"{BOOTSTRAP_VARIABLE}, then {DEFAULT_BOOTSTRAP}.",
-)
-@click.option(
-    "--listeners",
-    "-l",
-    metavar="http://HOST:PORT,...",
-    help="Where to listen; by default as the file says, then http://0.0.0.0:8081.",
-)
-@click.option(
-    "--override",
-    "-o",
-    "overrides",
-    multiple=True,
-    metavar="KEY=VALUE",
-    help="Set a key of the registry; may be repeated. Overrides the file.",
-)
-@log_level_option
-@json_option
+@service_options("the registry", "http://0.0.0.0:8081")
 def start_command(
     properties: str | None,
     bootstrap_servers: str | None,
@@ -70,31 +42,18 @@ def start_command(
     the topic _schemas of the cluster. Several instances of one cluster elect a leader, and any
     of them can be asked.
     """
-    values = read_properties(properties) if properties is not None else {}
-    values |= from_flags(overrides)
-    if bootstrap_servers:
-        values[BOOTSTRAP] = bootstrap_servers
-    elif not values.get(BOOTSTRAP):
-        values[BOOTSTRAP] = os.environ.get(BOOTSTRAP_VARIABLE) or DEFAULT_BOOTSTRAP
-    if listeners:
-        values[LISTENERS] = listeners
+    values = service_properties(
+        properties, overrides, bootstrap_servers, listeners, bootstrap_key=BOOTSTRAP
+    )
     return _run(values, log_level, as_json)
 
 
 def _run(values: dict[str, str], log_level: str, as_json: bool) -> int:
-    try:
+    with extra_packages("registry", "the schema registry needs"):
         from barnabas.registry.config import RegistryConfig
         from barnabas.registry.formats import all_formats
         from barnabas.registry.kafka.faults import StoreError
         from barnabas.registry.server import CannotListenError, run_registry
-    except ModuleNotFoundError as error:
-        if (error.name or "").startswith("barnabas"):
-            raise
-        # Not by name: on the public index that name is another project's.
-        raise CliError(
-            f"the schema registry needs {error.name}, which is not installed",
-            hint="pip install '.[registry]' in the checkout of Barnabas",
-        ) from error
     from barnabas.base import telemetry
 
     config = RegistryConfig(values)

@@ -2,13 +2,13 @@
 
 import os
 from collections.abc import Callable, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from barnabas.cli.errors import CliError
 from barnabas.cli.option_sets import Function, with_options
+from barnabas.cli.optional import extra_packages
 from barnabas.cli.schemas.client import (
     DEFAULT_URL,
     URL_VARIABLES,
@@ -18,8 +18,6 @@ from barnabas.cli.schemas.client import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from confluent_kafka.schema_registry import SchemaRegistryClient
 
 FORMATS = {"avro": "AVRO", "json-schema": "JSON", "protobuf": "PROTOBUF", "registry": None}
@@ -66,19 +64,9 @@ _OPTIONS: Sequence[Callable[[Any], Any]] = (
 )
 
 
-@contextmanager
-def needs_extra() -> "Iterator[None]":
+def needs_extra() -> AbstractContextManager[None]:
     """Turns a module that is missing into a CliError."""
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        if (error.name or "").startswith("barnabas"):
-            raise
-        # Not by name: on the public index that name is another project's.
-        raise CliError(
-            f"records with schemas need {error.name}, which is not installed",
-            hint="pip install '.[registry]' in the checkout of Barnabas",
-        ) from error
+    return extra_packages("registry", "records with schemas need")
 
 
 def confluent_client(registry: Registry) -> "SchemaRegistryClient":

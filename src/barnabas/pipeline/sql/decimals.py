@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from barnabas.pipeline.sql import types
 from barnabas.pipeline.sql.errors import AnalysisError, EvaluationError
-from barnabas.pipeline.sql.formats.java_numbers import plain_text
+from barnabas.pipeline.sql.java_numbers import plain_text
 from barnabas.pipeline.sql.types import BaseType, SqlType
 
 INTEGER_AS_DECIMAL = types.Decimal(10, 0)

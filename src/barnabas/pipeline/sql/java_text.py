@@ -11,9 +11,10 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any, TypeVar
 
+from barnabas.pipeline.sql import java_numbers
 from barnabas.pipeline.sql.errors import EvaluationError
-from barnabas.pipeline.sql.formats import java_numbers
-from barnabas.pipeline.sql.formats.java_numbers import (
+from barnabas.pipeline.sql.java_maps import hash_order
+from barnabas.pipeline.sql.java_numbers import (
     INT_MAX,
     INT_MIN,
     LONG_MAX,
@@ -21,14 +22,10 @@ from barnabas.pipeline.sql.formats.java_numbers import (
     double_text,
     parse_whole,
 )
-from barnabas.pipeline.sql.java_maps import hash_order
 from barnabas.pipeline.sql.time_text import date_text, seconds_text, timestamp_text
 from barnabas.pipeline.sql.types import Array, BaseType, Map, SqlType, Struct, Value
 
 N = TypeVar("N", int, float, Decimal)
-
-JAVA_SPACE = "".join(map(chr, range(33)))
-"""What Java's String.trim takes from both ends: everything up to the space."""
 
 
 def boolean_text(value: bool) -> str:

@@ -14,8 +14,7 @@ from barnabas.pipeline.sql.java_time.calendar import date_of, days_of, month_len
 from barnabas.pipeline.sql.java_time.pattern import pattern_of
 from barnabas.pipeline.sql.java_time.resolve import resolve
 from barnabas.pipeline.sql.java_time.zones import UTC_ZONE, zone_of
-
-DAY_MS = 86_400_000
+from barnabas.pipeline.sql.time_units import DAY_MS
 
 _DATE_HELP = (
     "\nRequired format is: \"yyyy-MM-dd\", for example '2020-05-26'. "

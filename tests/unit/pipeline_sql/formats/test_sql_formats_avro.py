@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from barnabas.pipeline.sql.errors import AnalysisError
 from barnabas.pipeline.sql.formats.catalog import check_columns, format_named
-from barnabas.pipeline.sql.formats.format import FormatError, StoredSchema
+from barnabas.pipeline.sql.formats.format import FormatError, RecordPart, StoredSchema
 from barnabas.pipeline.sql.schema import Column, Part
 from barnabas.pipeline.sql.types import (
     BIGINT,
@@ -143,8 +143,8 @@ def test_bare_schemas() -> None:
 def serde(types, store=None, *, wraps=True, names=None, properties=None):
     names = names or [f"C{index}" for index in range(len(types))]
     columns = [Column(name, sql_type) for name, sql_type in zip(names, types, strict=True)]
-    arguments = (columns, properties or {}, SUBJECT, store or MemorySchemaStore())
-    return (AVRO.serializer(*arguments, wraps=wraps), AVRO.deserializer(*arguments, wraps=wraps))
+    part = RecordPart(columns, properties or {}, SUBJECT, store or MemorySchemaStore(), wraps)
+    return AVRO.serializer(part), AVRO.deserializer(part)
 
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))

@@ -8,7 +8,7 @@ from confluent_kafka.schema_registry.protobuf import ProtobufDeserializer, Proto
 from confluent_kafka.serialization import MessageField, SerializationContext
 
 from barnabas.pipeline.sql.formats.catalog import format_named
-from barnabas.pipeline.sql.formats.format import StoredSchema
+from barnabas.pipeline.sql.formats.format import RecordPart, StoredSchema
 from barnabas.pipeline.sql.formats.protobuf_pool import load, message_class
 from barnabas.pipeline.sql.schema import Column
 from barnabas.pipeline.sql.types import BIGINT, BOOLEAN, DOUBLE, INTEGER, STRING, Array, SqlType
@@ -42,10 +42,8 @@ class ConfluentStore:
 
 def serde(name, store):
     made = format_named(name)
-    return (
-        made.serializer(COLUMNS, {}, SUBJECT, store, wraps=True),
-        made.deserializer(COLUMNS, {}, SUBJECT, store, wraps=True),
-    )
+    part = RecordPart(COLUMNS, {}, SUBJECT, store, wraps=True)
+    return made.serializer(part), made.deserializer(part)
 
 
 def text_of(name, store):

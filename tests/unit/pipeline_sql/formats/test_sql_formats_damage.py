@@ -7,7 +7,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from barnabas.pipeline.sql.formats.catalog import FORMATS, format_named
-from barnabas.pipeline.sql.formats.format import FormatError
+from barnabas.pipeline.sql.formats.format import FormatError, RecordPart
 from barnabas.pipeline.sql.schema import Column
 from barnabas.pipeline.sql.types import (
     BIGINT,
@@ -50,9 +50,9 @@ def written(name):
     columns = [Column(f"C{index}", sql_type) for index, sql_type in enumerate(values)]
     chosen = format_named(name)
     store = MemorySchemaStore()
-    wraps = chosen.can_wrap
-    data = chosen.serializer(columns, {}, "t-value", store, wraps=wraps)(list(values.values()))
-    return len(columns), chosen.deserializer(columns, {}, "t-value", store, wraps=wraps), data
+    part = RecordPart(columns, {}, "t-value", store, chosen.can_wrap)
+    data = chosen.serializer(part)(list(values.values()))
+    return len(columns), chosen.deserializer(part), data
 
 
 @pytest.mark.parametrize("name", sorted(FORMATS.keys() - {"NONE"}))

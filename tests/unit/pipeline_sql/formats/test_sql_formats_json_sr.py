@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from barnabas.pipeline.sql.errors import AnalysisError
 from barnabas.pipeline.sql.formats.catalog import format_named
-from barnabas.pipeline.sql.formats.format import FormatError, StoredSchema
+from barnabas.pipeline.sql.formats.format import FormatError, RecordPart, StoredSchema
 from barnabas.pipeline.sql.schema import Column, Part
 from barnabas.pipeline.sql.types import (
     BIGINT,
@@ -39,11 +39,8 @@ NULL = {"type": "null"}
 def serde(types, store=None, *, wraps=True, names=None, properties=None):
     names = names or [f"C{index}" for index in range(len(types))]
     columns = [Column(name, sql_type) for name, sql_type in zip(names, types, strict=True)]
-    arguments = (columns, properties or {}, SUBJECT, store or MemorySchemaStore())
-    return (
-        JSON_SR.serializer(*arguments, wraps=wraps),
-        JSON_SR.deserializer(*arguments, wraps=wraps),
-    )
+    part = RecordPart(columns, properties or {}, SUBJECT, store or MemorySchemaStore(), wraps)
+    return JSON_SR.serializer(part), JSON_SR.deserializer(part)
 
 
 @pytest.mark.parametrize(

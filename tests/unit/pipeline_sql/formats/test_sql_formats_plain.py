@@ -20,7 +20,7 @@ from barnabas.pipeline.sql.formats.catalog import (
 )
 from barnabas.pipeline.sql.formats.checks import check_properties
 from barnabas.pipeline.sql.formats.csv_text import CsvError, join_line, split_line
-from barnabas.pipeline.sql.formats.format import FormatError
+from barnabas.pipeline.sql.formats.format import FormatError, RecordPart
 from barnabas.pipeline.sql.formats.windowed import windowed_deserializer, windowed_serializer
 from barnabas.pipeline.sql.runtime.records import WindowBounds
 from barnabas.pipeline.sql.schema import Column, Part
@@ -44,11 +44,8 @@ from support.effort import examples
 
 def serde(name, types, properties=None):
     columns = [Column(f"C{index}", sql_type) for index, sql_type in enumerate(types)]
-    arguments = (columns, properties or {}, "topic-value", None)
-    return (
-        format_named(name).serializer(*arguments, wraps=False),
-        format_named(name).deserializer(*arguments, wraps=False),
-    )
+    part = RecordPart(columns, properties or {}, "topic-value", None, wraps=False)
+    return format_named(name).serializer(part), format_named(name).deserializer(part)
 
 
 ALL = [BIGINT, INTEGER, STRING, DOUBLE, TIME, DATE, TIMESTAMP, BYTES, Decimal(5, 0), BOOLEAN]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from barnabas.pipeline.sql.errors import AnalysisError
 from barnabas.pipeline.sql.formats.catalog import check_columns, format_named
-from barnabas.pipeline.sql.formats.format import FormatError, StoredSchema
+from barnabas.pipeline.sql.formats.format import FormatError, RecordPart, StoredSchema
 from barnabas.pipeline.sql.formats.protobuf_pool import load, message_class
 from barnabas.pipeline.sql.schema import Column, Part
 from barnabas.pipeline.sql.types import (
@@ -44,11 +44,9 @@ def columns_of(types, names=None):
 
 
 def serde(name, types, store=None, *, wraps=True, names=None, properties=None):
-    arguments = (columns_of(types, names), properties or {}, SUBJECT, store or MemorySchemaStore())
-    return (
-        format_named(name).serializer(*arguments, wraps=wraps),
-        format_named(name).deserializer(*arguments, wraps=wraps),
-    )
+    columns = columns_of(types, names)
+    part = RecordPart(columns, properties or {}, SUBJECT, store or MemorySchemaStore(), wraps)
+    return format_named(name).serializer(part), format_named(name).deserializer(part)
 
 
 PRIMITIVES = columns_of([INTEGER, BIGINT, DOUBLE, BOOLEAN, STRING], "ILDBS")

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from barnabas.pipeline.sql import time_units
 from barnabas.pipeline.sql.errors import EvaluationError
-from barnabas.pipeline.sql.functions import dates
-from barnabas.pipeline.sql.functions.catalog import BUILT_IN
+from barnabas.pipeline.sql.functions.built_in import functions
 from support.sql_typed_calls import call
 
 MAY_2018 = 1526075913000
@@ -89,7 +89,7 @@ def test_calls(case: tuple[str, str, tuple[Any, ...], Any]) -> None:
 def test_null_in_null_out(case: tuple[str, str, tuple[Any, ...], Any]) -> None:
     name, types, arguments, _ = case
     for index, argument in enumerate(arguments):
-        if argument not in dates.NANOS_OF_UNIT:
+        if argument not in time_units.NANOS_OF_UNIT:
             nulled = [*arguments[:index], None, *arguments[index + 1 :]]
             assert call(name, types, *nulled) is None
 
@@ -136,4 +136,4 @@ def test_now_is_now() -> None:
     after = time.time_ns() // 1_000_000
     assert before <= now <= after
     assert before // DAY <= today <= after // DAY
-    assert BUILT_IN["UNIX_TIMESTAMP"].is_volatile
+    assert functions()["UNIX_TIMESTAMP"].is_volatile

@@ -10,7 +10,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from barnabas.pipeline.sql.server.app import KsqlApi
-from support.patience import PATIENCE_S
+from support.eventually import eventually
 from support.sql_server_world import SqlWorld
 
 STATEMENTS = (
@@ -128,9 +128,7 @@ async def test_a_push_query_ends_at_its_limit(world: SqlWorld) -> None:
 async def test_a_push_query_is_listed_and_terminated(world: SqlWorld) -> None:
     body = {"sql": "SELECT * FROM s EMIT CHANGES;"}
     running = asyncio.create_task(world.post("/query-stream", body))
-    async with asyncio.timeout(PATIENCE_S):
-        while not world.engine.asking.push_queries:  # noqa: ASYNC110  no event tells of it
-            await asyncio.sleep(0.001)
+    await eventually(lambda: bool(world.engine.asking.push_queries), "the query is listed")
     (query_id,) = world.engine.asking.push_queries
     listed = (await world.ksql("SHOW QUERIES;"))[0]["queries"]
     assert (query_id, "PUSH") in [(query["id"], query["queryType"]) for query in listed]

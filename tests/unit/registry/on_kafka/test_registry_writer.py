@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +24,7 @@ from barnabas.registry.kafka.topic import TopicFacts
 from barnabas.registry.kafka.writer import Reign
 from barnabas.registry.service import Done
 from barnabas.registry.store.records import SchemaValue
+from support.eventually import eventually
 from support.registry_brokers import Brokers, Reading, settle
 from support.registry_format import PlainFormats, text
 from support.registry_member import store_config
@@ -41,11 +41,6 @@ class Play:
         return asyncio.create_task(
             self.reign.submit(lambda view: register(view, "s", SchemaRequest(schema)))
         )
-
-    async def settle_when(self, condition: Callable[[], bool]) -> None:
-        """Wait for what a thread has a part in."""
-        while not condition():  # noqa: ASYNC110 - a thread sets no event of asyncio's
-            await asyncio.sleep(0.001)
 
 
 @pytest.fixture
@@ -317,13 +312,13 @@ async def test_decisions_wait_for_a_large_one_and_see_what_it_did(play: Play) ->
         return register(view, "s", SchemaRequest(text("a")))
 
     large = asyncio.create_task(play.reign.submit(decide, is_large=True))
-    await play.settle_when(lambda: bool(threads))
+    await eventually(lambda: bool(threads), "a thread works")
     same, other = play.register(text("a")), play.register(text("b"))
     await settle()
     assert not same.done()
     assert not other.done()
     let.set()
-    await play.settle_when(lambda: len(play.brokers.log) >= 2)
+    await eventually(lambda: len(play.brokers.log) >= 2, "both records are written")
     play.reader.read()
     assert [(await task).response.id for task in (large, same, other)] == [1, 1, 2]
     assert threads == [False]
@@ -339,7 +334,7 @@ async def test_a_large_decision_of_a_reign_that_is_over_is_dropped(play: Play) -
 
     large = asyncio.create_task(play.reign.submit(decide, is_large=True))
     after = play.register(text("b"))
-    await play.settle_when(began.is_set)
+    await eventually(began.is_set, "the thread began")
     play.reign.end("another instance leads")
     let.set()
     for task in (large, after):

@@ -16,20 +16,12 @@ from barnabas.pipeline.sql.formats.delimited import parse_delimiter
 from barnabas.pipeline.sql.plan.steps import TimestampColumn, WindowInfo
 from barnabas.pipeline.sql.syntax.statement_parser import StatementParser
 from barnabas.pipeline.sql.syntax.tree import Literal, WindowKind
+from barnabas.pipeline.sql.time_units import NANOS_OF_MS, NANOS_OF_UNIT
 
 Check = Callable[[str, Any], Any]
 """From a property's name and value to the value that counts; raises PrepareError."""
 
 _INTEGER_MAX = {"INT": 2**31 - 1, "SHORT": 2**15 - 1, "LONG": 2**63 - 1}
-_MS_OF_UNIT = {
-    "NANOSECONDS": 1e-6,
-    "MICROSECONDS": 1e-3,
-    "MILLISECONDS": 1,
-    "SECONDS": 1_000,
-    "MINUTES": 60_000,
-    "HOURS": 3_600_000,
-    "DAYS": 86_400_000,
-}
 
 
 def _invalid(name: str, value: Any, problem: str) -> PrepareError:
@@ -107,14 +99,14 @@ def duration_ms(text: str) -> int:
         problem = f"Expected 2 tokens, got: {len(parts)}"
     elif not _DURATION.match(parts[0]):
         problem = f"Not numeric: '{parts[0]}'"
-    elif unit not in _MS_OF_UNIT:
-        units = ", ".join(_MS_OF_UNIT)
+    elif unit not in NANOS_OF_UNIT:
+        units = ", ".join(reversed(NANOS_OF_UNIT))
         problem = f"Unknown time unit: '{parts[1].upper()}'\nSupported time units are: {units}"
-    elif not 0 < int(parts[0]) * _MS_OF_UNIT[unit] < 2**62:
+    elif not 0 < int(parts[0]) * NANOS_OF_UNIT[unit] < 2**62 * NANOS_OF_MS:
         problem = f"Out of range: '{parts[0]}'"
     if problem:
         raise SqlError(f"Invalid duration: '{text}'. {problem}")
-    return int(int(parts[0]) * _MS_OF_UNIT[unit])
+    return int(parts[0]) * NANOS_OF_UNIT[unit] // NANOS_OF_MS
 
 
 _COMMON: dict[str, Check] = {

@@ -15,18 +15,18 @@ from typing import Any
 from barnabas.pipeline.sql import types
 from barnabas.pipeline.sql.decimals import cast_decimal, cast_double, cast_whole
 from barnabas.pipeline.sql.errors import AnalysisError, EvaluationError
-from barnabas.pipeline.sql.formats.java_numbers import (
+from barnabas.pipeline.sql.functions.integers import wrap_integer
+from barnabas.pipeline.sql.java_numbers import (
     INT_MAX,
     INT_MIN,
+    JAVA_SPACE,
     LONG_MAX,
     LONG_MIN,
     double_text,
     low_bits,
     plain_text,
 )
-from barnabas.pipeline.sql.functions.integers import wrap_integer
 from barnabas.pipeline.sql.java_text import (
-    JAVA_SPACE,
     boolean_text,
     parse_bigint,
     parse_boolean,
@@ -36,7 +36,6 @@ from barnabas.pipeline.sql.java_text import (
     text_maker,
 )
 from barnabas.pipeline.sql.time_text import (
-    DAY_MS,
     date_text,
     iso_timestamp_text,
     parse_date,
@@ -44,6 +43,7 @@ from barnabas.pipeline.sql.time_text import (
     parse_timestamp,
     time_text,
 )
+from barnabas.pipeline.sql.time_units import DAY_MS
 from barnabas.pipeline.sql.types import Array, BaseType, Map, SqlType, Struct, Value
 
 Cast = Callable[[Any], Any]

@@ -16,18 +16,18 @@ from barnabas.pipeline.sql import types
 from barnabas.pipeline.sql.decimals import type_of_value, widen
 from barnabas.pipeline.sql.errors import AnalysisError, EvaluationError
 from barnabas.pipeline.sql.expressions.casts import cast_maker, decode_base64
-from barnabas.pipeline.sql.formats.java_numbers import (
+from barnabas.pipeline.sql.functions.signatures import can_cast_implicitly
+from barnabas.pipeline.sql.java_numbers import (
     INT_MAX,
     INT_MIN,
+    JAVA_SPACE,
     LONG_MAX,
     LONG_MIN,
     double_text,
     fit_decimal,
     plain_text,
 )
-from barnabas.pipeline.sql.functions.signatures import can_cast_implicitly
 from barnabas.pipeline.sql.java_text import (
-    JAVA_SPACE,
     boolean_text,
     parse_bigint,
     parse_boolean,

@@ -17,7 +17,8 @@ from barnabas.pipeline.sql.functions.ordering import order_key
 from barnabas.pipeline.sql.syntax.expressions import Comparison as ComparisonNode
 from barnabas.pipeline.sql.syntax.expressions import ComparisonOperator as Operator
 from barnabas.pipeline.sql.syntax.printer import message_text
-from barnabas.pipeline.sql.time_text import DAY_MS, parse_date, parse_time, parse_timestamp
+from barnabas.pipeline.sql.time_text import parse_date, parse_time, parse_timestamp
+from barnabas.pipeline.sql.time_units import DAY_MS
 from barnabas.pipeline.sql.types import BaseType, SqlType
 
 Compare = Callable[[Any, Any], bool]

@@ -31,12 +31,11 @@ from barnabas.pipeline.sql.formats.connect_schema import (
 )
 from barnabas.pipeline.sql.formats.format import (
     Deserializer,
-    SchemaStore,
-    SchemaTranslator,
+    Format,
+    RecordPart,
     Serializer,
     StoredSchema,
 )
-from barnabas.pipeline.sql.formats.java_numbers import scaled, unscaled
 from barnabas.pipeline.sql.formats.registry_wire import (
     FULL_SCHEMA_NAME,
     SCHEMA_ID,
@@ -48,6 +47,7 @@ from barnabas.pipeline.sql.formats.registry_wire import (
     wire_deserializer,
     wire_serializer,
 )
+from barnabas.pipeline.sql.java_numbers import scaled, unscaled
 from barnabas.pipeline.sql.runtime.records import Row
 from barnabas.pipeline.sql.schema import Column, Part
 
@@ -72,18 +72,14 @@ class AvroTranslator:
         return to_columns(parsed(schema)[0], part, wraps=wraps, upper_case=upper_case)
 
 
-class AvroFormat:
+class AvroFormat(Format):
     """Avro with schemas in a registry."""
 
     name = "AVRO"
     can_wrap = True
     can_unwrap = True
     properties = frozenset({FULL_SCHEMA_NAME, SCHEMA_ID})
-    inherited_properties: frozenset[str] = frozenset()
-    schemas: SchemaTranslator | None = AvroTranslator()
-
-    def supports_key_type(self, column: Column) -> bool:
-        return True
+    schemas = AvroTranslator()
 
     def check(self, columns: Sequence[Column], properties: Mapping[str, str]) -> None:
         check_properties(self.name, properties, self.properties)
@@ -91,43 +87,27 @@ class AvroFormat:
             raise AnalysisError("Avro only supports MAPs with STRING keys")
         to_text(_written_schema(columns, properties, wraps=True))
 
-    def serializer(
-        self,
-        columns: Sequence[Column],
-        properties: Mapping[str, str],
-        subject: str,
-        schemas: SchemaStore | None,
-        *,
-        wraps: bool,
-    ) -> Serializer:
-        store = store_of(schemas, self.name)
-        schema_id = asked_id(properties)
+    def serializer(self, part: RecordPart) -> Serializer:
+        store = store_of(part.schemas, self.name)
+        schema_id = asked_id(part.properties)
+        columns, wraps = part.columns, part.wraps
 
         def prepare() -> tuple[int, RowWriter]:
             if schema_id is not None:
                 connect, avro = parsed(of_kind(store.by_id(schema_id), "AVRO"))
                 return schema_id, avro_writer(columns, connect, avro, wraps=wraps)
-            connect = _written_schema(columns, properties, wraps=wraps)
+            connect = _written_schema(columns, part.properties, wraps=wraps)
             text = to_text(connect)
             write = avro_writer(columns, connect, _codec_schema(json.loads(text), {}), wraps=wraps)
-            return store.register(subject, "AVRO", text), write
+            return store.register(part.subject, "AVRO", text), write
 
-        bare = len(columns) == 1 and not wraps
-        return wire_serializer(subject, len(columns), bare=bare, prepare=prepare)
+        return wire_serializer(part, prepare)
 
-    def deserializer(
-        self,
-        columns: Sequence[Column],
-        properties: Mapping[str, str],
-        subject: str,
-        schemas: SchemaStore | None,
-        *,
-        wraps: bool,
-    ) -> Deserializer:
+    def deserializer(self, part: RecordPart) -> Deserializer:
         def prepare(schema: StoredSchema) -> RowReader:
-            return avro_reader(columns, *parsed(schema), wraps=wraps)
+            return avro_reader(part.columns, *parsed(schema), wraps=part.wraps)
 
-        return wire_deserializer(subject, store_of(schemas, self.name), "AVRO", prepare=prepare)
+        return wire_deserializer(part.subject, store_of(part.schemas, self.name), "AVRO", prepare)
 
 
 def _written_schema(

@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 
 from barnabas.pipeline.sql.formats.connect_schema import ENTRIES, MISSING, OMITTED, ConnectSchema
 from barnabas.pipeline.sql.formats.format import FormatError
-from barnabas.pipeline.sql.formats.java_numbers import (
+from barnabas.pipeline.sql.java_numbers import (
     double_text,
     fit_decimal,
     float_text,

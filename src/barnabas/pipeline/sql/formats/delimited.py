@@ -11,15 +11,15 @@ from barnabas.pipeline.sql.formats.checks import check_properties
 from barnabas.pipeline.sql.formats.csv_text import join_line, split_line
 from barnabas.pipeline.sql.formats.format import (
     Deserializer,
+    Format,
     FormatError,
-    SchemaStore,
-    SchemaTranslator,
+    RecordPart,
     Serializer,
     check_count,
     topic_of,
 )
-from barnabas.pipeline.sql.formats.java_numbers import (
-    DAY_MS,
+from barnabas.pipeline.sql.formats.json_reading import time_message
+from barnabas.pipeline.sql.java_numbers import (
     INT_MAX,
     INT_MIN,
     LONG_MAX,
@@ -31,9 +31,9 @@ from barnabas.pipeline.sql.formats.java_numbers import (
     parse_whole,
     plain_text,
 )
-from barnabas.pipeline.sql.formats.json_reading import time_message
 from barnabas.pipeline.sql.runtime.records import Row
 from barnabas.pipeline.sql.schema import Column
+from barnabas.pipeline.sql.time_units import DAY_MS
 from barnabas.pipeline.sql.types import BaseType, Decimal, Primitive, Value
 
 DELIMITER = "delimiter"
@@ -57,7 +57,7 @@ def parse_delimiter(text: str) -> str:
     return _NAMED[text]
 
 
-class DelimitedFormat:
+class DelimitedFormat(Format):
     """Columns of simple types; an empty value is NULL."""
 
     name = "DELIMITED"
@@ -65,7 +65,6 @@ class DelimitedFormat:
     can_unwrap = True
     properties = frozenset({DELIMITER})
     inherited_properties = frozenset({DELIMITER})
-    schemas: SchemaTranslator | None = None
 
     def supports_key_type(self, column: Column) -> bool:
         return isinstance(column.type, Primitive)
@@ -80,17 +79,10 @@ class DelimitedFormat:
                 )
         parse_delimiter(properties.get(DELIMITER, ","))
 
-    def serializer(
-        self,
-        columns: Sequence[Column],
-        properties: Mapping[str, str],
-        subject: str,
-        schemas: SchemaStore | None,
-        *,
-        wraps: bool,
-    ) -> Serializer:
-        delimiter = parse_delimiter(properties.get(DELIMITER, ","))
-        texts = [_text_of(column) for column in columns]
+    def serializer(self, part: RecordPart) -> Serializer:
+        delimiter = parse_delimiter(part.properties.get(DELIMITER, ","))
+        texts = [_text_of(column) for column in part.columns]
+        subject = part.subject
 
         def serialize(row: Row | None) -> bytes | None:
             if row is None:
@@ -107,17 +99,9 @@ class DelimitedFormat:
 
         return serialize
 
-    def deserializer(
-        self,
-        columns: Sequence[Column],
-        properties: Mapping[str, str],
-        subject: str,
-        schemas: SchemaStore | None,
-        *,
-        wraps: bool,
-    ) -> Deserializer:
-        delimiter = parse_delimiter(properties.get(DELIMITER, ","))
-        parsers = [_parser_of(column) for column in columns]
+    def deserializer(self, part: RecordPart) -> Deserializer:
+        delimiter = parse_delimiter(part.properties.get(DELIMITER, ","))
+        parsers = [_parser_of(column) for column in part.columns]
 
         def deserialize(data: bytes | None) -> Row | None:
             if data is None:
@@ -128,7 +112,8 @@ class DelimitedFormat:
                     raise ValueError("No fields in record")
                 if len(values) != len(parsers):
                     raise ValueError(
-                        f"Column count mismatch on deserialization. topic: {topic_of(subject)}, "
+                        f"Column count mismatch on deserialization. "
+                        f"topic: {topic_of(part.subject)}, "
                         f"expected: {len(parsers)}, got: {len(values)}"
                     )
                 return [

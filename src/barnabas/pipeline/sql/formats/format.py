@@ -8,6 +8,7 @@ from those of a statement.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
@@ -85,7 +86,25 @@ class SchemaTranslator(Protocol):
         ...
 
 
-class Format(Protocol):
+class RecordPart(NamedTuple):
+    """The key or the value of a topic's records, as a format writes and reads it.
+
+    `wraps`: whether a single column is written as a record of one field.
+    """
+
+    columns: Sequence[Column]
+    properties: Mapping[str, str]
+    subject: str
+    schemas: SchemaStore | None
+    wraps: bool
+
+    @property
+    def is_bare(self) -> bool:
+        """Whether it is the bare value of its only column."""
+        return len(self.columns) == 1 and not self.wraps
+
+
+class Format(ABC):
     """One of ksqlDB's formats."""
 
     name: str
@@ -93,40 +112,28 @@ class Format(Protocol):
     """Whether a single column can be written as a record of one field."""
     can_unwrap: bool
     """Whether a single column can be written as a bare value."""
-    properties: frozenset[str]
+    properties: frozenset[str] = frozenset()
     """Names of the properties that the format understands."""
-    inherited_properties: frozenset[str]
+    inherited_properties: frozenset[str] = frozenset()
     """Those that a stream made from another one of the same format has unless told otherwise."""
-    schemas: SchemaTranslator | None
+    schemas: SchemaTranslator | None = None
     """How schemas in a registry read; None for a format without schemas."""
 
     def supports_key_type(self, column: Column) -> bool:
         """Whether the column can be the only one of a key."""
-        ...
+        return True
 
+    @abstractmethod
     def check(self, columns: Sequence[Column], properties: Mapping[str, str]) -> None:
         """Raise AnalysisError for columns or properties that the format cannot have."""
-        ...
 
-    def serializer(
-        self,
-        columns: Sequence[Column],
-        properties: Mapping[str, str],
-        subject: str,
-        schemas: SchemaStore | None,
-        *,
-        wraps: bool,
-    ) -> Serializer: ...
+    @abstractmethod
+    def serializer(self, part: RecordPart) -> Serializer:
+        """What makes bytes of rows."""
 
-    def deserializer(
-        self,
-        columns: Sequence[Column],
-        properties: Mapping[str, str],
-        subject: str,
-        schemas: SchemaStore | None,
-        *,
-        wraps: bool,
-    ) -> Deserializer: ...
+    @abstractmethod
+    def deserializer(self, part: RecordPart) -> Deserializer:
+        """What makes rows of bytes."""
 
 
 def topic_of(subject: str) -> str:

@@ -9,9 +9,9 @@ from barnabas.pipeline.sql.errors import AnalysisError
 from barnabas.pipeline.sql.formats.checks import check_properties, has_other_than_string_keys
 from barnabas.pipeline.sql.formats.format import (
     Deserializer,
+    Format,
     FormatError,
-    SchemaStore,
-    SchemaTranslator,
+    RecordPart,
     Serializer,
     check_count,
     part_name,
@@ -32,45 +32,23 @@ from barnabas.pipeline.sql.types import Field, Struct, Value
 _SPACE = " \t\n\r"
 
 
-class JsonFormat:
+class JsonFormat(Format):
     """JSON without schemas."""
 
     name = "JSON"
     can_wrap = True
     can_unwrap = True
-    properties: frozenset[str] = frozenset()
-    inherited_properties: frozenset[str] = frozenset()
-    schemas: SchemaTranslator | None = None
-
-    def supports_key_type(self, column: Column) -> bool:
-        return True
 
     def check(self, columns: Sequence[Column], properties: Mapping[str, str]) -> None:
         check_properties(self.name, properties, self.properties)
         if has_other_than_string_keys(columns):
             raise AnalysisError("JSON only supports MAP types with STRING keys")
 
-    def serializer(
-        self,
-        columns: Sequence[Column],
-        properties: Mapping[str, str],
-        subject: str,
-        schemas: SchemaStore | None,
-        *,
-        wraps: bool,
-    ) -> Serializer:
-        return json_serializer(columns, subject, wraps=wraps)
+    def serializer(self, part: RecordPart) -> Serializer:
+        return json_serializer(part.columns, part.subject, wraps=part.wraps)
 
-    def deserializer(
-        self,
-        columns: Sequence[Column],
-        properties: Mapping[str, str],
-        subject: str,
-        schemas: SchemaStore | None,
-        *,
-        wraps: bool,
-    ) -> Deserializer:
-        return json_deserializer(columns, subject, wraps=wraps)
+    def deserializer(self, part: RecordPart) -> Deserializer:
+        return json_deserializer(part.columns, part.subject, wraps=part.wraps)
 
 
 def json_serializer(columns: Sequence[Column], subject: str, *, wraps: bool) -> Serializer:

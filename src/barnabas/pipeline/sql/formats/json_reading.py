@@ -22,8 +22,9 @@ from decimal import Decimal as Number
 from typing import Any, NoReturn
 
 from barnabas.pipeline.sql.formats.base64_text import decode_bytes
-from barnabas.pipeline.sql.formats.java_numbers import (
-    DAY_MS,
+from barnabas.pipeline.sql.formats.json_writing import double_json, json_string
+from barnabas.pipeline.sql.formats.mismatch import MismatchError
+from barnabas.pipeline.sql.java_numbers import (
     INT_MAX,
     INT_MIN,
     LONG_MAX,
@@ -34,8 +35,7 @@ from barnabas.pipeline.sql.formats.java_numbers import (
     parse_double,
     parse_whole,
 )
-from barnabas.pipeline.sql.formats.json_writing import double_json, json_string
-from barnabas.pipeline.sql.formats.mismatch import MismatchError
+from barnabas.pipeline.sql.time_units import DAY_MS
 from barnabas.pipeline.sql.types import (
     Array,
     BaseType,

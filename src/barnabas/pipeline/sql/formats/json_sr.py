@@ -23,13 +23,12 @@ from barnabas.pipeline.sql.formats.connect_schema import (
 )
 from barnabas.pipeline.sql.formats.format import (
     Deserializer,
+    Format,
     FormatError,
-    SchemaStore,
-    SchemaTranslator,
+    RecordPart,
     Serializer,
     StoredSchema,
 )
-from barnabas.pipeline.sql.formats.java_numbers import low_bits, scaled
 from barnabas.pipeline.sql.formats.json import parse
 from barnabas.pipeline.sql.formats.json_reading import compact_json, json_scanner
 from barnabas.pipeline.sql.formats.json_schema import from_json, to_text
@@ -47,6 +46,7 @@ from barnabas.pipeline.sql.formats.registry_wire import (
     wire_deserializer,
     wire_serializer,
 )
+from barnabas.pipeline.sql.java_numbers import low_bits, scaled
 from barnabas.pipeline.sql.runtime.records import Row
 from barnabas.pipeline.sql.schema import Column, Part
 
@@ -71,35 +71,24 @@ class JsonSchemaTranslator:
         return to_columns(parsed(schema), part, wraps=wraps, upper_case=upper_case)
 
 
-class JsonSchemaFormat:
+class JsonSchemaFormat(Format):
     """JSON with schemas in a registry."""
 
     name = "JSON_SR"
     can_wrap = True
     can_unwrap = True
     properties = frozenset({FULL_SCHEMA_NAME, SCHEMA_ID})
-    inherited_properties: frozenset[str] = frozenset()
-    schemas: SchemaTranslator | None = JsonSchemaTranslator()
-
-    def supports_key_type(self, column: Column) -> bool:
-        return True
+    schemas = JsonSchemaTranslator()
 
     def check(self, columns: Sequence[Column], properties: Mapping[str, str]) -> None:
         check_properties(self.name, properties, self.properties)
         if has_other_than_string_keys(columns):
             raise AnalysisError("JSON only supports MAP types with STRING keys")
 
-    def serializer(
-        self,
-        columns: Sequence[Column],
-        properties: Mapping[str, str],
-        subject: str,
-        schemas: SchemaStore | None,
-        *,
-        wraps: bool,
-    ) -> Serializer:
-        store = store_of(schemas, self.name)
-        schema_id = asked_id(properties)
+    def serializer(self, part: RecordPart) -> Serializer:
+        store = store_of(part.schemas, self.name)
+        schema_id = asked_id(part.properties)
+        columns, wraps = part.columns, part.wraps
 
         def prepare() -> tuple[int, RowWriter]:
             if schema_id is not None:
@@ -107,24 +96,15 @@ class JsonSchemaFormat:
                 convert = row_writer(columns, connect, _to_json, wraps=wraps)
                 return schema_id, lambda row: compact_json(convert(row)).encode()
             text = to_text(of_columns(columns, wraps=wraps))
-            return store.register(subject, "JSON", text), _text_writer(columns, wraps=wraps)
+            return store.register(part.subject, "JSON", text), _text_writer(columns, wraps=wraps)
 
-        bare = len(columns) == 1 and not wraps
-        return wire_serializer(subject, len(columns), bare=bare, prepare=prepare)
+        return wire_serializer(part, prepare)
 
-    def deserializer(
-        self,
-        columns: Sequence[Column],
-        properties: Mapping[str, str],
-        subject: str,
-        schemas: SchemaStore | None,
-        *,
-        wraps: bool,
-    ) -> Deserializer:
+    def deserializer(self, part: RecordPart) -> Deserializer:
         scan = json_scanner(exact=True)
 
         def prepare(schema: StoredSchema) -> RowReader:
-            convert = row_reader(columns, parsed(schema), _from_json, wraps=wraps)
+            convert = row_reader(part.columns, parsed(schema), _from_json, wraps=part.wraps)
 
             def read(data: bytes) -> Row | None:
                 try:
@@ -134,7 +114,7 @@ class JsonSchemaFormat:
 
             return read
 
-        return wire_deserializer(subject, store_of(schemas, self.name), "JSON", prepare=prepare)
+        return wire_deserializer(part.subject, store_of(part.schemas, self.name), "JSON", prepare)
 
 
 def parsed(schema: StoredSchema) -> ConnectSchema:

@@ -12,7 +12,7 @@ from decimal import Decimal as Number
 from json import encoder as json_encoder
 
 from barnabas.pipeline.sql.formats.base64_text import encode_bytes
-from barnabas.pipeline.sql.formats.java_numbers import double_text
+from barnabas.pipeline.sql.java_numbers import double_text
 from barnabas.pipeline.sql.types import Array, BaseType, Decimal, Map, Primitive, SqlType, Value
 
 Writer = Callable[[Value], str]

@@ -9,9 +9,9 @@ from barnabas.pipeline.sql.errors import AnalysisError
 from barnabas.pipeline.sql.formats.checks import check_properties, columns_text
 from barnabas.pipeline.sql.formats.format import (
     Deserializer,
+    Format,
     FormatError,
-    SchemaStore,
-    SchemaTranslator,
+    RecordPart,
     Serializer,
     check_count,
     topic_of,
@@ -40,15 +40,12 @@ _DECODERS: dict[BaseType, Callable[[bytes], Value]] = {
 }
 
 
-class KafkaFormat:
+class KafkaFormat(Format):
     """One column: INTEGER, BIGINT, DOUBLE (big endian), STRING (UTF-8) or BYTES."""
 
     name = "KAFKA"
     can_wrap = False
     can_unwrap = True
-    properties: frozenset[str] = frozenset()
-    inherited_properties: frozenset[str] = frozenset()
-    schemas: SchemaTranslator | None = None
 
     def supports_key_type(self, column: Column) -> bool:
         return column.type.base in _ENCODERS
@@ -64,18 +61,11 @@ class KafkaFormat:
                 f"The 'KAFKA' format does not support type '{columns[0].type.base.value}'"
             )
 
-    def serializer(
-        self,
-        columns: Sequence[Column],
-        properties: Mapping[str, str],
-        subject: str,
-        schemas: SchemaStore | None,
-        *,
-        wraps: bool,
-    ) -> Serializer:
-        if not columns:
+    def serializer(self, part: RecordPart) -> Serializer:
+        if not part.columns:
             return _nothing
-        encode = _ENCODERS[columns[0].type.base]
+        encode = _ENCODERS[part.columns[0].type.base]
+        subject = part.subject
 
         def serialize(row: Row | None) -> bytes | None:
             if row is None:
@@ -92,18 +82,10 @@ class KafkaFormat:
 
         return serialize
 
-    def deserializer(
-        self,
-        columns: Sequence[Column],
-        properties: Mapping[str, str],
-        subject: str,
-        schemas: SchemaStore | None,
-        *,
-        wraps: bool,
-    ) -> Deserializer:
-        if not columns:
+    def deserializer(self, part: RecordPart) -> Deserializer:
+        if not part.columns:
             return _no_row
-        decode = _DECODERS[columns[0].type.base]
+        decode = _DECODERS[part.columns[0].type.base]
 
         def deserialize(data: bytes | None) -> Row | None:
             if data is None:
@@ -112,22 +94,19 @@ class KafkaFormat:
                 return [decode(data)]
             except struct.error as error:
                 raise FormatError(
-                    f"Error deserializing KAFKA message from topic: {topic_of(subject)}: "
+                    f"Error deserializing KAFKA message from topic: {topic_of(part.subject)}: "
                     f"the data has {len(data)} bytes"
                 ) from error
 
         return deserialize
 
 
-class NoneFormat:
+class NoneFormat(Format):
     """No columns: nothing is written, and what is there is not read."""
 
     name = "NONE"
     can_wrap = False
     can_unwrap = False
-    properties: frozenset[str] = frozenset()
-    inherited_properties: frozenset[str] = frozenset()
-    schemas: SchemaTranslator | None = None
 
     def supports_key_type(self, column: Column) -> bool:
         return False
@@ -140,26 +119,10 @@ class NoneFormat:
                 f"Got: {columns_text(columns)}"
             )
 
-    def serializer(
-        self,
-        columns: Sequence[Column],
-        properties: Mapping[str, str],
-        subject: str,
-        schemas: SchemaStore | None,
-        *,
-        wraps: bool,
-    ) -> Serializer:
+    def serializer(self, part: RecordPart) -> Serializer:
         return _nothing
 
-    def deserializer(
-        self,
-        columns: Sequence[Column],
-        properties: Mapping[str, str],
-        subject: str,
-        schemas: SchemaStore | None,
-        *,
-        wraps: bool,
-    ) -> Deserializer:
+    def deserializer(self, part: RecordPart) -> Deserializer:
         return _no_row
 
 

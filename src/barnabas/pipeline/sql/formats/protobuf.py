@@ -13,9 +13,10 @@ from barnabas.pipeline.sql.formats.connect_rows import row_reader, row_writer
 from barnabas.pipeline.sql.formats.connect_schema import ConnectSchema, of_columns, to_columns
 from barnabas.pipeline.sql.formats.format import (
     Deserializer,
+    Format,
     FormatError,
+    RecordPart,
     SchemaStore,
-    SchemaTranslator,
     Serializer,
     StoredSchema,
     check_count,
@@ -88,7 +89,7 @@ def _asked_name(properties: Mapping[str, str]) -> str | None:
     return None if not name or name.startswith("ConnectDefault") else name
 
 
-class ProtobufFormat:
+class ProtobufFormat(Format):
     """Protobuf with schemas in a registry."""
 
     name = "PROTOBUF"
@@ -98,32 +99,22 @@ class ProtobufFormat:
         {FULL_SCHEMA_NAME, SCHEMA_ID, UNWRAP_PRIMITIVES, NULLABLES, SUBJECT_NAME}
     )
     inherited_properties = frozenset({FULL_SCHEMA_NAME})
-    schemas: SchemaTranslator | None = ProtobufTranslator()
-
-    def supports_key_type(self, column: Column) -> bool:
-        return True
+    schemas = ProtobufTranslator()
 
     def check(self, columns: Sequence[Column], properties: Mapping[str, str]) -> None:
         check_properties(self.name, properties, self.properties)
         check_protobuf(columns, properties)
 
-    def serializer(
-        self,
-        columns: Sequence[Column],
-        properties: Mapping[str, str],
-        subject: str,
-        schemas: SchemaStore | None,
-        *,
-        wraps: bool,
-    ) -> Serializer:
-        store = store_of(schemas, self.name)
+    def serializer(self, part: RecordPart) -> Serializer:
+        store = store_of(part.schemas, self.name)
+        columns, properties = part.columns, part.properties
         nullables = Nullables.of(properties)
 
         def prepare() -> tuple[int, RowWriter]:
             stored = _asked_schema(store, properties)
             if stored is None:
                 text = ProtobufTranslator().text(columns, properties, wraps=True)
-                schema_id = store.register(subject, "PROTOBUF", text)
+                schema_id = store.register(part.subject, "PROTOBUF", text)
                 loaded = load(text, {})
                 message = loaded.message(None)
             else:
@@ -135,18 +126,10 @@ class ProtobufFormat:
             prefix = _encode_indexes(indexes_of(message))
             return schema_id, lambda row: prefix + encode(row)
 
-        return wire_serializer(subject, len(columns), bare=False, prepare=prepare)
+        return wire_serializer(part._replace(wraps=True), prepare)
 
-    def deserializer(
-        self,
-        columns: Sequence[Column],
-        properties: Mapping[str, str],
-        subject: str,
-        schemas: SchemaStore | None,
-        *,
-        wraps: bool,
-    ) -> Deserializer:
-        nullables = Nullables.of(properties)
+    def deserializer(self, part: RecordPart) -> Deserializer:
+        columns, nullables = part.columns, Nullables.of(part.properties)
 
         def prepare(stored: StoredSchema) -> RowReader:
             loaded = load(stored.text, dict(stored.references))
@@ -162,10 +145,11 @@ class ProtobufFormat:
 
             return read
 
-        return wire_deserializer(subject, store_of(schemas, self.name), "PROTOBUF", prepare=prepare)
+        store = store_of(part.schemas, self.name)
+        return wire_deserializer(part.subject, store, "PROTOBUF", prepare)
 
 
-class ProtobufNoSrFormat:
+class ProtobufNoSrFormat(Format):
     """Protobuf whose readers and writers agree on the columns by other means."""
 
     name = "PROTOBUF_NOSR"
@@ -173,33 +157,21 @@ class ProtobufNoSrFormat:
     can_unwrap = True
     properties = frozenset({UNWRAP_PRIMITIVES, NULLABLES})
     inherited_properties = properties
-    schemas: SchemaTranslator | None = None
-
-    def supports_key_type(self, column: Column) -> bool:
-        return True
 
     def check(self, columns: Sequence[Column], properties: Mapping[str, str]) -> None:
         check_properties(self.name, properties, self.properties)
         check_protobuf(columns, properties)
 
-    def serializer(
-        self,
-        columns: Sequence[Column],
-        properties: Mapping[str, str],
-        subject: str,
-        schemas: SchemaStore | None,
-        *,
-        wraps: bool,
-    ) -> Serializer:
-        loaded, message, nullables = _own_schema(columns, properties, wraps=wraps)
+    def serializer(self, part: RecordPart) -> Serializer:
+        loaded, message, nullables = _own_schema(part)
         connect = Reader(loaded, nullables).root(message)
-        encode = message_writer(columns, connect, message, wraps=wraps)
-        bare = len(columns) == 1 and not wraps
+        encode = message_writer(part.columns, connect, message, wraps=part.wraps)
+        subject, count, bare = part.subject, len(part.columns), part.is_bare
 
         def serialize(row: Row | None) -> bytes | None:
             if row is None:
                 return None
-            check_count(len(columns), row, subject)
+            check_count(count, row, subject)
             if bare and row[0] is None:
                 return None
             try:
@@ -211,17 +183,9 @@ class ProtobufNoSrFormat:
 
         return serialize
 
-    def deserializer(
-        self,
-        columns: Sequence[Column],
-        properties: Mapping[str, str],
-        subject: str,
-        schemas: SchemaStore | None,
-        *,
-        wraps: bool,
-    ) -> Deserializer:
-        loaded, message, nullables = _own_schema(columns, properties, wraps=wraps)
-        read = message_reader(columns, loaded, message, nullables, wraps=wraps)
+    def deserializer(self, part: RecordPart) -> Deserializer:
+        loaded, message, nullables = _own_schema(part)
+        read = message_reader(part.columns, loaded, message, nullables, wraps=part.wraps)
 
         def deserialize(data: bytes | None) -> Row | None:
             if data is None:
@@ -230,7 +194,7 @@ class ProtobufNoSrFormat:
                 return read(data)
             except (FormatError, *READ_ERRORS) as error:
                 raise FormatError(
-                    f"Error deserializing message from topic: {topic_of(subject)}: {error}"
+                    f"Error deserializing message from topic: {topic_of(part.subject)}: {error}"
                 ) from error
 
         return deserialize
@@ -263,12 +227,10 @@ def _asked_schema(store: SchemaStore, properties: Mapping[str, str]) -> StoredSc
     return of_kind(found, "PROTOBUF")
 
 
-def _own_schema(
-    columns: Sequence[Column], properties: Mapping[str, str], *, wraps: bool
-) -> tuple[Schema, Descriptor, Nullables]:
-    """The schema of columns, their message in it, and how it tells null."""
-    nullables = Nullables.of(properties)
-    connect = of_columns(columns, wraps=wraps)
+def _own_schema(part: RecordPart) -> tuple[Schema, Descriptor, Nullables]:
+    """The schema of the columns, their message in it, and how it tells null."""
+    nullables = Nullables.of(part.properties)
+    connect = of_columns(part.columns, wraps=part.wraps)
     if connect.type == "struct":
         loaded = load(Writer(nullables).text(connect, None), {})
         return loaded, loaded.message(None), nullables

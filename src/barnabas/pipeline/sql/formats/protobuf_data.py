@@ -15,16 +15,15 @@ from barnabas.pipeline.sql.formats.connect_schema import (
     UNION,
     ConnectSchema,
 )
-from barnabas.pipeline.sql.formats.java_numbers import LONG_MAX, scaled, unscaled
 from barnabas.pipeline.sql.formats.protobuf_schema import (
     ALWAYS,
     ENUM,
     UNSIGNED,
     WRAPPER,
 )
+from barnabas.pipeline.sql.java_numbers import LONG_MAX, scaled, unscaled
 from barnabas.pipeline.sql.java_time.calendar import date_of, days_of
-
-_NANOS_OF_MS = 1_000_000
+from barnabas.pipeline.sql.time_units import NANOS_OF_MS
 
 
 def from_message(schema: ConnectSchema) -> Convert | None:
@@ -135,23 +134,23 @@ def _to_date(days: int) -> dict[str, int]:
 
 def _from_time(message: Any) -> int:
     seconds = (message.hours * 60 + message.minutes) * 60 + message.seconds
-    return int(seconds * 1000 + message.nanos // _NANOS_OF_MS)
+    return int(seconds * 1000 + message.nanos // NANOS_OF_MS)
 
 
 def _to_time(time_ms: int) -> dict[str, int]:
     seconds, ms = divmod(time_ms, 1000)
     minutes, second = divmod(seconds, 60)
     hours, minute = divmod(minutes, 60)
-    return {"hours": hours, "minutes": minute, "seconds": second, "nanos": ms * _NANOS_OF_MS}
+    return {"hours": hours, "minutes": minute, "seconds": second, "nanos": ms * NANOS_OF_MS}
 
 
 def _from_timestamp(message: Any) -> int:
-    return int(message.seconds * 1000 + message.nanos // _NANOS_OF_MS)
+    return int(message.seconds * 1000 + message.nanos // NANOS_OF_MS)
 
 
 def _to_timestamp(time_ms: int) -> dict[str, int]:
     seconds, ms = divmod(time_ms, 1000)
-    return {"seconds": seconds, "nanos": ms * _NANOS_OF_MS}
+    return {"seconds": seconds, "nanos": ms * NANOS_OF_MS}
 
 
 _FROM_MESSAGES: dict[str, Convert] = {

@@ -13,6 +13,7 @@ from barnabas.pipeline.sql.errors import AnalysisError
 from barnabas.pipeline.sql.formats.format import (
     Deserializer,
     FormatError,
+    RecordPart,
     SchemaStore,
     Serializer,
     StoredSchema,
@@ -62,10 +63,9 @@ def store_of(schemas: SchemaStore | None, format_name: str) -> SchemaStore:
     return schemas
 
 
-def wire_serializer(
-    subject: str, count: int, *, bare: bool, prepare: Callable[[], tuple[int, RowWriter]]
-) -> Serializer:
+def wire_serializer(part: RecordPart, prepare: Callable[[], tuple[int, RowWriter]]) -> Serializer:
     """Rows to the wire; `prepare` gives the schema's id and how rows are written with it."""
+    subject, count, bare = part.subject, len(part.columns), part.is_bare
     made: list[tuple[bytes, RowWriter]] = []
 
     def serialize(row: Row | None) -> bytes | None:
@@ -98,7 +98,6 @@ def wire_deserializer(
     subject: str,
     store: SchemaStore,
     schema_type: str,
-    *,
     prepare: Callable[[StoredSchema], RowReader],
 ) -> Deserializer:
     """Rows from the wire; `prepare` makes of a schema what reads data written with it."""

@@ -12,7 +12,7 @@ import struct
 from collections.abc import Callable
 
 from barnabas.pipeline.sql.formats.format import Deserializer, FormatError, Serializer
-from barnabas.pipeline.sql.formats.java_numbers import LONG_MAX
+from barnabas.pipeline.sql.java_numbers import LONG_MAX
 from barnabas.pipeline.sql.runtime.records import Row, WindowBounds
 
 _START = struct.Struct(">q")

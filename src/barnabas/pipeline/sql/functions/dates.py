@@ -15,24 +15,11 @@ from barnabas.pipeline.sql.errors import EvaluationError
 from barnabas.pipeline.sql.functions.catalog import F, scalar
 from barnabas.pipeline.sql.functions.integers import wrap_bigint, wrap_integer
 from barnabas.pipeline.sql.java_time import texts
-from barnabas.pipeline.sql.java_time.calendar import MILLIS_OF_DAY
 from barnabas.pipeline.sql.java_time.zones import zone_of
+from barnabas.pipeline.sql.time_units import DAY_MS, NANOS_OF_DAY, NANOS_OF_MS, NANOS_OF_UNIT
 from barnabas.pipeline.sql.types import Value
 
 _scalar = partial(scalar, category="DATE / TIME", null_is_null=True)
-
-NANOS_OF_UNIT = {
-    "DAYS": 86_400_000_000_000,
-    "HOURS": 3_600_000_000_000,
-    "MINUTES": 60_000_000_000,
-    "SECONDS": 1_000_000_000,
-    "MILLISECONDS": 1_000_000,
-    "MICROSECONDS": 1_000,
-    "NANOSECONDS": 1,
-}
-
-_NANOS_OF_MILLI = 1_000_000
-_NANOS_OF_DAY = NANOS_OF_UNIT["DAYS"]
 
 
 def _failing(message: str) -> Callable[[F], F]:
@@ -155,7 +142,7 @@ def parse_timestamp(text: str, pattern: str, zone: str = texts.DEFAULT_ZONE) -> 
     description="A date so many units later.",
 )
 def date_add(unit: str, interval: int, date: int) -> int:
-    return _truncated(date * MILLIS_OF_DAY + _millis(unit, interval), MILLIS_OF_DAY)
+    return _truncated(date * DAY_MS + _millis(unit, interval), DAY_MS)
 
 
 @_scalar(
@@ -173,8 +160,8 @@ def date_sub(unit: str, interval: int, date: int) -> int:
     description="A time so many units later; after midnight it begins at 0 again.",
 )
 def time_add(unit: str, interval: int, value: int) -> int:
-    nanos = value * _NANOS_OF_MILLI + interval * NANOS_OF_UNIT[unit]
-    return nanos % _NANOS_OF_DAY // _NANOS_OF_MILLI
+    nanos = value * NANOS_OF_MS + interval * NANOS_OF_UNIT[unit]
+    return nanos % NANOS_OF_DAY // NANOS_OF_MS
 
 
 @_scalar(
@@ -247,7 +234,7 @@ def unix_date(date: int) -> int:
 
 @_scalar("unix_date", "() -> INTEGER", is_volatile=True)
 def unix_date_today() -> int:
-    return unix_timestamp_now() // MILLIS_OF_DAY
+    return unix_timestamp_now() // DAY_MS
 
 
 @_scalar(
@@ -261,12 +248,12 @@ def unix_timestamp(timestamp: int) -> int:
 
 @_scalar("unix_timestamp", "() -> BIGINT", is_volatile=True)
 def unix_timestamp_now() -> int:
-    return time.time_ns() // _NANOS_OF_MILLI
+    return time.time_ns() // NANOS_OF_MS
 
 
 def _millis(unit: str, interval: int) -> int:
     """The interval in whole milliseconds; what is left over of shorter units is cut off."""
-    return _truncated(interval * NANOS_OF_UNIT[unit], _NANOS_OF_MILLI)
+    return _truncated(interval * NANOS_OF_UNIT[unit], NANOS_OF_MS)
 
 
 def _truncated(value: int, divisor: int) -> int:

@@ -13,8 +13,8 @@ import re
 from typing import Any, Final, NoReturn, TypeAlias
 
 from barnabas.pipeline.sql.errors import EvaluationError
-from barnabas.pipeline.sql.formats.java_numbers import double_text
 from barnabas.pipeline.sql.functions.utf16 import from_units
+from barnabas.pipeline.sql.java_numbers import double_text
 
 Json: TypeAlias = Any
 """None, bool, int, Decimal, float (written only), str, list or dict."""

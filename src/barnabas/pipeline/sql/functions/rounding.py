@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from decimal import ROUND_CEILING, ROUND_DOWN, ROUND_FLOOR, ROUND_HALF_DOWN, ROUND_HALF_UP
 
 from barnabas.pipeline.sql.errors import AnalysisError, EvaluationError
-from barnabas.pipeline.sql.formats.java_numbers import INT_MIN, LONG_MAX, LONG_MIN
 from barnabas.pipeline.sql.functions.catalog import scalar
+from barnabas.pipeline.sql.java_numbers import INT_MIN, LONG_MAX, LONG_MIN
 from barnabas.pipeline.sql.types import Decimal, SqlType
 
 MATHEMATICAL = "MATHEMATICAL"

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from barnabas.pipeline.sql.errors import EvaluationError
 from barnabas.pipeline.sql.functions.catalog import scalar
 from barnabas.pipeline.sql.functions.utf16 import from_units
-from barnabas.pipeline.sql.java_text import JAVA_SPACE
+from barnabas.pipeline.sql.java_numbers import JAVA_SPACE
 
 STRING = "STRING"
 """The category of these functions in SHOW FUNCTIONS."""

@@ -5,9 +5,6 @@ from __future__ import annotations
 from datetime import date
 from functools import lru_cache
 
-MILLIS_OF_DAY = 86_400_000
-NANOS_OF_DAY = 86_400_000_000_000
-
 _ORDINAL_OF_EPOCH = date(1970, 1, 1).toordinal()
 _FIRST, _LAST = (end.toordinal() - _ORDINAL_OF_EPOCH for end in (date.min, date.max))
 _DAYS_OF_400_YEARS = 146_097

@@ -12,9 +12,10 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
-from barnabas.pipeline.sql.java_time.calendar import MILLIS_OF_DAY, days_of
+from barnabas.pipeline.sql.java_time.calendar import days_of
 from barnabas.pipeline.sql.java_time.fields import TEXTS
 from barnabas.pipeline.sql.java_time.zones import ZONE_OF_ABBREVIATION, zone_of
+from barnabas.pipeline.sql.time_units import DAY_MS
 
 _NUMBERS = frozenset("yYMLdDHkKhmsSFuwW")
 _TEXTS = {"E": "DayOfWeek", "G": "Era", "a": "AmPmOfDay", "M": "MonthOfYear", "L": "MonthOfYear"}
@@ -137,4 +138,4 @@ def _millis(fields: dict[str, int]) -> int:
     if "a" in fields or "h" in fields or "K" in fields:
         hour += fields.get("a", 0) * 12 + fields.get("h", fields.get("K", 0)) % 12
     seconds = hour * 3600 + fields.get("m", 0) * 60 + fields.get("s", 0) - fields.get("zone", 0)
-    return days * MILLIS_OF_DAY + seconds * 1000 + fields.get("S", 0)
+    return days * DAY_MS + seconds * 1000 + fields.get("S", 0)

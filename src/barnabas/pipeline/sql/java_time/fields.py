@@ -12,8 +12,7 @@ from barnabas.pipeline.sql.java_time.calendar import (
     days_of,
 )
 from barnabas.pipeline.sql.java_time.zones import Zone
-
-_NANOS_OF_SECOND = 1_000_000_000
+from barnabas.pipeline.sql.time_units import DAY_MS, NANOS_OF_DAY, NANOS_OF_MS, NANOS_OF_SECOND
 
 
 @dataclass(slots=True)
@@ -93,7 +92,7 @@ OF_DATE: dict[str, Callable[[int], int]] = {
 
 
 def _hour(nanos: int) -> int:
-    return nanos // (3600 * _NANOS_OF_SECOND)
+    return nanos // (3600 * NANOS_OF_SECOND)
 
 
 OF_TIME: dict[str, Callable[[int], int]] = {
@@ -102,10 +101,10 @@ OF_TIME: dict[str, Callable[[int], int]] = {
     "ClockHourOfDay": lambda nanos: _hour(nanos) or 24,
     "HourOfAmPm": lambda nanos: _hour(nanos) % 12,
     "ClockHourOfAmPm": lambda nanos: _hour(nanos) % 12 or 12,
-    "MinuteOfHour": lambda nanos: nanos // (60 * _NANOS_OF_SECOND) % 60,
-    "SecondOfMinute": lambda nanos: nanos // _NANOS_OF_SECOND % 60,
-    "NanoOfSecond": lambda nanos: nanos % _NANOS_OF_SECOND,
-    "MilliOfDay": lambda nanos: nanos // 1_000_000,
+    "MinuteOfHour": lambda nanos: nanos // (60 * NANOS_OF_SECOND) % 60,
+    "SecondOfMinute": lambda nanos: nanos // NANOS_OF_SECOND % 60,
+    "NanoOfSecond": lambda nanos: nanos % NANOS_OF_SECOND,
+    "MilliOfDay": lambda nanos: nanos // NANOS_OF_MS,
     "NanoOfDay": lambda nanos: nanos,
 }
 """From nanoseconds of the day."""
@@ -127,9 +126,9 @@ RANGES: dict[str, tuple[int, int]] = {
     "ClockHourOfAmPm": (1, 12),
     "MinuteOfHour": (0, 59),
     "SecondOfMinute": (0, 59),
-    "NanoOfSecond": (0, _NANOS_OF_SECOND - 1),
-    "MilliOfDay": (0, 86_400_000 - 1),
-    "NanoOfDay": (0, 86_400 * _NANOS_OF_SECOND - 1),
+    "NanoOfSecond": (0, NANOS_OF_SECOND - 1),
+    "MilliOfDay": (0, DAY_MS - 1),
+    "NanoOfDay": (0, NANOS_OF_DAY - 1),
 }
 
 

@@ -10,10 +10,11 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
-from barnabas.pipeline.sql.java_time.calendar import MILLIS_OF_DAY, days_of, month_length
+from barnabas.pipeline.sql.java_time.calendar import days_of, month_length
 from barnabas.pipeline.sql.java_time.elements import Element, Literal, Number, Sign
 from barnabas.pipeline.sql.java_time.pattern import pattern_of
 from barnabas.pipeline.sql.java_time.zone_elements import OFFSET, Offset
+from barnabas.pipeline.sql.time_units import DAY_MS
 
 _DATE = ("YearOfEra", "MonthOfYear", "DayOfMonth")
 _TIME = ("HourOfDay", "MinuteOfHour", "SecondOfMinute", "NanoOfSecond")
@@ -45,7 +46,7 @@ class QuickReader:
         milli = nano * 1000 // 10**self._nano_width
         of_day = ((hour * 60 + minute) * 60 + second) * 1000 + milli
         offset = _offset_seconds(match[self._offset]) if self._offset else None
-        return days_of(year, month, day) * MILLIS_OF_DAY + of_day, offset
+        return days_of(year, month, day) * DAY_MS + of_day, offset
 
 
 @lru_cache(maxsize=1000)

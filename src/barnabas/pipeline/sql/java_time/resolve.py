@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from barnabas.pipeline.sql.java_time.calendar import (
-    NANOS_OF_DAY,
     day_of_week,
     days_of,
     is_leap,
@@ -19,6 +18,7 @@ from barnabas.pipeline.sql.java_time.elements import Reading
 from barnabas.pipeline.sql.java_time.fields import OF_DATE, OF_TIME, check_range, first_week_day
 from barnabas.pipeline.sql.java_time.zone_elements import OFFSET
 from barnabas.pipeline.sql.java_time.zones import Zone, fixed
+from barnabas.pipeline.sql.time_units import NANOS_OF_DAY, NANOS_OF_MS, NANOS_OF_SECOND
 
 _NOT_LOOKED_AT = ("WeekOfMonth", "QuarterOfYear", "AlignedDayOfWeekInMonth")
 _OF_WEEKS = ("WeekBasedYear", "WeekOfWeekBasedYear")
@@ -42,9 +42,9 @@ class Resolved:
         """Milliseconds since the epoch; missing parts are those of 1970-01-01T00:00."""
         days = self._default_date() if self.days is None else self.days
         nanos = self._default_time() if self.nanos is None else self.nanos
-        local_second = days * 86_400 + nanos // 1_000_000_000
+        local_second = days * 86_400 + nanos // NANOS_OF_SECOND
         offset = (self.zone or default_zone).offset_of_local(local_second)
-        return (local_second - offset) * 1000 + nanos % 1_000_000_000 // 1_000_000
+        return (local_second - offset) * 1000 + nanos % NANOS_OF_SECOND // NANOS_OF_MS
 
     def _default_date(self) -> int:
         rest = self.rest
@@ -67,7 +67,7 @@ class Resolved:
             hour = self.rest.get("AmPmOfDay", 0) * 12 + self.rest.get("HourOfAmPm", 0)
         seconds = hour * 3600 + self.rest.get("MinuteOfHour", 0) * 60
         seconds += self.rest.get("SecondOfMinute", 0)
-        return seconds * 1_000_000_000 + self.rest.get("NanoOfSecond", 0)
+        return seconds * NANOS_OF_SECOND + self.rest.get("NanoOfSecond", 0)
 
 
 def resolve(reading: Reading) -> Resolved:
@@ -143,7 +143,7 @@ def _time(fields: dict[str, int]) -> tuple[int | None, int]:
     for name in names:
         fields.pop(name, None)
     seconds = hour * 3600 + (minute or 0) * 60 + (second or 0)
-    return (seconds * 1_000_000_000 + (nano or 0)) % NANOS_OF_DAY, 0
+    return (seconds * NANOS_OF_SECOND + (nano or 0)) % NANOS_OF_DAY, 0
 
 
 def _merge_hours(fields: dict[str, int]) -> None:

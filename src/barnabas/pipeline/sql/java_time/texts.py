@@ -6,17 +6,15 @@ named it is UTC: ksqlDB takes its host's zone in some functions, ours mean the s
 
 from __future__ import annotations
 
-from barnabas.pipeline.sql.java_time.calendar import MILLIS_OF_DAY
 from barnabas.pipeline.sql.java_time.fast_date import parse_fast_date
 from barnabas.pipeline.sql.java_time.fields import Moment
 from barnabas.pipeline.sql.java_time.pattern import pattern_of
 from barnabas.pipeline.sql.java_time.quick import quick_reader
 from barnabas.pipeline.sql.java_time.resolve import resolve
 from barnabas.pipeline.sql.java_time.zones import zone_of
+from barnabas.pipeline.sql.time_units import DAY_MS, NANOS_OF_MS
 
 DEFAULT_ZONE = "UTC"
-
-_NANOS_OF_MILLI = 1_000_000
 
 
 def date_to_text(days: int, pattern: str) -> str:
@@ -26,15 +24,15 @@ def date_to_text(days: int, pattern: str) -> str:
 
 def time_to_text(millis: int, pattern: str) -> str:
     """The text of a TIME."""
-    return pattern_of(pattern).write(Moment(nanos=millis * _NANOS_OF_MILLI))
+    return pattern_of(pattern).write(Moment(nanos=millis * NANOS_OF_MS))
 
 
 def timestamp_to_text(millis: int, pattern: str, zone_id: str = DEFAULT_ZONE) -> str:
     """The text of a TIMESTAMP as clocks of the zone show it."""
     zone = zone_of(zone_id)
     second = millis // 1000
-    days, milli = divmod(millis + zone.offset_at(second) * 1000, MILLIS_OF_DAY)
-    return pattern_of(pattern).write(Moment(days, milli * _NANOS_OF_MILLI, zone, second))
+    days, milli = divmod(millis + zone.offset_at(second) * 1000, DAY_MS)
+    return pattern_of(pattern).write(Moment(days, milli * NANOS_OF_MS, zone, second))
 
 
 def text_to_date(text: str, pattern: str) -> int:
@@ -47,7 +45,7 @@ def text_to_date(text: str, pattern: str) -> int:
 
 def text_to_date_leniently(text: str, pattern: str) -> int:
     """The DATE of a text, read by SimpleDateFormat's rules."""
-    days, rest = divmod(parse_fast_date(text, pattern), MILLIS_OF_DAY)
+    days, rest = divmod(parse_fast_date(text, pattern), DAY_MS)
     if rest:
         raise ValueError("Date format contains time field.")
     return days
@@ -60,7 +58,7 @@ def text_to_time(text: str, pattern: str) -> int:
         raise ValueError("Time format contains date field.")
     if resolved.nanos is None:
         raise ValueError(f"Text '{text}' could not be parsed: Unable to obtain LocalTime")
-    return resolved.nanos // _NANOS_OF_MILLI
+    return resolved.nanos // NANOS_OF_MS
 
 
 def text_to_timestamp(text: str, pattern: str, zone_id: str = DEFAULT_ZONE) -> int:

@@ -20,8 +20,9 @@ from barnabas.pipeline.sql.runtime.node import Node, OpenStore, StoreKey, store_
 from barnabas.pipeline.sql.runtime.records import Record, Row, WindowBounds
 from barnabas.pipeline.sql.runtime.segments import Segments
 from barnabas.pipeline.sql.runtime.stores import Store
-from barnabas.pipeline.sql.runtime.windows import DAY_MS, NEVER
+from barnabas.pipeline.sql.runtime.windows import NEVER
 from barnabas.pipeline.sql.syntax.tree import Within
+from barnabas.pipeline.sql.time_units import DAY_MS
 
 LEFT, RIGHT = 0, 1
 

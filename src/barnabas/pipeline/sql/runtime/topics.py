@@ -12,14 +12,13 @@ from barnabas.pipeline.sql.formats.catalog import (
     value_wrapping,
 )
 from barnabas.pipeline.sql.formats.format import (
-    Deserializer,
+    Format,
     FormatError,
+    RecordPart,
     SchemaStore,
-    Serializer,
 )
 from barnabas.pipeline.sql.formats.windowed import windowed_deserializer, windowed_serializer
 from barnabas.pipeline.sql.plan.steps import (
-    FormatChoice,
     StreamSink,
     StreamSource,
     TableSink,
@@ -43,6 +42,7 @@ class TopicRecord:
     offset: int = 0
 
 
+Step = StreamSource | TableSource | StreamSink | TableSink
 ReadKey = Callable[[bytes | None], tuple[Row | None, WindowBounds | None]]
 WriteKey = Callable[[Row | None, WindowBounds | None], bytes | None]
 
@@ -55,7 +55,8 @@ class TopicReader:
     ) -> None:
         self._step = step
         self._log = log
-        self._read_value = _value_deserializer(step, schemas)
+        format_, part = _value(step, schemas)
+        self._read_value = format_.deserializer(part)
         self._read_key = _key_reader(step, schemas)
 
     def read(self, record: TopicRecord) -> Record | None:
@@ -91,7 +92,8 @@ class TopicWriter:
     ) -> None:
         self._step = step
         self._log = log
-        self._write_value = _value_serializer(step, schemas)
+        format_, part = _value(step, schemas)
+        self._write_value = format_.serializer(part)
         self._write_key = _key_writer(step, window, schemas)
 
     def write(self, record: Record) -> TopicRecord | None:
@@ -107,30 +109,25 @@ class TopicWriter:
         return TopicRecord(key, value, record.timestamp_ms, record.headers)
 
 
-def _value_deserializer(
-    step: StreamSource | TableSource, schemas: SchemaStore | None
-) -> Deserializer:
+def _value(step: Step, schemas: SchemaStore | None) -> tuple[Format, RecordPart]:
+    """The format of the topic's values, and what it writes or reads."""
     choice, columns = step.formats.value, step.schema.value
     format_ = format_named(choice.name)
     wraps = is_wrapped(format_, value_wrapping(format_, columns, choice.wraps_single))
-    subject = f"{step.topic}-value"
-    return format_.deserializer(columns, choice.properties, subject, schemas, wraps=wraps)
+    return format_, RecordPart(columns, choice.properties, f"{step.topic}-value", schemas, wraps)
 
 
-def _value_serializer(step: StreamSink | TableSink, schemas: SchemaStore | None) -> Serializer:
-    choice, columns = step.formats.value, step.schema.value
+def _key(step: Step, schemas: SchemaStore | None) -> tuple[Format, RecordPart]:
+    """The format of the topic's keys, and what it writes or reads."""
+    choice, columns = step.formats.key, step.schema.key
     format_ = format_named(choice.name)
-    wraps = is_wrapped(format_, value_wrapping(format_, columns, choice.wraps_single))
-    subject = f"{step.topic}-value"
-    return format_.serializer(columns, choice.properties, subject, schemas, wraps=wraps)
+    wraps = is_wrapped(format_, key_wrapping(format_, columns))
+    return format_, RecordPart(columns, choice.properties, f"{step.topic}-key", schemas, wraps)
 
 
 def _key_reader(step: StreamSource | TableSource, schemas: SchemaStore | None) -> ReadKey:
-    choice, columns, window = step.formats.key, step.schema.key, step.window
-    format_ = format_named(choice.name)
-    subject = f"{step.topic}-key"
-    wraps = is_wrapped(format_, key_wrapping(format_, columns))
-    deserialize = format_.deserializer(columns, choice.properties, subject, schemas, wraps=wraps)
+    format_, part = _key(step, schemas)
+    deserialize, window = format_.deserializer(part), step.window
     if window is None:
         return lambda data: (deserialize(data), None)
     windowed = windowed_deserializer(
@@ -142,12 +139,8 @@ def _key_reader(step: StreamSource | TableSource, schemas: SchemaStore | None) -
 def _key_writer(
     step: StreamSink | TableSink, window: WindowInfo | None, schemas: SchemaStore | None
 ) -> WriteKey:
-    choice: FormatChoice = step.formats.key
-    columns = step.schema.key
-    format_ = format_named(choice.name)
-    subject = f"{step.topic}-key"
-    wraps = is_wrapped(format_, key_wrapping(format_, columns))
-    serialize = format_.serializer(columns, choice.properties, subject, schemas, wraps=wraps)
+    format_, part = _key(step, schemas)
+    serialize = format_.serializer(part)
     if window is None:
         return lambda key, _: serialize(key)
     windowed = windowed_serializer(serialize, session=window.kind is WindowKind.SESSION)

@@ -13,16 +13,14 @@ from barnabas.pipeline.sql.runtime.evaluation import Log
 from barnabas.pipeline.sql.runtime.node import StoreKey
 from barnabas.pipeline.sql.runtime.records import Record, Row, WindowBounds
 from barnabas.pipeline.sql.syntax.tree import Window
-
-DAY_MS = 24 * 60 * 60 * 1000
-"""The grace period without a GRACE clause, less the window's size."""
+from barnabas.pipeline.sql.time_units import DAY_MS
 
 NEVER = -1
 """No timestamp seen yet."""
 
 
 def grace_of(window: Window) -> int:
-    """The grace period of a window, in ms."""
+    """The grace period of a window, in ms: without a GRACE clause a day less the window's size."""
     return max(DAY_MS - window.size_ms, 0) if window.grace_ms is None else window.grace_ms
 
 

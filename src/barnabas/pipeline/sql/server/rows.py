@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from barnabas.pipeline.sql.formats.catalog import format_named
+from barnabas.pipeline.sql.formats.format import RecordPart
 from barnabas.pipeline.sql.schema import Column, Schema
 from barnabas.pipeline.sql.server.errors import DELIMITED, JSON, MEDIA_TYPE, PROTOBUF
 from barnabas.pipeline.sql.server.values import row_text
@@ -74,7 +75,8 @@ class ProtobufRows(StreamedRows):
     def begin(self, query_id: str, schema: Schema) -> str:
         columns = tuple(Column(column.name, column.type) for column in schema.columns)
         format_ = format_named("PROTOBUF_NOSR")
-        self._serialize = format_.serializer(columns, {}, "query-value", None, wraps=True)
+        part = RecordPart(columns, {}, "query-value", None, wraps=True)
+        self._serialize = format_.serializer(part)
         translator = format_named("PROTOBUF").schemas
         assert translator is not None
         text = translator.text(columns, {}, wraps=True)

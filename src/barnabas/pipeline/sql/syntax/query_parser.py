@@ -8,14 +8,7 @@ from barnabas.pipeline.sql.syntax.expression_parser import WINDOW_UNITS, Express
 from barnabas.pipeline.sql.syntax.expressions import Expression
 from barnabas.pipeline.sql.syntax.lexer import NUMBERS, TokenKind
 from barnabas.pipeline.sql.syntax.type_parser import whole
-
-MS_OF_UNIT = {
-    "DAYS": 86_400_000,
-    "HOURS": 3_600_000,
-    "MINUTES": 60_000,
-    "SECONDS": 1_000,
-    "MILLISECONDS": 1,
-}
+from barnabas.pipeline.sql.time_units import MS_OF_UNIT
 
 _JOINS = {
     "JOIN": tree.JoinKind.INNER,

@@ -18,7 +18,7 @@ from barnabas.pipeline.sql.syntax.printer import (
     string_text,
     type_text,
 )
-from barnabas.pipeline.sql.syntax.query_parser import MS_OF_UNIT
+from barnabas.pipeline.sql.time_units import MS_OF_UNIT
 
 
 def statement_text(statement: tree.Statement) -> str:

@@ -14,7 +14,7 @@ from barnabas.pipeline.sql.formats.catalog import (
     key_wrapping,
     value_wrapping,
 )
-from barnabas.pipeline.sql.formats.format import SchemaStore
+from barnabas.pipeline.sql.formats.format import Deserializer, RecordPart, SchemaStore, Serializer
 from barnabas.pipeline.sql.plan.steps import FormatChoice
 from barnabas.pipeline.sql.runtime.records import Row, WindowBounds
 from barnabas.pipeline.sql.schema import Column, Part
@@ -51,17 +51,11 @@ class Side:
 
     def encode_values(self, row: Row) -> bytes | None:
         """The bytes of a row of values."""
-        format_ = format_named(self.choice.name)
-        return format_.serializer(
-            self.columns, self.choice.properties, self.subject, self.schemas, wraps=self.wraps
-        )(row)
+        return self._serializer(self.columns, wraps=self.wraps)(row)
 
     def decode_values(self, data: bytes | None) -> Row | None:
         """The row of values that the bytes are. Raises FormatError."""
-        format_ = format_named(self.choice.name)
-        return format_.deserializer(
-            self.columns, self.choice.properties, self.subject, self.schemas, wraps=self.wraps
-        )(data)
+        return self._deserializer(self.columns, wraps=self.wraps)(data)
 
     def decode(self, data: bytes | None) -> Any:
         """What came out, to be compared with what a case expects."""
@@ -71,13 +65,10 @@ class Side:
             return data.decode()
         if self.choice.name in JSON_FORMATS:
             return json.loads(data[len(self._header()) :], parse_float=float)
-        format_ = format_named(self.choice.name)
         columns, wraps = self.columns, self.wraps
         if "schemaId" in self.choice.properties:  # the schema may have more than the columns
             columns, wraps = self._written_columns()
-        row = format_.deserializer(
-            columns, self.choice.properties, self.subject, self.schemas, wraps=wraps
-        )(data)
+        row = self._deserializer(columns, wraps=wraps)(data)
         if row is None or not wraps:
             return None if row is None else row[0]
         return {column.name: value for column, value in zip(columns, row, strict=True)}
@@ -110,10 +101,16 @@ class Side:
         else:
             specs = [spec]
         row = [value_of(part, column.type) for part, column in zip(specs, columns, strict=True)]
-        format_ = format_named(self.choice.name)
-        return format_.serializer(
-            columns, self.choice.properties, self.subject, self.schemas, wraps=wraps
-        )(row)
+        return self._serializer(columns, wraps=wraps)(row)
+
+    def _serializer(self, columns: Sequence[Column], *, wraps: bool) -> Serializer:
+        return format_named(self.choice.name).serializer(self._part(columns, wraps))
+
+    def _deserializer(self, columns: Sequence[Column], *, wraps: bool) -> Deserializer:
+        return format_named(self.choice.name).deserializer(self._part(columns, wraps))
+
+    def _part(self, columns: Sequence[Column], wraps: bool) -> RecordPart:
+        return RecordPart(columns, self.choice.properties, self.subject, self.schemas, wraps)
 
     def _written_columns(self) -> tuple[Sequence[Column], bool]:
         """Those of the schema that the case gave to the registry, if it gave one."""

@@ -8,7 +8,8 @@ from decimal import Decimal, InvalidOperation
 
 INT_MIN, INT_MAX = -(2**31), 2**31 - 1
 LONG_MIN, LONG_MAX = -(2**63), 2**63 - 1
-DAY_MS = 86_400_000
+JAVA_SPACE = "".join(map(chr, range(33)))
+"""What Java's String.trim takes from both ends: everything up to the space."""
 
 _WHOLE = re.compile(r"[+-]?\d+\Z")
 _DOUBLE = re.compile(r"([+-]?)(?:(NaN|Infinity)|((?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)[fFdD]?)\Z")
@@ -34,7 +35,7 @@ def parse_whole(text: str, low: int, high: int) -> int:
 
 def parse_double(text: str) -> float:
     """`Double.parseDouble`: also NaN, Infinity, hexadecimal, a suffix d or f. Raises ValueError."""
-    stripped = text.strip("".join(map(chr, range(33))))
+    stripped = text.strip(JAVA_SPACE)
     match = _DOUBLE.match(stripped)
     if match:
         sign, name, digits = match.groups()

@@ -1,0 +1,68 @@
+"""Options of the services beside the brokers: the schema registry and the SQL server."""
+
+import os
+from collections.abc import Callable, Sequence
+from functools import reduce
+from typing import Final
+
+import click
+
+from barnabas.base.config.overrides import from_flags
+from barnabas.cli.connection import DEFAULT_BOOTSTRAP
+from barnabas.cli.node_options import log_level_option, read_properties
+from barnabas.cli.option_sets import Function
+from barnabas.cli.output import json_option
+
+BOOTSTRAP_VARIABLE: Final = "BARNABAS_BOOTSTRAP_SERVERS"
+
+
+def service_options(whose: str, default_listener: str) -> Callable[[Function], Function]:
+    """PROPERTIES, --bootstrap-servers, --listeners, --override, --log-level and --json."""
+    options = (
+        click.argument("properties", required=False, type=click.Path(dir_okay=False)),
+        click.option(
+            "--bootstrap-servers",
+            "--bootstrap-server",
+            "-b",
+            metavar="HOST:PORT,...",
+            help="Brokers to contact first; by default those of the file, then "
+            f"{BOOTSTRAP_VARIABLE}, then {DEFAULT_BOOTSTRAP}.",
+        ),
+        click.option(
+            "--listeners",
+            "-l",
+            metavar="http://HOST:PORT,...",
+            help=f"Where to listen; by default as the file says, then {default_listener}.",
+        ),
+        click.option(
+            "--override",
+            "-o",
+            "overrides",
+            multiple=True,
+            metavar="KEY=VALUE",
+            help=f"Set a key of {whose}; may be repeated. Overrides the file.",
+        ),
+        log_level_option,
+        json_option,
+    )
+    return lambda function: reduce(lambda made, option: option(made), reversed(options), function)
+
+
+def service_properties(
+    path: str | None,
+    overrides: Sequence[str],
+    bootstrap_servers: str | None,
+    listeners: str | None,
+    *,
+    bootstrap_key: str,
+) -> dict[str, str]:
+    """The file's properties and what flags and the environment say. Raises CliError."""
+    values = read_properties(path) if path is not None else {}
+    values |= from_flags(overrides)
+    if bootstrap_servers:
+        values[bootstrap_key] = bootstrap_servers
+    elif not values.get(bootstrap_key):
+        values[bootstrap_key] = os.environ.get(BOOTSTRAP_VARIABLE) or DEFAULT_BOOTSTRAP
+    if listeners:
+        values["listeners"] = listeners
+    return values

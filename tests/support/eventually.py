@@ -1,0 +1,21 @@
+"""Waiting, in asyncio's loop, for what no event tells of: threads, processes, other instances."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Final
+
+from support.patience import PATIENCE_S
+
+POLL_S: Final = 0.005
+
+
+async def eventually(condition: Callable[[], bool], what: str) -> None:
+    """Poll `condition`; fails with `what` when it does not come true in time."""
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            while not condition():  # noqa: ASYNC110 - of what cannot call back
+                await asyncio.sleep(POLL_S)
+    except TimeoutError:
+        raise AssertionError(f"{what} did not happen within {PATIENCE_S} s") from None
