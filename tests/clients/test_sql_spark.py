@@ -230,7 +230,7 @@ def test_why_a_query_failed_is_told(world: World) -> None:
     assert isinstance(plan.step, TableSink)
     with pytest.raises(MissingTopicError, match="nowhere"):
         world.query(replace(plan, step=replace(plan.step, topic="nowhere"))).start()
-    query = world.query(plan, registry_urls=())
+    query = world.query(plan, guarantee=Guarantee.EXACTLY_ONCE)
     query.start()
     query.process_all()
     stream = query._stream

@@ -22,6 +22,8 @@ from pyspark.errors import PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
+from barnabas.pipeline.local_files import CHECKPOINT_MANAGER, use_plain_files
+
 Say = Callable[[str], None]
 
 _PROGRESS_SECONDS = 1.0
@@ -97,9 +99,7 @@ class SessionOptions:
         if self.master.startswith("local"):
             settings["spark.driver.host"] = "127.0.0.1"
             settings["spark.driver.bindAddress"] = "127.0.0.1"
-            # No checksum file beside each file of checkpoints and state: half as many to write.
-            raw = "org.apache.hadoop.fs.local.RawLocalFs"
-            settings["spark.hadoop.fs.AbstractFileSystem.file.impl"] = raw
+            settings["spark.sql.streaming.checkpointFileManagerClass"] = CHECKPOINT_MANAGER
         if self.small_batches:
             settings["spark.sql.codegen.wholeStage"] = "false"
             settings["spark.sql.codegen.factoryMode"] = "NO_CODEGEN"
@@ -127,21 +127,8 @@ def start_session(options: SessionOptions, say: Say = lambda line: None) -> Spar
         builder = builder.config(name, value)
     session = builder.getOrCreate()
     if options.master.startswith("local"):
-        _write_no_checksums(session)
+        use_plain_files(session)
     return session
-
-
-def _write_no_checksums(session: SparkSession) -> None:
-    """What still asks Hadoop's old interface for local files writes and reads no checksums either.
-
-    The RocksDB state store takes no other class of file system than the default one.
-    """
-    jvm = session.sparkContext._jvm
-    assert jvm is not None
-    conf = session.sparkContext._jsc.hadoopConfiguration()
-    files = jvm.org.apache.hadoop.fs.FileSystem.getLocal(conf)
-    files.setWriteChecksum(False)
-    files.setVerifyChecksum(False)
 
 
 def _launch_jvm(options: SessionOptions) -> None:

@@ -35,9 +35,12 @@ from barnabas.pipeline.sql.spark.parcels import (
     Results,
 )
 from barnabas.pipeline.sql.spark.topology import Place, topology
+from barnabas.pipeline.sql.syntax.tree import WindowKind
 from barnabas.pipeline.sql.types import Value
 from barnabas.pipeline.udf import load_extensions
 
+_TIME_WINDOW_BYTES = 8
+_SESSION_WINDOW_BYTES = 16
 _HOSTED_MAX = 200
 """So many plans stay built in a process."""
 
@@ -67,6 +70,9 @@ class Hosting:
     """Names this query's state among all that a worker process has seen."""
     extension_directory: str | None = None
     """Where functions of users are, on every machine."""
+    sink_servers: str | None = None
+    """The cluster that tasks write results to; None where results go to the driver."""
+    sink_partitions: int = 1
 
 
 _hosted: OrderedDict[Hosting, HostedPlan] = OrderedDict()
@@ -250,6 +256,15 @@ class HostedPlan:
         step = self.plan.step
         assert isinstance(step, StreamSink | TableSink), "a plan ends with a sink"
         return step
+
+    @property
+    def window_bytes(self) -> int:
+        """How many bytes of a result's key are its window's bounds."""
+        window = self.plan.window
+        if window is None:
+            return 0
+        is_session = window.kind is WindowKind.SESSION
+        return _SESSION_WINDOW_BYTES if is_session else _TIME_WINDOW_BYTES
 
     @cached_property
     def _writer(self) -> TopicWriter:
