@@ -1,10 +1,11 @@
-"""How long one SQL query on Spark takes from a record to its result, and where the time goes.
+"""How long SQL queries on Spark take from a record to its result, and where the time goes.
 
-    python bench/sql_spark.py [records per second] [keys] [seconds] [--setting key=value]… [--c2]
+    python -m bench.sql_spark [records per second] [keys] [seconds] [--queries n] [--exactly-once]
+                              [--setting key=value]… [--optimising]
 
-A windowed count over a topic of two partitions; broker, producer, consumer and Spark share the
-machine. The second half of the run is measured, as the JVM compiles during the first. A record's
-result is there when a consumer of the results has a count that includes it.
+Windowed counts over a topic of two partitions. A node, a process that produces and consumes, and
+Spark share the machine. A record's result is there when a consumer of the results has a count that
+includes it. The second half of the run is measured: the JVM compiles during the first.
 """
 
 from __future__ import annotations
@@ -12,16 +13,14 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
+import subprocess
 import sys
 import tempfile
-import threading
-import time
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from barnabas import Cluster
 from barnabas.app.testing import Kafka
 from barnabas.pipeline.progress import recent_progress
 from barnabas.pipeline.session import SessionOptions, start_session
@@ -29,150 +28,102 @@ from barnabas.pipeline.sql.analysis.analyse import analyse
 from barnabas.pipeline.sql.analysis.commands import QueryCommand, apply
 from barnabas.pipeline.sql.analysis.metastore import MetaStore
 from barnabas.pipeline.sql.functions.built_in import functions
-from barnabas.pipeline.sql.plan.steps import QueryPlan, TableSink
+from barnabas.pipeline.sql.plan.steps import QueryPlan
 from barnabas.pipeline.sql.spark.options import Guarantee, SparkQueryOptions
 from barnabas.pipeline.sql.spark.query import SparkQuery
 from barnabas.pipeline.sql.syntax.parser import parse
+from bench.barnabas_server import BarnabasServer
+from bench.measure import cpu_seconds
 
-STATEMENTS = """
-CREATE STREAM s (k STRING KEY, v INT) WITH (kafka_topic='{source}', value_format='JSON');
-CREATE TABLE q WITH (kafka_topic='{sink}') AS SELECT k, COUNT(*) n FROM s
+SOURCE = "CREATE STREAM s (k STRING KEY, v INT) WITH (kafka_topic='{source}', value_format='JSON');"
+QUERY = """
+CREATE TABLE q{number} WITH (kafka_topic='{sink}') AS SELECT k, COUNT(*) n FROM s
   WINDOW TUMBLING (SIZE 10 SECONDS) GROUP BY k;
 """
 _BUCKET_SECONDS = 5
-_WINDOW_MS = 10_000
 
 
-def plan_of(statements: str) -> QueryPlan:
-    """The plan of the query among the statements."""
-    metastore = MetaStore()
+def plans_of(statements: str) -> list[QueryPlan]:
+    """The plans of the queries among the statements."""
+    metastore, plans = MetaStore(), []
     for parsed in parse(statements):
         command = analyse(parsed.statement, metastore, {}, functions(), text=parsed.text)
         apply(command, metastore, parsed.text)
         if isinstance(command, QueryCommand):
-            return command.plan
-    raise AssertionError("no query")
-
-
-class Load:
-    """A producer at a constant rate; `sent`: by key and window, when each record was sent."""
-
-    def __init__(self, kafka: Kafka, topic: str, rate: int, keys: int) -> None:
-        self.sent: dict[tuple[str, int], list[float]] = defaultdict(list)
-        self._stop = threading.Event()
-        self._arguments = kafka, topic, rate, keys
-        self._thread = threading.Thread(target=self._run)
-        self._thread.start()
-
-    def stop(self) -> None:
-        self._stop.set()
-        self._thread.join()
-
-    def _run(self) -> None:
-        kafka, topic, rate, keys = self._arguments
-        producer, count, began = kafka.producer(linger_ms=5), 0, time.time()
-        while not self._stop.wait(0.01):
-            while count < (time.time() - began) * rate:
-                now = time.time()
-                at_ms = int(now * 1000)
-                number = count * 7919 % keys
-                key = f"k{number}"
-                self.sent[key, at_ms - at_ms % _WINDOW_MS].append(now)
-                value = f'{{"V": {count % 13}}}'
-                producer.produce(topic, value, key, partition=number % 2, timestamp=at_ms)
-                count += 1
-            producer.poll(0)
-        producer.flush()
-
-
-class Results:
-    """A consumer that notes how late each record is in a result: when, and its latency."""
-
-    def __init__(self, kafka: Kafka, topic: str, load: Load) -> None:
-        self.found: list[tuple[float, list[float]]] = []
-        self._stop = threading.Event()
-        self._arguments = kafka, topic, load
-        self._thread = threading.Thread(target=self._run)
-        self._thread.start()
-
-    def stop(self) -> None:
-        self._stop.set()
-        self._thread.join()
-
-    def _run(self) -> None:
-        kafka, topic, load = self._arguments
-        consumer = kafka.consumer(topic, isolation_level="read_committed", fetch_wait_max_ms=50)
-        counted: dict[tuple[str, int], int] = {}
-        began = time.time()
-        while not self._stop.is_set():
-            messages = consumer.consume(5_000, 0.02)
-            now = time.time()
-            latencies: list[float] = []
-            for message in messages:
-                key, value = message.key() or b"", message.value() or b"{}"
-                place = key[:-8].decode(), int.from_bytes(key[-8:], "big")
-                before, count = counted.get(place, 0), json.loads(value)["N"]
-                latencies += [now - sent for sent in load.sent[place][before:count]]
-                counted[place] = max(before, count)
-            if latencies:
-                self.found.append((now - began, latencies))
-        consumer.close()
+            plans.append(command.plan)
+    return plans
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
+    parser = argparse.ArgumentParser(prog="python -m bench.sql_spark")
     parser.add_argument("rate", type=int, nargs="?", default=10_000)
     parser.add_argument("keys", type=int, nargs="?", default=1_000)
     parser.add_argument("seconds", type=int, nargs="?", default=60)
+    parser.add_argument("--queries", type=int, default=1)
     parser.add_argument("--setting", action="append", default=[], help="key=value, of Spark")
-    parser.add_argument("--c2", action="store_true", help="let the JVM optimise and Spark compile")
+    parser.add_argument("--optimising", action="store_true", help="both compilers of the JVM")
     parser.add_argument("--exactly-once", action="store_true")
+    parser.add_argument("--tasks", action="store_true", help="what Spark notes of its tasks")
     arguments = parser.parse_args()
-    with Cluster() as cluster, tempfile.TemporaryDirectory() as directory:
-        kafka = Kafka(cluster.bootstrap_servers)
-        source, sink = kafka.topic("source", 2), kafka.topic("sink", 2)
-        plan = plan_of(STATEMENTS.format(source=source, sink=sink))
-        assert isinstance(plan.step, TableSink)
-        events = Path(directory, "events")
-        events.mkdir()
-        settings = {
-            "spark.sql.streaming.numRecentProgressUpdates": "10000",
-            "spark.eventLog.enabled": "true",
-            "spark.eventLog.dir": events.as_uri(),
-            "spark.eventLog.rolling.enabled": "false",
-            "spark.eventLog.compress": "false",
-            **dict(setting.split("=", 1) for setting in arguments.setting),
-        }
-        spark = start_session(
-            SessionOptions(
-                telemetry_path=f"{directory}/spark.log",
-                small_batches=not arguments.c2,
-                settings=settings,
-            )
+    with tempfile.TemporaryDirectory() as directory:
+        server = BarnabasServer(Path(directory, "node"))
+        with server:
+            server.format()
+            server.start()
+            _measure(f"127.0.0.1:{server.port}", server, directory, arguments)
+
+
+def _measure(
+    servers: str, server: BarnabasServer, directory: str, arguments: argparse.Namespace
+) -> None:
+    kafka = Kafka(servers)
+    source = kafka.topic("source", 2)
+    sinks = [kafka.topic(f"sink{number}", 2) for number in range(arguments.queries)]
+    statements = [QUERY.format(number=number, sink=sink) for number, sink in enumerate(sinks)]
+    plans = plans_of(SOURCE.format(source=source) + "".join(statements))
+    events = Path(directory, "events")
+    events.mkdir()
+    settings = {
+        "spark.sql.streaming.numRecentProgressUpdates": "10000",
+        **dict(setting.split("=", 1) for setting in arguments.setting),
+    }
+    if arguments.tasks:
+        settings["spark.eventLog.enabled"] = "true"
+        settings["spark.eventLog.dir"] = events.as_uri()
+        settings["spark.eventLog.rolling.enabled"] = "false"
+        settings["spark.eventLog.compress"] = "false"
+    spark = start_session(
+        SessionOptions(
+            telemetry_path=f"{directory}/spark.log",
+            small_batches=not arguments.optimising,
+            settings=settings,
         )
-        guarantee = Guarantee.EXACTLY_ONCE if arguments.exactly_once else Guarantee.AT_LEAST_ONCE
-        query = SparkQuery(
-            plan,
-            SparkQueryOptions(
-                cluster.bootstrap_servers,
-                directory,
-                auto_offset_reset="earliest",
-                guarantee=guarantee,
-            ),
-            spark,
-        )
-        load = Load(kafka, source, arguments.rate, arguments.keys)
-        results = Results(kafka, sink, load)
-        query.start()
-        time.sleep(arguments.seconds)
-        load.stop()
-        results.stop()
+    )
+    guarantee = Guarantee.EXACTLY_ONCE if arguments.exactly_once else Guarantee.AT_LEAST_ONCE
+    options = SparkQueryOptions(
+        servers, directory, auto_offset_reset="earliest", guarantee=guarantee
+    )
+    queries = [SparkQuery(plan, options, spark) for plan in plans]
+    load = [sys.executable, "-m", "bench.sql_load", servers, str(arguments.rate)]
+    load += [str(arguments.keys), str(arguments.seconds), source, *sinks]
+    gateway: Any = spark.sparkContext._gateway
+    with subprocess.Popen(load, stdout=subprocess.PIPE, text=True) as loading:
+        for query in queries:
+            query.start()
+        pids = {"node": server.pid, "load": loading.pid, "JVM": gateway.proc.pid}
+        before = {name: cpu_seconds(pid) for name, pid in pids.items()}
+        assert loading.stdout is not None
+        text = loading.stdout.readline()
+        used = {name: cpu_seconds(pid) - before[name] for name, pid in pids.items()}
+    _report(json.loads(text), arguments.seconds)
+    cores = ", ".join(f"{name} {used[name] / arguments.seconds:.2f}" for name in pids)
+    sys.stdout.write(f"cores used: {cores}\n")
+    for query in queries:
         stream = query._stream
         assert stream is not None
         progress = [p for p in recent_progress(stream) if p["numInputRows"]]
         figures = query.figures
         query.stop()
-        _report(results.found, arguments.seconds)
         batches = progress[len(progress) // 2 :]
         sys.stdout.write(
             f"{figures.batches} micro-batches; Python "
@@ -180,7 +131,8 @@ def main() -> None:
             f"{figures.state_calls / max(1, figures.batches):.0f} calls to the state each\n"
         )
         _print_medians("micro-batch", [_parts_ms(each) for each in batches])
-        spark.stop()
+    spark.stop()
+    if arguments.tasks:
         _report_tasks(events, len(progress) // 2)
 
 
@@ -199,7 +151,7 @@ def _report(found: Sequence[tuple[float, list[float]]], seconds: int) -> None:
 
 
 def _share(numbers: Sequence[float], share: float) -> float:
-    return sorted(numbers)[int(len(numbers) * share)]
+    return sorted(numbers)[int(len(numbers) * share)] if numbers else float("nan")
 
 
 def _parts_ms(progress: dict[str, Any]) -> dict[str, float]:
@@ -207,9 +159,6 @@ def _parts_ms(progress: dict[str, Any]) -> dict[str, float]:
     for operator in progress["stateOperators"]:
         for name in ("allUpdatesTimeMs", "commitTimeMs"):
             parts[name] = parts.get(name, 0) + operator[name]
-        for name, value in operator["customMetrics"].items():
-            if value:
-                parts[name] = parts.get(name, 0) + value
     return parts
 
 
@@ -246,13 +195,11 @@ def _task_ms(event: dict[str, Any]) -> dict[str, float]:
         "run": metrics["Executor Run Time"],
         "cpu": metrics["Executor CPU Time"] / 1e6,
         "gc": metrics["JVM GC Time"],
-        "shuffle write": metrics["Shuffle Write Metrics"]["Shuffle Write Time"] / 1e6,
     }
     for accumulable in info["Accumulables"]:
         name, update = accumulable.get("Name", ""), accumulable.get("Update")
-        if "ython" in name or "time" in name:
-            value = float(update)
-            found[name] = value / 1e6 if "shuffle" in name else value
+        if "Python workers" in name or name.startswith(("time to", "RocksDB")):
+            found[name] = float(update)
     return found
 
 
