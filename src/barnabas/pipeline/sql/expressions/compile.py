@@ -90,19 +90,19 @@ class ExpressionCompiler:
         return self._compiler.scope
 
 
-def literal(compiler: Compiling, node: Any) -> Evaluate:
+def _literal(compiler: Compiling, node: Any) -> Evaluate:
     return constant(node.value)
 
 
-def null(compiler: Compiling, node: nodes.NullLiteral) -> Evaluate:
+def _null(compiler: Compiling, node: nodes.NullLiteral) -> Evaluate:
     return constant(None)
 
 
-def interval(compiler: Compiling, node: nodes.IntervalUnit) -> Evaluate:
+def _interval(compiler: Compiling, node: nodes.IntervalUnit) -> Evaluate:
     return constant(node.unit)
 
 
-def column(compiler: Compiling, node: nodes.ColumnReference) -> Evaluate:
+def _column(compiler: Compiling, node: nodes.ColumnReference) -> Evaluate:
     name = node.name if node.source is None else f"{node.source}.{node.name}"
     index = compiler.columns.get(name, compiler.columns.get(node.name))
     if index is None:
@@ -110,13 +110,13 @@ def column(compiler: Compiling, node: nodes.ColumnReference) -> Evaluate:
     return itemgetter(index)
 
 
-def variable(compiler: Compiling, node: nodes.LambdaVariable) -> Evaluate:
+def _variable(compiler: Compiling, node: nodes.LambdaVariable) -> Evaluate:
     if node.name not in compiler.variables:
         raise AnalysisError(f"{node.name} is not a parameter of an enclosing lambda")
     return itemgetter(compiler.variables[node.name])
 
 
-def arithmetic(compiler: Compiling, node: nodes.Arithmetic) -> Evaluate:
+def _arithmetic(compiler: Compiling, node: nodes.Arithmetic) -> Evaluate:
     result = compiler.type_of(node)
     left_type, right_type = compiler.type_of(node.left), compiler.type_of(node.right)
     assert left_type is not None
@@ -139,17 +139,17 @@ def _decimal_literal(
     return evaluate, sql_type
 
 
-def sign(compiler: Compiling, node: nodes.Sign) -> Evaluate:
+def _sign(compiler: Compiling, node: nodes.Sign) -> Evaluate:
     make = negation if node.is_minus else signed
     calculate, operand = make(compiler.type_of(node.operand)), compiler.compile(node.operand)
     return lambda row: calculate(operand(row))
 
 
-def cast(compiler: Compiling, node: nodes.Cast) -> Evaluate:
+def _cast(compiler: Compiling, node: nodes.Cast) -> Evaluate:
     return compiler.cast(node.operand, node.type)
 
 
-def call(compiler: Compiling, node: nodes.FunctionCall) -> Evaluate:
+def _call(compiler: Compiling, node: nodes.FunctionCall) -> Evaluate:
     function = compiler.scope.function(node.name)
     if not function.scalars:
         raise AnalysisError(f"{node.name} is not a scalar function")
@@ -191,19 +191,19 @@ def _lambda(compiler: Compiling, node: nodes.Lambda, scope: Scope) -> Evaluate:
 _COMPILERS: Compilers = {
     **conditions.COMPILERS,
     **containers.COMPILERS,
-    nodes.NullLiteral: null,
-    nodes.BooleanLiteral: literal,
-    nodes.IntegerLiteral: literal,
-    nodes.LongLiteral: literal,
-    nodes.DoubleLiteral: literal,
-    nodes.DecimalLiteral: literal,
-    nodes.StringLiteral: literal,
-    nodes.BytesLiteral: literal,
-    nodes.ColumnReference: column,
-    nodes.Arithmetic: arithmetic,
-    nodes.Sign: sign,
-    nodes.Cast: cast,
-    nodes.IntervalUnit: interval,
-    nodes.FunctionCall: call,
-    nodes.LambdaVariable: variable,
+    nodes.NullLiteral: _null,
+    nodes.BooleanLiteral: _literal,
+    nodes.IntegerLiteral: _literal,
+    nodes.LongLiteral: _literal,
+    nodes.DoubleLiteral: _literal,
+    nodes.DecimalLiteral: _literal,
+    nodes.StringLiteral: _literal,
+    nodes.BytesLiteral: _literal,
+    nodes.ColumnReference: _column,
+    nodes.Arithmetic: _arithmetic,
+    nodes.Sign: _sign,
+    nodes.Cast: _cast,
+    nodes.IntervalUnit: _interval,
+    nodes.FunctionCall: _call,
+    nodes.LambdaVariable: _variable,
 }

@@ -28,7 +28,7 @@ from barnabas.pipeline.sql.syntax.printer import message_text
 from barnabas.pipeline.sql.types import Value
 
 
-def compared(compiler: Compiling, node: nodes.Comparison) -> Evaluate:
+def _compared(compiler: Compiling, node: nodes.Comparison) -> Evaluate:
     left_type, right_type = compiler.type_of(node.left), compiler.type_of(node.right)
     if not can_compare(node.operator, left_type, right_type):
         raise refusal(node, left_type, right_type)
@@ -55,16 +55,16 @@ def _operand(
     return compiler.compile(expression), convert
 
 
-def between(compiler: Compiling, node: nodes.Between) -> Evaluate:
+def _between(compiler: Compiling, node: nodes.Between) -> Evaluate:
     def make(inner: Compiling, operand: Expression) -> Evaluate:
         first, second = between_as_comparisons(node, operand)
-        lower, upper = compared(inner, first), compared(inner, second)
+        lower, upper = _compared(inner, first), _compared(inner, second)
         return lambda row: lower(row) and upper(row)
 
     return compiler.holding(node.operand, make)
 
 
-def condition(compiler: Compiling, expression: Expression) -> Evaluate:
+def _condition(compiler: Compiling, expression: Expression) -> Evaluate:
     """An expression that must be true or false: NULL is no value."""
     sql_type = compiler.type_of(expression)
     if sql_type != types.BOOLEAN:
@@ -83,29 +83,29 @@ def condition(compiler: Compiling, expression: Expression) -> Evaluate:
     return decide
 
 
-def logical(compiler: Compiling, node: nodes.Logical) -> Evaluate:
-    left, right = condition(compiler, node.left), condition(compiler, node.right)
+def _logical(compiler: Compiling, node: nodes.Logical) -> Evaluate:
+    left, right = _condition(compiler, node.left), _condition(compiler, node.right)
     if node.operator is nodes.LogicalOperator.AND:
         return lambda row: left(row) and right(row)
     return lambda row: left(row) or right(row)
 
 
-def negated(compiler: Compiling, node: nodes.Not) -> Evaluate:
-    operand = condition(compiler, node.operand)
+def _negated(compiler: Compiling, node: nodes.Not) -> Evaluate:
+    operand = _condition(compiler, node.operand)
     return lambda row: not operand(row)
 
 
-def is_null(compiler: Compiling, node: nodes.IsNull) -> Evaluate:
+def _is_null(compiler: Compiling, node: nodes.IsNull) -> Evaluate:
     operand = compiler.compile(node.operand)
     return lambda row: operand(row) is None
 
 
-def is_not_null(compiler: Compiling, node: nodes.IsNotNull) -> Evaluate:
+def _is_not_null(compiler: Compiling, node: nodes.IsNotNull) -> Evaluate:
     operand = compiler.compile(node.operand)
     return lambda row: operand(row) is not None
 
 
-def in_list(compiler: Compiling, node: nodes.InList) -> Evaluate:
+def _in_list(compiler: Compiling, node: nodes.InList) -> Evaluate:
     operands = in_list_operands(node)
     operand, *items = compiler.common(operands)
     if items and all(isinstance(item, LITERALS) for item in operands[1:]):
@@ -119,7 +119,7 @@ def in_list(compiler: Compiling, node: nodes.InList) -> Evaluate:
     return is_in
 
 
-def like(compiler: Compiling, node: nodes.Like) -> Evaluate:
+def _like(compiler: Compiling, node: nodes.Like) -> Evaluate:
     compiler.type_of(node)
     operand, escape = compiler.compile(node.operand), node.escape
     if isinstance(node.pattern, nodes.StringLiteral):
@@ -129,9 +129,9 @@ def like(compiler: Compiling, node: nodes.Like) -> Evaluate:
     return lambda row: is_like(operand(row), pattern(row), escape)
 
 
-def searched_case(compiler: Compiling, node: nodes.SearchedCase) -> Evaluate:
+def _searched_case(compiler: Compiling, node: nodes.SearchedCase) -> Evaluate:
     compiler.type_of(node)
-    whens = [(condition(compiler, w.condition), compiler.compile(w.result)) for w in node.whens]
+    whens = [(_condition(compiler, w.condition), compiler.compile(w.result)) for w in node.whens]
     default = compiler.compile(node.default or nodes.NullLiteral())
 
     def choose(row: Sequence[Value]) -> Value:
@@ -143,10 +143,10 @@ def searched_case(compiler: Compiling, node: nodes.SearchedCase) -> Evaluate:
     return choose
 
 
-def simple_case(compiler: Compiling, node: nodes.SimpleCase) -> Evaluate:
+def _simple_case(compiler: Compiling, node: nodes.SimpleCase) -> Evaluate:
     return compiler.holding(
         node.operand,
-        lambda inner, operand: searched_case(inner, simple_case_as_searched(node, operand)),
+        lambda inner, operand: _searched_case(inner, simple_case_as_searched(node, operand)),
     )
 
 
@@ -164,14 +164,14 @@ _NEVER_NULL = (
 """Conditions that are true or false, or fail."""
 
 COMPILERS: Compilers = {
-    nodes.Comparison: compared,
-    nodes.Between: between,
-    nodes.Logical: logical,
-    nodes.Not: negated,
-    nodes.IsNull: is_null,
-    nodes.IsNotNull: is_not_null,
-    nodes.InList: in_list,
-    nodes.Like: like,
-    nodes.SearchedCase: searched_case,
-    nodes.SimpleCase: simple_case,
+    nodes.Comparison: _compared,
+    nodes.Between: _between,
+    nodes.Logical: _logical,
+    nodes.Not: _negated,
+    nodes.IsNull: _is_null,
+    nodes.IsNotNull: _is_not_null,
+    nodes.InList: _in_list,
+    nodes.Like: _like,
+    nodes.SearchedCase: _searched_case,
+    nodes.SimpleCase: _simple_case,
 }

@@ -8,13 +8,13 @@ from barnabas.pipeline.sql.syntax import expressions as nodes
 from barnabas.pipeline.sql.types import Map
 
 
-def array(compiler: Compiling, node: nodes.ArrayConstructor) -> Evaluate:
+def _array(compiler: Compiling, node: nodes.ArrayConstructor) -> Evaluate:
     compiler.type_of(node)
     items = [compiler.forgiving(item, "array item") for item in compiler.common(node.items)]
     return lambda row: [item(row) for item in items]
 
 
-def map_(compiler: Compiling, node: nodes.MapConstructor) -> Evaluate:
+def _map(compiler: Compiling, node: nodes.MapConstructor) -> Evaluate:
     compiler.type_of(node)
     keys = compiler.common([key for key, _ in node.entries])
     values = compiler.common([value for _, value in node.entries])
@@ -25,7 +25,7 @@ def map_(compiler: Compiling, node: nodes.MapConstructor) -> Evaluate:
     return lambda row: {key(row): value(row) for key, value in entries}
 
 
-def struct(compiler: Compiling, node: nodes.StructConstructor) -> Evaluate:
+def _struct(compiler: Compiling, node: nodes.StructConstructor) -> Evaluate:
     compiler.type_of(node)
     fields = [
         (name, compiler.forgiving(compiler.compile(value), "struct field"))
@@ -34,7 +34,7 @@ def struct(compiler: Compiling, node: nodes.StructConstructor) -> Evaluate:
     return lambda row: {name: value(row) for name, value in fields}
 
 
-def subscript(compiler: Compiling, node: nodes.Subscript) -> Evaluate:
+def _subscript(compiler: Compiling, node: nodes.Subscript) -> Evaluate:
     compiler.type_of(node)
     base, index = compiler.compile(node.base), compiler.compile(node.index)
     if isinstance(compiler.type_of(node.base), Map):
@@ -42,16 +42,16 @@ def subscript(compiler: Compiling, node: nodes.Subscript) -> Evaluate:
     return lambda row: None if (items := base(row)) is None else item_at(items, index(row))
 
 
-def dereference(compiler: Compiling, node: nodes.Dereference) -> Evaluate:
+def _dereference(compiler: Compiling, node: nodes.Dereference) -> Evaluate:
     compiler.type_of(node)
     base, name = compiler.compile(node.base), node.name
     return lambda row: None if (struct := base(row)) is None else struct.get(name)
 
 
 COMPILERS: Compilers = {
-    nodes.ArrayConstructor: array,
-    nodes.MapConstructor: map_,
-    nodes.StructConstructor: struct,
-    nodes.Subscript: subscript,
-    nodes.Dereference: dereference,
+    nodes.ArrayConstructor: _array,
+    nodes.MapConstructor: _map,
+    nodes.StructConstructor: _struct,
+    nodes.Subscript: _subscript,
+    nodes.Dereference: _dereference,
 }
