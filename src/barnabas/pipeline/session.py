@@ -8,6 +8,7 @@ knows works unchanged. Spark resolves its own Kafka connector and its Avro funct
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 import threading
@@ -27,6 +28,11 @@ from barnabas.pipeline.local_files import CHECKPOINT_MANAGER, use_plain_files
 Say = Callable[[str], None]
 
 _PROGRESS_SECONDS = 1.0
+# Small heaps on few cores: the serial collector takes less of both.
+# The optimising compiler off leaves 48 MB for compiled code, which fill in a minute: then nothing
+# is compiled any more.
+_ALL_CODE = "-XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m"
+_SMALL_CODE = f"{_ALL_CODE} -XX:TieredStopAtLevel=1"
 _JAVA_MISSING = (
     "Spark needs a Java runtime (17 or later) and finds none: install one "
     "(Debian: apt-get install openjdk-17-jre-headless) or set JAVA_HOME"
@@ -51,6 +57,16 @@ def default_ivy_directory() -> str:
     """Return where packages are kept between runs: BARNABAS_IVY_DIR, else the user's cache."""
     cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     return os.environ.get("BARNABAS_IVY_DIR") or os.path.join(cache, "barnabas", "ivy")
+
+
+def cores_of(master: str) -> int | None:
+    """Return how many tasks a local master runs at once; None for a cluster, which may grow."""
+    if not master.startswith("local"):
+        return None
+    found = re.search(r"\[([0-9]+)", master)
+    if found:
+        return int(found[1])
+    return os.cpu_count() or 1 if "*" in master else 1
 
 
 @dataclass(slots=True, frozen=True)
@@ -81,12 +97,9 @@ class SessionOptions:
             "spark.app.name": self.app_name,
             "spark.master": self.master,
             "spark.driver.memory": self.driver_memory,
-            # Small heaps on few cores: the serial collector takes less of both.
-            # The optimising compiler off leaves 48 MB for compiled code, which fill in a minute:
-            # then nothing is compiled any more.
-            "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m "
-            + ("-XX:TieredStopAtLevel=1 " if self.small_batches else "")
-            + f"-Dlog4j2.configurationFile={_telemetry_configuration()}",
+            "spark.driver.extraJavaOptions": (_SMALL_CODE if self.small_batches else _ALL_CODE)
+            + f" -Dlog4j2.configurationFile={_telemetry_configuration()}",
+            "spark.executor.extraJavaOptions": _SMALL_CODE if self.small_batches else _ALL_CODE,
             "spark.ui.enabled": "false",
             "spark.ui.showConsoleProgress": "false",
             "spark.sql.session.timeZone": "UTC",

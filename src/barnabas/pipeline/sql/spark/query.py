@@ -33,6 +33,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from barnabas.pipeline.exactly_once import TransactionalWriter
 from barnabas.pipeline.progress import last_progress
+from barnabas.pipeline.session import cores_of
 from barnabas.pipeline.sql.plan.encoding import encode_plan
 from barnabas.pipeline.sql.plan.steps import QueryPlan
 from barnabas.pipeline.sql.spark.checkpoint import (
@@ -225,10 +226,9 @@ class SparkQuery:
             if topic not in counts:
                 raise MissingTopicError(f"Topic {topic} of query {self.plan.query_id} is missing")
         partitions = self.options.partitions or max(counts[topic] for topic in sources)
-        cores = int(self._spark.sparkContext.defaultParallelism)
-        checkpoint = open_checkpoint(
-            self.checkpoint_directory, encoded, partitions, min(partitions, max(1, cores))
-        )
+        cores = cores_of(str(self._spark.sparkContext.master))
+        tasks = partitions if cores is None else min(partitions, cores)
+        checkpoint = open_checkpoint(self.checkpoint_directory, encoded, partitions, tasks)
         is_copartitioned = len({counts[topic] for topic in sources}) == 1
         partitions = counts[draft.sink.topic]
         return HostedPlan(self._hosting(encoded, checkpoint, is_copartitioned, partitions))
