@@ -23,7 +23,7 @@ from barnabas.pipeline.sql.expressions import conditions, containers
 from barnabas.pipeline.sql.expressions.arithmetic import calculation, negation, signed
 from barnabas.pipeline.sql.expressions.calls import TypedArgument, scalar_call
 from barnabas.pipeline.sql.expressions.casts import cast_maker
-from barnabas.pipeline.sql.expressions.closures import Evaluate, constant, invocation
+from barnabas.pipeline.sql.expressions.closures import BatchedCall, Evaluate, constant, invocation
 from barnabas.pipeline.sql.expressions.compiling import Compilers, Compiling, Note
 from barnabas.pipeline.sql.expressions.scope import Scope
 from barnabas.pipeline.sql.expressions.typing import type_of
@@ -40,6 +40,8 @@ class Compiled:
 
     type: SqlType | None
     evaluate: Evaluate
+    batched: tuple[BatchedCall, ...] = ()
+    """Calls in it that can be prepared for many rows at once, in this order."""
 
 
 def ignore(what: str, error: Exception) -> None:
@@ -64,13 +66,15 @@ class ExpressionCompiler:
         self._functions = functions
         self._note = note
         self._columns: Sequence[Column] | None = None
-        self._compiler = Compiling(Scope({}, functions), {}, {}, 0, note, _COMPILERS)
+        self._compiler = Compiling(Scope({}, functions), {}, {}, 0, note, [], _COMPILERS)
 
     def compile(self, expression: Expression, columns: Sequence[Column]) -> Compiled:
         """The expression over rows of those columns; raises AnalysisError."""
         sql_type = self.type_of(expression, columns)
+        batched = self._compiler.batched
+        batched.clear()
         try:
-            return Compiled(sql_type, self._compiler.compile(expression))
+            return Compiled(sql_type, self._compiler.compile(expression), tuple(batched))
         except RecursionError:
             raise AnalysisError("The expression is nested too deeply.") from None
 
@@ -85,7 +89,7 @@ class ExpressionCompiler:
             indexes: dict[str, int] = {}
             for index, column in enumerate(columns):
                 indexes.setdefault(column.name, index)
-            self._compiler = Compiling(scope, indexes, {}, len(columns), self._note, _COMPILERS)
+            self._compiler = Compiling(scope, indexes, {}, len(columns), self._note, [], _COMPILERS)
             self._columns = columns
         return self._compiler.scope
 
@@ -155,6 +159,10 @@ def _call(compiler: Compiling, node: nodes.FunctionCall) -> Evaluate:
         raise AnalysisError(f"{node.name} is not a scalar function")
     call = scalar_call(node, compiler.scope, type_of)
     arguments = [_argument(compiler, given) for given in call.arguments]
+    if BatchedCall.suits(call):
+        batched = BatchedCall(call, arguments)
+        compiler.batched.append(batched)
+        return batched
     return invocation(call, arguments)
 
 

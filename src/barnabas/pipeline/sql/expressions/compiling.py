@@ -8,7 +8,7 @@ from typing import Any
 
 from barnabas.pipeline.sql.errors import FAILURES, AnalysisError, EvaluationError
 from barnabas.pipeline.sql.expressions.casts import cast_maker
-from barnabas.pipeline.sql.expressions.closures import Evaluate, constant
+from barnabas.pipeline.sql.expressions.closures import BatchedCall, Evaluate, constant
 from barnabas.pipeline.sql.expressions.coercion import LITERALS, coerce_literal, common_type
 from barnabas.pipeline.sql.expressions.scope import Scope
 from barnabas.pipeline.sql.expressions.typing import held, type_of
@@ -30,6 +30,8 @@ class Compiling:
     variables: Mapping[str, int]
     width: int
     note: Note
+    batched: list[BatchedCall]
+    """Takes the calls that can be prepared for many rows, those within others first."""
     compilers: Compilers
     """By kind of expression what compiles it."""
 
