@@ -102,6 +102,13 @@ class SessionOptions:
             "spark.executor.extraJavaOptions": _SMALL_CODE if self.small_batches else _ALL_CODE,
             "spark.ui.enabled": "false",
             "spark.ui.showConsoleProgress": "false",
+            # What the user interface would show is kept without one, too: as little as can be.
+            "spark.ui.liveUpdate.period": "-1",
+            "spark.ui.retainedJobs": "10",
+            "spark.ui.retainedStages": "20",
+            "spark.ui.retainedTasks": "100",
+            "spark.sql.ui.retainedExecutions": "10",
+            "spark.sql.ui.explainMode": "simple",
             "spark.sql.session.timeZone": "UTC",
             "spark.sql.shuffle.partitions": partitions,
             "spark.default.parallelism": partitions,
@@ -113,6 +120,7 @@ class SessionOptions:
             settings["spark.driver.host"] = "127.0.0.1"
             settings["spark.driver.bindAddress"] = "127.0.0.1"
             settings["spark.sql.streaming.checkpointFileManagerClass"] = CHECKPOINT_MANAGER
+            settings["spark.python.daemon.module"] = "barnabas.pipeline.worker_daemon"
         if self.small_batches:
             settings["spark.sql.codegen.wholeStage"] = "false"
             settings["spark.sql.codegen.factoryMode"] = "NO_CODEGEN"

@@ -266,6 +266,8 @@ class SparkQuery:
             # No limit in bytes: for one Spark measures the whole batch again with each row.
             "spark.sql.execution.arrow.maxBytesPerBatch": "2147483647",
             f"{state}.providerClass": _ROCKSDB,
+            # A restart reads so many small files of changes at most; a snapshot is many files.
+            f"{state}.minDeltasForSnapshot": "50",
             f"{state}.rocksdb.changelogCheckpointing.enabled": "true",
             f"{state}.rocksdb.trackTotalNumberOfRows": "true",
         }.items():
