@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 from confluent_kafka.cimpl import Message
@@ -161,6 +162,21 @@ def test_labels_are_where_spark_hashes_them(spark: SparkSession) -> None:
     text = ", ".join(f"pmod(hash(CAST({number} AS INT)), 7)" for number in numbers)
     (row,) = spark.sql(f"SELECT {text}").collect()
     assert list(row) == [task_of(number, 7) for number in numbers]
+
+
+def test_files_of_this_machine_need_no_process(spark: SparkSession, tmp_path: Path) -> None:
+    """Hadoop's own would look for `chmod` for each file, checksums would be files beside it."""
+    jvm: Any = spark.sparkContext._jvm
+    files = jvm.org.apache.hadoop.fs.FileSystem.getLocal(
+        spark.sparkContext._jsc.hadoopConfiguration()
+    )
+    assert files.getRaw().getClass().getName() == "PlainLocalFiles"
+    path = jvm.org.apache.hadoop.fs.Path(str(tmp_path / "directory" / "file"))
+    files.create(path, True).close()
+    assert [p.name for p in (tmp_path / "directory").iterdir()] == ["file"]
+    private = jvm.org.apache.hadoop.fs.permission.FsPermission("640")
+    files.setPermission(path, private)
+    assert (tmp_path / "directory" / "file").stat().st_mode & 0o777 == 0o640
 
 
 def test_a_filter_passes_every_record_with_its_timestamp(world: World) -> None:
