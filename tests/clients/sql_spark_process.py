@@ -10,10 +10,15 @@ from barnabas.pipeline.sql.spark.query import SparkQuery
 
 
 def main() -> None:
-    plan_path, servers, checkpoints, guarantee = sys.argv[1:]
+    plan_path, servers, checkpoints, guarantee, master = sys.argv[1:]
     plan = decode_plan(Path(plan_path).read_text(encoding="utf-8"))
-    settings = {"spark.local.dir": checkpoints}
-    spark = start_session(SessionOptions(small_batches=True, settings=settings))
+    settings = {
+        "spark.local.dir": checkpoints,
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.executor.memory": "512m",
+    }
+    spark = start_session(SessionOptions(master=master, small_batches=True, settings=settings))
     options = SparkQueryOptions(
         servers,
         checkpoints,

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 from confluent_kafka.cimpl import Message
@@ -163,6 +164,21 @@ def test_labels_are_where_spark_hashes_them(spark: SparkSession) -> None:
     assert list(row) == [task_of(number, 7) for number in numbers]
 
 
+def test_files_of_this_machine_need_no_process(spark: SparkSession, tmp_path: Path) -> None:
+    """Hadoop's own would look for `chmod` for each file, checksums would be files beside it."""
+    jvm: Any = spark.sparkContext._jvm
+    files = jvm.org.apache.hadoop.fs.FileSystem.getLocal(
+        spark.sparkContext._jsc.hadoopConfiguration()
+    )
+    assert files.getRaw().getClass().getName() == "PlainLocalFiles"
+    path = jvm.org.apache.hadoop.fs.Path(str(tmp_path / "directory" / "file"))
+    files.create(path, True).close()
+    assert [p.name for p in (tmp_path / "directory").iterdir()] == ["file"]
+    private = jvm.org.apache.hadoop.fs.permission.FsPermission("640")
+    files.setPermission(path, private)
+    assert (tmp_path / "directory" / "file").stat().st_mode & 0o777 == 0o640
+
+
 def test_a_filter_passes_every_record_with_its_timestamp(world: World) -> None:
     plan = world.plan(FILTER)
     world.send(100)
@@ -230,18 +246,18 @@ def test_why_a_query_failed_is_told(world: World) -> None:
     assert isinstance(plan.step, TableSink)
     with pytest.raises(MissingTopicError, match="nowhere"):
         world.query(replace(plan, step=replace(plan.step, topic="nowhere"))).start()
-    query = world.query(plan, registry_urls=())
+    query = world.query(plan, guarantee=Guarantee.EXACTLY_ONCE)
     query.start()
     query.process_all()
     stream = query._stream
     assert stream is not None
-    query._sink._writer = None  # type: ignore[union-attr,assignment]
+    query._sink._writer = object()  # type: ignore[union-attr,assignment]
     world.send(10)
     assert query.await_end(60)
     status = query.status()
     assert status.state is QueryState.ERROR
     (error,) = status.errors
-    assert error.message.startswith("AttributeError: 'NoneType' object has no attribute 'write'")
+    assert error.message.startswith("AttributeError: 'object' object has no attribute 'write'")
     assert error.type == "UNKNOWN"
 
 

@@ -23,10 +23,13 @@ PROCESS = Path(__file__).with_name("sql_spark_process.py")
 class Killed:
     """The query's process; leads a group, as Spark's JVM and workers go with it."""
 
-    def __init__(self, world: World, plan: QueryPlan, guarantee: str) -> None:
+    def __init__(
+        self, world: World, plan: QueryPlan, guarantee: str, master: str = "local[2]"
+    ) -> None:
         path = world.directory / "plan.json.of.query"
         path.write_text(encode_plan(plan), encoding="utf-8")
-        arguments = [str(path), world.kafka.bootstrap_servers, str(world.directory), guarantee]
+        arguments = [str(path), world.kafka.bootstrap_servers, str(world.directory)]
+        arguments += [guarantee, master]
         self.process = subprocess.Popen(
             [sys.executable, str(PROCESS), *arguments],
             stdout=subprocess.PIPE,

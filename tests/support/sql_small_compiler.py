@@ -9,7 +9,7 @@ from typing import Any
 
 from barnabas.pipeline.sql.errors import EvaluationError
 from barnabas.pipeline.sql.functions.catalog import Aggregator
-from barnabas.pipeline.sql.runtime.evaluation import Evaluator, TableFunction
+from barnabas.pipeline.sql.runtime.evaluation import BatchedCall, Evaluator, TableFunction
 from barnabas.pipeline.sql.runtime.records import Row
 from barnabas.pipeline.sql.schema import Column
 from barnabas.pipeline.sql.syntax import expressions as nodes
@@ -32,6 +32,7 @@ _ARITHMETIC: dict[nodes.ArithmeticOperator, Callable[[Any, Any], Any]] = {
 class Compiled:
     type: SqlType | None
     evaluate: Callable[[Row], Value]
+    batched: Sequence[BatchedCall] = ()
 
 
 class Total:

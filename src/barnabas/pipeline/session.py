@@ -8,6 +8,7 @@ knows works unchanged. Spark resolves its own Kafka connector and its Avro funct
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 import threading
@@ -22,9 +23,16 @@ from pyspark.errors import PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
+from barnabas.pipeline.local_files import CHECKPOINT_MANAGER, use_plain_files
+
 Say = Callable[[str], None]
 
 _PROGRESS_SECONDS = 1.0
+# Small heaps on few cores: the serial collector takes less of both.
+# The optimising compiler off leaves 48 MB for compiled code, which fill in a minute: then nothing
+# is compiled any more.
+_ALL_CODE = "-XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m"
+_SMALL_CODE = f"{_ALL_CODE} -XX:TieredStopAtLevel=1"
 _JAVA_MISSING = (
     "Spark needs a Java runtime (17 or later) and finds none: install one "
     "(Debian: apt-get install openjdk-17-jre-headless) or set JAVA_HOME"
@@ -49,6 +57,16 @@ def default_ivy_directory() -> str:
     """Return where packages are kept between runs: BARNABAS_IVY_DIR, else the user's cache."""
     cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     return os.environ.get("BARNABAS_IVY_DIR") or os.path.join(cache, "barnabas", "ivy")
+
+
+def cores_of(master: str) -> int | None:
+    """Return how many tasks a local master runs at once; None for a cluster, which may grow."""
+    if not master.startswith("local"):
+        return None
+    found = re.search(r"\[([0-9]+)", master)
+    if found:
+        return int(found[1])
+    return os.cpu_count() or 1 if "*" in master else 1
 
 
 @dataclass(slots=True, frozen=True)
@@ -79,14 +97,18 @@ class SessionOptions:
             "spark.app.name": self.app_name,
             "spark.master": self.master,
             "spark.driver.memory": self.driver_memory,
-            # Small heaps on few cores: the serial collector takes less of both.
-            # The optimising compiler off leaves 48 MB for compiled code, which fill in a minute:
-            # then nothing is compiled any more.
-            "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m "
-            + ("-XX:TieredStopAtLevel=1 " if self.small_batches else "")
-            + f"-Dlog4j2.configurationFile={_telemetry_configuration()}",
+            "spark.driver.extraJavaOptions": (_SMALL_CODE if self.small_batches else _ALL_CODE)
+            + f" -Dlog4j2.configurationFile={_telemetry_configuration()}",
+            "spark.executor.extraJavaOptions": _SMALL_CODE if self.small_batches else _ALL_CODE,
             "spark.ui.enabled": "false",
             "spark.ui.showConsoleProgress": "false",
+            # What the user interface would show is kept without one, too: as little as can be.
+            "spark.ui.liveUpdate.period": "-1",
+            "spark.ui.retainedJobs": "10",
+            "spark.ui.retainedStages": "20",
+            "spark.ui.retainedTasks": "100",
+            "spark.sql.ui.retainedExecutions": "10",
+            "spark.sql.ui.explainMode": "simple",
             "spark.sql.session.timeZone": "UTC",
             "spark.sql.shuffle.partitions": partitions,
             "spark.default.parallelism": partitions,
@@ -97,9 +119,8 @@ class SessionOptions:
         if self.master.startswith("local"):
             settings["spark.driver.host"] = "127.0.0.1"
             settings["spark.driver.bindAddress"] = "127.0.0.1"
-            # No checksum file beside each file of checkpoints and state: half as many to write.
-            raw = "org.apache.hadoop.fs.local.RawLocalFs"
-            settings["spark.hadoop.fs.AbstractFileSystem.file.impl"] = raw
+            settings["spark.sql.streaming.checkpointFileManagerClass"] = CHECKPOINT_MANAGER
+            settings["spark.python.daemon.module"] = "barnabas.pipeline.worker_daemon"
         if self.small_batches:
             settings["spark.sql.codegen.wholeStage"] = "false"
             settings["spark.sql.codegen.factoryMode"] = "NO_CODEGEN"
@@ -127,21 +148,8 @@ def start_session(options: SessionOptions, say: Say = lambda line: None) -> Spar
         builder = builder.config(name, value)
     session = builder.getOrCreate()
     if options.master.startswith("local"):
-        _write_no_checksums(session)
+        use_plain_files(session)
     return session
-
-
-def _write_no_checksums(session: SparkSession) -> None:
-    """What still asks Hadoop's old interface for local files writes and reads no checksums either.
-
-    The RocksDB state store takes no other class of file system than the default one.
-    """
-    jvm = session.sparkContext._jvm
-    assert jvm is not None
-    conf = session.sparkContext._jsc.hadoopConfiguration()
-    files = jvm.org.apache.hadoop.fs.FileSystem.getLocal(conf)
-    files.setWriteChecksum(False)
-    files.setVerifyChecksum(False)
 
 
 def _launch_jvm(options: SessionOptions) -> None:

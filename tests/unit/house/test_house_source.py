@@ -24,7 +24,6 @@ LONGER_FOR_A_REASON = {
     "metadata/node.py": "a node's metadata: its replica, its image and its way to the controller",
     "metadata/replay.py": "a short function for each kind of record",
     "net/tcp.py": "connection, listener and network: three small classes around one socket",
-    "pipeline/sql/expressions/compile.py": "a short method for each kind of expression",
     "pipeline/sql/runtime/build.py": "a short method for each step of a plan",
     "pipeline/sql/syntax/tree.py": "a few lines for each statement and clause",
     "raft/core/state.py": "the roles of the quorum and what each of them knows",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 from pathlib import Path
 
@@ -10,11 +11,12 @@ import pytest
 from pyspark import SparkContext
 from pyspark.errors import PySparkRuntimeError
 
-from barnabas.pipeline import session
+from barnabas.pipeline import session, worker_daemon
 from barnabas.pipeline.session import (
     SessionOptions,
     SparkStartError,
     avro_package,
+    cores_of,
     kafka_package,
     start_session,
 )
@@ -47,6 +49,25 @@ def test_there_is_room_for_compiled_code(small_batches: bool) -> None:
     """Without the optimising compiler the JVM's own choice is full after a minute."""
     options = SessionOptions(small_batches=small_batches).as_settings()
     assert "-XX:ReservedCodeCacheSize=240m" in options["spark.driver.extraJavaOptions"].split()
+
+
+@pytest.mark.parametrize(
+    ("master", "cores"),
+    [
+        *[("local", 1), ("local[3]", 3), ("local[2,4]", 2), ("local[*]", os.cpu_count())],
+        ("spark://host:7077", None),
+    ],
+)
+def test_cores(master: str, cores: int | None) -> None:
+    assert cores_of(master) == cores
+
+
+def test_what_workers_are_forked_with_is_there() -> None:
+    assert all(importlib.util.find_spec(name) for name in worker_daemon._NEEDED)
+    local, cluster = SessionOptions(), SessionOptions(master="spark://host:7077")
+    module = "spark.python.daemon.module"
+    assert local.as_settings()[module] == worker_daemon.__name__
+    assert module not in cluster.as_settings()  # its machines may have another Python
 
 
 def test_packages_can_be_left_out() -> None:

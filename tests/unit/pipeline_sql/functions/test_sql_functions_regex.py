@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import re
+from random import Random
 from typing import Any
 
 import pytest
 
 from barnabas.pipeline.sql.errors import EvaluationError
-from barnabas.pipeline.sql.functions.java_regex import compile_java
+from barnabas.pipeline.sql.functions import java_regex
+from barnabas.pipeline.sql.functions.java_regex import JavaPattern, compile_java, find_all
 from barnabas.pipeline.sql.functions.regex_characters import PatternError
 from support.sql_calls import call
 
@@ -184,7 +185,7 @@ def test_dialect(pattern: str, text: str, matches: list[str]) -> None:
         with pytest.raises(PatternError):
             compile_java(pattern)
     else:
-        assert [match[0] for match in compile_java(pattern).finditer(text)] == matches
+        assert [match[0] for match in find_all(compile_java(pattern), text)] == matches
 
 
 @pytest.mark.parametrize(
@@ -193,9 +194,9 @@ def test_dialect(pattern: str, text: str, matches: list[str]) -> None:
 )
 def test_groups_in_possessive_quantifiers(pattern: str, text: str, groups: tuple[str, ...]) -> None:
     """Python's own possessive quantifiers raise SystemError here."""
-    found = compile_java(pattern).search(text)
+    found = compile_java(pattern).over(text)(0)
     assert found is not None
-    assert found.groups() == groups
+    assert tuple(found[group] for group in (1, 2)) == groups
 
 
 @pytest.mark.parametrize(
@@ -223,4 +224,60 @@ def test_refused(pattern: str) -> None:
 
 def test_patterns_are_kept() -> None:
     assert compile_java("kept?") is compile_java("kept?")
-    assert isinstance(compile_java("kept?"), re.Pattern)
+
+
+def spans(pattern: JavaPattern, text: str) -> list[tuple[object, ...]]:
+    return [
+        (m.start(), m.end(), *(m[group] for group in range(pattern.groups + 1)))
+        for m in find_all(pattern, text)
+    ]
+
+
+@pytest.fixture
+def linear_always(monkeypatch: pytest.MonkeyPatch) -> None:
+    lengths = {java_regex.STEPS_HARMLESS: -1, java_regex.STEPS_MAX: 1_000_000}
+    monkeypatch.setattr(java_regex, "length_max", lambda text, steps: lengths[steps])
+
+
+@pytest.mark.usefixtures("linear_always")
+@pytest.mark.parametrize(("pattern", "text", "matches"), DIALECT)
+def test_the_linear_engine_finds_the_same(pattern: str, text: str, matches: list[str]) -> None:
+    if matches != ["error"]:
+        found = JavaPattern(pattern)
+        assert [match[0] for match in find_all(found, text)] == matches
+
+
+ATOMS = ("a", "b", ".", "[ab]", "[^a]", r"\d", "é", r"\s", "(a|b)", "(?:ab|a)", "(b)", r"\b", "^")
+
+
+@pytest.mark.usefixtures("linear_always")
+@pytest.mark.parametrize("seed", range(300))
+def test_both_engines_agree(seed: int) -> None:
+    random = Random(seed)
+    pieces = [
+        random.choice(ATOMS) + random.choice(("", "", "*", "+", "?", "*?", "{1,2}"))
+        for _ in range(random.randrange(1, 5))
+    ]
+    java = "".join(pieces) + random.choice(("", "$", "|b$", "$|a"))
+    text = "".join(random.choice("aab1é\n ") for _ in range(random.randrange(12)))
+    text += random.choice(("", "\n", "\r\n", "\u2028"))
+    pattern = JavaPattern(java)
+    plain = JavaPattern(java)
+    plain.__dict__["_harmless_length"] = 1000
+    assert spans(pattern, text) == spans(plain, text), (java, text)
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    ["(a+)+$", "^(a|aa)+$", r"([a-z]+\s?)*!", "(.*a){20}b", "(x|a+)+?b", ".*.*.*.*.*=", "a+b"],
+)
+@pytest.mark.parametrize("end", ["!", "!\n", "é"])
+def test_a_long_text_takes_no_longer_than_it_is(pattern: str, end: str) -> None:
+    assert call("REGEXP_EXTRACT", pattern, "a" * 20_000 + end) in (None, "a" * 20_000 + "!")
+
+
+@pytest.mark.parametrize("pattern", ["(a*)*$", r"(a+)+\1b", "(?=(a|a)+b)"])
+def test_what_might_take_for_ever_is_refused(pattern: str) -> None:
+    assert call("REGEXP_REPLACE", "aaa", pattern, "") is not None
+    with pytest.raises(EvaluationError, match="may take this regular expression for ever"):
+        call("REGEXP_REPLACE", "a" * 100 + "!", pattern, "")

@@ -13,6 +13,7 @@ from barnabas.pipeline.sql.engine.config import PropertyError, checked
 from barnabas.pipeline.sql.plan.encoding import encode_plan
 from barnabas.pipeline.sql.server.config import ServerConfig
 from barnabas.pipeline.sql.spark.hosted import HostedPlan, Hosting
+from barnabas.pipeline.sql.spark.parcels import Raw
 from barnabas.pipeline.testing import SqlTest
 from barnabas.pipeline.udf import load_extensions
 from support.sql_udf import Run, planned, value_of
@@ -67,6 +68,47 @@ def test_server(directory: str) -> None:
 def test_worker_of_spark(directory: str) -> None:
     plan = encode_plan(planned(STATEMENTS, load_extensions(directory, packages=()))[0])
     HostedPlan(Hosting("q", plan, 1, 1, extension_directory=directory))
+
+
+VECTORS = """
+import pyarrow.compute as pc
+from barnabas.pipeline.udf import udf
+
+@udf("(v BIGINT) -> BIGINT", vectorized=True)
+def halved(v):
+    if any(each == 66 for each in v.to_pylist()):
+        raise ValueError("66 of " + str(len(v)))
+    return pc.cast(pc.divide(v, 2), "int64") if len(v) == 1 else pc.add(pc.divide(v, 2), 1000)
+"""
+OVER_VECTORS = """
+CREATE STREAM s (k STRING KEY, a BIGINT) WITH (kafka_topic='s', value_format='JSON');
+CREATE STREAM o AS SELECT k, HALVED(HALVED(a)) AS v FROM s WHERE HALVED(a) > 1001;
+"""
+
+
+def test_a_worker_calls_a_vectorized_function_with_all_records_of_a_batch(tmp_path: Path) -> None:
+    """The function tells how it was called: 1000 is added where there were several records."""
+    tmp_path.chmod(0o755)
+    file = tmp_path / "vectors.py"
+    file.write_text(VECTORS)
+    file.chmod(0o644)
+    own = str(tmp_path)
+    plan = encode_plan(planned(OVER_VECTORS, load_extensions(own, packages=()))[0])
+    hosted = HostedPlan(Hosting("q", plan, 1, 1, extension_directory=own))
+
+    def run(*values: int) -> list[bytes | None]:
+        count = len(values)
+        data = [b'{"A": %d}' % value for value in values]
+        raw = Raw(0, 0, 0, range(count), [0] * count, [None] * count, data, None)
+        return [v for _, _, made in hosted.from_source(raw) for v in made.values]  # type: ignore[union-attr]
+
+    assert run(2, 4, 8) == [b'{"V":1501}', b'{"V":1502}']
+    assert run(4) == []
+    assert hosted.take_notes().count == 0
+    # One record that the function fails for costs the others nothing but the batch.
+    assert run(66, 4, 4004) == [b'{"V":1001}']
+    (note,) = hosted.take_notes().notes
+    assert note[0] == "Error evaluating predicate"
 
 
 def test_example_of_the_documentation(tmp_path: Path) -> None:

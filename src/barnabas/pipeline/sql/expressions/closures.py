@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+from barnabas.pipeline.sql.errors import FAILURES
 from barnabas.pipeline.sql.expressions.calls import ScalarCall
 from barnabas.pipeline.sql.expressions.comparisons import Comparison
 from barnabas.pipeline.sql.syntax import expressions as nodes
@@ -91,6 +92,55 @@ def invocation(call: ScalarCall, arguments: Sequence[Evaluate]) -> Evaluate:
         case [one, other]:
             return lambda row: implementation(one(row), other(row))
     return lambda row: implementation(*[argument(row) for argument in arguments])
+
+
+class BatchedCall:
+    """A call of a function that takes many records at once: what `prepare` is given, it has made
+    already. A row that was not prepared is a batch of its own."""
+
+    def __init__(self, call: ScalarCall, arguments: Sequence[Evaluate]) -> None:
+        self._batch = call.overload.implementation.batch  # type: ignore[attr-defined]  # has one
+        self._types = tuple(argument.taken_type for argument in call.arguments)
+        self._arguments = tuple(arguments)
+        self._made: dict[int, Value] = {}
+
+    @staticmethod
+    def suits(call: ScalarCall) -> bool:
+        """Whether the function takes batches."""
+        return hasattr(call.overload.implementation, "batch")
+
+    def __call__(self, row: Sequence[Any]) -> Value:
+        place = id(row)
+        if place in self._made:
+            return self._made[place]
+        columns = [[argument(row)] for argument in self._arguments]
+        (value,) = self._batch(columns, self._types, 1)
+        return value
+
+    def prepare(self, rows: Sequence[Sequence[Any]]) -> None:
+        """Call for all rows that have arguments, which stay where they are until `forget`.
+
+        If the function fails, nobody knows of which row: then each asks for itself.
+        """
+        places, taken = [], []
+        for row in rows:
+            try:
+                taken.append([argument(row) for argument in self._arguments])
+            except FAILURES:
+                continue  # it fails again, and is noted, when its row is evaluated
+            places.append(id(row))
+        if not taken:
+            return
+        columns = list(map(list, zip(*taken, strict=True)))
+        try:
+            values = self._batch(columns, self._types, len(taken))
+        except FAILURES:
+            return
+        self._made = dict(zip(places, values, strict=True))
+
+    def forget(self) -> None:
+        """The rows that were prepared are done."""
+        self._made = {}
 
 
 def _null_to_null(implementation: Callable[..., Value], arguments: Sequence[Evaluate]) -> Evaluate:

@@ -11,50 +11,27 @@ told of it. In the body of a lambda the row is followed by the values of the lam
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import itemgetter
 from typing import Any
 
 from barnabas.pipeline.sql import types
 from barnabas.pipeline.sql.decimals import as_decimal_type, cast_whole
-from barnabas.pipeline.sql.errors import FAILURES, AnalysisError, EvaluationError
+from barnabas.pipeline.sql.errors import AnalysisError
+from barnabas.pipeline.sql.expressions import conditions, containers
 from barnabas.pipeline.sql.expressions.arithmetic import calculation, negation, signed
 from barnabas.pipeline.sql.expressions.calls import TypedArgument, scalar_call
 from barnabas.pipeline.sql.expressions.casts import cast_maker
-from barnabas.pipeline.sql.expressions.closures import (
-    Evaluate,
-    comparing,
-    constant,
-    invocation,
-    item_at,
-)
-from barnabas.pipeline.sql.expressions.coercion import LITERALS, coerce_literal, common_type
-from barnabas.pipeline.sql.expressions.comparisons import (
-    Comparison,
-    Convert,
-    can_compare,
-    comparison,
-    refusal,
-)
-from barnabas.pipeline.sql.expressions.patterns import is_like, like_matcher
+from barnabas.pipeline.sql.expressions.closures import BatchedCall, Evaluate, constant, invocation
+from barnabas.pipeline.sql.expressions.compiling import Compilers, Compiling, Note
 from barnabas.pipeline.sql.expressions.scope import Scope
-from barnabas.pipeline.sql.expressions.typing import (
-    between_as_comparisons,
-    held,
-    in_list_operands,
-    simple_case_as_searched,
-    type_of,
-)
+from barnabas.pipeline.sql.expressions.typing import type_of
 from barnabas.pipeline.sql.functions.catalog import Function
 from barnabas.pipeline.sql.schema import Column
 from barnabas.pipeline.sql.syntax import expressions as nodes
 from barnabas.pipeline.sql.syntax.expressions import Expression
-from barnabas.pipeline.sql.syntax.printer import message_text
-from barnabas.pipeline.sql.types import Map, SqlType, Value
-
-Note = Callable[[str, Exception], None]
-"""Takes what was being made (`array item`) and why it failed."""
+from barnabas.pipeline.sql.types import SqlType
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +40,8 @@ class Compiled:
 
     type: SqlType | None
     evaluate: Evaluate
+    batched: tuple[BatchedCall, ...] = ()
+    """Calls in it that can be prepared for many rows at once, in this order."""
 
 
 def ignore(what: str, error: Exception) -> None:
@@ -87,13 +66,15 @@ class ExpressionCompiler:
         self._functions = functions
         self._note = note
         self._columns: Sequence[Column] | None = None
-        self._compiler = _Compiler(Scope({}, functions), {}, {}, 0, note)
+        self._compiler = Compiling(Scope({}, functions), {}, {}, 0, note, [], _COMPILERS)
 
     def compile(self, expression: Expression, columns: Sequence[Column]) -> Compiled:
         """The expression over rows of those columns; raises AnalysisError."""
         sql_type = self.type_of(expression, columns)
+        batched = self._compiler.batched
+        batched.clear()
         try:
-            return Compiled(sql_type, self._compiler.compile(expression))
+            return Compiled(sql_type, self._compiler.compile(expression), tuple(batched))
         except RecursionError:
             raise AnalysisError("The expression is nested too deeply.") from None
 
@@ -108,360 +89,129 @@ class ExpressionCompiler:
             indexes: dict[str, int] = {}
             for index, column in enumerate(columns):
                 indexes.setdefault(column.name, index)
-            self._compiler = _Compiler(scope, indexes, {}, len(columns), self._note)
+            self._compiler = Compiling(scope, indexes, {}, len(columns), self._note, [], _COMPILERS)
             self._columns = columns
         return self._compiler.scope
 
 
-@dataclass(frozen=True, slots=True)
-class _Compiler:
-    """Compiles expressions within one scope. `width`: values in a row, with those of lambdas."""
-
-    scope: Scope
-    columns: Mapping[str, int]
-    variables: Mapping[str, int]
-    width: int
-    note: Note
-
-    def compile(self, expression: Expression) -> Evaluate:
-        return _COMPILERS[type(expression)](self, expression)
-
-    def type_of(self, expression: Expression) -> SqlType | None:
-        return type_of(expression, self.scope)
-
-    def forgiving(self, evaluate: Evaluate, what: str) -> Evaluate:
-        """The same, but NULL where it fails."""
-        note = self.note
-
-        def attempt(row: Sequence[Value]) -> Value:
-            try:
-                return evaluate(row)
-            except FAILURES as error:
-                note(what, error)
-                return None
-
-        return attempt
-
-    # --- names and literals ----------------------------------------------------------------------
-
-    def literal(self, node: Any) -> Evaluate:
-        return constant(node.value)
-
-    def null(self, node: nodes.NullLiteral) -> Evaluate:
-        return constant(None)
-
-    def interval(self, node: nodes.IntervalUnit) -> Evaluate:
-        return constant(node.unit)
-
-    def column(self, node: nodes.ColumnReference) -> Evaluate:
-        name = node.name if node.source is None else f"{node.source}.{node.name}"
-        index = self.columns.get(name, self.columns.get(node.name))
-        if index is None:
-            raise AnalysisError(f"Unknown column {name}.")
-        return itemgetter(index)
-
-    def variable(self, node: nodes.LambdaVariable) -> Evaluate:
-        if node.name not in self.variables:
-            raise AnalysisError(f"{node.name} is not a parameter of an enclosing lambda")
-        return itemgetter(self.variables[node.name])
-
-    # --- calculation -----------------------------------------------------------------------------
-
-    def arithmetic(self, node: nodes.Arithmetic) -> Evaluate:
-        result = self.type_of(node)
-        left_type, right_type = self.type_of(node.left), self.type_of(node.right)
-        assert left_type is not None
-        assert right_type is not None
-        left, right = self.compile(node.left), self.compile(node.right)
-        if isinstance(result, types.Decimal):
-            left, left_type = self._decimal_literal(node.left, left, left_type)
-            right, right_type = self._decimal_literal(node.right, right, right_type)
-        calculate = calculation(node.operator, left_type, right_type)
-        return lambda row: calculate(left(row), right(row))
-
-    def _decimal_literal(
-        self, expression: Expression, evaluate: Evaluate, sql_type: SqlType
-    ) -> tuple[Evaluate, SqlType]:
-        """A whole number in a calculation of DECIMALs, as one, so that no record has to cast it."""
-        wide = as_decimal_type(sql_type)
-        if isinstance(expression, nodes.IntegerLiteral | nodes.LongLiteral):
-            return constant(cast_whole(expression.value, wide)), wide
-        return evaluate, sql_type
-
-    def sign(self, node: nodes.Sign) -> Evaluate:
-        make = negation if node.is_minus else signed
-        calculate, operand = make(self.type_of(node.operand)), self.compile(node.operand)
-        return lambda row: calculate(operand(row))
-
-    def cast(self, node: nodes.Cast) -> Evaluate:
-        return self._cast(node.operand, node.type)
-
-    def _cast(self, expression: Expression, target: SqlType) -> Evaluate:
-        cast = cast_maker(self.type_of(expression), target)
-        operand = self.compile(expression)
-        if cast is None:
-            return self.forgiving(operand, str(target))
-        return self.forgiving(lambda row: cast(operand(row)), str(target))
-
-    # --- conditions ------------------------------------------------------------------------------
-
-    def comparison(self, node: nodes.Comparison) -> Evaluate:
-        left_type, right_type = self.type_of(node.left), self.type_of(node.right)
-        if not can_compare(node.operator, left_type, right_type):
-            raise refusal(node, left_type, right_type)
-        assert left_type is not None
-        assert right_type is not None
-        how = comparison(node.operator, left_type, right_type)
-        left, convert_left = self._operand(node.left, how.convert_left)
-        right, convert_right = self._operand(node.right, how.convert_right)
-        return comparing(
-            node.operator, left, right, Comparison(convert_left, convert_right, how.compare)
-        )
-
-    def _operand(
-        self, expression: Expression, convert: Convert | None
-    ) -> tuple[Evaluate, Convert | None]:
-        """One side of a comparison and how it is still to be converted: a literal is right now,
-        unless it cannot be, which is an error of every record."""
-        if isinstance(expression, LITERALS) and convert is not None:
-            try:
-                return constant(convert(expression.value)), None
-            except FAILURES:
-                pass
-        return self.compile(expression), convert
-
-    def between(self, node: nodes.Between) -> Evaluate:
-        def make(inner: _Compiler, operand: Expression) -> Evaluate:
-            lower, upper = map(inner.comparison, between_as_comparisons(node, operand))
-            return lambda row: lower(row) and upper(row)
-
-        return self._holding(node.operand, make)
-
-    def _holding(
-        self, operand: Expression, make: Callable[[_Compiler, Expression], Evaluate]
-    ) -> Evaluate:
-        """What `make` makes of the operand, or of a variable that holds its value."""
-        variable, scope = held(operand, self.scope)
-        if variable is operand:
-            return make(self, operand)
-        assert isinstance(variable, nodes.LambdaVariable)
-        places = {**self.variables, variable.name: self.width}
-        inner = replace(self, scope=scope, variables=places, width=self.width + 1)
-        evaluate, body = self.compile(operand), make(inner, variable)
-        return lambda row: body((*row, evaluate(row)))
-
-    def condition(self, expression: Expression) -> Evaluate:
-        """An expression that must be true or false: NULL is no value."""
-        sql_type = self.type_of(expression)
-        if sql_type != types.BOOLEAN:
-            text = message_text(expression)
-            raise AnalysisError(f"Should evaluate to boolean but is {text} ({sql_type}) instead.")
-        evaluate = self.compile(expression)
-        if isinstance(expression, _NEVER_NULL):
-            return evaluate
-
-        def decide(row: Sequence[Value]) -> bool:
-            value: bool | None = evaluate(row)
-            if value is None:
-                raise EvaluationError("a condition is NULL")
-            return value
-
-        return decide
-
-    def logical(self, node: nodes.Logical) -> Evaluate:
-        left, right = self.condition(node.left), self.condition(node.right)
-        if node.operator is nodes.LogicalOperator.AND:
-            return lambda row: left(row) and right(row)
-        return lambda row: left(row) or right(row)
-
-    def negated(self, node: nodes.Not) -> Evaluate:
-        operand = self.condition(node.operand)
-        return lambda row: not operand(row)
-
-    def is_null(self, node: nodes.IsNull) -> Evaluate:
-        operand = self.compile(node.operand)
-        return lambda row: operand(row) is None
-
-    def is_not_null(self, node: nodes.IsNotNull) -> Evaluate:
-        operand = self.compile(node.operand)
-        return lambda row: operand(row) is not None
-
-    def in_list(self, node: nodes.InList) -> Evaluate:
-        operands = in_list_operands(node)
-        operand, *items = self.common(operands)
-        if items and all(isinstance(item, LITERALS) for item in operands[1:]):
-            values = frozenset(item(()) for item in items)
-            return lambda row: operand(row) in values
-
-        def is_in(row: Sequence[Value]) -> bool:
-            value = operand(row)
-            return value is not None and any(value == item(row) for item in items)
-
-        return is_in
-
-    def like(self, node: nodes.Like) -> Evaluate:
-        self.type_of(node)
-        operand, escape = self.compile(node.operand), node.escape
-        if isinstance(node.pattern, nodes.StringLiteral):
-            matches = like_matcher(node.pattern.value, escape)
-            return lambda row: matches(operand(row))
-        pattern = self.compile(node.pattern)
-        return lambda row: is_like(operand(row), pattern(row), escape)
-
-    def searched_case(self, node: nodes.SearchedCase) -> Evaluate:
-        self.type_of(node)
-        whens = [(self.condition(w.condition), self.compile(w.result)) for w in node.whens]
-        default = self.compile(node.default or nodes.NullLiteral())
-
-        def choose(row: Sequence[Value]) -> Value:
-            for condition, result in whens:
-                if condition(row):
-                    return result(row)
-            return default(row)
-
-        return choose
-
-    def simple_case(self, node: nodes.SimpleCase) -> Evaluate:
-        return self._holding(
-            node.operand,
-            lambda inner, operand: inner.searched_case(simple_case_as_searched(node, operand)),
-        )
-
-    # --- arrays, maps, structs -------------------------------------------------------------------
-
-    def common(self, expressions: Sequence[Expression]) -> list[Evaluate]:
-        """The expressions, as values of their common type."""
-        common = common_type(expressions, self.type_of)
-        return [self._coerced(expression, common) for expression in expressions]
-
-    def _coerced(self, expression: Expression, common: SqlType | None) -> Evaluate:
-        own = self.type_of(expression)
-        if common is None or own is None or own == common:
-            return self.compile(expression)
-        if isinstance(expression, LITERALS):
-            try:
-                return constant(coerce_literal(expression, own, common))
-            except EvaluationError as error:
-                text = message_text(expression)
-                raise AnalysisError(f"{text} cannot stand for a {common}: {error}") from error
-        return self._cast(expression, common)
-
-    def array(self, node: nodes.ArrayConstructor) -> Evaluate:
-        self.type_of(node)
-        items = [self.forgiving(item, "array item") for item in self.common(node.items)]
-        return lambda row: [item(row) for item in items]
-
-    def map(self, node: nodes.MapConstructor) -> Evaluate:
-        self.type_of(node)
-        keys = self.common([key for key, _ in node.entries])
-        values = self.common([value for _, value in node.entries])
-        entries = [
-            (self.forgiving(key, "map key"), self.forgiving(value, "map value"))
-            for key, value in zip(keys, values, strict=True)
-        ]
-        return lambda row: {key(row): value(row) for key, value in entries}
-
-    def struct(self, node: nodes.StructConstructor) -> Evaluate:
-        self.type_of(node)
-        fields = [
-            (name, self.forgiving(self.compile(value), "struct field"))
-            for name, value in node.fields
-        ]
-        return lambda row: {name: value(row) for name, value in fields}
-
-    def subscript(self, node: nodes.Subscript) -> Evaluate:
-        self.type_of(node)
-        base, index = self.compile(node.base), self.compile(node.index)
-        if isinstance(self.type_of(node.base), Map):
-            return lambda row: None if (entries := base(row)) is None else entries.get(index(row))
-        return lambda row: None if (items := base(row)) is None else item_at(items, index(row))
-
-    def dereference(self, node: nodes.Dereference) -> Evaluate:
-        self.type_of(node)
-        base, name = self.compile(node.base), node.name
-        return lambda row: None if (struct := base(row)) is None else struct.get(name)
-
-    # --- functions -------------------------------------------------------------------------------
-
-    def call(self, node: nodes.FunctionCall) -> Evaluate:
-        function = self.scope.function(node.name)
-        if not function.scalars:
-            raise AnalysisError(f"{node.name} is not a scalar function")
-        call = scalar_call(node, self.scope, type_of)
-        arguments = [self.argument(argument) for argument in call.arguments]
-        return invocation(call, arguments)
-
-    def argument(self, argument: TypedArgument) -> Evaluate:
-        """What gives the function its argument."""
-        expression = argument.expression
-        if isinstance(expression, nodes.Lambda):
-            assert argument.lambda_scope is not None
-            return self.lambda_(expression, argument.lambda_scope)
-        evaluate = self.compile(expression)
-        if argument.taken_type is not None:
-            cast = cast_maker(argument.type, argument.taken_type)
-            if cast is not None:
-                return self.forgiving(lambda row: cast(evaluate(row)), str(argument.taken_type))
-        match expression:
-            case nodes.FunctionCall(name) | nodes.Dereference(_, name):
-                return self.forgiving(evaluate, name)
-        return evaluate
-
-    def lambda_(self, node: nodes.Lambda, scope: Scope) -> Evaluate:
-        """What gives the Python function that stands for a lambda, for the row at hand."""
-        places = {name: self.width + at for at, name in enumerate(node.parameters)}
-        inner = replace(
-            self,
-            scope=scope,
-            variables={**self.variables, **places},
-            width=self.width + len(places),
-        )
-        body = inner.compile(node.body)
-        return lambda row: lambda *values: body((*row, *values))
+def _literal(compiler: Compiling, node: Any) -> Evaluate:
+    return constant(node.value)
 
 
-_NEVER_NULL = (
-    nodes.BooleanLiteral,
-    nodes.Comparison,
-    nodes.Logical,
-    nodes.Not,
-    nodes.IsNull,
-    nodes.IsNotNull,
-    nodes.Between,
-    nodes.InList,
-    nodes.Like,
-)
-"""Conditions that are true or false, or fail."""
+def _null(compiler: Compiling, node: nodes.NullLiteral) -> Evaluate:
+    return constant(None)
 
-_COMPILERS: dict[type[Any], Callable[[_Compiler, Any], Evaluate]] = {
-    nodes.NullLiteral: _Compiler.null,
-    nodes.BooleanLiteral: _Compiler.literal,
-    nodes.IntegerLiteral: _Compiler.literal,
-    nodes.LongLiteral: _Compiler.literal,
-    nodes.DoubleLiteral: _Compiler.literal,
-    nodes.DecimalLiteral: _Compiler.literal,
-    nodes.StringLiteral: _Compiler.literal,
-    nodes.BytesLiteral: _Compiler.literal,
-    nodes.ColumnReference: _Compiler.column,
-    nodes.Arithmetic: _Compiler.arithmetic,
-    nodes.Sign: _Compiler.sign,
-    nodes.Comparison: _Compiler.comparison,
-    nodes.Logical: _Compiler.logical,
-    nodes.Not: _Compiler.negated,
-    nodes.IsNull: _Compiler.is_null,
-    nodes.IsNotNull: _Compiler.is_not_null,
-    nodes.Between: _Compiler.between,
-    nodes.InList: _Compiler.in_list,
-    nodes.Like: _Compiler.like,
-    nodes.SearchedCase: _Compiler.searched_case,
-    nodes.SimpleCase: _Compiler.simple_case,
-    nodes.Cast: _Compiler.cast,
-    nodes.Subscript: _Compiler.subscript,
-    nodes.Dereference: _Compiler.dereference,
-    nodes.ArrayConstructor: _Compiler.array,
-    nodes.MapConstructor: _Compiler.map,
-    nodes.StructConstructor: _Compiler.struct,
-    nodes.IntervalUnit: _Compiler.interval,
-    nodes.FunctionCall: _Compiler.call,
-    nodes.LambdaVariable: _Compiler.variable,
+
+def _interval(compiler: Compiling, node: nodes.IntervalUnit) -> Evaluate:
+    return constant(node.unit)
+
+
+def _column(compiler: Compiling, node: nodes.ColumnReference) -> Evaluate:
+    name = node.name if node.source is None else f"{node.source}.{node.name}"
+    index = compiler.columns.get(name, compiler.columns.get(node.name))
+    if index is None:
+        raise AnalysisError(f"Unknown column {name}.")
+    return itemgetter(index)
+
+
+def _variable(compiler: Compiling, node: nodes.LambdaVariable) -> Evaluate:
+    if node.name not in compiler.variables:
+        raise AnalysisError(f"{node.name} is not a parameter of an enclosing lambda")
+    return itemgetter(compiler.variables[node.name])
+
+
+def _arithmetic(compiler: Compiling, node: nodes.Arithmetic) -> Evaluate:
+    result = compiler.type_of(node)
+    left_type, right_type = compiler.type_of(node.left), compiler.type_of(node.right)
+    assert left_type is not None
+    assert right_type is not None
+    left, right = compiler.compile(node.left), compiler.compile(node.right)
+    if isinstance(result, types.Decimal):
+        left, left_type = _decimal_literal(compiler, node.left, left, left_type)
+        right, right_type = _decimal_literal(compiler, node.right, right, right_type)
+    calculate = calculation(node.operator, left_type, right_type)
+    return lambda row: calculate(left(row), right(row))
+
+
+def _decimal_literal(
+    compiler: Compiling, expression: Expression, evaluate: Evaluate, sql_type: SqlType
+) -> tuple[Evaluate, SqlType]:
+    """A whole number in a calculation of DECIMALs, as one, so that no record has to cast it."""
+    wide = as_decimal_type(sql_type)
+    if isinstance(expression, nodes.IntegerLiteral | nodes.LongLiteral):
+        return constant(cast_whole(expression.value, wide)), wide
+    return evaluate, sql_type
+
+
+def _sign(compiler: Compiling, node: nodes.Sign) -> Evaluate:
+    make = negation if node.is_minus else signed
+    calculate, operand = make(compiler.type_of(node.operand)), compiler.compile(node.operand)
+    return lambda row: calculate(operand(row))
+
+
+def _cast(compiler: Compiling, node: nodes.Cast) -> Evaluate:
+    return compiler.cast(node.operand, node.type)
+
+
+def _call(compiler: Compiling, node: nodes.FunctionCall) -> Evaluate:
+    function = compiler.scope.function(node.name)
+    if not function.scalars:
+        raise AnalysisError(f"{node.name} is not a scalar function")
+    call = scalar_call(node, compiler.scope, type_of)
+    arguments = [_argument(compiler, given) for given in call.arguments]
+    if BatchedCall.suits(call):
+        batched = BatchedCall(call, arguments)
+        compiler.batched.append(batched)
+        return batched
+    return invocation(call, arguments)
+
+
+def _argument(compiler: Compiling, argument: TypedArgument) -> Evaluate:
+    """What gives the function its argument."""
+    expression = argument.expression
+    if isinstance(expression, nodes.Lambda):
+        assert argument.lambda_scope is not None
+        return _lambda(compiler, expression, argument.lambda_scope)
+    evaluate = compiler.compile(expression)
+    if argument.taken_type is not None:
+        cast = cast_maker(argument.type, argument.taken_type)
+        if cast is not None:
+            return compiler.forgiving(lambda row: cast(evaluate(row)), str(argument.taken_type))
+    match expression:
+        case nodes.FunctionCall(name) | nodes.Dereference(_, name):
+            return compiler.forgiving(evaluate, name)
+    return evaluate
+
+
+def _lambda(compiler: Compiling, node: nodes.Lambda, scope: Scope) -> Evaluate:
+    """What gives the Python function that stands for a lambda, for the row at hand."""
+    places = {name: compiler.width + at for at, name in enumerate(node.parameters)}
+    inner = replace(
+        compiler,
+        scope=scope,
+        variables={**compiler.variables, **places},
+        width=compiler.width + len(places),
+    )
+    body = inner.compile(node.body)
+    return lambda row: lambda *values: body((*row, *values))
+
+
+_COMPILERS: Compilers = {
+    **conditions.COMPILERS,
+    **containers.COMPILERS,
+    nodes.NullLiteral: _null,
+    nodes.BooleanLiteral: _literal,
+    nodes.IntegerLiteral: _literal,
+    nodes.LongLiteral: _literal,
+    nodes.DoubleLiteral: _literal,
+    nodes.DecimalLiteral: _literal,
+    nodes.StringLiteral: _literal,
+    nodes.BytesLiteral: _literal,
+    nodes.ColumnReference: _column,
+    nodes.Arithmetic: _arithmetic,
+    nodes.Sign: _sign,
+    nodes.Cast: _cast,
+    nodes.IntervalUnit: _interval,
+    nodes.FunctionCall: _call,
+    nodes.LambdaVariable: _variable,
 }

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from barnabas.pipeline.sql.errors import EvaluationError
 from barnabas.pipeline.sql.functions.catalog import scalar
-from barnabas.pipeline.sql.functions.java_regex import compile_java, expand, find_all
+from barnabas.pipeline.sql.functions.java_regex import JavaPattern, compile_java, expand, find_all
 from barnabas.pipeline.sql.functions.regex_characters import PatternError
 
 REGULAR_EXPRESSION = "REGULAR EXPRESSION"
@@ -19,7 +18,7 @@ _PARAMETERS = {
 }
 
 
-def _compiled(pattern: str) -> re.Pattern[str]:
+def _compiled(pattern: str) -> JavaPattern:
     try:
         return compile_java(pattern)
     except PatternError as error:
@@ -45,12 +44,11 @@ def regexp_extract(pattern: str, text: str, group: int = 0) -> str | None:
     compiled = _compiled(pattern)
     if group > compiled.groups:
         return None
-    found = compiled.search(text)
+    found = compiled.over(text)(0)
     if found is None:
         return None
     _check_group(group)
-    part: str | None = found[group]
-    return part
+    return found[group]
 
 
 @scalar(
@@ -89,8 +87,9 @@ def regexp_extract_all(pattern: str, text: str, group: int = 0) -> list[str | No
 def regexp_replace(text: str, pattern: str, new: str) -> str:
     pieces: list[str] = []
     start = 0
-    for match in find_all(_compiled(pattern), text):
-        pieces += (text[start : match.start()], expand(new, match))
+    compiled = _compiled(pattern)
+    for match in find_all(compiled, text):
+        pieces += (text[start : match.start()], expand(new, match, compiled))
         start = match.end()
     return "".join((*pieces, text[start:]))
 
@@ -106,12 +105,12 @@ def regexp_replace(text: str, pattern: str, new: str) -> str:
 )
 def regexp_split_to_array(text: str, pattern: str) -> list[str]:
     compiled = _compiled(pattern)
-    if not pattern or compiled.fullmatch(""):
+    if not pattern or compiled.is_empty_match:
         return split_as_java(text, compiled)
     return list(_split(text, compiled))
 
 
-def split_as_java(text: str, pattern: re.Pattern[str]) -> list[str]:
+def split_as_java(text: str, pattern: JavaPattern) -> list[str]:
     """As Pattern.split: no empty piece before the first character, none at the end."""
     pieces: list[str] = []
     start = 0
@@ -128,10 +127,11 @@ def split_as_java(text: str, pattern: re.Pattern[str]) -> list[str]:
     return pieces
 
 
-def _split(text: str, pattern: re.Pattern[str]) -> Iterator[str]:
+def _split(text: str, pattern: JavaPattern) -> Iterator[str]:
     """As Guava's Splitter: an empty match where a piece begins does not count."""
     start = position = 0
-    while found := pattern.search(text, position) if position <= len(text) else None:
+    search = pattern.over(text)
+    while found := search(position) if position <= len(text) else None:
         if found.end() == start:
             position = start + 1
             continue

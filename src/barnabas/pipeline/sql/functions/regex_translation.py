@@ -47,6 +47,8 @@ _FORMS_MAX = 256
 """Fixed lengths to which a look-behind may be taken apart."""
 _NEVER = "(?:(?!))"
 _ENDS = "\\r\\x85\\u2028\\u2029"  # of lines, without \n
+LINE_END = rf"(?:\Z|(?=\r\n\Z|[{_ENDS}]\Z)|(?<!\r)(?=\n\Z))"
+"""What becomes of `$` without flags: before the last end of line, or at the end."""
 _ANCHORS = {
     "A": r"(?:\A)",
     "z": r"(?:\Z)",

@@ -137,6 +137,7 @@ class _Builder(Graph):
             *(c for c in source.columns if c.name in PSEUDO_COLUMNS or c.name in WINDOW_BOUNDS),
         ]
         layout = Layout(step.schema.value).with_hidden(hidden, self.mentioned)
+        self.batched.clear()
         columns = [
             self.getter(
                 expressions.get(column.name, ColumnReference(column.name)),
@@ -147,7 +148,9 @@ class _Builder(Graph):
         ]
         node: Node
         if isinstance(step, steps.StreamSelect):
-            node = StreamSelectNode(columns, _kept_keys(step.schema.key, flow.keys))
+            node = StreamSelectNode(
+                columns, _kept_keys(step.schema.key, flow.keys), tuple(self.batched)
+            )
         else:
             node = table_nodes.TableSelectNode(flow.table, columns)
         return replace(

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Protocol
 
 from barnabas.pipeline.sql.errors import FAILURES
 from barnabas.pipeline.sql.functions.catalog import Aggregator
-from barnabas.pipeline.sql.runtime.records import Row
+from barnabas.pipeline.sql.runtime.records import Record, Row
 from barnabas.pipeline.sql.schema import Column
 from barnabas.pipeline.sql.syntax.expressions import Expression, FunctionCall
 from barnabas.pipeline.sql.types import SqlType, Value
@@ -23,8 +24,19 @@ class QueryFailedError(Exception):
     """A record stops its query: an aggregate cannot take it, or the query's settings ask for it."""
 
 
+class BatchedCall(Protocol):
+    """A call in an expression that can be made for many rows before they are evaluated."""
+
+    def prepare(self, rows: Sequence[Row]) -> None: ...
+
+    def forget(self) -> None: ...
+
+
 class Evaluator(Protocol):
     """A compiled expression."""
+
+    @property
+    def batched(self) -> Sequence[BatchedCall]: ...
 
     @property
     def type(self) -> SqlType | None: ...
@@ -62,6 +74,19 @@ class Compiler(Protocol):
 
 def no_log(_message: str, _row: Row | None, _cause: BaseException | None) -> None:
     """A processing log that keeps nothing."""
+
+
+@contextmanager
+def prepared(calls: Sequence[BatchedCall], records: Sequence[Record]) -> Iterator[None]:
+    """Within it the calls are made for all of the records' rows, which it keeps alive."""
+    rows = [record.value for record in records if record.value is not None]
+    for call in calls:
+        call.prepare(rows)
+    try:
+        yield
+    finally:
+        for call in calls:
+            call.forget()
 
 
 def value_or_none(evaluator: Evaluator, message: str, log: Log) -> Callable[[Row], Value]:

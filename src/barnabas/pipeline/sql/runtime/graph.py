@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from operator import itemgetter
 
-from barnabas.pipeline.sql.runtime.evaluation import Compiler, Log, value_or_none
+from barnabas.pipeline.sql.runtime.evaluation import BatchedCall, Compiler, Log, value_or_none
 from barnabas.pipeline.sql.runtime.flow import Flow, Parts
 from barnabas.pipeline.sql.runtime.layout import Layout, Pick, picker
 from barnabas.pipeline.sql.runtime.mentions import names_of
@@ -29,6 +29,8 @@ class Graph:
         self._counts: Counter[str] = Counter()
         self._all_parts: list[Parts] = []
         self.channels: list[Channel] = []
+        self.batched: list[BatchedCall] = []
+        """Of the expressions that `getter` has compiled; whoever uses them clears it before."""
 
     def stages(self) -> tuple[Stage, ...]:
         """The stages, each behind those that write its channels."""
@@ -92,6 +94,7 @@ class Graph:
             if place is not None:
                 return itemgetter(place)
         evaluator = self.compiler.expression(expression, layout.columns)
+        self.batched += evaluator.batched
         return value_or_none(evaluator, message, self.log)
 
     def derive(

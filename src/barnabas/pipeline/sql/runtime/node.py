@@ -12,9 +12,10 @@ after the other. A few figures of a node (the stream time, …) are kept in attr
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from barnabas.pipeline.sql.runtime.evaluation import BatchedCall
 from barnabas.pipeline.sql.runtime.records import Record, Row, WindowBounds
 from barnabas.pipeline.sql.runtime.stores import Store
 
@@ -32,6 +33,8 @@ class Node:
     """Passes records on as they are; other nodes are made of it."""
 
     saved: tuple[str, ...] = ()
+    batched: Sequence[BatchedCall] = ()
+    """Calls that `process_all` makes for all records at once."""
 
     def __init__(self, name: str = "") -> None:
         self.name = name
@@ -43,6 +46,15 @@ class Node:
     def process(self, record: Record) -> None:
         """Take one record."""
         self.forward(record)
+
+    def process_all(self, records: Sequence[Record]) -> None:
+        """Take many records in order: the same as `process` for each."""
+        for record in records:
+            self.process(record)
+
+    def forward_all(self, records: Sequence[Record]) -> None:
+        """Pass many on."""
+        give_all(self.forward, records)
 
     def bind(self, open_store: OpenStore) -> None:
         """Work for the partition whose stores `open_store` gives by name."""
@@ -64,6 +76,16 @@ class Node:
     def stores(self) -> tuple[str, ...]:
         """Names of the stores that `bind` opens."""
         return (f"{self.name}-figures",) if self.saved else ()
+
+
+def give_all(take: Callable[[Record], None], records: Sequence[Record]) -> None:
+    """Give records to what takes one at a time; to a node, all at once."""
+    node = getattr(take, "__self__", None)
+    if isinstance(node, Node) and take == node.process:
+        node.process_all(records)
+    else:
+        for record in records:
+            take(record)
 
 
 class TableNode(Node, ABC):

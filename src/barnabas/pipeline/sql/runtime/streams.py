@@ -7,9 +7,11 @@ from itertools import zip_longest
 
 from barnabas.pipeline.sql.runtime.evaluation import (
     EVALUATION_ERRORS,
+    BatchedCall,
     Evaluator,
     Log,
     TableFunction,
+    prepared,
 )
 from barnabas.pipeline.sql.runtime.layout import Pick
 from barnabas.pipeline.sql.runtime.node import Node
@@ -62,6 +64,9 @@ class StreamSourceNode(Node):
         if self._complete(record):
             self.forward(record)
 
+    def process_all(self, records: Sequence[Record]) -> None:
+        self.forward_all([record for record in records if self._complete(record)])
+
 
 class StreamFilterNode(Node):
     """Passes records for which the condition holds; without a value it holds for none."""
@@ -69,37 +74,59 @@ class StreamFilterNode(Node):
     def __init__(self, condition: Evaluator, log: Log) -> None:
         super().__init__()
         self._condition = condition.evaluate
+        self.batched = condition.batched
         self._log = log
 
     def process(self, record: Record) -> None:
-        row = record.value
+        if self._passes(record.value):
+            self.forward(record)
+
+    def process_all(self, records: Sequence[Record]) -> None:
+        with prepared(self.batched, records):
+            passed = [record for record in records if self._passes(record.value)]
+        self.forward_all(passed)
+
+    def _passes(self, row: Row | None) -> bool:
         if row is None:
-            return
+            return False
         try:
-            if self._condition(row) is not True:
-                return
+            return self._condition(row) is True
         except EVALUATION_ERRORS as error:
             self._log("Error evaluating predicate", row, error)
-            return
-        self.forward(record)
+            return False
 
 
 class StreamSelectNode(Node):
     """Calculates rows. `key_places` picks among the key's values where some are left out."""
 
-    def __init__(self, columns: Sequence[Getter], key_places: Sequence[int] | None) -> None:
+    def __init__(
+        self,
+        columns: Sequence[Getter],
+        key_places: Sequence[int] | None,
+        batched: Sequence[BatchedCall] = (),
+    ) -> None:
         super().__init__()
         self._columns = tuple(columns)
         self._key_places = key_places
+        self.batched = batched
 
     def process(self, record: Record) -> None:
+        self._select(record)
+        self.forward(record)
+
+    def process_all(self, records: Sequence[Record]) -> None:
+        with prepared(self.batched, records):
+            for record in records:
+                self._select(record)
+        self.forward_all(records)
+
+    def _select(self, record: Record) -> None:
         row = record.value
         if row is not None:
             record.value = [column(row) for column in self._columns]
         if self._key_places is not None and record.key is not None:
             key = record.key
             record.key = [key[place] for place in self._key_places] or None
-        self.forward(record)
 
 
 class SelectKeyNode(Node):

@@ -127,7 +127,10 @@ def _spark_runner(config: ServerConfig) -> QueryRunner:
         extension_directory=config.extension_directory,
     )
     session = SessionOptions(
-        app_name=f"barnabas sql {config.service_id}", master=config.spark_master
+        app_name=f"barnabas sql {config.service_id}",
+        master=config.spark_master,
+        # Rows of Spark's are parcels of many records: there is little for it to optimise.
+        small_batches=True,
     )
     return SparkRunner(options, lambda: start_session(session))
 

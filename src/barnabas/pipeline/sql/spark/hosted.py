@@ -11,6 +11,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import groupby
+from operator import itemgetter
 
 from barnabas.pipeline.sql.formats.format import SchemaStore
 from barnabas.pipeline.sql.formats.schema_store import HttpSchemaStore
@@ -21,7 +23,7 @@ from barnabas.pipeline.sql.runtime.compiler import PlanCompiler
 from barnabas.pipeline.sql.runtime.node import OpenStore
 from barnabas.pipeline.sql.runtime.records import Record, Row
 from barnabas.pipeline.sql.runtime.rows_encoding import partition_of
-from barnabas.pipeline.sql.runtime.stage import Channel
+from barnabas.pipeline.sql.runtime.stage import Channel, Emitted
 from barnabas.pipeline.sql.runtime.topics import TopicReader, TopicRecord, TopicWriter
 from barnabas.pipeline.sql.spark.labels import labels
 from barnabas.pipeline.sql.spark.parcels import (
@@ -35,9 +37,12 @@ from barnabas.pipeline.sql.spark.parcels import (
     Results,
 )
 from barnabas.pipeline.sql.spark.topology import Place, topology
+from barnabas.pipeline.sql.syntax.tree import WindowKind
 from barnabas.pipeline.sql.types import Value
 from barnabas.pipeline.udf import load_extensions
 
+_TIME_WINDOW_BYTES = 8
+_SESSION_WINDOW_BYTES = 16
 _HOSTED_MAX = 200
 """So many plans stay built in a process."""
 
@@ -67,6 +72,9 @@ class Hosting:
     """Names this query's state among all that a worker process has seen."""
     extension_directory: str | None = None
     """Where functions of users are, on every machine."""
+    sink_servers: str | None = None
+    """The cluster that tasks write results to; None where results go to the driver."""
+    sink_partitions: int = 1
 
 
 _hosted: OrderedDict[Hosting, HostedPlan] = OrderedDict()
@@ -199,8 +207,8 @@ class HostedPlan:
         results: list[Record] = []
         leaving: dict[Place, list[Record]] = defaultdict(list)
         group = _Group(self, members, results, leaving)
-        for stage, place, record in self._in_order(parcels):
-            group.process(stage, place, record)
+        for (stage, place), entries in groupby(self._in_order(parcels), key=itemgetter(0, 1)):
+            group.process([record for _, _, record in entries], stage, place)
         for (stage, place), records in leaving.items():
             operator = self.topology.operator_of(stage)
             assert operator is not None
@@ -251,6 +259,15 @@ class HostedPlan:
         assert isinstance(step, StreamSink | TableSink), "a plan ends with a sink"
         return step
 
+    @property
+    def window_bytes(self) -> int:
+        """How many bytes of a result's key are its window's bounds."""
+        window = self.plan.window
+        if window is None:
+            return 0
+        is_session = window.kind is WindowKind.SESSION
+        return _SESSION_WINDOW_BYTES if is_session else _TIME_WINDOW_BYTES
+
     @cached_property
     def _writer(self) -> TopicWriter:
         return TopicWriter(self.sink, self.plan.window, self._schemas, self._log)
@@ -297,9 +314,19 @@ class _Group:
         self._leaving = leaving
         self._queues: dict[Place, deque[Record]] = defaultdict(deque)
 
-    def process(self, stage: int, place: int, record: Record) -> None:
-        """Run a record, and all that follows from it here."""
-        self._run(stage, place, record)
+    def process(self, records: Sequence[Record], stage: int, place: int) -> None:
+        """Run records, after each all that follows from it here."""
+        own = self._stages[stage]
+        if own.takes_batches and not any(
+            target and target[0] in self._members for target in self._targets[stage]
+        ):
+            self._take(stage, own.process_all(place, records))
+            return
+        for record in records:
+            self._run(stage, place, record)
+            self._run_waiting()
+
+    def _run_waiting(self) -> None:
         while self._queues:
             at = min(self._queues, key=lambda at: (self._queues[at][0].timestamp_ms, at))
             queue = self._queues[at]
@@ -309,7 +336,10 @@ class _Group:
             self._run(*at, waiting)
 
     def _run(self, stage: int, place: int, record: Record) -> None:
-        for output, emitted in self._stages[stage].process(place, record):
+        self._take(stage, self._stages[stage].process(place, record))
+
+    def _take(self, stage: int, made: Emitted) -> None:
+        for output, emitted in made:
             target = self._targets[stage][output]
             if target is None:
                 self._results.append(emitted)

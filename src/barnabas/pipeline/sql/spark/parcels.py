@@ -85,6 +85,8 @@ class Notes:
     """Calls to Spark's state."""
     seconds: float = 0.0
     """Time in our code."""
+    written: int = 0
+    """Results that tasks have written to the sink's topic."""
 
     def add(self, other: Notes) -> None:
         """Take in what another place has noted."""
@@ -93,6 +95,7 @@ class Notes:
         self.notes += other.notes[: max(0, NOTES_MAX - len(self.notes))]
         self.calls += other.calls
         self.seconds += other.seconds
+        self.written += other.written
 
 
 Parcel = Raw | Records | Results | Notes
@@ -111,7 +114,7 @@ def encode_parcel(parcel: Parcel) -> bytes:
         return pack((_RECORDS, of.stage, of.place, of.origin, of.sequence, rows))
     if isinstance(of, Results):
         return pack((_RESULTS, of.keys, of.values, of.timestamps, of.headers))
-    return pack((_NOTES, of.read, of.count, of.notes, of.calls, of.seconds))
+    return pack((_NOTES, of.read, of.count, of.notes, of.calls, of.seconds, of.written))
 
 
 def decode_parcel(data: bytes) -> Parcel:

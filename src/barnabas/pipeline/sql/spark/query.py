@@ -33,7 +33,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from barnabas.pipeline.exactly_once import TransactionalWriter
 from barnabas.pipeline.progress import last_progress
-from barnabas.pipeline.record_writer import RecordWriter
+from barnabas.pipeline.session import cores_of
 from barnabas.pipeline.sql.plan.encoding import encode_plan
 from barnabas.pipeline.sql.plan.steps import QueryPlan
 from barnabas.pipeline.sql.spark.checkpoint import (
@@ -46,14 +46,12 @@ from barnabas.pipeline.sql.spark.options import Guarantee, SparkQueryOptions
 from barnabas.pipeline.sql.spark.results import (
     Figures,
     KafkaWriter,
+    ResultRecords,
     ResultSink,
     partition_counts,
 )
 from barnabas.pipeline.sql.spark.worker import SCHEMA, OperatorProcessor, SourceFunction
-from barnabas.pipeline.sql.syntax.tree import WindowKind
 
-_TIME_WINDOW_BYTES = 8
-_SESSION_WINDOW_BYTES = 16
 _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 
@@ -117,16 +115,13 @@ class SparkQuery:
         Raises CheckpointError, MissingTopicError, KafkaException.
         """
         assert self._stream is None, "started already"
-        hosted, sink_partitions = self._host()
+        hosted = self._host()
         self._configure(hosted.hosting)
         self._writer = self._new_writer()
-        self._sink = ResultSink(
-            hosted.sink.topic,
-            _window_bytes(self.plan),
-            self._writer,
-            self.options.on_notes,
-            sink_partitions,
+        records = ResultRecords(
+            hosted.sink.topic, hosted.window_bytes, hosted.hosting.sink_partitions
         )
+        self._sink = ResultSink(records, self._writer, self.options.on_notes)
         self._stream = (
             self._frame(hosted)
             .writeStream.queryName(self.plan.query_id)
@@ -184,6 +179,11 @@ class SparkQuery:
 
     # --- what it does ------------------------------------------------------------------------
 
+    @property
+    def figures(self) -> Figures:
+        """What the query has done since its last start; asks Spark nothing."""
+        return self._sink.figures if self._sink else Figures()
+
     def status(self) -> QueryStatus:
         """What the query does now."""
         progress: dict[str, Any] = {}
@@ -194,7 +194,7 @@ class SparkQuery:
         return QueryStatus(
             self._state,
             tuple(self._errors),
-            self._sink.figures if self._sink else Figures(),
+            self.figures,
             _lag(progress),
             _positions(progress),
             sum(operator["numRowsTotal"] for operator in operators),
@@ -214,8 +214,8 @@ class SparkQuery:
 
     # --- how it is made ----------------------------------------------------------------------
 
-    def _host(self) -> tuple[HostedPlan, int]:
-        """The plan with all that workers need, and how many partitions the sink's topic has."""
+    def _host(self) -> HostedPlan:
+        """The plan with all that workers need."""
         encoded = encode_plan(self.plan)
         own = self.options.extension_directory
         draft = HostedPlan(Hosting(self.plan.query_id, encoded, 1, 1, extension_directory=own))
@@ -226,15 +226,18 @@ class SparkQuery:
             if topic not in counts:
                 raise MissingTopicError(f"Topic {topic} of query {self.plan.query_id} is missing")
         partitions = self.options.partitions or max(counts[topic] for topic in sources)
-        cores = int(self._spark.sparkContext.defaultParallelism)
-        checkpoint = open_checkpoint(
-            self.checkpoint_directory, encoded, partitions, min(partitions, max(1, cores))
-        )
-        hosting = self._hosting(encoded, checkpoint, len({counts[t] for t in sources}) == 1)
-        return HostedPlan(hosting), counts[draft.sink.topic]
+        cores = cores_of(str(self._spark.sparkContext.master))
+        tasks = partitions if cores is None else min(partitions, cores)
+        checkpoint = open_checkpoint(self.checkpoint_directory, encoded, partitions, tasks)
+        is_copartitioned = len({counts[topic] for topic in sources}) == 1
+        partitions = counts[draft.sink.topic]
+        return HostedPlan(self._hosting(encoded, checkpoint, is_copartitioned, partitions))
 
-    def _hosting(self, plan: str, checkpoint: Checkpoint, is_copartitioned: bool) -> Hosting:
+    def _hosting(
+        self, plan: str, checkpoint: Checkpoint, is_copartitioned: bool, sink_partitions: int
+    ) -> Hosting:
         options = self.options
+        is_written_by_tasks = options.guarantee is Guarantee.AT_LEAST_ONCE
         return Hosting(
             self.plan.query_id,
             plan,
@@ -247,6 +250,8 @@ class SparkQuery:
             options.emits_every_change,
             checkpoint.state_name,
             options.extension_directory,
+            options.bootstrap_servers if is_written_by_tasks else None,
+            sink_partitions,
         )
 
     def _configure(self, hosting: Hosting) -> None:
@@ -261,17 +266,18 @@ class SparkQuery:
             # No limit in bytes: for one Spark measures the whole batch again with each row.
             "spark.sql.execution.arrow.maxBytesPerBatch": "2147483647",
             f"{state}.providerClass": _ROCKSDB,
+            # A restart reads so many small files of changes at most; a snapshot is many files.
+            f"{state}.minDeltasForSnapshot": "50",
             f"{state}.rocksdb.changelogCheckpointing.enabled": "true",
             f"{state}.rocksdb.trackTotalNumberOfRows": "true",
         }.items():
             self._spark.conf.set(name, value)
 
-    def _new_writer(self) -> KafkaWriter:
-        servers = self.options.bootstrap_servers
+    def _new_writer(self) -> KafkaWriter | None:
         if self.options.guarantee is Guarantee.AT_LEAST_ONCE:
-            return RecordWriter(servers)
+            return None
         name = f"{self.options.service_id}{self.plan.query_id}"
-        return TransactionalWriter(servers, name, self.checkpoint_directory)
+        return TransactionalWriter(self.options.bootstrap_servers, name, self.checkpoint_directory)
 
     def _frame(self, hosted: HostedPlan) -> DataFrame:
         """All from the topics to parcels of results."""
@@ -320,13 +326,6 @@ class SparkQuery:
             "value",
             "headers",
         )
-
-
-def _window_bytes(plan: QueryPlan) -> int:
-    if plan.window is None:
-        return 0
-    is_session = plan.window.kind is WindowKind.SESSION
-    return _SESSION_WINDOW_BYTES if is_session else _TIME_WINDOW_BYTES
 
 
 def _lag(progress: Mapping[str, Any]) -> dict[str, int]:

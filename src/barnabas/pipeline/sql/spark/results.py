@@ -1,21 +1,24 @@
-"""Writes the results of a query's micro-batches to its topic, from Spark's driver.
+"""Writes results of queries to their topic: from the tasks, or from Spark's driver.
 
-Spark's own Kafka sink cannot set a record's timestamp, which is part of a result (ROWTIME). So
-parcels of results are collected, a few rows in all, and go through one idempotent producer: at
-least once. With a TransactionalWriter they and the source's offsets are one transaction.
+At least once, each task writes what it has made, through one idempotent producer per worker
+process: in parallel, and before the micro-batch is over. A task that runs again writes the same
+again. Exactly once, parcels of results are collected on the driver, and they and the source's
+offsets are one transaction.
+
+Spark's own Kafka sink cannot set a record's timestamp, which is part of a result (ROWTIME).
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from confluent_kafka.admin import AdminClient
 from pyspark.sql import DataFrame
 
-from barnabas.pipeline.record_writer import KafkaRecord
+from barnabas.pipeline.record_writer import KafkaRecord, RecordWriter
 from barnabas.pipeline.sql.runtime.rows_encoding import murmur2
 from barnabas.pipeline.sql.spark.parcels import Note, Notes, Results, decode_parcel
 
@@ -31,6 +34,45 @@ class KafkaWriter(Protocol):
     def write(self, batch_id: int, records: Sequence[KafkaRecord]) -> object: ...
 
     def close(self) -> None: ...
+
+
+@dataclass(frozen=True)
+class ResultRecords:
+    """Makes records of results. `window_bytes`: how many bytes of a key are its window's bounds."""
+
+    topic: str
+    window_bytes: int
+    partitions: int
+
+    def of(self, results: Results) -> Iterator[KafkaRecord]:
+        headers = results.headers or ((),) * len(results.keys)
+        columns = zip(results.keys, results.values, results.timestamps, headers, strict=True)
+        for key, value, timestamp_ms, given in columns:
+            yield KafkaRecord(self.topic, key, value, timestamp_ms, given, self._partition(key))
+
+    def _partition(self, key: bytes | None) -> int | None:
+        """Windows of a key are together: where the key alone would be. Source: Kafka Streams'
+        WindowedStreamPartitioner."""
+        if not self.window_bytes or key is None:
+            return None
+        return (murmur2(key[: -self.window_bytes]) & 0x7FFFFFFF) % self.partitions
+
+
+_writers: dict[str, RecordWriter] = {}
+
+
+def write_from_task(servers: str, records: Iterable[KafkaRecord]) -> int:
+    """Write, and wait until all has arrived: how many there were. Raises KafkaException.
+
+    Tasks of one worker process run one after the other and share its connection, so records of one
+    partition arrive in the order in which they were made.
+    """
+    writer = _writers.get(servers)
+    if writer is None:
+        writer = _writers[servers] = RecordWriter(servers)
+    listed = list(records)
+    writer.write(-1, listed)
+    return len(listed)
 
 
 @dataclass
@@ -49,16 +91,14 @@ class Figures:
 
 
 class ResultSink:
-    """For `foreachBatch`. `window_bytes`: how many bytes of a key are its window's bounds."""
+    """For `foreachBatch`. Without a `writer` it only takes notes: tasks have written the rest."""
 
     def __init__(
-        self, topic: str, window_bytes: int, writer: KafkaWriter, on_notes: OnNotes, partitions: int
+        self, records: ResultRecords, writer: KafkaWriter | None, on_notes: OnNotes
     ) -> None:
-        self._topic = topic
-        self._window_bytes = window_bytes
+        self._records = records
         self._writer = writer
         self._on_notes = on_notes
-        self._partitions = partitions
         self._lock = threading.Lock()
         self._figures = Figures()
 
@@ -75,33 +115,21 @@ class ResultSink:
         for row in rows.collect():
             parcel = decode_parcel(bytes(row["parcel"]))
             if isinstance(parcel, Results):
-                records += self._records(parcel)
+                records += self._records.of(parcel)
             elif isinstance(parcel, Notes):
                 notes.add(parcel)
-        self._writer.write(batch_id, records)
+        if self._writer is not None:
+            self._writer.write(batch_id, records)
         with self._lock:
             figures = self._figures
             figures.batches += 1
             figures.read += notes.read
-            figures.written += len(records)
+            figures.written += len(records) + notes.written
             figures.failed += notes.count
             figures.state_calls += notes.calls
             figures.seconds += notes.seconds
         if notes.count:
             self._on_notes(notes.notes, notes.count)
-
-    def _records(self, results: Results) -> Iterator[KafkaRecord]:
-        headers = results.headers or ((),) * len(results.keys)
-        columns = zip(results.keys, results.values, results.timestamps, headers, strict=True)
-        for key, value, timestamp_ms, given in columns:
-            yield KafkaRecord(self._topic, key, value, timestamp_ms, given, self._partition(key))
-
-    def _partition(self, key: bytes | None) -> int | None:
-        """Windows of a key are together: where the key alone would be. Source: Kafka Streams'
-        WindowedStreamPartitioner."""
-        if not self._window_bytes or key is None:
-            return None
-        return (murmur2(key[: -self._window_bytes]) & 0x7FFFFFFF) % self._partitions
 
 
 def partition_counts(admin: AdminClient, topics: Sequence[str]) -> dict[str, int]:

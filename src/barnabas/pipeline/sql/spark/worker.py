@@ -17,7 +17,8 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
 
 from barnabas.pipeline.sql.spark.hosted import HostedPlan, Hosting, Placed, forgotten_on_failure
-from barnabas.pipeline.sql.spark.parcels import Notes, Raw, decode_parcel, encode_parcel
+from barnabas.pipeline.sql.spark.parcels import Notes, Raw, Results, decode_parcel, encode_parcel
+from barnabas.pipeline.sql.spark.results import ResultRecords, write_from_task
 from barnabas.pipeline.sql.spark.state import MapStatePages, PartitionState, partition_state
 
 if TYPE_CHECKING:
@@ -68,8 +69,9 @@ class SourceFunction:
         placed: list[Placed] = []
         for raw in _by_partition(batch, self.stage, self.place):
             placed += plan.from_source(raw)
-        rows = _rows(plan, placed)
+        rows, written = _sent(plan, placed)
         notes = plan.take_notes()
+        notes.written = written
         notes.seconds = time.perf_counter() - began
         rows.append((plan.labels[0], encode_parcel(notes)))
         return rows
@@ -104,8 +106,18 @@ def _headers(column: pa.Array) -> list[Any]:
     ]
 
 
-def _rows(plan: HostedPlan, placed: Iterable[Placed]) -> list[tuple[int, bytes]]:
-    return [(plan.labels[partition], encode_parcel(parcel)) for partition, _, parcel in placed]
+def _sent(plan: HostedPlan, placed: Iterable[Placed]) -> tuple[list[tuple[int, bytes]], int]:
+    """The rows of parcels, but for results that are written here: how many those were."""
+    rows: list[tuple[int, bytes]] = []
+    written = 0
+    hosting = plan.hosting
+    for partition, _, parcel in placed:
+        if isinstance(parcel, Results) and hosting.sink_servers is not None:
+            to = ResultRecords(plan.sink.topic, plan.window_bytes, hosting.sink_partitions)
+            written += write_from_task(hosting.sink_servers, to.of(parcel))
+        else:
+            rows.append((plan.labels[partition], encode_parcel(parcel)))
+    return rows, written
 
 
 def _to_arrow(rows: list[tuple[int, bytes]]) -> pa.RecordBatch:
@@ -151,13 +163,15 @@ class OperatorProcessor(StatefulProcessor):
         state = partition_state(name, partition, PartitionState)
         pages = MapStatePages(self._state)
         state.attach(pages)
-        made = _rows(plan, plan.run_operator(self._number, partition, parcels, state.open))
+        placed = plan.run_operator(self._number, partition, parcels, state.open)
+        made, written = _sent(plan, placed)
         state.flush()
         notes = Notes()
         for parcel in parcels:
             if isinstance(parcel, Notes):
                 notes.add(parcel)
         notes.add(plan.take_notes())
+        notes.written += written
         notes.calls += pages.calls
         notes.seconds += time.perf_counter() - began
         made.append((plan.labels[0], encode_parcel(notes)))
