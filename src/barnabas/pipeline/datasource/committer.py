@@ -24,6 +24,7 @@ from barnabas.pipeline.datasource.protocol import (
     Check,
     Checked,
     Commit,
+    CommitError,
     CommitsDone,
     DecisionRead,
     DecisionWritten,
@@ -71,6 +72,7 @@ class Committer:
         brokers failed: to run the batch again, here or elsewhere, is right.
         """
         for attempt in range(1, TRIES_MAX + 1):
+            was_taken = self._journal.is_taken
             try:
                 self._run(BatchCommit(batch, prepared, skips_lost=self._skips_lost))
                 break
@@ -79,6 +81,11 @@ class Committer:
                 if attempt == TRIES_MAX:
                     raise
                 _log.warning("batch %d: %s; trying again", batch, error.args[0].str())
+            except CommitError:
+                # What we remember may be older than what another process has decided.
+                self._journal.close()
+                if attempt == TRIES_MAX or not was_taken:
+                    raise
         if was_retried or time.monotonic() >= self._next_sweep:
             self._sweep()
 

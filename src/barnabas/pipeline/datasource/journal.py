@@ -107,6 +107,7 @@ class Journal:
                 "group.id": self._sink,
                 "enable.auto.commit": False,
                 "enable.partition.eof": True,
+                "fetch.wait.max.ms": 10,  # the end is told by an empty answer
                 "isolation.level": "read_committed",
                 "allow.auto.create.topics": False,
             }

@@ -104,7 +104,13 @@ def read_options(options: Mapping[str, str]) -> SinkOptions:
     if lost not in ("fail", "skip"):
         raise OptionError(f"onLostTransaction is fail or skip, not {lost}")
     security, access = _security(servers, kafka)
-    connection = {"bootstrap.servers": servers, "client.id": "barnabas-sink", **security}
+    connection = {
+        "bootstrap.servers": servers,
+        "client.id": "barnabas-sink",
+        # A producer lives for one task: without this it waits up to 500 ms for its coordinator.
+        "enable.sparse.connections": False,
+        **security,
+    }
     return SinkOptions(
         producer={**connection, **_producer_settings(kafka)},
         connection=connection,

@@ -172,6 +172,13 @@ def _control(options: SinkOptions) -> TransactionControl:
     return _CONTROLS[key]
 
 
+def close_connections() -> None:
+    """Close what this process keeps open between tasks."""
+    for control in _CONTROLS.values():
+        control.close()
+    _CONTROLS.clear()
+
+
 Outgoing = tuple[str, dict[str, Any], int]
 """Topic, arguments of `Producer.produce` and a checksum of the record."""
 
