@@ -74,8 +74,10 @@ class Seen:
 class TransactionControl:
     """Asks the coordinators of one cluster; each call has `patience_seconds`."""
 
-    def __init__(self, access: Access, patience_seconds: float = 60.0) -> None:
-        self._brokers = Brokers(access)
+    def __init__(
+        self, access: Access, patience_seconds: float = 60.0, brokers: Brokers | None = None
+    ) -> None:
+        self._brokers = brokers or Brokers(access)
         self._patience_seconds = patience_seconds
         self._coordinators: dict[str, tuple[str, int]] = {}
         self._backoff = ExponentialBackoff(_BACKOFF_FIRST_MS, _BACKOFF_MAX_MS, random.Random())
@@ -100,8 +102,7 @@ class TransactionControl:
         gone = set()
         for one in transactions:
             seen = self.describe(one.transactional_id)
-            is_same = seen is not None and seen.producer_epoch == one.producer_epoch
-            if seen is None or not is_same or not seen.is_open:
+            if seen != Seen(_OPEN_STATE, one.producer_id, one.producer_epoch):
                 gone.add(one.transactional_id)
         return frozenset(gone)
 
