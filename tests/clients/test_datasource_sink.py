@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from time import time_ns
 
 import pyarrow
 import pytest
@@ -132,7 +133,7 @@ class World:
         consumer.assign(places)
         found: list[str] = []
         while found.count("end") < PARTITIONS:
-            (message,) = consumer.consume(1, 60.0) or [None]
+            message = consumer.poll(60.0)
             assert message is not None, f"{len(found)} of {len(self.wanted)} records"
             found.append(message.value().decode())
         consumer.close()
@@ -326,3 +327,23 @@ def test_a_row_without_a_topic_is_told(brokers: Kafka) -> None:
     place = TaskPlace(task_prefix(brokers.name("sink")), 0, 0)
     with pytest.raises(WriteError, match="a row has no topic"):
         write_rows(options, place, iter([rows]), IdPool())
+
+
+def test_a_driver_that_wakes_up_leaves_its_successor_s_transactions_alone(world: World) -> None:
+    zombie = world.committer()
+    zombie.commit(0, world.tasks(0), was_retried=False)
+    world.want(0)
+    late = world.tasks(1)
+    successor = world.committer(("after", WriteDecision))
+    prepared = world.tasks(1)
+    with pytest.raises(CrashError):
+        successor.commit(1, prepared, was_retried=False)
+    world.want(1)
+    zombie._sweep(time_ns())  # as at the end of a commit
+    zombie.abort(1, late)
+    zombie.abort(0, [])
+    control = TransactionControl(world.options.access)
+    assert not control.lost(prepared)
+    control.close()
+    world.committer().commit(1, world.tasks(1), was_retried=False)
+    world.check()

@@ -61,7 +61,7 @@ class FaultyWriter(QueryWriter):
             pass_by(f"after-{type(effect).__name__}")
             return event
 
-        Committer._do = watched  # type: ignore[method-assign]
+        Committer._do = watched  # type: ignore[method-assign, assignment]
         try:
             super().commit(messages, batch_id)
         finally:

@@ -67,9 +67,9 @@ class Scripted(Brokers):
             assert version_max == 4
             assert (request.transactional_id, request.producer_id) == ("x", 7)
             assert (request.producer_epoch, request.committed) == (3, True)
-            return EndTxnResponse(error_code=int(ErrorCode(answer)))
+            return EndTxnResponse(error_code=int(answer))
         if api is INIT_PRODUCER_ID:
-            return InitProducerIdResponse(error_code=int(ErrorCode(answer)))
+            return InitProducerIdResponse(error_code=int(answer))
         if api is LIST_TRANSACTIONS:
             assert request.state_filters == ["Ongoing"]
             states = [Listed(transactional_id=str(answer)), Listed(transactional_id="other")]

@@ -14,7 +14,7 @@ from typing import Final
 
 from confluent_kafka import KafkaException
 
-from barnabas.pipeline.datasource.control import ControlError, TransactionControl
+from barnabas.pipeline.datasource.control import ControlError, Seen, TransactionControl
 from barnabas.pipeline.datasource.journal import Journal
 from barnabas.pipeline.datasource.options import SinkOptions
 from barnabas.pipeline.datasource.protocol import (
@@ -64,6 +64,8 @@ class Committer:
         self._journal = Journal(options.connection, options.decision_topic, sink_name(sink_id))
         self._control = TransactionControl(options.access)
         self._next_sweep = 0.0
+        self._owner: Seen | None = None
+        """The journal's transactional id, as it was when this process took it."""
 
     def commit(self, batch: int, prepared: Sequence[Prepared], *, was_retried: bool) -> None:
         """Commit a batch; `was_retried` if one of its tasks has run more than once.
@@ -71,6 +73,7 @@ class Committer:
         Raises CommitError where the batch cannot be committed; KafkaException or ControlError where
         brokers failed: to run the batch again, here or elsewhere, is right.
         """
+        now_ms = time.time_ns() // 1_000_000
         for attempt in range(1, TRIES_MAX + 1):
             was_taken = self._journal.is_taken
             try:
@@ -87,14 +90,19 @@ class Committer:
                 if attempt == TRIES_MAX or not was_taken:
                     raise
         if was_retried or time.monotonic() >= self._next_sweep:
-            self._sweep()
+            self._sweep(now_ms)
 
     def abort(self, batch: int, prepared: Sequence[Prepared]) -> None:
         """Abort what tasks have prepared, but for what is decided. Raises as `commit` does."""
+        now_ms = time.time_ns() // 1_000_000
         # Spark asks for this also where a commit has failed, whose decision may be written.
-        self._journal.take_over()
-        self._abort(not_decided(self._journal.last, batch, prepared))
-        self._sweep()
+        self._take_over()
+        last = self._journal.last
+        self._abort(not_decided(last, batch, prepared))
+        if last is None or last.batch < batch:
+            self._sweep(now_ms)
+        elif last.batch == batch:
+            self._sweep(now_ms, kept=last.ids)
 
     def close(self) -> None:
         """Close the connections."""
@@ -113,7 +121,7 @@ class Committer:
         match effect:
             case ReadDecision():
                 if not self._journal.is_taken:
-                    self._journal.take_over()
+                    self._take_over()
                 return DecisionRead(self._journal.last)
             case Check(transactions):
                 return Checked(self._control.lost(transactions))
@@ -136,18 +144,28 @@ class Committer:
         for one in transactions:
             self._control.abort(one.transactional_id)
 
-    def _sweep(self) -> None:
+    def _take_over(self) -> None:
+        self._journal.take_over()
+        self._owner = self._control.describe(self._journal.transactional_id)
+
+    def _sweep(self, before_ms: int, kept: Ids = frozenset()) -> None:
         """Abort what killed and superseded tasks have left open: it holds up those who read.
 
-        No task of this sink is at work that may still count, and all that is decided is committed,
-        or the decision is on a batch whose commit has failed.
+        All that is decided is committed, or `kept`. A driver that another has succeeded leaves the
+        other's transactions alone: they began later, and the journal is no longer its own.
         """
-        last = self._journal.last
-        decided = last.ids if last is not None else frozenset()
         try:
             for one in self._control.open_ids(self._prefix):
-                if one not in decided:
+                seen = self._control.describe(one)
+                is_old = seen is not None and seen.started_ms < before_ms
+                if is_old and one not in kept and self._is_owner():
                     self._control.abort(one)
         except ControlError as error:
             _log.warning("transactions of lost tasks may stay open for a while: %s", error)
         self._next_sweep = time.monotonic() + SWEEP_SECONDS
+
+    def _is_owner(self) -> bool:
+        mine, now = self._owner, self._control.describe(self._journal.transactional_id)
+        if mine is None or now is None:
+            return False
+        return now.is_by(mine.producer_id, mine.producer_epoch)

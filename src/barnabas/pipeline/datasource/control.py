@@ -59,6 +59,12 @@ class Seen:
     state: str
     producer_id: int
     producer_epoch: int
+    started_ms: int = -1
+    """When the open transaction began, by the coordinator's clock."""
+
+    def is_by(self, producer_id: int, producer_epoch: int) -> bool:
+        """Whether nobody has taken the id since."""
+        return (self.producer_id, self.producer_epoch) == (producer_id, producer_epoch)
 
     @property
     def is_open(self) -> bool:
@@ -90,7 +96,12 @@ class TransactionControl:
             (state,) = connection.call(DESCRIBE_TRANSACTIONS, request).transaction_states
             if state.error_code == ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:
                 return ErrorCode.NONE, None
-            seen = Seen(state.transaction_state, state.producer_id, state.producer_epoch)
+            seen = Seen(
+                state.transaction_state,
+                state.producer_id,
+                state.producer_epoch,
+                state.transaction_start_time_ms,
+            )
             return state.error_code, seen
 
         error, seen = self._ask_coordinator(transactional_id, ask)
@@ -102,7 +113,8 @@ class TransactionControl:
         gone = set()
         for one in transactions:
             seen = self.describe(one.transactional_id)
-            if seen != Seen(_OPEN_STATE, one.producer_id, one.producer_epoch):
+            is_ours = seen is not None and seen.is_by(one.producer_id, one.producer_epoch)
+            if seen is None or not (is_ours and seen.is_open):
                 gone.add(one.transactional_id)
         return frozenset(gone)
 

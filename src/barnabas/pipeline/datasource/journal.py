@@ -48,6 +48,7 @@ class Journal:
         self._config = {**config, "log_level": 2}
         self._topic = topic
         self._sink = sink
+        self.transactional_id: Final = f"{sink}.decisions"
         self._producer: Producer | None = None
         self.last: Decision | None = None
         """The last decision that is durable, once this is taken over."""
@@ -64,7 +65,7 @@ class Journal:
         producer = Producer(
             {
                 **self._config,
-                "transactional.id": f"{self._sink}.decisions",
+                "transactional.id": self.transactional_id,
                 "transaction.timeout.ms": _TRANSACTION_TIMEOUT_MS,
                 "linger.ms": 0,
             }
