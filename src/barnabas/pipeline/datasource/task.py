@@ -1,0 +1,250 @@
+"""What one task of a sink does: its rows become records of one transaction, which it leaves open.
+
+The transactional ids belong to the process: no other process uses them, so nothing but the driver
+ends what is prepared. An id is used again by a later batch only, as the driver has ended all that
+belongs to an earlier one by then; brokers keep a transactional id for a week, so that one for each
+task of each batch would fill them.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from confluent_kafka import KafkaError, KafkaException, Producer
+
+from barnabas.app.partitioning import JAVA_PARTITIONER
+from barnabas.pipeline.datasource.control import TransactionControl
+from barnabas.pipeline.datasource.options import SinkOptions
+from barnabas.pipeline.datasource.protocol import Prepared
+
+if TYPE_CHECKING:
+    from pyarrow import RecordBatch
+
+CALL_TIMEOUT_SECONDS: Final = 60.0
+_POLL_SECONDS: Final = 0.05
+_CHECKSUM_MASK: Final = (1 << 63) - 1
+
+
+class WriteError(Exception):
+    """The rows cannot be written, as they are or at the moment; the transaction is aborted."""
+
+
+@dataclass(slots=True, frozen=True)
+class TaskPlace:
+    """Which task of which batch this is. `prefix` begins the transactional ids of the sink."""
+
+    prefix: str
+    batch: int
+    task: int
+
+
+class IdPool:
+    """The transactional ids of this process, and the batch that last used each."""
+
+    def __init__(self) -> None:
+        self._pid = -1
+        self._used: dict[str, list[tuple[str, int]]] = {}
+        self._name = ""
+
+    def take(self, prefix: str, batch: int) -> str:
+        """Return an id that belongs to no transaction of this batch, or a later one."""
+        if self._pid != os.getpid():  # a fork has ids of its own
+            self._pid, self._used, self._name = os.getpid(), {}, uuid.uuid4().hex
+        ids = self._used.setdefault(prefix, [])
+        for place, (name, last_batch) in enumerate(ids):
+            if last_batch < batch:
+                ids[place] = (name, batch)
+                return name
+        name = f"{prefix}{self._name}.{len(ids)}"
+        ids.append((name, batch))
+        return name
+
+
+POOL: Final = IdPool()
+_CONTROLS: dict[tuple[int, str], TransactionControl] = {}
+
+
+def write_rows(
+    options: SinkOptions, place: TaskPlace, batches: Iterator[RecordBatch], pool: IdPool = POOL
+) -> Prepared | None:
+    """Write rows in one transaction and leave it open; None where there are no rows.
+
+    Raises WriteError.
+    """
+    writer: _Transaction | None = None
+    try:
+        for rows in batches:
+            if rows.num_rows:
+                if writer is None:
+                    writer = _Transaction(options, pool.take(place.prefix, place.batch))
+                writer.send(rows)
+        if writer is None:
+            return None
+        return writer.prepare(place.task)
+    except KafkaException as error:
+        if writer is not None:
+            writer.abort()
+        raise WriteError(f"cannot write to the brokers: {error.args[0].str()}") from error
+    except BaseException:
+        if writer is not None:
+            writer.abort()
+        raise
+
+
+class _Transaction:
+    def __init__(self, options: SinkOptions, transactional_id: str) -> None:
+        self._options = options
+        self._id = transactional_id
+        self._errors: list[str] = []
+        self._records = 0
+        self._checksum = 0
+        self._producer = Producer(
+            {
+                **JAVA_PARTITIONER,
+                **options.producer,
+                "transactional.id": transactional_id,
+                "delivery.report.only.error": True,
+                "on_delivery": self._delivered,
+                "log_level": 2,
+            }
+        )
+        self._producer.init_transactions(CALL_TIMEOUT_SECONDS)
+        self._producer.begin_transaction()
+
+    def send(self, rows: RecordBatch) -> None:
+        """Queue the records of rows, waiting where the queue is full."""
+        produce, checksum = self._producer.produce, self._checksum
+        for topic, arguments, digest in records_of(rows, self._options.topic):
+            while True:
+                try:
+                    produce(topic, **arguments)
+                    break
+                except BufferError:
+                    self._producer.poll(_POLL_SECONDS)
+            checksum += digest
+        self._checksum = checksum & _CHECKSUM_MASK
+        self._records += rows.num_rows
+        self._producer.poll(0)
+        self._check()
+
+    def prepare(self, task: int) -> Prepared:
+        """Wait until all records are acknowledged, and return what the driver needs to commit."""
+        left = -1
+        while left and not self._errors:
+            # Each record is delivered, or fails at delivery.timeout.ms.
+            left = self._producer.flush(CALL_TIMEOUT_SECONDS)
+        self._check()
+        seen = _control(self._options).describe(self._id)
+        if seen is None or not seen.is_open:
+            state = "unknown" if seen is None else seen.state
+            raise WriteError(f"the transaction {self._id} is {state} before it was committed")
+        return Prepared(
+            task, self._id, seen.producer_id, seen.producer_epoch, self._records, self._checksum
+        )
+
+    def abort(self) -> None:
+        """End the transaction, if the brokers answer; if not, the driver does it later."""
+        try:
+            self._producer.purge()
+            self._producer.abort_transaction(CALL_TIMEOUT_SECONDS)
+        except KafkaException:
+            return
+
+    def _delivered(self, error: KafkaError | None, _message: object) -> None:
+        if error is not None:
+            self._errors.append(error.str())
+
+    def _check(self) -> None:
+        if self._errors:
+            raise WriteError(f"a record was not acknowledged: {self._errors[0]}")
+
+
+def _control(options: SinkOptions) -> TransactionControl:
+    """Return this process's connections for transactions, which outlive a task."""
+    key = os.getpid(), repr(options.access)
+    if key not in _CONTROLS:
+        _CONTROLS[key] = TransactionControl(options.access)
+    return _CONTROLS[key]
+
+
+def close_connections() -> None:
+    """Close what this process keeps open between tasks."""
+    for control in _CONTROLS.values():
+        control.close()
+    _CONTROLS.clear()
+
+
+Outgoing = tuple[str, dict[str, Any], int]
+"""Topic, arguments of `Producer.produce` and a checksum of the record."""
+
+
+def records_of(rows: RecordBatch, topic: str | None) -> Iterator[Outgoing]:
+    """Return the records of rows. `topic`, where given, wins over the column. Raises WriteError."""
+    columns = _columns(rows)
+    topics = columns.pop("topic", None)
+    names = tuple(columns)
+    for index, values in enumerate(zip(*columns.values(), strict=True)):
+        # An argument that is None is left out: there is no such partition or timestamp.
+        arguments = {n: v for n, v in zip(names, values, strict=True) if v is not None}
+        to = topic if topic is not None else topics[index] if topics is not None else None
+        if to is None:
+            raise WriteError("a row has no topic: set the option topic, or the column")
+        yield to, arguments, _digest(to, arguments)
+
+
+def _columns(rows: RecordBatch) -> dict[str, list[Any]]:
+    columns: dict[str, list[Any]] = {}
+    for name, convert in _CONVERSIONS.items():
+        at = rows.schema.get_field_index(name)
+        if at >= 0:
+            columns[name] = convert(rows.column(at))
+    return columns
+
+
+def _values(column: Any) -> list[Any]:
+    return list(column.to_pylist())
+
+
+def _headers(column: Any) -> list[Any]:
+    lists = column.to_pylist()
+    return [
+        None if headers is None else [(one["key"], one["value"]) for one in headers]
+        for headers in lists
+    ]
+
+
+def _milliseconds(column: Any) -> list[Any]:
+    import pyarrow
+
+    if pyarrow.types.is_timestamp(column.type):
+        column = column.cast(pyarrow.timestamp("ms", column.type.tz), safe=False)
+    return list(column.cast(pyarrow.int64()).to_pylist())
+
+
+_CONVERSIONS: Final[Mapping[str, Callable[[Any], list[Any]]]] = {
+    "key": _values,
+    "value": _values,
+    "headers": _headers,
+    "topic": _values,
+    "partition": _values,
+    "timestamp": _milliseconds,
+}
+
+
+def _digest(topic: str, arguments: Mapping[str, Any]) -> int:
+    """Return a checksum of a record that does not depend on when it is written."""
+    digest = zlib.crc32(topic.encode())
+    for name in ("key", "value"):
+        data = arguments.get(name)
+        if data is not None:
+            digest = zlib.crc32(data.encode() if isinstance(data, str) else data, digest)
+        digest = zlib.crc32(b"\0" if data is None else b"\1", digest)
+    rest = arguments.get("partition"), arguments.get("timestamp"), arguments.get("headers")
+    if rest != (None, None, None):
+        digest = zlib.crc32(repr(rest).encode(), digest)
+    return digest
