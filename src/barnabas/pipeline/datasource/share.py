@@ -57,8 +57,8 @@ SCHEMA: Final = (
 POLL_S: Final = 0.2
 """How long a question for the latest offset waits for records."""
 FORGET_S: Final = 300.0
-"""When a new process stops to remember what an earlier one had to acknowledge. Locks last half a
-minute by default, and those of a process that ended are released at once."""
+"""How long an acknowledgement that no broker confirms is remembered at least: a lock lasts half a
+minute by default, and a record that comes again later was not acknowledged."""
 _telemetry = logging.getLogger(__name__)
 
 
@@ -161,15 +161,16 @@ class _Running:
         self._members = Members(session, options.topics, options.readers, self._books)
         self.topic_ids: Mapping[str, Uuid] = self._members.topic_ids()
         self._applied: list[str] = []
-        self._began_s = time.monotonic()
+        self._forgot_s = time.monotonic()
         self._members.start()
 
     def next_offset(self) -> dict[str, Any]:
         """Finish the batch that ran, and return the plan of the next one, or the same again."""
         books = self._books
-        if time.monotonic() > self._began_s + FORGET_S:
+        if time.monotonic() > self._forgot_s + FORGET_S:
+            self._forgot_s = time.monotonic()
             with books.changed:
-                books.ledger.forget_inherited()
+                books.ledger.forget_old()
         self._finish()
         with books.changed:
             deadline_s = time.monotonic() + POLL_S

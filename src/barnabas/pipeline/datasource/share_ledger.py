@@ -122,8 +122,8 @@ class Ledger:
         self._held: dict[Holder, Holding] = {}
         self._ready: list[tuple[Holder, Delivery]] = []
         self._owed: dict[Verdict, Holding] = {Verdict.ACCEPT: {}, Verdict.REJECT: {}}
-        self._inherited: list[tuple[Verdict, Partition, Ranges]] = []
-        """Of what is owed, what an earlier process had to acknowledge, and may have."""
+        self._old: dict[Verdict, Holding] = {}
+        """What was owed when `forget_old` was last called."""
 
     # -- what sessions say
 
@@ -188,7 +188,7 @@ class Ledger:
                 rest.append((holder, delivery))
         self._ready = rest
         taken.sort()
-        owed = {verdict: dict(holding) for verdict, holding in self._owed.items()}
+        owed = {verdict: dict(holding) for verdict, holding in self._owed.items() if holding}
         self._begin(Plan(self.plan.batch + 1, tuple(taken), owed))
         return self.plan
 
@@ -199,12 +199,6 @@ class Ledger:
         for verdict, partitions in plan.owed.items():
             for partition, pairs in partitions.items():
                 self._owe(verdict, partition, pairs)
-                self._inherited.append((verdict, partition, pairs))
-        self._inherited += (
-            (verdict, partition, pairs)
-            for verdict in self._owed
-            for partition, pairs in plan.ranges().items()
-        )
         self._begin(plan)
         taken = self.plan.ranges()
         self._ready = [
@@ -230,11 +224,16 @@ class Ledger:
                     due.setdefault(holder, []).append(Acknowledgement(partition, *pair, verdict))
         return due
 
-    def forget_inherited(self) -> None:
-        """So long after a restart nothing that an earlier process held can still be locked."""
-        for verdict, partition, pairs in self._inherited:
-            _remove(self._owed[verdict], partition, pairs)
-        self._inherited = []
+    def forget_old(self) -> None:
+        """Forget what was owed at the last call already.
+
+        An acknowledgement may have been taken and its answer lost: such records never come again.
+        The calls must lie further apart than locks last.
+        """
+        for verdict, holding in self._old.items():
+            for partition, pairs in holding.items():
+                _remove(self._owed[verdict], partition, pairs)
+        self._old = {verdict: dict(holding) for verdict, holding in self._owed.items()}
 
     # -- what there is
 

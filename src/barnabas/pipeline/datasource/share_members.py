@@ -79,10 +79,13 @@ class Members(threading.Thread):
 
     def topic_ids(self) -> Mapping[str, Uuid]:
         """Return the ids of the topics. Raises ShareSourceError for one that is missing."""
+        brokers = Brokers(self._options.access)
         try:
-            return self._ask_metadata(Brokers(self._options.access))
+            return self._ask_metadata(brokers)
         except WireError as error:
             raise ShareSourceError(str(error)) from error
+        finally:
+            brokers.close()
 
     def leave(self) -> None:
         """Release what is held and leave the group, as far as brokers answer in time."""

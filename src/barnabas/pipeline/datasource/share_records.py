@@ -14,9 +14,14 @@ from typing import Any, Final
 
 from barnabas.pipeline.datasource.share_ranges import Delivery, Partition
 from barnabas.pipeline.datasource.wire import Access, Brokers, WireError
-from barnabas.protocol.apis import FETCH, METADATA
+from barnabas.protocol.apis import FETCH, LIST_OFFSETS, METADATA
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages import fetch as fetching
+from barnabas.protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from barnabas.protocol.records.batch import TimestampType, iterate_headers
 from barnabas.protocol.records.records import Record, decode_records
@@ -29,6 +34,7 @@ RETRY_S: Final = 0.1
 GIVE_UP_S: Final = 60.0
 """How long a partition may be without an answer before the task fails, to be tried again."""
 NO_REPLICA: Final = -1
+EARLIEST: Final = -2
 
 
 class LostRecordsError(RuntimeError):
@@ -61,42 +67,67 @@ class LogReader:
         LostRecordsError if retention was faster and `fails_on_loss`; WireError if the partition
         cannot be read for a minute.
         """
-        partition = deliveries[0].partition
-        rows = Rows(partition.number)
+        rows = Rows(deliveries[0].partition.number)
         give_up_s = time.monotonic() + GIVE_UP_S
         for delivery in deliveries:
             offset = delivery.first
             while offset <= delivery.last:
+                start, problem = offset, "no records"
                 try:
-                    entry = self._fetch(topic, partition, offset)
-                    code = ErrorCode.of(entry.error_code)
-                except WireError:
-                    if time.monotonic() > give_up_s:
-                        raise
-                    code = ErrorCode.NETWORK_EXCEPTION
-                if code is ErrorCode.OFFSET_OUT_OF_RANGE and entry.log_start_offset > offset:
-                    if fails_on_loss:
-                        raise LostRecordsError(
-                            f"{topic}-{partition.number}: offset {offset} is deleted, the log begins at {entry.log_start_offset}; with option "
-                            "failOnDataLoss=false the batch goes on without"
-                        )
-                    offset = entry.log_start_offset
-                    continue
-                start = offset
-                if code is ErrorCode.NONE:
-                    offset = _take(entry.records or b"", delivery, offset, rows)
+                    offset = self._read_on(topic, delivery, offset, rows, fails_on_loss)
+                except WireError as error:
+                    problem = str(error)
+                    self._forget()
+                    time.sleep(RETRY_S)
                 if offset > start:
                     give_up_s = time.monotonic() + GIVE_UP_S
                 elif time.monotonic() > give_up_s:
-                    raise WireError(f"{topic}-{partition.number} at {offset}: {code.name}")
-                elif code is not ErrorCode.NONE:
-                    self._forget()
-                    time.sleep(RETRY_S)
+                    raise WireError(f"{topic}-{rows.partition} at {offset}: {problem}")
                 if len(rows.records) >= ROWS_MAX:
                     yield rows
-                    rows = Rows(partition.number)
+                    rows = Rows(rows.partition)
         if rows.records:
             yield rows
+
+    def _read_on(
+        self, topic: str, delivery: Delivery, offset: int, rows: Rows, fails_on_loss: bool
+    ) -> int:
+        """Take what one request gives. Returns the next offset to read."""
+        partition = delivery.partition
+        entry = self._fetch(topic, partition, offset)
+        code = ErrorCode.of(entry.error_code)
+        if code is ErrorCode.NONE:
+            return _take(entry.records or b"", delivery, offset, rows)
+        if code is ErrorCode.OFFSET_OUT_OF_RANGE:
+            log_start_offset = self._log_start_offset(topic, partition)
+            if log_start_offset > offset:
+                if fails_on_loss:
+                    raise LostRecordsError(
+                        f"{topic}-{partition.number}: the log begins at {log_start_offset}, "
+                        f"offset {offset} of this batch is deleted; with the option "
+                        "failOnDataLoss=false the batch goes on without it"
+                    )
+                return log_start_offset
+        raise WireError(f"Fetch: {code.name}")
+
+    def _log_start_offset(self, topic: str, partition: Partition) -> int:
+        request = ListOffsetsRequest(
+            replica_id=NO_REPLICA,
+            topics=[
+                ListOffsetsTopic(
+                    name=topic,
+                    partitions=[
+                        ListOffsetsPartition(partition_index=partition.number, timestamp=EARLIEST)
+                    ],
+                )
+            ],
+        )
+        leader = self._leaders[partition]
+        response: Any = self._brokers.at(*leader).call(LIST_OFFSETS, request)
+        entry = response.topics[0].partitions[0]
+        if entry.error_code:
+            raise WireError(f"ListOffsets: {ErrorCode.of(entry.error_code).name}")
+        return int(entry.offset)
 
     def _fetch(self, topic: str, partition: Partition, offset: int) -> Any:
         leader = self._leaders.get(partition)
@@ -142,6 +173,10 @@ class LogReader:
                     return addresses[entry.leader_id]
         raise WireError(f"{topic}-{partition.number} has no leader")
 
+    def close(self) -> None:
+        """Close the connections."""
+        self._forget()
+
     def _forget(self) -> None:
         self._brokers.close()
         self._leaders.clear()
@@ -154,6 +189,13 @@ _readers: dict[tuple[int, Access], LogReader] = {}
 def reader_of(access: Access) -> LogReader:
     """Return this process's reader of a cluster. A forked process has its own."""
     return _readers.setdefault((os.getpid(), access), LogReader(access))
+
+
+def close_readers() -> None:
+    """Close what tasks of this process have open; the next task opens it again."""
+    for reader in _readers.values():
+        reader.close()
+    _readers.clear()
 
 
 def _take(data: Any, delivery: Delivery, offset: int, rows: Rows) -> int:
