@@ -1,4 +1,4 @@
-"""The share-group source with Apache Kafka's broker, and under Spark with a driver that is killed."""
+"""The share-group source with Apache Kafka's broker, and under Spark, whose driver is killed."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -66,6 +67,10 @@ def _sink(directory: Path) -> dict[int, list[int]]:
     return {int(file.stem): json.loads(file.read_text()) for file in files}
 
 
+def _wait_for(count: Callable[[], int], wanted: int, driver: subprocess.Popen[bytes]) -> None:
+    wait_until(lambda: count() >= wanted or driver.poll() is not None, "records", 240)
+
+
 def test_a_spark_driver_that_is_killed_loses_and_repeats_nothing(
     kafka: Kafka, tmp_path: Path
 ) -> None:
@@ -87,7 +92,7 @@ def test_a_spark_driver_that_is_killed_loses_and_repeats_nothing(
                 arguments, env=environment, stderr=telemetry, start_new_session=True
             )
         try:
-            wait_until(lambda n=wanted: count() >= n or driver.poll() is not None, "records", 240)
+            _wait_for(count, wanted, driver)
             assert driver.poll() is None, (tmp_path / "telemetry").read_text()[-4000:]
         finally:
             os.killpg(driver.pid, signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""A Spark driver whose query writes the offsets that it reads, a file per batch; runs until killed."""
+"""A Spark driver whose query writes the offsets that it reads, a file per batch, until killed."""
 
 from __future__ import annotations
 
