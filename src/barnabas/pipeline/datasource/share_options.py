@@ -6,24 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from barnabas.pipeline.datasource.options import OptionError, read_security
 from barnabas.pipeline.datasource.wire import Access
 
-SERVERS: Final = "kafka.bootstrap.servers"
-GROUP: Final = "kafka.group.id"
-_KNOWN: Final = (
-    SERVERS,
-    GROUP,
-    "subscribe",
-    "readers",
-    "maxRecordsPerBatch",
-    "verdicts",
-    "failOnDataLoss",
-)
+SERVERS: Final = "bootstrap.servers"
+GROUP: Final = "group.id"
+"""Both follow `kafka.`, as do the settings of TLS and SASL."""
+_KNOWN: Final = ("subscribe", "readers", "maxRecordsPerBatch", "verdicts", "failOnDataLoss")
 _SPARKS: Final = frozenset({"path", "checkpointlocation", "queryname"})
-
-
-class ShareOptionError(ValueError):
-    """An option is missing, unknown or has a value that it cannot have."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -43,28 +33,32 @@ class ShareOptions:
 
 
 def read_options(options: Mapping[str, str]) -> ShareOptions:
-    """Check the options of a `DataStreamReader`. Raises ShareOptionError."""
+    """Check the options of a `DataStreamReader`. Raises OptionError."""
     names = {name.lower(): name for name in _KNOWN}
     given: dict[str, str] = {}
+    kafka: dict[str, str] = {}
     for name, value in options.items():
-        if name.lower() in names:
+        if name.lower().startswith("kafka."):
+            kafka[name.lower().removeprefix("kafka.")] = value
+        elif name.lower() in names:
             given[names[name.lower()]] = value
         elif name.lower() not in _SPARKS:
-            raise ShareOptionError(f"unknown option {name}; there are {', '.join(_KNOWN)}")
-    for name in (SERVERS, GROUP, "subscribe"):
-        if not given.get(name, "").strip():
-            raise ShareOptionError(f"option {name} is missing")
-    for server in given[SERVERS].split(","):
+            raise OptionError(f"unknown option {name}; there are {', '.join(_KNOWN)}")
+    servers, group = (_needed(kafka.pop(name, ""), f"kafka.{name}") for name in (SERVERS, GROUP))
+    for server in servers.split(","):
         if not server.strip().rpartition(":")[2].isdigit():
-            raise ShareOptionError(f"{SERVERS}: {server!r} is not host:port")
-    topics = tuple(sorted({name.strip() for name in given["subscribe"].split(",") if name.strip()}))
+            raise OptionError(f"kafka.{SERVERS}: {server!r} is not host:port")
+    _, access = read_security(servers, kafka)
+    if kafka:
+        raise OptionError(f"kafka.{next(iter(kafka))} is not supported by this source")
+    subscribed = _needed(given.get("subscribe", ""), "subscribe")
     loss = given.get("failOnDataLoss", "true").lower()
     if loss not in ("true", "false"):
-        raise ShareOptionError(f"failOnDataLoss is true or false, not {loss}")
+        raise OptionError(f"failOnDataLoss is true or false, not {loss}")
     return ShareOptions(
-        access=Access(given[SERVERS]),
-        group=given[GROUP].strip(),
-        topics=topics,
+        access=access,
+        group=group,
+        topics=tuple(sorted({name.strip() for name in subscribed.split(",") if name.strip()})),
         readers=_number(given, "readers", 4, 1, 200),
         records_max=_number(given, "maxRecordsPerBatch", 10_000, 1, 1_000_000),
         verdicts=given.get("verdicts"),
@@ -72,9 +66,15 @@ def read_options(options: Mapping[str, str]) -> ShareOptions:
     )
 
 
+def _needed(value: str, name: str) -> str:
+    if not value.strip():
+        raise OptionError(f"option {name} is missing")
+    return value.strip()
+
+
 def _number(given: Mapping[str, str], name: str, default: int, least: int, most: int) -> int:
     text = given.get(name, str(default))
     value = int(text) if text.strip().isdecimal() else None
     if value is None or not least <= value <= most:
-        raise ShareOptionError(f"{name} is a number from {least} to {most}, not {text}")
+        raise OptionError(f"{name} is a number from {least} to {most}, not {text}")
     return value
