@@ -27,6 +27,7 @@ from barnabas.pipeline.datasource.share_options import read_options
 from support.patience import PATIENCE_S
 
 Row = dict[str, Any]
+Work = Callable[[int, list[Row]], None]
 
 
 def begin_at_the_start(admin: AdminClient, group: str, **config: str) -> None:
@@ -66,7 +67,7 @@ class ShareQuery:
         runs = {batch: rows for batch, rows in self.log("runs") if batch in commits}
         return [row for rows in runs.values() for row in rows]
 
-    def step(self, work: Callable[[int, list[Row]], None] = lambda batch, rows: None) -> int:
+    def step(self, work: Work = lambda batch, rows: None) -> int:
         """A micro-batch, if there is one. Returns how many records it had."""
         batch = len(self.offsets) - 1
         if batch in self.log("commits"):
@@ -83,11 +84,13 @@ class ShareQuery:
         self._append("commits", batch)
         return len(rows)
 
-    def run(self, count: int, *, idle_max: int = 100) -> list[Row]:
+    def run(
+        self, count: int, *, idle_max: int = 100, work: Work = lambda batch, rows: None
+    ) -> list[Row]:
         """Run until a number of records is committed, or nothing more comes."""
         idle = 0
         while len(self.committed()) < count and idle < idle_max:
-            idle = 0 if self.step() else idle + 1
+            idle = 0 if self.step(work) else idle + 1
         return self.committed()
 
     def _read(self, start: Any, end: Any) -> list[Row]:

@@ -54,6 +54,8 @@ SCHEMA: Final = (
     .add("headers", ArrayType(StructType().add("key", StringType()).add("value", BinaryType())))
     .add("deliveryCount", IntegerType())
 )
+JOIN_S: Final = 30.0
+"""How long the first question for the latest offset waits until a member has asked for records."""
 POLL_S: Final = 0.2
 """How long a question for the latest offset waits for records."""
 FORGET_S: Final = 300.0
@@ -111,7 +113,7 @@ class ShareReader(DataSourceStreamReader):
         """Cut a plan into tasks. A restarted query first asks with its last offset twice."""
         plan = Plan.from_offset(end)
         source = self._source()
-        source.resume(plan)
+        source.run(Plan.from_offset(start), plan)
         if start == end:
             return []
         names = {topic_id: name for name, topic_id in source.topic_ids.items()}
@@ -161,6 +163,9 @@ class _Running:
         self._members = Members(session, options.topics, options.readers, self._books)
         self.topic_ids: Mapping[str, Uuid] = self._members.topic_ids()
         self._applied: list[str] = []
+        self._knows_position = False
+        self._blind: Plan | None = None
+        """A plan that was made before Spark said which one is the last."""
         self._forgot_s = time.monotonic()
         self._members.start()
 
@@ -173,25 +178,32 @@ class _Running:
                 books.ledger.forget_old()
         self._finish()
         with books.changed:
-            deadline_s = time.monotonic() + POLL_S
-            while not books.ledger.ready_count and books.failure is None:
-                left_s = deadline_s - time.monotonic()
-                if left_s <= 0:
-                    break
-                books.changed.wait(left_s)
+            books.changed.wait_for(self._has_joined, JOIN_S)
+            books.changed.wait_for(lambda: books.ledger.ready_count or books.failure, POLL_S)
             if books.failure is not None:
                 raise books.failure
-            books.ledger.plan_next(self._options.records_max)
+            plan = books.ledger.plan_next(self._options.records_max)
+            if not self._knows_position:
+                self._blind = plan
             return books.ledger.plan.as_offset()
 
-    def resume(self, plan: Plan) -> None:
-        """A plan runs."""
+    def run(self, start: Plan, plan: Plan) -> None:
+        """A plan runs, after another one that is committed."""
+        self._knows_position = True
+        if plan == self._blind and start.deliveries:
+            # Trigger.AvailableNow asks for a plan before it says where the query is.
+            with self._books.changed:
+                self._books.ledger.resume(start)
+            self._finish()
         with self._books.changed:
             self._books.ledger.resume(plan)
         for path in self._applied:  # a later plan is in the checkpoint, with what these left
             if os.path.exists(path):
                 os.unlink(path)
         self._applied = []
+
+    def _has_joined(self) -> bool:
+        return self._books.has_asked or self._books.failure is not None
 
     def stop(self) -> None:
         """End all members."""

@@ -64,6 +64,8 @@ class Books:
         self.ledger = Ledger()
         self.due: dict[Session, list[Acknowledgement]] = {}
         self.failure: Exception | None = None
+        self.has_asked = False
+        """Whether any session has had an answer to a request for records."""
 
     def fail(self, error: Exception) -> None:
         """Have the query fail with an error."""
@@ -221,6 +223,9 @@ class Session(threading.Thread):
                     for got in entry.acquired_records
                 )
         with self._books.changed:
+            if not self._books.has_asked:
+                self._books.has_asked = True
+                self._books.changed.notify_all()
             if deliveries:
                 due = self._books.ledger.acquired(self, deliveries)
                 if due:
