@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from barnabas.pipeline.sql.engine.restarting import RESTART_DEFAULTS
 from barnabas.pipeline.sql.errors import SqlError
 
 SERVICE_ID = "ksql.service.id"
@@ -28,6 +29,7 @@ STREAMS_PREFIX = "ksql.streams."
 SINK_PARTITIONS = "ksql.sink.partitions"
 SINK_REPLICAS = "ksql.sink.replicas"
 INTERNAL_REPLICAS = "ksql.internal.topic.replicas"
+ERRORS_MAX = "ksql.query.error.max.queue.size"
 
 DEFAULTS: Mapping[str, Any] = {
     SERVICE_ID: "default_",
@@ -45,6 +47,8 @@ DEFAULTS: Mapping[str, Any] = {
     INSERTS_ENABLED: True,
     REGISTRY_URL: "",
     INTERNAL_REPLICAS: 1,
+    ERRORS_MAX: 10,
+    **RESTART_DEFAULTS,
     "ksql.persistence.default.format.key": "KAFKA",
     "ksql.persistence.default.format.value": "",
     "ksql.output.topic.name.prefix": "",

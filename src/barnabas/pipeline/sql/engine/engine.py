@@ -38,9 +38,10 @@ from barnabas.pipeline.sql.engine.command_log import (
 )
 from barnabas.pipeline.sql.engine.context import Context, text_in_errors
 from barnabas.pipeline.sql.engine.inserting import Inserting
-from barnabas.pipeline.sql.engine.queries import QueryRunner
+from barnabas.pipeline.sql.engine.queries import QueryFailure, QueryRunner
 from barnabas.pipeline.sql.engine.running import RunningQueries, RunningQuery
 from barnabas.pipeline.sql.engine.session import Session
+from barnabas.pipeline.sql.engine.supervising import Supervisor
 from barnabas.pipeline.sql.engine.tables import TableView
 from barnabas.pipeline.sql.engine.topics import make_topic, new_topic, register_schemas
 from barnabas.pipeline.sql.engine.views import Views
@@ -111,6 +112,7 @@ class KsqlEngine:
         self._log = log
         self._lock = self._context.lock
         self._running = RunningQueries(runner, self.settings)
+        self._supervisor = Supervisor(self._running, self._failed)
         self._views = Views(self._context)
         self.asking = Asking(self._context, self._views)
         self.inserting = Inserting(self._context)
@@ -139,6 +141,7 @@ class KsqlEngine:
             self._read_log()
             self._is_started = True
             self._running.start()
+            self._supervisor.start()
             for source in list(self.metastore.sources.values()):
                 self._views.keep(source)
 
@@ -160,11 +163,15 @@ class KsqlEngine:
 
     def close(self) -> None:
         """Stop all that runs, to be started again another time."""
+        self._supervisor.close()
         with self._lock:
             self.asking.close()
             self._running.close()
             self._views.close()
             self._log.close()
+
+    def _failed(self, query_id: str, failure: QueryFailure) -> None:
+        """Note that a query has failed."""
 
     # --- statements --------------------------------------------------------------------------
 

@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from barnabas.pipeline.sql.engine.cluster import Cluster, Follower, Start
-from barnabas.pipeline.sql.engine.queries import PersistentQuery, QueryFailure, QueryState
+from barnabas.pipeline.sql.engine.queries import (
+    PersistentQuery,
+    QueryFailure,
+    QueryState,
+    failure_of,
+)
 from barnabas.pipeline.sql.formats.format import SchemaStore
 from barnabas.pipeline.sql.functions.catalog import Function
 from barnabas.pipeline.sql.plan.steps import QueryPlan
@@ -24,7 +28,7 @@ from barnabas.pipeline.sql.runtime.stage import Channel, Result
 from barnabas.pipeline.sql.runtime.topics import TopicReader, TopicRecord, TopicWriter
 
 _processing_log = logging.getLogger("barnabas.pipeline.sql.processing")
-_FAILURES_MAX = 10
+_FAILURES_MAX = 100
 _PARTITIONS_MAX = 32
 """State is split as the topics are, so that lateness counts for each partition, up to this."""
 
@@ -123,6 +127,8 @@ class LocalQuery:
         self._state = QueryState.RUNNING
         self._failures: list[QueryFailure] = []
         self._counts: dict[str, float] = {"rows_in": 0, "rows_out": 0, "errors": 0}
+        self._is_ended = False
+        self._has_failed = False
         self._plan: PlanInput | None = None
         self._writers: list[tuple[str, TopicWriter]] = []
 
@@ -143,7 +149,14 @@ class LocalQuery:
         return {} if follower is None else follower.positions()
 
     def begin(self) -> None:
-        """Read the topics: from the beginning of all, or on from where the state is."""
+        """Read the topics: from the beginning of all, or on from where the state is. What goes
+        wrong is a failure of the query."""
+        try:
+            self._begin()
+        except Exception as error:  # noqa: BLE001  whatever it is: the query shows it
+            self._fail(error)
+
+    def _begin(self) -> None:
         with self._lock:
             plan = PlanInput(
                 self._query.plan,
@@ -159,7 +172,7 @@ class LocalQuery:
                 if not isinstance(sink, Channel | Result)
             ]
             self._plan = plan
-            self._state = QueryState.RUNNING
+            self._has_failed = False
             self._follower = self._cluster.follow(
                 plan.topics,
                 self._take,
@@ -168,6 +181,8 @@ class LocalQuery:
                 after_batch=self._cluster.flush,
                 on_error=self._fail,
             )
+            if not self._has_failed:
+                self._state = QueryState.RUNNING
 
     def _partitions(self) -> int:
         topics = self._cluster.topics()
@@ -197,9 +212,10 @@ class LocalQuery:
         _processing_log.info("%s: %s: %s", self._query.query_id, message, cause)
 
     def _fail(self, error: Exception) -> None:
-        self._state = QueryState.ERROR
-        self._failures.append(QueryFailure(int(time.time() * 1000), f"{error}"))
+        self._failures.append(failure_of(error, self._query.properties))
         del self._failures[:-_FAILURES_MAX]
+        self._has_failed = True
+        self._state = QueryState.ERROR
 
     def pause(self) -> None:
         with self._lock:
@@ -211,8 +227,15 @@ class LocalQuery:
             if self._state is QueryState.PAUSED:
                 self.begin()
 
+    def restart(self) -> None:
+        with self._lock:
+            if self._state is QueryState.ERROR and not self._is_ended:
+                self._close()
+                self.begin()
+
     def stop(self, *, forget: bool = False) -> None:
         with self._lock:
+            self._is_ended = True
             self._close()
             if forget:
                 self._cluster.forget_group(self._query.group)

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-import time
+import threading
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from confluent_kafka import KafkaException
 from pyspark.sql import SparkSession
 
-from barnabas.pipeline.sql.engine.queries import PersistentQuery, QueryFailure, QueryState
+from barnabas.pipeline.sql.engine.queries import (
+    BATCH_MS,
+    PersistentQuery,
+    QueryFailure,
+    QueryState,
+    failure_of,
+)
 from barnabas.pipeline.sql.plan.encoding import encode_plan
+from barnabas.pipeline.sql.query_failures import failure_type
 from barnabas.pipeline.sql.spark import query as spark_query
-from barnabas.pipeline.sql.spark.checkpoint import CheckpointError
 from barnabas.pipeline.sql.spark.hosted import HostedPlan, Hosting
 from barnabas.pipeline.sql.spark.options import Guarantee, SparkQueryOptions
-from barnabas.pipeline.sql.spark.query import MissingTopicError, SparkQuery
+from barnabas.pipeline.sql.spark.query import SparkQuery
 
+_FAILURES_MAX = 100
 _OFFSET_RESET = "ksql.streams.auto.offset.reset"
 _GUARANTEE = "ksql.streams.processing.guarantee"
 _STATES = {
@@ -46,7 +53,7 @@ class SparkRunner:
                 if isinstance(value, bool | int | float | str)
             },
         )
-        hosted = SparkHosted(SparkQuery(query.plan, options, self._session()))
+        hosted = SparkHosted(SparkQuery(query.plan, options, self._session()), query.properties)
         self._running.append(hosted)
         if is_paused:
             hosted.pause()
@@ -74,59 +81,96 @@ class SparkRunner:
 
 
 class SparkHosted:
-    """One query on Spark, as the engine sees it."""
+    """One query on Spark, as the engine sees it. `settings`: those of server and statement."""
 
-    def __init__(self, query: SparkQuery) -> None:
+    def __init__(self, query: SparkQuery, settings: Mapping[str, object]) -> None:
         self._query = query
-        self._failure: QueryFailure | None = None
+        self._settings = settings
+        self._lock = threading.RLock()
+        self._start_failures: list[QueryFailure] = []
+        self._has_not_started = False
+        self._is_ended = False
+        self._earlier: Counter[str] = Counter()
 
     def begin(self) -> None:
-        """Start; what is wrong with its topics or its checkpoint is a failure of the query."""
-        self._failure = None
-        try:
-            self._query.start()
-        except (MissingTopicError, CheckpointError, KafkaException) as error:
-            kind = "SYSTEM" if isinstance(error, KafkaException) else "USER"
-            self._failure = QueryFailure(time.time_ns() // 1_000_000, str(error), kind)
+        """Start; what goes wrong is a failure of the query."""
+        with self._lock:
+            before = _counts(self._query)
+            try:
+                self._query.start()
+                self._has_not_started = False
+            except Exception as error:  # noqa: BLE001  whatever it is: the query shows it
+                self._start_failures.append(failure_of(error, self._settings))
+                del self._start_failures[:-_FAILURES_MAX]
+                self._has_not_started = True
+            if before["batches"] > _counts(self._query)["batches"]:
+                self._earlier.update(before)
 
     @property
     def state(self) -> QueryState:
-        return QueryState.ERROR if self._failure else _STATES[self._query.status().state]
+        return QueryState.ERROR if self._has_not_started else _STATES[self._query.state()]
 
     @property
     def failures(self) -> tuple[QueryFailure, ...]:
-        found = tuple(
-            QueryFailure(error.timestamp_ms, error.message, error.type)
-            for error in self._query.status().errors
+        found = [
+            QueryFailure(e.timestamp_ms, e.message, failure_type(e.message, self._settings))
+            for e in self._query.errors()
+        ]
+        return tuple(
+            sorted([*found, *self._start_failures], key=lambda failure: failure.timestamp_ms)
         )
-        return found if self._failure is None else (*found, self._failure)
 
     @property
     def figures(self) -> Mapping[str, float]:
         status = self._query.status()
+        counts = Counter(self._earlier)
+        counts.update(_counts(self._query))
         return {
-            "rows_in": status.figures.read,
-            "rows_out": status.figures.written,
-            "errors": status.figures.failed,
-            "batches": status.figures.batches,
+            **counts,
             "state_bytes": status.state_bytes,
+            "state_rows": status.state_pages,
+            **{f"{BATCH_MS}{phase}": ms for phase, ms in status.batch_ms.items()},
         }
 
     def positions(self) -> Mapping[tuple[str, int], tuple[int, int]]:
         return self._query.status().positions
 
     def pause(self) -> None:
-        self._query.pause()
+        with self._lock:
+            self._query.pause()
+            self._has_not_started = False
 
     def resume(self) -> None:
-        if self._query.status().state is spark_query.QueryState.PAUSED:
+        with self._lock:
+            if self._query.state() is spark_query.QueryState.PAUSED:
+                self.begin()
+
+    def restart(self) -> None:
+        with self._lock:
+            if self.state is not QueryState.ERROR or self._is_ended:
+                return
+            self._has_not_started = True
+            self._query.stop()
             self.begin()
 
     def stop(self, *, forget: bool = False) -> None:
-        if forget:
-            self._query.delete()
-        else:
-            self._query.stop()
+        with self._lock:
+            self._is_ended = True
+            if forget:
+                self._query.delete()
+            else:
+                self._query.stop()
+
+
+def _counts(query: SparkQuery) -> Counter[str]:
+    """What the query has done since it was started last."""
+    figures = query.figures
+    return Counter(
+        rows_in=figures.read,
+        rows_out=figures.written,
+        errors=figures.failed,
+        batches=figures.batches,
+    )
 
 
 def _guarantee(properties: Mapping[str, object]) -> Guarantee:

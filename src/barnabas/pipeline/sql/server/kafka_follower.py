@@ -68,15 +68,14 @@ class KafkaFollower:
             }
         )
         self._keys = [(p.topic, p.partition) for p in partitions]
-        ends = dict(zip(self._keys, self._bounds(), strict=True))
         self._begun: dict[tuple[str, int], int] = {}
         self._done: dict[tuple[str, int], int] = {}
-        committed = self._committed(partitions)
-        for key in self._keys:
-            low, high = ends[key]
-            begin = low if start is Start.EARLIEST else high
-            first, stop = committed.get(key, (begin, begin))
-            self._begun[key], self._done[key] = max(first, low), stop
+        self._known_ends: dict[tuple[str, int], int] = {}
+        try:
+            self._find_start(partitions, start)
+        except BaseException:
+            self._consumer.close()
+            raise
         self._next = dict(self._begun)
         self._lock = threading.Condition()
         self._is_closed = False
@@ -90,6 +89,18 @@ class KafkaFollower:
         )
         self._thread = threading.Thread(target=self._run, name=f"follow {group or ''}", daemon=True)
         self._thread.start()
+
+    def _find_start(self, partitions: list[TopicPartition], start: Start) -> None:
+        bounds = dict(zip(self._keys, self._bounds(), strict=True))
+        committed = self._committed(partitions)
+        for key in self._keys:
+            low, high = bounds[key]
+            begin = low if start is Start.EARLIEST else high
+            first, stop = committed.get(key, (begin, begin))
+            if stop > high:  # the topic is another one of that name: nothing of it is done
+                first = stop = low
+            self._begun[key], self._done[key] = max(first, low), stop
+            self._known_ends[key] = high
 
     def _bounds(self) -> list[tuple[int, int]]:
         """The first offset and the end of each partition."""
@@ -142,11 +153,18 @@ class KafkaFollower:
                 self._after_batch()
         for message in messages:
             self._note(message)
+        self._note_ends()
         if messages:
             with self._lock:
                 self._lock.notify_all()
         if self._is_dirty and time.monotonic() - self._committed_at > _COMMIT_S:
             self._commit()
+
+    def _note_ends(self) -> None:
+        """The partitions' ends as the last fetches told them: `positions` asks nobody."""
+        for key in self._keys:
+            _, high = self._consumer.get_watermark_offsets(TopicPartition(*key), cached=True)
+            self._known_ends[key] = max(int(high), self._next[key])
 
     def _note(self, message: Message) -> None:
         """The end of a partition, which markers of transactions may stand before, or an error."""
@@ -193,8 +211,7 @@ class KafkaFollower:
         }
 
     def positions(self) -> Mapping[tuple[str, int], tuple[int, int]]:
-        ends = self._ends()
-        return {key: (max(self._next[key], 0), ends[key]) for key in self._keys}
+        return {key: (max(self._next[key], 0), self._known_ends[key]) for key in self._keys}
 
     def close(self) -> None:
         self._is_closed = True

@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 import os
 import re
+import threading
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -36,6 +37,7 @@ from barnabas.pipeline.progress import last_progress
 from barnabas.pipeline.session import cores_of
 from barnabas.pipeline.sql.plan.encoding import encode_plan
 from barnabas.pipeline.sql.plan.steps import QueryPlan
+from barnabas.pipeline.sql.query_failures import failure_type, shortened
 from barnabas.pipeline.sql.spark.checkpoint import (
     Checkpoint,
     delete_checkpoint,
@@ -52,6 +54,7 @@ from barnabas.pipeline.sql.spark.results import (
 )
 from barnabas.pipeline.sql.spark.worker import SCHEMA, OperatorProcessor, SourceFunction
 
+_ERRORS_MAX = 100
 _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 
@@ -94,7 +97,7 @@ class MissingTopicError(Exception):
 
 
 class SparkQuery:
-    """One query. Its methods are called by one thread at a time."""
+    """One query. One thread at a time may start and end it; any may ask what it does."""
 
     def __init__(self, plan: QueryPlan, options: SparkQueryOptions, spark: SparkSession) -> None:
         self.plan = plan
@@ -105,6 +108,7 @@ class SparkQuery:
         self._writer: KafkaWriter | None = None
         self._state = QueryState.NOT_RUNNING
         self._errors: list[QueryError] = []
+        self._noting = threading.Lock()
         self.checkpoint_directory = os.path.join(options.checkpoints, plan.query_id)
 
     # --- life --------------------------------------------------------------------------------
@@ -184,6 +188,17 @@ class SparkQuery:
         """What the query has done since its last start; asks Spark nothing."""
         return self._sink.figures if self._sink else Figures()
 
+    def state(self) -> QueryState:
+        """Its state alone: cheaper than `status`."""
+        if self._stream is not None:
+            self._note_failure(self._stream)
+        return self._state
+
+    def errors(self) -> tuple[QueryError, ...]:
+        """Why it failed, oldest first."""
+        self.state()
+        return tuple(self._errors)
+
     def status(self) -> QueryStatus:
         """What the query does now."""
         progress: dict[str, Any] = {}
@@ -206,11 +221,15 @@ class SparkQuery:
         if stream.isActive or self._state is not QueryState.RUNNING:
             return
         failure = stream.exception()
-        if failure is not None:
-            self._state = QueryState.ERROR
+        with self._noting:
+            if failure is None or self._state is not QueryState.RUNNING:
+                return
             message = str(failure)
             now_ms = time.time_ns() // 1_000_000
-            self._errors.append(QueryError(now_ms, _cause(message), _error_type(message)))
+            cause = shortened(_cause(message))
+            self._errors.append(QueryError(now_ms, cause, failure_type(message)))
+            del self._errors[:-_ERRORS_MAX]
+            self._state = QueryState.ERROR
 
     # --- how it is made ----------------------------------------------------------------------
 
@@ -353,14 +372,6 @@ def _positions(progress: Mapping[str, Any]) -> dict[tuple[str, int], tuple[int, 
 
 
 _PYTHON_ERROR = re.compile(r"[A-Za-z_.]+(Error|Exception)\b.*: ")
-_USER_CAUSES = ("UnknownTopicOrPartition", "AuthorizationException", "UNKNOWN_TOPIC_OR_PART")
-_SYSTEM_CAUSES = ("The schema registry", "KafkaError", "KafkaException", "TimeoutException")
-
-
-def _error_type(message: str) -> str:
-    if any(cause in message for cause in _USER_CAUSES):
-        return "USER"
-    return "SYSTEM" if any(cause in message for cause in _SYSTEM_CAUSES) else "UNKNOWN"
 
 
 def _cause(message: str) -> str:
