@@ -11,6 +11,7 @@ from typing import Any
 
 from barnabas.pipeline.sql.engine.restarting import RESTART_DEFAULTS
 from barnabas.pipeline.sql.errors import SqlError
+from barnabas.pipeline.sql.processing_log import ROWS_INCLUDE
 
 SERVICE_ID = "ksql.service.id"
 PULL_TABLE_SCAN = "ksql.query.pull.table.scan.enabled"
@@ -49,6 +50,7 @@ DEFAULTS: Mapping[str, Any] = {
     INTERNAL_REPLICAS: 1,
     ERRORS_MAX: 10,
     **RESTART_DEFAULTS,
+    ROWS_INCLUDE: False,
     "ksql.persistence.default.format.key": "KAFKA",
     "ksql.persistence.default.format.value": "",
     "ksql.output.topic.name.prefix": "",
@@ -98,6 +100,7 @@ _OF_SERVER_ONLY = frozenset(
         READONLY_TOPICS,
         "ksql.source.table.materialization.enabled",
         "ksql.headers.columns.enabled",
+        ROWS_INCLUDE,
     }
 )
 _CHOICES: Mapping[str, tuple[str, ...]] = {

@@ -38,6 +38,7 @@ from barnabas.pipeline.sql.engine.command_log import (
 )
 from barnabas.pipeline.sql.engine.context import Context, text_in_errors
 from barnabas.pipeline.sql.engine.inserting import Inserting
+from barnabas.pipeline.sql.engine.noting import NoteEntry, log_entry
 from barnabas.pipeline.sql.engine.queries import QueryFailure, QueryRunner
 from barnabas.pipeline.sql.engine.running import RunningQueries, RunningQuery
 from barnabas.pipeline.sql.engine.session import Session
@@ -48,6 +49,7 @@ from barnabas.pipeline.sql.engine.views import Views
 from barnabas.pipeline.sql.errors import AnalysisError, SqlError
 from barnabas.pipeline.sql.formats.format import SchemaStore
 from barnabas.pipeline.sql.functions.catalog import Function
+from barnabas.pipeline.sql.processing_log import query_error
 from barnabas.pipeline.sql.syntax import tree
 from barnabas.pipeline.sql.syntax.parser import parse
 from barnabas.pipeline.sql.syntax.tree import Control, ParsedStatement
@@ -102,7 +104,9 @@ class KsqlEngine:
         functions: Mapping[str, Function],
         schemas: SchemaStore | None = None,
         settings: Mapping[str, Any] | None = None,
+        note: NoteEntry = log_entry,
     ) -> None:
+        self._note = note
         self.settings = config.server_settings(settings or {})
         self._context = Context(cluster, functions, schemas, self.settings)
         self.cluster, self.functions, self.schemas = cluster, functions, schemas
@@ -171,7 +175,8 @@ class KsqlEngine:
             self._log.close()
 
     def _failed(self, query_id: str, failure: QueryFailure) -> None:
-        """Note that a query has failed."""
+        """Note in the processing log that a query has failed."""
+        self._note(query_id, query_error(failure.message, query_id))
 
     # --- statements --------------------------------------------------------------------------
 

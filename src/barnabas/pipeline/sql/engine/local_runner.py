@@ -6,12 +6,12 @@ its state as it was, and writes nothing for the records whose results it had wri
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from barnabas.pipeline.sql.engine.cluster import Cluster, Follower, Start
+from barnabas.pipeline.sql.engine.cluster import Cluster, ClusterError, Follower, Start
+from barnabas.pipeline.sql.engine.noting import NoteEntry, log_entry
 from barnabas.pipeline.sql.engine.queries import (
     PersistentQuery,
     QueryFailure,
@@ -21,13 +21,13 @@ from barnabas.pipeline.sql.engine.queries import (
 from barnabas.pipeline.sql.formats.format import SchemaStore
 from barnabas.pipeline.sql.functions.catalog import Function
 from barnabas.pipeline.sql.plan.steps import QueryPlan
+from barnabas.pipeline.sql.processing_log import entry_of, includes_rows, production_error
 from barnabas.pipeline.sql.runtime.compiler import PlanCompiler
 from barnabas.pipeline.sql.runtime.driver import PlanDriver
 from barnabas.pipeline.sql.runtime.records import Record, Row
 from barnabas.pipeline.sql.runtime.stage import Channel, Result
 from barnabas.pipeline.sql.runtime.topics import TopicReader, TopicRecord, TopicWriter
 
-_processing_log = logging.getLogger("barnabas.pipeline.sql.processing")
 _FAILURES_MAX = 100
 _PARTITIONS_MAX = 32
 """State is split as the topics are, so that lateness counts for each partition, up to this."""
@@ -71,15 +71,20 @@ class LocalRunner:
     """Runs queries over a cluster's topics."""
 
     def __init__(
-        self, cluster: Cluster, functions: Mapping[str, Function], schemas: SchemaStore | None
+        self,
+        cluster: Cluster,
+        functions: Mapping[str, Function],
+        schemas: SchemaStore | None,
+        note: NoteEntry = log_entry,
     ) -> None:
+        self._note = note
         self._cluster = cluster
         self._functions = functions
         self._schemas = schemas
         self._running: list[LocalQuery] = []
 
     def start(self, query: PersistentQuery, *, is_paused: bool = False) -> LocalQuery:
-        hosted = LocalQuery(query, self._cluster, self._functions, self._schemas)
+        hosted = LocalQuery(query, self._cluster, self._functions, self._schemas, self._note)
         self._running.append(hosted)
         if is_paused:
             hosted.pause()
@@ -117,7 +122,10 @@ class LocalQuery:
         cluster: Cluster,
         functions: Mapping[str, Function],
         schemas: SchemaStore | None,
+        note: NoteEntry,
     ) -> None:
+        self._note = note
+        self._shows_rows = includes_rows(query.properties)
         self._query = query
         self._cluster = cluster
         self._functions = functions
@@ -178,7 +186,7 @@ class LocalQuery:
                 self._take,
                 start_of(self._query.properties),
                 group=self._query.group,
-                after_batch=self._cluster.flush,
+                after_batch=self._flush,
                 on_error=self._fail,
             )
             if not self._has_failed:
@@ -209,7 +217,15 @@ class LocalQuery:
 
     def _log(self, message: str, row: Row | None, cause: BaseException | None) -> None:
         self._counts["errors"] += 1
-        _processing_log.info("%s: %s: %s", self._query.query_id, message, cause)
+        entry = entry_of(message, row, cause, rows=self._shows_rows)
+        self._note(self._query.query_id, entry)
+
+    def _flush(self) -> None:
+        try:
+            self._cluster.flush()
+        except ClusterError as error:
+            self._note(self._query.query_id, production_error(str(error)))
+            raise
 
     def _fail(self, error: Exception) -> None:
         self._failures.append(failure_of(error, self._query.properties))

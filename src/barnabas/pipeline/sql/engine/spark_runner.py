@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from pyspark.sql import SparkSession
 
+from barnabas.pipeline.sql.engine.noting import NoteEntry, log_entry
 from barnabas.pipeline.sql.engine.queries import (
     BATCH_MS,
     PersistentQuery,
@@ -17,10 +20,12 @@ from barnabas.pipeline.sql.engine.queries import (
     failure_of,
 )
 from barnabas.pipeline.sql.plan.encoding import encode_plan
+from barnabas.pipeline.sql.processing_log import Entry
 from barnabas.pipeline.sql.query_failures import failure_type
 from barnabas.pipeline.sql.spark import query as spark_query
 from barnabas.pipeline.sql.spark.hosted import HostedPlan, Hosting
 from barnabas.pipeline.sql.spark.options import Guarantee, SparkQueryOptions
+from barnabas.pipeline.sql.spark.parcels import Note
 from barnabas.pipeline.sql.spark.query import SparkQuery
 
 _FAILURES_MAX = 100
@@ -37,7 +42,13 @@ _STATES = {
 class SparkRunner:
     """`session` gives the session when the first query needs it; `options` hold for all queries."""
 
-    def __init__(self, options: SparkQueryOptions, session: Callable[[], SparkSession]) -> None:
+    def __init__(
+        self,
+        options: SparkQueryOptions,
+        session: Callable[[], SparkSession],
+        note: NoteEntry = log_entry,
+    ) -> None:
+        self._note = note
         self._options = options
         self._session = session
         self._running: list[SparkHosted] = []
@@ -45,6 +56,7 @@ class SparkRunner:
     def start(self, query: PersistentQuery, *, is_paused: bool = False) -> SparkHosted:
         options = replace(
             self._options,
+            on_notes=partial(self._take_notes, query.query_id),
             auto_offset_reset=str(query.properties.get(_OFFSET_RESET, "latest")).lower(),
             guarantee=_guarantee(query.properties),
             properties={
@@ -60,6 +72,10 @@ class SparkRunner:
         else:
             hosted.begin()
         return hosted
+
+    def _take_notes(self, query_id: str, notes: Sequence[Note], _count: int) -> None:
+        for _, step, text in notes:
+            self._note(query_id, Entry(step or "", json.loads(text or "{}")))
 
     def describe(self, query: PersistentQuery) -> str:
         """The stages that each operator of Spark's runs, with their stores."""

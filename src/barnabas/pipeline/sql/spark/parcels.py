@@ -21,9 +21,11 @@ from barnabas.pipeline.sql.runtime.rows_encoding import pack, unpack
 
 Header = tuple[str, bytes | None]
 Note = tuple[str, str | None, str | None]
-"""Message, the row as text, the cause."""
+"""What happened, at which step, the processing log's message as JSON."""
 NOTES_MAX = 1_000
 """So many notes of a partition and micro-batch are kept; all are counted."""
+NOTES_CHARS_MAX = 1 << 20
+"""Nor are more kept once they are this long together."""
 
 Origin = tuple[int, int]
 """Which operator sent a parcel (-1: a source), and from which of its partitions."""
