@@ -134,7 +134,12 @@ class LocalQuery:
         self._follower: Follower | None = None
         self._state = QueryState.RUNNING
         self._failures: list[QueryFailure] = []
-        self._counts: dict[str, float] = {"rows_in": 0, "rows_out": 0, "errors": 0}
+        self._counts: dict[str, float] = {
+            "rows_in": 0,
+            "rows_out": 0,
+            "errors": 0,
+            "stream_time_ms": -1,
+        }
         self._is_ended = False
         self._has_failed = False
         self._plan: PlanInput | None = None
@@ -150,7 +155,9 @@ class LocalQuery:
 
     @property
     def figures(self) -> Mapping[str, float]:
-        return dict(self._counts)
+        plan = self._plan
+        stores = [] if plan is None else list(plan.driver.stores.values())
+        return {**self._counts, "state_rows": sum(map(len, stores))}
 
     def positions(self) -> Mapping[tuple[str, int], tuple[int, int]]:
         follower = self._follower
@@ -205,7 +212,9 @@ class LocalQuery:
 
     def _take(self, topic: str, record: TopicRecord, is_done: bool) -> None:
         assert self._plan is not None
-        self._counts["rows_in"] += 1
+        counts = self._counts
+        counts["rows_in"] += 1
+        counts["stream_time_ms"] = max(counts["stream_time_ms"], record.timestamp_ms)
         for result in self._plan.pipe(topic, record):
             if is_done:
                 continue

@@ -143,6 +143,7 @@ class SparkHosted:
         counts.update(_counts(self._query))
         return {
             **counts,
+            "stream_time_ms": status.figures.latest_ms,
             "state_bytes": status.state_bytes,
             "state_rows": status.state_pages,
             **{f"{BATCH_MS}{phase}": ms for phase, ms in status.batch_ms.items()},

@@ -20,6 +20,7 @@ from barnabas.pipeline.sql.server.app import KsqlApi
 from barnabas.pipeline.sql.server.config import Listener, ServerConfig
 from barnabas.pipeline.sql.server.kafka_cluster import KafkaCluster
 from barnabas.pipeline.sql.server.kafka_command_log import KafkaCommandLog
+from barnabas.pipeline.sql.server.metrics import ServerMetrics
 from barnabas.pipeline.sql.server.processing_topic import (
     ProcessingLogSettings,
     ProcessingTopic,
@@ -55,7 +56,9 @@ class Server:
         self.engine = self._engine()
         first = self.listeners[0]
         host = "localhost" if first.host in ("0.0.0.0", "::") else first.host
-        self.api = KsqlApi(self.engine, f"{host}:{first.port}")
+        log = self.processing_log
+        metrics = ServerMetrics(self.engine, lambda: (log.written, log.dropped))
+        self.api = KsqlApi(self.engine, f"{host}:{first.port}", metrics)
 
     def _engine(self) -> KsqlEngine:
         config = self.config

@@ -135,6 +135,7 @@ class HostedPlan:
     def take_notes(self) -> Notes:
         """What was noted since the last call."""
         notes = Notes(self._notes.read, self._notes.count, self._notes.notes)
+        notes.latest_ms = self._notes.latest_ms
         # The compiled plan holds on to the object: it begins anew.
         self._notes.read = self._notes.count = 0
         self._notes.notes = []
@@ -147,6 +148,7 @@ class HostedPlan:
         """What becomes of records of a topic before the first operator."""
         count = self.topology.partitions
         self._notes.read += len(raw.offsets)
+        self._notes.latest_ms = max(self._notes.latest_ms, *raw.timestamps)
         operator = self.topology.operator_of(raw.stage)
         if operator is None:
             members = self.topology.entries[raw.stage]
