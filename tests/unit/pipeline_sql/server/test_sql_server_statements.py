@@ -77,10 +77,15 @@ async def test_a_paused_query_stays_paused_and_misses_nothing(world: SqlWorld) -
 async def test_a_replaced_query_goes_on(world: SqlWorld) -> None:
     await world.ksql(STREAM + "CREATE STREAM c AS SELECT * FROM s;")
     world.write("s", "a", {"V": 1})
-    await world.ksql("CREATE OR REPLACE STREAM c AS SELECT * FROM s WHERE v > 1;")
+    (answer,) = await world.ksql("CREATE OR REPLACE STREAM c AS SELECT * FROM s WHERE v > 1;")
+    (warning,) = answer["warnings"]
+    assert "Its state is built anew from its topics" in warning["message"]
     world.write("s", "b", {"V": 1})
     world.write("s", "c", {"V": 2})
     assert [record.key for record in world.cluster.records["C"]] == [b"a", b"c"]
+    assert len(world.engine.queries) == 1
+    error = await world.error("CREATE OR REPLACE STREAM c AS SELECT * FROM s PARTITION BY v;")
+    assert "Cannot upgrade data source" in error["message"] or "upgrade" in error["message"]
     assert len(world.engine.queries) == 1
 
 

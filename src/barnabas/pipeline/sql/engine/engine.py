@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from barnabas.pipeline.sql.analysis import commands
@@ -75,7 +75,7 @@ DISTRIBUTED = (
 class Executed:
     """What a statement of the command log came to; `sequence` is its number there.
 
-    `is_warning`: there was nothing to do.
+    `is_warning`: there was nothing to do. `note`: what else who asked should know.
     """
 
     command_id: str
@@ -83,6 +83,7 @@ class Executed:
     sequence: int = -1
     query_id: str | None = None
     is_warning: bool = False
+    note: str = ""
 
 
 class EngineError(SqlError):
@@ -249,12 +250,22 @@ class KsqlEngine:
             if isinstance(command, (InsertValuesCommand, PullQueryCommand)):
                 raise EngineError("Statement not executable")
             self._check_limits(command)
+            note = self._check_replacement(command)
             _apply_to(self.metastore.copy(), command, parsed.text)
             for wish in wishes(command):
                 is_sink = isinstance(command, QueryCommand)
                 make_topic(wish.topic, self.cluster, session.settings, is_sink=is_sink)
                 register_schemas(wish, self.schemas, is_sink=is_sink)
-            return [self._distribute(command, parsed.text, session)]
+            return [replace(self._distribute(command, parsed.text, session), note=note)]
+
+    def _check_replacement(self, command: Command) -> str:
+        """What CREATE OR REPLACE does to the state of a query that runs; raises AnalysisError."""
+        if not isinstance(command, QueryCommand) or command.replaces is None:
+            return ""
+        old = self.queries.get(command.replaces)
+        if old is None or old.query.plan == command.plan:
+            return ""
+        return self.runner.check_replacement(old.query, command.plan)
 
     def _check_limits(self, command: Command) -> None:
         limit = int(self.settings[config.QUERY_LIMIT])

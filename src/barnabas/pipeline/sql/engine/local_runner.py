@@ -107,6 +107,12 @@ class LocalRunner:
                     lines.append(f"    Sink: (topic: {name})")
         return "\n".join(lines) + "\n\n"
 
+    def check_replacement(self, old: PersistentQuery, plan: QueryPlan) -> str:
+        return (
+            f"{old.query_id} goes on from its offsets. Its state is built anew from its topics, as "
+            "the new statement has it. Results that were written stay as they are."
+        )
+
     def close(self) -> None:
         for hosted in self._running:
             hosted.stop()

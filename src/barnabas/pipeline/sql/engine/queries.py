@@ -101,6 +101,13 @@ class QueryRunner(Protocol):
         """How the query runs, for EXPLAIN."""
         ...
 
+    def check_replacement(self, old: PersistentQuery, plan: QueryPlan) -> str:
+        """What becomes of the state if a plan takes the place of a query, for who asks for it.
+
+        Raises AnalysisError if it cannot: the query goes on as it was.
+        """
+        ...
+
     def close(self) -> None:
         """Stop all that runs, to be started again another time."""
         ...

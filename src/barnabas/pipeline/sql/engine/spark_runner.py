@@ -19,7 +19,9 @@ from barnabas.pipeline.sql.engine.queries import (
     QueryState,
     failure_of,
 )
+from barnabas.pipeline.sql.errors import AnalysisError
 from barnabas.pipeline.sql.plan.encoding import encode_plan
+from barnabas.pipeline.sql.plan.steps import QueryPlan
 from barnabas.pipeline.sql.processing_log import Entry
 from barnabas.pipeline.sql.query_failures import failure_type
 from barnabas.pipeline.sql.spark import query as spark_query
@@ -27,6 +29,7 @@ from barnabas.pipeline.sql.spark.hosted import HostedPlan, Hosting
 from barnabas.pipeline.sql.spark.options import Guarantee, SparkQueryOptions
 from barnabas.pipeline.sql.spark.parcels import Note
 from barnabas.pipeline.sql.spark.query import SparkQuery
+from barnabas.pipeline.sql.spark.upgrading import shape_of, why_not_replaced
 
 _FAILURES_MAX = 100
 _OFFSET_RESET = "ksql.streams.auto.offset.reset"
@@ -51,7 +54,13 @@ class SparkRunner:
         self._note = note
         self._options = options
         self._session = session
+        self._started: SparkSession | None = None
         self._running: list[SparkHosted] = []
+
+    def _spark(self) -> SparkSession:
+        if self._started is None:
+            self._started = self._session()
+        return self._started
 
     def start(self, query: PersistentQuery, *, is_paused: bool = False) -> SparkHosted:
         options = replace(
@@ -65,7 +74,8 @@ class SparkRunner:
                 if isinstance(value, bool | int | float | str)
             },
         )
-        hosted = SparkHosted(SparkQuery(query.plan, options, self._session()), query.properties)
+        hosted = SparkHosted(query, SparkQuery(query.plan, options, self._spark()))
+        self._running = [one for one in self._running if not one.is_ended]
         self._running.append(hosted)
         if is_paused:
             hosted.pause()
@@ -88,7 +98,31 @@ class SparkRunner:
             stores = [name for stage in sorted(members) for name in plan.stages[stage].stores]
             lines.append(f"   Operator: {number}, stages {sorted(members)}, stores {stores}")
         lines.append(f"   Sink: {plan.sink.topic}")
-        return "\n".join(lines)
+        physical = self._physical_plan(query)
+        return "\n".join(lines) + (f"\n\n{physical}" if physical else "")
+
+    def _physical_plan(self, query: PersistentQuery) -> str:
+        """Spark's plan, as long as Spark runs: it is not started for this."""
+        running = [one for one in self._running if one.is_of(query)]
+        if running:
+            return running[-1].explain()
+        spark = self._started
+        return "" if spark is None else SparkQuery(query.plan, self._options, spark).explain()
+
+    def check_replacement(self, old: PersistentQuery, plan: QueryPlan) -> str:
+        reason = why_not_replaced(*self._encoded(old.plan), *self._encoded(plan))
+        if reason:
+            raise AnalysisError(f"Query {old.query_id} cannot be replaced: {reason}")
+        return (
+            f"{old.query_id} goes on from its state and offsets. Results that were written stay "
+            "as they are."
+        )
+
+    def _encoded(self, plan: QueryPlan) -> tuple[str, str]:
+        encoded = encode_plan(plan)
+        own = self._options.extension_directory
+        draft = HostedPlan(Hosting(plan.query_id, encoded, 1, 1, extension_directory=own))
+        return encoded, shape_of(draft.topology, draft.stages)
 
     def close(self) -> None:
         for hosted in self._running:
@@ -97,15 +131,16 @@ class SparkRunner:
 
 
 class SparkHosted:
-    """One query on Spark, as the engine sees it. `settings`: those of server and statement."""
+    """One query on Spark, as the engine sees it."""
 
-    def __init__(self, query: SparkQuery, settings: Mapping[str, object]) -> None:
+    def __init__(self, asked: PersistentQuery, query: SparkQuery) -> None:
+        self._asked = asked
         self._query = query
-        self._settings = settings
+        self._settings = asked.properties
         self._lock = threading.RLock()
         self._start_failures: list[QueryFailure] = []
         self._has_not_started = False
-        self._is_ended = False
+        self.is_ended = False
         self._earlier: Counter[str] = Counter()
 
     def begin(self) -> None:
@@ -121,6 +156,14 @@ class SparkHosted:
                 self._has_not_started = True
             if before["batches"] > _counts(self._query)["batches"]:
                 self._earlier.update(before)
+
+    def is_of(self, asked: PersistentQuery) -> bool:
+        """Whether it runs this query."""
+        return self._asked == asked
+
+    def explain(self) -> str:
+        """Spark's plan of the query."""
+        return self._query.explain()
 
     @property
     def state(self) -> QueryState:
@@ -164,7 +207,7 @@ class SparkHosted:
 
     def restart(self) -> None:
         with self._lock:
-            if self.state is not QueryState.ERROR or self._is_ended:
+            if self.state is not QueryState.ERROR or self.is_ended:
                 return
             self._has_not_started = True
             self._query.stop()
@@ -172,7 +215,7 @@ class SparkHosted:
 
     def stop(self, *, forget: bool = False) -> None:
         with self._lock:
-            self._is_ended = True
+            self.is_ended = True
             if forget:
                 self._query.delete()
             else:

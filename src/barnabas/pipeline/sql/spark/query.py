@@ -52,6 +52,7 @@ from barnabas.pipeline.sql.spark.results import (
     ResultSink,
     partition_counts,
 )
+from barnabas.pipeline.sql.spark.upgrading import shape_of
 from barnabas.pipeline.sql.spark.worker import SCHEMA, OperatorProcessor, SourceFunction
 
 _ERRORS_MAX = 100
@@ -199,6 +200,23 @@ class SparkQuery:
         self.state()
         return tuple(self._errors)
 
+    def explain(self) -> str:
+        """Spark's physical plan: of the last micro-batch, else as the first would be; empty where
+        Spark is in another process."""
+        java = getattr(self._spark, "_jvm", None)
+        if java is None:
+            return ""
+        execution = None
+        if self._stream is not None and self._stream.isActive:
+            execution = self._stream._jsq.streamingQuery().lastExecution()
+        if execution is None:
+            own = self.options.extension_directory
+            hosting = Hosting(
+                self.plan.query_id, encode_plan(self.plan), 1, 1, extension_directory=own
+            )
+            execution = self._frame(HostedPlan(hosting))._jdf.queryExecution()
+        return str(java.PythonSQLUtils.explainString(execution, "formatted"))
+
     def status(self) -> QueryStatus:
         """What the query does now."""
         progress: dict[str, Any] = {}
@@ -247,7 +265,8 @@ class SparkQuery:
         partitions = self.options.partitions or max(counts[topic] for topic in sources)
         cores = cores_of(str(self._spark.sparkContext.master))
         tasks = partitions if cores is None else min(partitions, cores)
-        checkpoint = open_checkpoint(self.checkpoint_directory, encoded, partitions, tasks)
+        shape = shape_of(draft.topology, draft.stages)
+        checkpoint = open_checkpoint(self.checkpoint_directory, encoded, partitions, tasks, shape)
         is_copartitioned = len({counts[topic] for topic in sources}) == 1
         partitions = counts[draft.sink.topic]
         return HostedPlan(self._hosting(encoded, checkpoint, is_copartitioned, partitions))
