@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from barnabas.pipeline.sql.engine.command_log import CommandLogError
 from support.sql_server_world import SqlWorld
 
 STREAM = (
@@ -204,3 +205,14 @@ async def test_a_command_that_cannot_be_read_stops_changes(world: SqlWorld) -> N
     assert "The command log cannot be followed" in error["message"]
     health = await world.client.get("/healthcheck")
     assert (health.status_code, health.json()["isHealthy"]) == (503, False)
+
+
+async def test_a_command_topic_that_cannot_be_read_is_told_of(
+    world: SqlWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def silent() -> None:
+        raise CommandLogError("cannot read the command topic")
+
+    monkeypatch.setattr(world.engine._log, "read_new", silent)
+    error = await world.error(STREAM)
+    assert (error["error_code"], error["message"]) == (50000, "cannot read the command topic")

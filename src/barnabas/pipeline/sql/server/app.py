@@ -16,6 +16,7 @@ from starlette.routing import Route, WebSocketRoute
 
 from barnabas.pipeline.sql.engine import config
 from barnabas.pipeline.sql.engine.cluster import ClusterError
+from barnabas.pipeline.sql.engine.command_log import CommandLogError
 from barnabas.pipeline.sql.engine.engine import KsqlEngine
 from barnabas.pipeline.sql.engine.pull import PullQuery
 from barnabas.pipeline.sql.engine.session import Session
@@ -96,7 +97,7 @@ class KsqlApi:
                 return error.response()
             except SqlError as error:
                 return of_sql(error).response()
-            except ClusterError as error:
+            except (ClusterError, CommandLogError) as error:
                 return ApiError(SERVER_ERROR, str(error)).response()
 
         return Route(path, guarded, methods=[method])

@@ -25,6 +25,8 @@ TIMEOUT_S = 30.0
 _BATCH_MAX = 1_000
 _POLL_S = 0.1
 _COMMIT_S = 1.0
+_CHECK_S = 5.0
+"""How often it is checked that the topics are there."""
 _LASTING = frozenset(
     {
         KafkaError.UNKNOWN_TOPIC_OR_PART,
@@ -79,7 +81,8 @@ class KafkaFollower:
         self._next = dict(self._begun)
         self._lock = threading.Condition()
         self._is_closed = False
-        self._committed_at = time.monotonic()
+        self._committed_at = self._checked_at = time.monotonic()
+        self._missing: set[str] = set()
         self._is_dirty = True
         self._consumer.assign(
             [
@@ -154,11 +157,29 @@ class KafkaFollower:
         for message in messages:
             self._note(message)
         self._note_ends()
+        if time.monotonic() - self._checked_at > _CHECK_S:
+            self._check_topics()
         if messages:
             with self._lock:
                 self._lock.notify_all()
         if self._is_dirty and time.monotonic() - self._committed_at > _COMMIT_S:
             self._commit()
+
+    def _check_topics(self) -> None:
+        """Raise ClusterError once a topic is missing at two looks: librdkafka would wait for it."""
+        missing = set()
+        for topic in dict.fromkeys(topic for topic, _ in self._keys):
+            try:
+                found = self._consumer.list_topics(topic, timeout=_CHECK_S).topics[topic].error
+            except KafkaException:  # no broker answers: it says nothing about topics
+                found = None
+            if found is not None and found.code() in _LASTING:
+                missing.add(topic)
+        lasting = sorted(missing & self._missing)
+        if lasting:
+            raise ClusterError(f"Topic '{lasting[0]}' does not exist.")
+        self._missing = missing
+        self._checked_at = time.monotonic()
 
     def _note_ends(self) -> None:
         """The partitions' ends as the last fetches told them: `positions` asks nobody."""

@@ -10,7 +10,13 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
-from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Histogram,
+    disable_created_metrics,
+    generate_latest,
+)
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
@@ -34,6 +40,7 @@ class ServerMetrics:
     """The figures of one server; `pull` and `push` count the queries of clients."""
 
     def __init__(self, engine: KsqlEngine, log_counts: LogCounts = _no_log) -> None:
+        disable_created_metrics()  # a second series of each counter, which tells nothing here
         self._registry = CollectorRegistry()
         self._registry.register(EngineCollector(engine, log_counts))
         self._pull_seconds = Histogram(
