@@ -45,6 +45,7 @@ from barnabas.pipeline.sql.spark.checkpoint import (
 )
 from barnabas.pipeline.sql.spark.hosted import HostedPlan, Hosting
 from barnabas.pipeline.sql.spark.options import Guarantee, SparkQueryOptions
+from barnabas.pipeline.sql.spark.reach import lag_of, positions_of
 from barnabas.pipeline.sql.spark.results import (
     Figures,
     KafkaWriter,
@@ -228,8 +229,8 @@ class SparkQuery:
             self._state,
             tuple(self._errors),
             self.figures,
-            _lag(progress),
-            _positions(progress),
+            lag_of(progress),
+            positions_of(progress),
             sum(operator["numRowsTotal"] for operator in operators),
             sum(operator["memoryUsedBytes"] for operator in operators),
             progress.get("durationMs", {}),
@@ -364,30 +365,6 @@ class SparkQuery:
             "value",
             "headers",
         )
-
-
-def _lag(progress: Mapping[str, Any]) -> dict[str, int]:
-    lag: dict[str, int] = {}
-    for source in progress.get("sources", []):
-        latest, reached = source.get("latestOffset") or {}, source.get("endOffset") or {}
-        for topic, ends in latest.items():
-            done = reached.get(topic, {})
-            behind = sum(max(0, end - done.get(partition, 0)) for partition, end in ends.items())
-            lag[topic] = max(lag.get(topic, 0), behind)
-    return lag
-
-
-def _positions(progress: Mapping[str, Any]) -> dict[tuple[str, int], tuple[int, int]]:
-    positions: dict[tuple[str, int], tuple[int, int]] = {}
-    for source in progress.get("sources", []):
-        latest = source.get("latestOffset") or {}
-        for topic, ends in (source.get("endOffset") or {}).items():
-            for partition, reached in ends.items():
-                place = topic, int(partition)
-                # A topic that is read twice counts as far as the slower reader.
-                reached = min(reached, positions.get(place, (reached, 0))[0])
-                positions[place] = reached, latest.get(topic, {}).get(partition, reached)
-    return positions
 
 
 _PYTHON_ERROR = re.compile(r"[A-Za-z_.]+(Error|Exception)\b.*: ")
