@@ -64,7 +64,7 @@ def limit_files(server: SqlServer, size_bytes: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1500)
 def test_a_query_is_explained_replaced_and_outlives_a_full_disk_and_a_damaged_checkpoint(
     kafka_bootstrap_servers: str, tmp_path: Path
 ) -> None:

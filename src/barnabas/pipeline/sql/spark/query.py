@@ -111,6 +111,7 @@ class SparkQuery:
         self._state = QueryState.NOT_RUNNING
         self._errors: list[QueryError] = []
         self._noting = threading.Lock()
+        self._is_ending = False
         self.checkpoint_directory = os.path.join(options.checkpoints, plan.query_id)
 
     # --- life --------------------------------------------------------------------------------
@@ -138,6 +139,7 @@ class SparkQuery:
             .start()
         )
         self._state = QueryState.RUNNING
+        self._is_ending = False
 
     def stop(self) -> None:
         """End; what is not yet written of a micro-batch is done again at the next start."""
@@ -177,6 +179,8 @@ class SparkQuery:
     def _end(self) -> None:
         if self._stream is not None:
             self._note_failure(self._stream)
+            with self._noting:
+                self._is_ending = True
             self._stream.stop()
             self._stream = None
         if self._writer is not None:
@@ -192,8 +196,9 @@ class SparkQuery:
 
     def state(self) -> QueryState:
         """Its state alone: cheaper than `status`."""
-        if self._stream is not None:
-            self._note_failure(self._stream)
+        stream = self._stream
+        if stream is not None:
+            self._note_failure(stream)
         return self._state
 
     def errors(self) -> tuple[QueryError, ...]:
@@ -207,9 +212,9 @@ class SparkQuery:
         java = getattr(self._spark, "_jvm", None)
         if java is None:
             return ""
-        execution = None
-        if self._stream is not None and self._stream.isActive:
-            execution = self._stream._jsq.streamingQuery().lastExecution()
+        execution, stream = None, self._stream
+        if stream is not None and stream.isActive:
+            execution = stream._jsq.streamingQuery().lastExecution()
         if execution is None:
             own = self.options.extension_directory
             hosting = Hosting(
@@ -221,9 +226,10 @@ class SparkQuery:
     def status(self) -> QueryStatus:
         """What the query does now."""
         progress: dict[str, Any] = {}
-        if self._stream is not None:
-            self._note_failure(self._stream)
-            progress = last_progress(self._stream) or {}
+        stream = self._stream
+        if stream is not None:
+            self._note_failure(stream)
+            progress = last_progress(stream) or {}
         operators = progress.get("stateOperators", [])
         return QueryStatus(
             self._state,
@@ -241,9 +247,9 @@ class SparkQuery:
             return
         failure = stream.exception()
         with self._noting:
-            if failure is None or self._state is not QueryState.RUNNING:
+            if self._is_ending or self._state is not QueryState.RUNNING:
                 return
-            message = str(failure)
+            message = str(failure or "Spark has ended the query, and does not say why")
             now_ms = time.time_ns() // 1_000_000
             cause = shortened(_cause(message))
             self._errors.append(QueryError(now_ms, cause, failure_type(message)))
