@@ -142,6 +142,7 @@ class SparkHosted:
         self._has_not_started = False
         self.is_ended = False
         self._earlier: Counter[str] = Counter()
+        self._latest_ms = -1
 
     def begin(self) -> None:
         """Start; what goes wrong is a failure of the query."""
@@ -184,9 +185,10 @@ class SparkHosted:
         status = self._query.status()
         counts = Counter(self._earlier)
         counts.update(_counts(self._query))
+        self._latest_ms = max(self._latest_ms, status.figures.latest_ms)
         return {
             **counts,
-            "stream_time_ms": status.figures.latest_ms,
+            "stream_time_ms": self._latest_ms,
             "state_bytes": status.state_bytes,
             "state_rows": status.state_pages,
             **{f"{BATCH_MS}{phase}": ms for phase, ms in status.batch_ms.items()},

@@ -40,7 +40,8 @@ class ServerMetrics:
     """The figures of one server; `pull` and `push` count the queries of clients."""
 
     def __init__(self, engine: KsqlEngine, log_counts: LogCounts = _no_log) -> None:
-        disable_created_metrics()  # a second series of each counter, which tells nothing here
+        # A second series of each counter, which tells nothing here.
+        disable_created_metrics()  # type: ignore[no-untyped-call]  # the library has no types there
         self._registry = CollectorRegistry()
         self._registry.register(EngineCollector(engine, log_counts))
         self._pull_seconds = Histogram(
