@@ -21,7 +21,7 @@ from barnabas.pipeline.sql.processing_log import (
 )
 from barnabas.pipeline.sql.runtime.topics import TopicRecord
 from barnabas.pipeline.sql.server.processing_topic import ProcessingLogSettings, ProcessingTopic
-from support.sql_server_process import wait_for
+from support.node_process import wait_until
 from support.sql_server_world import SqlWorld
 
 BROKEN = FormatError("not JSON")
@@ -119,7 +119,7 @@ async def test_queries_note_what_is_wrong_and_go_on() -> None:
     (running,) = world.engine.queries.values()
     assert running.hosted is not None
     running.hosted._fail(ValueError("broken"))  # type: ignore[attr-defined]
-    wait_for(lambda: len(noted.entries) == 3, lambda: str(noted.entries))
+    wait_until(lambda: len(noted.entries) == 3, "an entry of the failure")
     assert noted.entries[-1][1].message["kafkaStreamsThreadError"]["errorMessage"] == "broken"
     await world.close()
 

@@ -12,7 +12,7 @@ from barnabas.pipeline.sql.engine.queries import QueryState
 from barnabas.pipeline.sql.engine.restarting import Restarting
 from barnabas.pipeline.sql.query_failures import failure_type, shortened
 from barnabas.pipeline.sql.runtime.topics import TopicRecord
-from support.sql_server_process import wait_for
+from support.node_process import wait_until
 from support.sql_server_world import SqlWorld
 
 TYPES: list[tuple[str, str]] = [
@@ -131,14 +131,14 @@ async def test_a_failed_query_goes_on_once_its_cause_is_gone(
     monkeypatch.setattr(world.cluster, "write", refuse)
     world.write("s", "a", {"V": 1})
     (running,) = world.engine.queries.values()
-    wait_for(lambda: running.restarts >= 2, lambda: str(running))
+    wait_until(lambda: running.restarts >= 2, "two restarts")
     assert running.failures[-1].type == "SYSTEM"
     assert len(running.failures) <= 10
     (described,) = (await world.ksql("SHOW QUERIES EXTENDED;"))[0]["queryDescriptions"]
     assert described["queryErrors"][-1]["errorMessage"] == "Local: Broker transport failure"
 
     monkeypatch.undo()
-    wait_for(lambda: running.state is QueryState.RUNNING, lambda: str(running))
+    wait_until(lambda: running.state is QueryState.RUNNING, "the query runs again")
     world.write("s", "a", {"V": 2})
     assert await world.rows("SELECT * FROM t;") == [["a", 3]]
 
@@ -161,7 +161,7 @@ async def test_a_query_waits_for_its_topic(world: SqlWorld) -> None:
     assert running.state is QueryState.ERROR
     assert running.failures[-1].type == "USER"
     world.cluster._topics["s"] = topic
-    wait_for(lambda: running.state is QueryState.RUNNING, lambda: str(running))
+    wait_until(lambda: running.state is QueryState.RUNNING, "the query runs again")
     world.write("s", "a", {"V": 1})
     assert await world.rows("SELECT * FROM t;") == [["a", 1]]
 
