@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 from dataclasses import replace
 from pathlib import Path
 
@@ -96,3 +97,23 @@ def test_the_checkpoint_of_something_else_is_left_alone(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match="of something else"):
         open_checkpoint(str(tmp_path), "plan", 1, 1)
     assert not (tmp_path / "plan.json").exists()
+
+
+def test_a_full_disk_damages_no_checkpoint(tmp_path: Path) -> None:
+    old, old_shape = encoded(SUM)
+    new, new_shape = encoded(REPLACED[1][0])
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    def full(plan: str, shape: str) -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
+        try:
+            with pytest.raises(OSError, match="File too large"):
+                open_checkpoint(str(tmp_path), plan, 2, 2, shape)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+    full(old, old_shape)
+    made = open_checkpoint(str(tmp_path), old, 2, 2, old_shape)
+    full(new, new_shape)
+    assert open_checkpoint(str(tmp_path), old, 2, 2, old_shape) == made
+    assert open_checkpoint(str(tmp_path), new, 2, 2, new_shape).plan == new
