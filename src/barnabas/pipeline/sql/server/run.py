@@ -58,7 +58,7 @@ class Server:
         host = "localhost" if first.host in ("0.0.0.0", "::") else first.host
         log = self.processing_log
         metrics = ServerMetrics(self.engine, lambda: (log.written, log.dropped))
-        self.api = KsqlApi(self.engine, f"{host}:{first.port}", metrics)
+        self.api = KsqlApi(self.engine, f"{host}:{first.port}", metrics=metrics)
 
     def _engine(self) -> KsqlEngine:
         config = self.config
@@ -76,8 +76,8 @@ class Server:
         if config.runs_on_spark:
             runner = _spark_runner(config, note)
         else:
-            runner = LocalRunner(self.cluster, catalog, schemas, note)
-        return KsqlEngine(self.cluster, log, runner, catalog, schemas, config.settings, note)
+            runner = LocalRunner(self.cluster, catalog, schemas, note=note)
+        return KsqlEngine(self.cluster, log, runner, catalog, schemas, config.settings, note=note)
 
     async def run(self, ready: Ready) -> None:
         """Serve until SIGTERM or SIGINT."""
@@ -148,7 +148,7 @@ def _spark_runner(config: ServerConfig, note: NoteEntry) -> QueryRunner:
         # Rows of Spark's are parcels of many records: there is little for it to optimise.
         small_batches=True,
     )
-    return SparkRunner(options, lambda: start_session(session), note)
+    return SparkRunner(options, lambda: start_session(session), note=note)
 
 
 def run_server(config: ServerConfig, ready: Ready) -> int:
