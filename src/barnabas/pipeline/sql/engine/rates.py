@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 SPAN_MS = 30_000
 """Rates are means over this long, and over less at first."""
+_SPAN_MIN_MS = 1_000
 _LOOKS_MAX = 64
 RATED = ("rows_in", "rows_out", "errors")
 
@@ -34,6 +35,4 @@ class Rates:
         if len(self._looks) < 2:
             return 0.0
         (first_ms, first), (last_ms, last) = self._looks[0], self._looks[-1]
-        if last_ms <= first_ms:
-            return 0.0
-        return max(0.0, last[name] - first[name]) * 1000 / (last_ms - first_ms)
+        return max(0.0, last[name] - first[name]) * 1000 / max(last_ms - first_ms, _SPAN_MIN_MS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -99,6 +100,7 @@ class RunningQueries:
             old.is_paused if old else False,
             restarting=Restarting.of(settings),
         )
+        running.rates.look({}, time.time_ns() // 1_000_000)
         self.by_id[plan.query_id] = running
         if self._is_started:
             self._host(running)
