@@ -116,6 +116,12 @@ async def test_queries_note_what_is_wrong_and_go_on() -> None:
     assert divided.message["type"] == 1
     assert "Error computing" in divided.text
 
+    await world.rows("SELECT 10 / v AS q FROM s EMIT CHANGES LIMIT 2;")
+    pushed = noted.entries[2:]
+    assert {query_id.rpartition("_")[0] for query_id, _ in pushed} == {"transient_S"}
+    assert [entry.message["type"] for _, entry in pushed] == [0, 1]
+    del noted.entries[2:]
+
     (running,) = world.engine.queries.values()
     assert running.hosted is not None
     running.hosted._fail(ValueError("broken"))  # type: ignore[attr-defined]
@@ -124,7 +130,20 @@ async def test_queries_note_what_is_wrong_and_go_on() -> None:
     await world.close()
 
 
-async def test_the_stream_over_the_log_reads_its_entries() -> None:
+class Recorded:
+    """What stands for a producer."""
+
+    def __init__(self, produced: list[bytes]) -> None:
+        self._produced = produced
+
+    def produce(self, topic: str, value: bytes, **_: object) -> None:
+        self._produced.append(value)
+
+    def poll(self, timeout_s: float) -> None:
+        pass
+
+
+async def test_the_stream_over_the_log_reads_its_entries(monkeypatch: pytest.MonkeyPatch) -> None:
     world = SqlWorld()
     settings = ProcessingLogSettings(
         {
@@ -146,6 +165,15 @@ async def test_the_stream_over_the_log_reads_its_entries() -> None:
     )
     assert [row[2] for row in rows] == [kind for _, kind, _ in ENTRIES]
     assert rows[-1] == ["processing.q", 5, 4, None, ["because"]]
+    await world.ksql("CREATE STREAM c AS SELECT 1 / (time - 5) AS q FROM ksql_processing_log;")
+    produced: list[bytes] = []
+    monkeypatch.setattr(log, "_producer", Recorded(produced))
+    (query_id,) = world.engine.queries
+    log.note(query_id, ENTRIES[0][0])
+    assert produced == []
+    log.note("other", ENTRIES[0][0])
+    assert len(produced) == 1
+    monkeypatch.undo()
     # Nobody answers there: entries wait, and whoever noted them does not.
     log.note("q", ENTRIES[0][0])
     await world.close()

@@ -119,7 +119,7 @@ class KsqlEngine:
         self._running = RunningQueries(runner, self.settings)
         self._supervisor = Supervisor(self._running, self._failed)
         self._views = Views(self._context)
-        self.asking = Asking(self._context, self._views)
+        self.asking = Asking(self._context, self._views, note)
         self.inserting = Inserting(self._context)
         self._is_started = False
 

@@ -71,6 +71,7 @@ class ProcessingTopic:
         self._settings = settings
         self.written = 0
         self.dropped = 0
+        self._engine: KsqlEngine | None = None
         self._producer: Producer | None = None
         if settings.is_written:
             self._producer = Producer(
@@ -88,7 +89,7 @@ class ProcessingTopic:
     def note(self, query_id: str, entry: Entry) -> None:
         """Take an entry: it is written later, or dropped."""
         log_entry(query_id, entry)
-        if self._producer is None:
+        if self._producer is None or self._reads_log(query_id):
             return
         time_ms = time.time_ns() // 1_000_000
         try:
@@ -97,6 +98,18 @@ class ProcessingTopic:
             self._producer.poll(0)
         except (BufferError, KafkaException, ValueError):
             self.dropped += 1
+
+    def _reads_log(self, query_id: str) -> bool:
+        """Whether it is a query over this topic: each entry would make it write another."""
+        engine = self._engine
+        if engine is None:
+            return False
+        running, pushed = engine.queries.get(query_id), engine.asking.push_queries.get(query_id)
+        names = running.query.plan.sources if running else pushed.plan.sources if pushed else ()
+        sources = [engine.metastore.source(name) for name in names]
+        return any(
+            source is not None and source.topic == self._settings.topic for source in sources
+        )
 
     def _delivered(self, error: KafkaError | None, _message: Message) -> None:
         if error is None:
@@ -114,7 +127,8 @@ class ProcessingTopic:
                 _log.warning("the topic %s is not made: %s", own.topic, error)
 
     def make_stream(self, engine: KsqlEngine) -> None:
-        """Make the stream, if it is asked for and not there."""
+        """Make the stream, if it is asked for and not there. Entries are of this engine."""
+        self._engine = engine
         own = self._settings
         if not own.creates_stream:
             return
