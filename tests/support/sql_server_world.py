@@ -11,6 +11,7 @@ from barnabas.pipeline.sql.engine.command_log import LogEntry, MemoryCommandLog
 from barnabas.pipeline.sql.engine.engine import KsqlEngine
 from barnabas.pipeline.sql.engine.local_runner import LocalRunner
 from barnabas.pipeline.sql.engine.memory_cluster import MemoryCluster
+from barnabas.pipeline.sql.engine.noting import NoteEntry, log_entry
 from barnabas.pipeline.sql.functions.built_in import functions
 from barnabas.pipeline.sql.runtime.topics import TopicRecord
 from barnabas.pipeline.sql.server.app import KsqlApi
@@ -27,14 +28,17 @@ class SqlWorld:
         self.schemas = MemorySchemaStore()
         self.entries: list[LogEntry] = []
         self.settings: dict[str, Any] = dict(SETTINGS)
+        self.note: NoteEntry = log_entry
         self.engine = self._engine()
         self.client = self._client()
 
     def _engine(self) -> KsqlEngine:
         catalog = functions()
-        runner = LocalRunner(self.cluster, catalog, self.schemas)
+        runner = LocalRunner(self.cluster, catalog, self.schemas, self.note)
         log = MemoryCommandLog(self.entries)
-        engine = KsqlEngine(self.cluster, log, runner, catalog, self.schemas, self.settings)
+        engine = KsqlEngine(
+            self.cluster, log, runner, catalog, self.schemas, self.settings, self.note
+        )
         engine.start()
         return engine
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterator, Mapping
@@ -16,6 +17,7 @@ from barnabas.pipeline.sql.runtime.records import Row, WindowBounds
 from barnabas.pipeline.sql.runtime.rows_encoding import encode_key
 from barnabas.pipeline.sql.runtime.topics import TopicReader, TopicRecord
 
+_log = logging.getLogger(__name__)
 CATCH_UP_S = 30.0
 
 
@@ -111,7 +113,11 @@ class TableView:
         self._rows = TableRows(retention_ms if source.is_windowed else None)
         step = TableSource(source.topic, source.formats, source.schema, None, source.window)
         self._reader = TopicReader(step, schemas, no_log)
-        self._follower: Follower = cluster.follow([source.topic], self._take, Start.EARLIEST)
+        self.has_failed = False
+        """Whether its topic is not followed any more, as it was deleted."""
+        self._follower: Follower = cluster.follow(
+            [source.topic], self._take, Start.EARLIEST, on_error=self._fail
+        )
         self._is_caught_up = False
 
     def _take(self, topic: str, record: TopicRecord, is_done: bool) -> None:
@@ -120,6 +126,10 @@ class TableView:
             return
         with self._lock:
             self._rows.put(read.key, read.value, read.timestamp_ms, read.window)
+
+    def _fail(self, error: Exception) -> None:
+        _log.warning("the rows of %s are not kept any more: %s", self.source.name, error)
+        self.has_failed = True
 
     def rows(self) -> TableRows:
         """What is there; use it under `lock`."""

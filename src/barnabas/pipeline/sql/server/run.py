@@ -14,11 +14,17 @@ from hypercorn.config import Config
 from barnabas.pipeline.sql.engine.command_log import CommandLogError
 from barnabas.pipeline.sql.engine.engine import KsqlEngine
 from barnabas.pipeline.sql.engine.local_runner import LocalRunner
+from barnabas.pipeline.sql.engine.noting import NoteEntry
 from barnabas.pipeline.sql.engine.queries import QueryRunner
 from barnabas.pipeline.sql.server.app import KsqlApi
 from barnabas.pipeline.sql.server.config import Listener, ServerConfig
 from barnabas.pipeline.sql.server.kafka_cluster import KafkaCluster
 from barnabas.pipeline.sql.server.kafka_command_log import KafkaCommandLog
+from barnabas.pipeline.sql.server.metrics import ServerMetrics
+from barnabas.pipeline.sql.server.processing_topic import (
+    ProcessingLogSettings,
+    ProcessingTopic,
+)
 from barnabas.pipeline.udf import load_extensions
 
 _log = logging.getLogger(__name__)
@@ -46,10 +52,13 @@ class Server:
             for listener, own in zip(config.listeners, self._sockets, strict=True)
         ]
         self.cluster = KafkaCluster(config.kafka)
+        self.processing_log = ProcessingTopic(ProcessingLogSettings(config.values), config.kafka)
         self.engine = self._engine()
         first = self.listeners[0]
         host = "localhost" if first.host in ("0.0.0.0", "::") else first.host
-        self.api = KsqlApi(self.engine, f"{host}:{first.port}")
+        log = self.processing_log
+        metrics = ServerMetrics(self.engine, lambda: (log.written, log.dropped))
+        self.api = KsqlApi(self.engine, f"{host}:{first.port}", metrics=metrics)
 
     def _engine(self) -> KsqlEngine:
         config = self.config
@@ -62,12 +71,13 @@ class Server:
             config.service_id,
             None if replicas is None else int(replicas),
         )
+        note = self.processing_log.note
         runner: QueryRunner
         if config.runs_on_spark:
-            runner = _spark_runner(config)
+            runner = _spark_runner(config, note)
         else:
-            runner = LocalRunner(self.cluster, catalog, schemas)
-        return KsqlEngine(self.cluster, log, runner, catalog, schemas, config.settings)
+            runner = LocalRunner(self.cluster, catalog, schemas, note=note)
+        return KsqlEngine(self.cluster, log, runner, catalog, schemas, config.settings, note=note)
 
     async def run(self, ready: Ready) -> None:
         """Serve until SIGTERM or SIGINT."""
@@ -75,7 +85,7 @@ class Server:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, stopping.set)
-        await asyncio.to_thread(self.engine.start)
+        await asyncio.to_thread(self._start)
         following = asyncio.create_task(self._follow_log())
         serving = asyncio.create_task(
             serve(self.api.app(), self._http(), shutdown_trigger=stopping.wait)  # type: ignore[arg-type]  # hypercorn has types of its own for ASGI
@@ -86,6 +96,11 @@ class Server:
         finally:
             following.cancel()
             await asyncio.to_thread(self._close)
+
+    def _start(self) -> None:
+        self.processing_log.make_topic(self.cluster)
+        self.engine.start()
+        self.processing_log.make_stream(self.engine)
 
     def _http(self) -> Config:
         config = Config()
@@ -109,10 +124,11 @@ class Server:
 
     def _close(self) -> None:
         self.engine.close()
+        self.processing_log.close()
         self.cluster.close()
 
 
-def _spark_runner(config: ServerConfig) -> QueryRunner:
+def _spark_runner(config: ServerConfig, note: NoteEntry) -> QueryRunner:
     """Queries on Spark; the session starts with the first of them."""
     from barnabas.pipeline.session import SessionOptions, start_session
     from barnabas.pipeline.sql.engine.spark_runner import SparkRunner
@@ -132,7 +148,7 @@ def _spark_runner(config: ServerConfig) -> QueryRunner:
         # Rows of Spark's are parcels of many records: there is little for it to optimise.
         small_batches=True,
     )
-    return SparkRunner(options, lambda: start_session(session))
+    return SparkRunner(options, lambda: start_session(session), note=note)
 
 
 def run_server(config: ServerConfig, ready: Ready) -> int:
