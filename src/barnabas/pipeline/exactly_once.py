@@ -15,9 +15,10 @@ with `isolation.level=read_committed` see each micro-batch whole and once, in al
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from queue import Empty, SimpleQueue
 from threading import Thread
+from types import MappingProxyType
 from typing import Final
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
@@ -44,8 +45,15 @@ def writer_name(query_name: str) -> str:
 class TransactionalWriter:
     """Writes the results of one query's micro-batches; `checkpoint` is its local directory."""
 
-    def __init__(self, bootstrap_servers: str, query_name: str, checkpoint: str) -> None:
+    def __init__(
+        self,
+        bootstrap_servers: str,
+        query_name: str,
+        checkpoint: str,
+        settings: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         self._bootstrap_servers = bootstrap_servers
+        self._settings = settings
         self._query_name = query_name
         self._checkpoint = checkpoint
         self._producer: Producer | None = None
@@ -90,6 +98,7 @@ class TransactionalWriter:
                 # What a transaction has not committed yet is waited for, not overlooked.
                 "isolation.level": "read_committed",
                 "log_level": 2,
+                **self._settings,
             }
         )
         self._producer = Producer(
@@ -100,6 +109,7 @@ class TransactionalWriter:
                 **JAVA_PARTITIONER,
                 "linger.ms": 5,
                 "log_level": 2,
+                **self._settings,
             }
         )
         self._producer.init_transactions(CALL_TIMEOUT_SECONDS)

@@ -6,8 +6,9 @@ the same keys with the same values. `exactly_once` writes them once.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
@@ -63,8 +64,11 @@ def produce(producer: Producer, record: AnyRecord, headers: list[Header]) -> Non
 class RecordWriter:
     """Writes the records of one query's micro-batches, acknowledged by all in-sync replicas."""
 
-    def __init__(self, bootstrap_servers: str) -> None:
+    def __init__(
+        self, bootstrap_servers: str, settings: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
         self._bootstrap_servers = bootstrap_servers
+        self._settings = settings
         self._producer: Producer | None = None
         self._error: KafkaError | None = None
 
@@ -101,6 +105,7 @@ class RecordWriter:
                 "linger.ms": 5,
                 "log_level": 2,
                 "on_delivery": self._on_delivery,
+                **self._settings,
             }
         )
 
