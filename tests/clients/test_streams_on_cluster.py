@@ -24,6 +24,7 @@ __all__ = ["registry_url"]
 pytestmark = [
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
     pytest.mark.slow,
+    pytest.mark.timeout(400),
 ]
 MINUTE_MS = 60_000
 STATION = json.dumps(

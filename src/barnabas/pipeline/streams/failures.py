@@ -20,5 +20,6 @@ def why(error: BaseException) -> str:
     malformed = re.search(r"malformed record in [^\n]+", text)
     if malformed:
         return malformed[0].split(" SQLSTATE")[0][:_LENGTH_MAX]
+    text = text.rpartition("terminated with exception: ")[2]
     line = next((one for one in text.splitlines() if one.strip()), type(error).__name__)
     return _NOISE.sub("", line.strip())[:_LENGTH_MAX]

@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.pipeline.streams.errors import PipelineError
 from barnabas.pipeline.streams.formats import SCALAR_COLUMN, Format, Reader
-from barnabas.pipeline.streams.steps import DELETED, KEY, TIMESTAMP, Building, Step, barrier
+from barnabas.pipeline.streams.steps import (
+    DELETED,
+    KEY,
+    TIMESTAMP,
+    WRITTEN,
+    Building,
+    Step,
+    barrier,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -78,6 +86,7 @@ class Source(Step):
             *columns,
             key_content,
             (f.col(time) if isinstance(time, str) else time).alias(TIMESTAMP),
+            f.col("timestamp").alias(WRITTEN),
             f.col("topic").alias("_topic"),
             f.col("partition").alias("_partition"),
             f.col("offset").alias("_offset"),

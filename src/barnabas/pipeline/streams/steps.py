@@ -24,8 +24,18 @@ KEY: Final = "_key"
 TIMESTAMP: Final = "_timestamp"
 DELETED: Final = "_is_deleted"
 """Only in tables: whether the record deletes its key's row."""
-RECORD_COLUMNS: Final = (KEY, TIMESTAMP, "_topic", "_partition", "_offset", "_headers", DELETED)
-"""A record's key and event time, and where it lies. They are no part of what is written."""
+WRITTEN: Final = "_written"
+RECORD_COLUMNS: Final = (
+    KEY,
+    TIMESTAMP,
+    WRITTEN,
+    "_topic",
+    "_partition",
+    "_offset",
+    "_headers",
+    DELETED,
+)
+"""A record's key and event time, its own timestamp, and where it lies. They are not written."""
 
 
 class Environment(Protocol):

@@ -8,9 +8,9 @@ the table where it was.
                                  ├─▶ bucket of keys ─▶ row + ────────────────▶
     table ───▶ (key, time, row) ─┘      state: key → row   the table's columns
 
-Which of two in one micro-batch comes first, their timestamps say: a change before a row of the same
-time. What the table's topic held when the pipeline was started first comes before all rows. The
-changes of one key keep the order of their offsets, whatever their timestamps are.
+Which of two in one micro-batch comes first, the timestamps of their records say, as they would over
+several: a change before a row of the same time. What the table's topic held when the pipeline was
+started first comes before all rows. The changes of one key keep the order of their offsets.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from barnabas.pipeline.streams.steps import (
     DELETED,
     KEY,
     TIMESTAMP,
+    WRITTEN,
     Building,
     Environment,
     Step,
@@ -74,7 +75,7 @@ class TableJoined(Step):
         ours = rows.select(
             f.col(self._on).cast("string").alias("key"),
             f.col(TIMESTAMP).alias("time"),
-            f.unix_micros(TIMESTAMP).alias("order"),
+            f.unix_micros(WRITTEN if WRITTEN in rows.columns else TIMESTAMP).alias("order"),
             _offset(rows).alias("offset"),
             f.lit(False).alias("is_change"),
             packed(_struct(rows.columns), row_schema).alias("row"),
@@ -84,7 +85,7 @@ class TableJoined(Step):
             f.col(KEY).cast("string").alias("key"),
             f.lit(_FOR_EVER).cast("timestamp").alias("time"),
             f.when(_was_there(ends), f.lit(_BEFORE_ALL))
-            .otherwise(f.unix_micros(TIMESTAMP))
+            .otherwise(f.unix_micros(WRITTEN))
             .alias("order"),
             f.col("_offset").alias("offset"),
             f.lit(True).alias("is_change"),

@@ -213,10 +213,9 @@ class PipelineTest:
         """Process what was piped."""
         while any(self._waiting.values()):
             waiting, self._waiting = self._waiting, defaultdict(list)
-            for topic, lines in waiting.items():
-                self._topics.add(topic, lines)
+            lines = [line for of_topic in waiting.values() for line in of_topic]
             for query in self._queries:
-                query.process()
+                query.process(lines)
                 for sent in query.take():
                     self._unread[query.output.topic].append(query.record(sent))
                     if query.output.topic in self._sources:
@@ -258,8 +257,40 @@ class PipelineTest:
         return self.start_time + timedelta(seconds=at)
 
 
+class _Feed:
+    """The topics of a test as one query streams them from memory: the Environment of its steps.
+
+    All are one stream of Spark's, so that what is piped together is one micro-batch.
+    """
+
+    def __init__(self, topics: _Topics) -> None:
+        self.spark = topics.spark
+        self.dead_letters = topics.dead_letters
+        self.binding = topics.binding
+        self.first_ends = topics.first_ends
+        self._jvm: Any = self.spark.sparkContext._jvm
+        package = self._jvm.org.apache.spark.sql
+        self._memory = package.execution.streaming.MemoryStream(
+            _next_id(),
+            self.spark._jsparkSession.sqlContext(),
+            getattr(self._jvm.scala, "Option").empty(),  # noqa: B009  as Py4J names it
+            package.Encoders.STRING(),
+        )
+
+    def records(self, source: Source) -> DataFrame:
+        """Stream a topic."""
+        from pyspark.sql import DataFrame
+
+        lines = DataFrame(self._memory.toDF(), self.spark)
+        return _unfolded(lines, source.topic)
+
+    def add(self, lines: list[str]) -> None:
+        """Add records of any topics."""
+        self._memory.addData(self._jvm.PythonUtils.toSeq(lines))
+
+
 class _Topics:
-    """The topics of a test as streams in memory: the Environment of its pipeline."""
+    """The topics of a test: what was written to them, and how."""
 
     def __init__(
         self, spark: SparkSession, schemas: MemorySchemas, dead_letters: str | None
@@ -269,29 +300,7 @@ class _Topics:
         self.written: dict[str, list[_Sent]] = defaultdict(list)
         self._schemas = schemas
         self._pins: dict[str, str] = {}
-        self._feeds: dict[str, list[Any]] = defaultdict(list)
         self._readers: dict[tuple[str, str], Any] = {}
-
-    def records(self, source: Source) -> DataFrame:
-        """Stream a topic from memory. Spark forgets what a query has read: each has its own."""
-        from pyspark.sql import DataFrame
-
-        jvm: Any = self.spark.sparkContext._jvm
-        package = jvm.org.apache.spark.sql
-        memory = package.execution.streaming.MemoryStream(
-            _next_id(),
-            self.spark._jsparkSession.sqlContext(),
-            getattr(jvm.scala, "Option").empty(),  # noqa: B009  as Py4J names it
-            package.Encoders.STRING(),
-        )
-        self._feeds[source.topic].append(memory)
-        return _unfolded(DataFrame(memory.toDF(), self.spark))
-
-    def add(self, topic: str, lines: list[str]) -> None:
-        """Add records to a topic."""
-        jvm: Any = self.spark.sparkContext._jvm
-        for memory in self._feeds[topic]:
-            memory.addData(jvm.PythonUtils.toSeq(lines))
 
     def binding(self, topic: str, part: str) -> Binding:
         """Return what binds a format to a topic."""
@@ -353,7 +362,7 @@ class _Still:
     def records(self, source: Source) -> DataFrame:
         """Return the records."""
         lines = self.spark.createDataFrame([(line,) for line in self._lines], "value STRING")
-        return _unfolded(lines)
+        return _unfolded(lines, source.topic)
 
 
 class _Query:
@@ -365,7 +374,8 @@ class _Query:
         self.output = output
         self._spark = topics.spark
         self._mode = output.mode()
-        frame, self._key, self._value = output.records(topics)
+        self._feed = _Feed(topics)
+        frame, self._key, self._value = output.records(self._feed)
         self._frame = frame.select("key", "value", f.unix_millis("timestamp").alias("at"))
         self._checkpoint = checkpoint
         self._query: StreamingQuery | None = None
@@ -387,10 +397,11 @@ class _Query:
             self._query.stop()
             self._query = None
 
-    def process(self) -> None:
+    def process(self, lines: list[str]) -> None:
         from pyspark.errors import StreamingQueryException
 
         assert self._query is not None
+        self._feed.add(lines)
         try:
             self._query.processAllAvailable()
         except StreamingQueryException as error:
@@ -409,24 +420,28 @@ class _Query:
             self._written.append(_Sent(_bytes(row.key), _bytes(row.value), at))
 
 
-def _unfolded(lines: DataFrame) -> DataFrame:
+def _unfolded(lines: DataFrame, topic: str) -> DataFrame:
     from pyspark.sql import functions as f
 
     record = f.from_json("value", _RECORD).alias("r")
-    return lines.select(record).select(
-        f.unbase64("r.k").alias("key"),
-        f.unbase64("r.v").alias("value"),
-        f.col("r.topic").alias("topic"),
-        f.col("r.p").alias("partition"),
-        f.col("r.o").alias("offset"),
-        f.timestamp_micros("r.t").alias("timestamp"),
-        f.transform(
-            "r.h",
-            lambda header: f.struct(
-                header.key.alias("key"), f.unbase64(header.value).alias("value")
-            ),
-        ).alias("headers"),
-        f.timestamp_micros("r.tick").alias("tick"),
+    return (
+        lines.select(record)
+        .where(f.col("r.topic") == topic)
+        .select(
+            f.unbase64("r.k").alias("key"),
+            f.unbase64("r.v").alias("value"),
+            f.col("r.topic").alias("topic"),
+            f.col("r.p").alias("partition"),
+            f.col("r.o").alias("offset"),
+            f.timestamp_micros("r.t").alias("timestamp"),
+            f.transform(
+                "r.h",
+                lambda header: f.struct(
+                    header.key.alias("key"), f.unbase64(header.value).alias("value")
+                ),
+            ).alias("headers"),
+            f.timestamp_micros("r.tick").alias("tick"),
+        )
     )
 
 
