@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import gc
 import json
+import os
+import signal
+import subprocess
+import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -150,3 +155,109 @@ def test_energy_by_station_and_minute(
     assert sorted(letters) == [b"\x00\x00\x00\x00\x01", b"nonsense"]
     assert progress.queries[topics.energy].lag == 0
     assert progress.queries[topics.energy].restarts == 0
+
+
+@dataclass
+class View:
+    session: str
+    item: str
+    seen_at_ms: int
+
+
+@dataclass
+class Purchase:
+    session: str
+    item: str
+    cents: int
+    bought_at_ms: int
+
+
+@pytest.mark.parametrize("is_restarted", [False, True])
+def test_purchases_after_views(
+    spark: SparkSession, kafka: Kafka, tmp_path: Path, is_restarted: bool
+) -> None:
+    """Streams joined in time, then revenue by minute: a restart in mid-window changes nothing."""
+    views, purchases, revenue = (kafka.topic(hint, 2) for hint in ("views", "purchases", "revenue"))
+    viewed = stream(views, schema=View, event_time="seen_at_ms")
+    bought = stream(purchases, schema=Purchase, event_time="bought_at_ms")
+    pipeline = Pipeline(
+        "retail",
+        bought.join(viewed, on=["session", "item"], before="5 minutes")
+        .window("1 minute")
+        .agg(cents=f.sum("cents"), purchases=f.count("*"))
+        .select("cents", "purchases", minute="unix_millis(window_start) div 60000")
+        .to(revenue, key="minute"),
+        dead_letters=kafka.topic("letters"),
+    )
+
+    def send(topic: str, *values: dict[str, Any]) -> None:
+        kafka.produce(topic, [(value["session"], json.dumps(value)) for value in values])
+
+    def view(session: str, at_s: int) -> None:
+        send(views, {"session": session, "item": "tea", "seen_at_ms": at_s * 1000})
+
+    def purchase(session: str, at_s: int, cents: int = 500) -> None:
+        more = {"item": "tea", "cents": cents, "bought_at_ms": at_s * 1000}
+        send(purchases, {"session": session, **more})
+
+    running = pipeline.start(kafka.bootstrap_servers, checkpoints=str(tmp_path), spark=spark)
+    view("a", 0)
+    view("b", 10)
+    purchase("a", 20)
+    running.process_available()
+    if is_restarted:
+        running.stop()
+        running = pipeline.start(kafka.bootstrap_servers, checkpoints=str(tmp_path), spark=spark)
+    purchase("b", 40, 700)
+    purchase("c", 50)  # viewed nothing
+    purchase("a", 62)
+    view("z", 1000)
+    purchase("z", 1000)
+    running.process_available()
+    found = [json.loads(value or b"") for value in kafka.consume(revenue, 2)]
+    running.stop()
+    assert sorted(found, key=lambda row: row["minute"]) == [
+        {"cents": 1200, "purchases": 2, "minute": 0},
+        {"cents": 500, "purchases": 1, "minute": 1},
+    ]
+
+
+CLICKS = """
+from barnabas.pipeline import Pipeline, stream
+
+def shout(row):
+    return {"user": row["user"].upper()}
+
+shouted = stream("IN", schema="user STRING").map(shout, "user STRING")
+pipeline = Pipeline("clicks", shouted.group_by("user").count("clicks").to("OUT"))
+
+if __name__ == "__main__":
+    pipeline.run()
+"""
+
+
+@pytest.mark.parametrize("how", ["command", "program"])
+def test_a_pipeline_as_a_program(kafka: Kafka, tmp_path: Path, how: str) -> None:
+    """SIGTERM ends it with exit code 0; the next start goes on from its checkpoint."""
+    read, written = kafka.topic("in"), kafka.topic("out")
+    file = tmp_path / "clicks.py"
+    file.write_text(CLICKS.replace("IN", read).replace("OUT", written))
+    environment = {
+        **os.environ,
+        "BARNABAS_BOOTSTRAP_SERVERS": kafka.bootstrap_servers,
+        "XDG_STATE_HOME": str(tmp_path),
+    }
+    command = [sys.executable, str(file)]
+    if how == "command":
+        command = [sys.executable, "-m", "barnabas", "pipeline", "run", f"{file}:pipeline"]
+    for count in (1, 2):
+        kafka.produce(read, ['{"user": "ann"}'])
+        with subprocess.Popen(
+            command, env=environment, stderr=subprocess.PIPE, text=True
+        ) as process:
+            values = kafka.consume(written, count, 200)
+            process.send_signal(signal.SIGTERM)
+            _, told = process.communicate(timeout=100)
+        assert json.loads(values[-1] or b"") == {"user": "ANN", "clicks": count}
+        assert process.returncode == 0, told
+    assert (tmp_path / "barnabas/pipelines/clicks" / written / "commits").is_dir()

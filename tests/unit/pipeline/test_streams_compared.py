@@ -81,7 +81,9 @@ def computed(query: str, seed: int) -> list[tuple[Any, ...]]:
     orders, payments = rows_of(seed)
     with duckdb.connect() as database:
         database.execute("SET TimeZone = 'UTC'")
-        database.execute("CREATE TABLE orders (id BIGINT, user_ TEXT, amount BIGINT, at TIMESTAMP)")
+        database.execute(
+            "CREATE TABLE orders (id BIGINT, user_ TEXT, amount BIGINT, at_ TIMESTAMP)"
+        )
         database.execute("CREATE TABLE payments (order_id BIGINT, paid BIGINT, paid_at TIMESTAMP)")
         for name, rows in (("orders", orders), ("payments", payments)):
             for row in rows:
@@ -104,7 +106,7 @@ WINDOWS: list[tuple[str, Stream, str]] = [
             emit="final", total=f.sum("amount"), least="min(amount)", orders="count(*)"
         ).select("user", "total", "least", "orders", start=window_ms("window_start")),
         """SELECT user_, sum(amount), min(amount), count(*),
-                  epoch_ms(time_bucket(INTERVAL 1 MINUTE, at)) FROM orders GROUP BY ALL""",
+                  epoch_ms(time_bucket(INTERVAL 1 MINUTE, at_)) FROM orders GROUP BY ALL""",
     ),
     (
         "hopping",
@@ -113,8 +115,8 @@ WINDOWS: list[tuple[str, Stream, str]] = [
         ).select("user", "total", start=window_ms("window_start")),
         """SELECT user_, sum(amount), epoch_ms(start) FROM orders, LATERAL (
              SELECT unnest(generate_series(
-               time_bucket(INTERVAL 30 SECOND, at) - INTERVAL 90 SECOND,
-               time_bucket(INTERVAL 30 SECOND, at), INTERVAL 30 SECOND)) AS start)
+               time_bucket(INTERVAL 30 SECOND, at_) - INTERVAL 90 SECOND,
+               time_bucket(INTERVAL 30 SECOND, at_), INTERVAL 30 SECOND)) AS start)
            GROUP BY ALL""",
     ),
     (
@@ -123,11 +125,11 @@ WINDOWS: list[tuple[str, Stream, str]] = [
             total=f.sum("amount"), orders=f.count("*")
         ).select("user", "total", "orders", start=window_ms("window_start")),
         """WITH gaps AS (
-             SELECT *, CASE WHEN at - lag(at) OVER mine < INTERVAL 15 SECOND THEN 0 ELSE 1 END
-               AS is_new FROM orders WINDOW mine AS (PARTITION BY user_ ORDER BY at)),
+             SELECT *, CASE WHEN at_ - lag(at_) OVER mine < INTERVAL 15 SECOND THEN 0 ELSE 1 END
+               AS is_new FROM orders WINDOW mine AS (PARTITION BY user_ ORDER BY at_)),
            sessions AS (
-             SELECT *, sum(is_new) OVER (PARTITION BY user_ ORDER BY at) AS n FROM gaps)
-           SELECT user_, sum(amount), count(*), epoch_ms(min(at)) FROM sessions
+             SELECT *, sum(is_new) OVER (PARTITION BY user_ ORDER BY at_) AS n FROM gaps)
+           SELECT user_, sum(amount), count(*), epoch_ms(min(at_)) FROM sessions
            GROUP BY user_, n""",
     ),
     (
@@ -135,7 +137,7 @@ WINDOWS: list[tuple[str, Stream, str]] = [
         ORDERS.window("1 minute").group_by("user").agg(total=f.sum("amount"))
         .window("5 minutes").agg(most=f.max("total"))
         .select("most", start=window_ms("window_start")),
-        """WITH minutes AS (SELECT user_, time_bucket(INTERVAL 1 MINUTE, at) AS minute,
+        """WITH minutes AS (SELECT user_, time_bucket(INTERVAL 1 MINUTE, at_) AS minute,
                                    sum(amount) AS total FROM orders GROUP BY ALL)
            SELECT max(total), epoch_ms(time_bucket(INTERVAL 5 MINUTE, minute)) FROM minutes
            GROUP BY ALL""",
@@ -146,14 +148,14 @@ WINDOWS: list[tuple[str, Stream, str]] = [
             PAYMENTS, on="order_id", before="10 seconds", after="1 minute"
         ).select("order_id", "user", "amount", "paid"),
         """SELECT id, user_, amount, paid FROM orders JOIN payments ON id = order_id
-           AND paid_at BETWEEN at - INTERVAL 10 SECOND AND at + INTERVAL 1 MINUTE""",
+           AND paid_at BETWEEN at_ - INTERVAL 10 SECOND AND at_ + INTERVAL 1 MINUTE""",
     ),
     (
         "an outer join of streams",
         ORDERS.rename(order_id="id").join(PAYMENTS, on="order_id", within="1 minute", how="left")
         .select("order_id", paid="coalesce(paid, -1)"),
         """SELECT id, coalesce(paid, -1) FROM orders LEFT JOIN payments ON id = order_id
-           AND paid_at BETWEEN at - INTERVAL 1 MINUTE AND at + INTERVAL 1 MINUTE""",
+           AND paid_at BETWEEN at_ - INTERVAL 1 MINUTE AND at_ + INTERVAL 1 MINUTE""",
     ),
     (
         "each once",
@@ -193,12 +195,12 @@ def test_a_table_join_gives_what_duckdb_gives(spark: SparkSession) -> None:
                 test.restart()
         found += test.values("out")
     with duckdb.connect() as database:
-        database.execute("CREATE TABLE events (at BIGINT, user_ TEXT, is_change BOOLEAN)")
+        database.execute("CREATE TABLE events (at_ BIGINT, user_ TEXT, is_change BOOLEAN)")
         database.executemany("INSERT INTO events VALUES (?, ?, ?)", events)
         expected = database.execute(
             """WITH visits AS (FROM events WHERE NOT is_change),
-                    users AS (SELECT at AS level, user_ FROM events WHERE is_change)
-               SELECT visits.at, visits.user_, level FROM visits ASOF JOIN users
-               ON visits.user_ = users.user_ AND visits.at >= users.level"""
+                    users AS (SELECT at_ AS level, user_ FROM events WHERE is_change)
+               SELECT visits.at_, visits.user_, level FROM visits ASOF JOIN users
+               ON visits.user_ = users.user_ AND visits.at_ >= users.level"""
         ).fetchall()
     assert sorted((row["id"], row["user"], row["level"]) for row in found) == sorted(expected)

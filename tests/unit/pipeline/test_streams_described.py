@@ -45,7 +45,7 @@ from barnabas.pipeline.streams.failures import why
 from barnabas.pipeline.streams.loading import load_pipeline
 from barnabas.pipeline.streams.memory_schemas import MemorySchemas
 from barnabas.pipeline.streams.pipeline import RunOptions
-from barnabas.pipeline.streams.schemas import ddl_of, from_row, to_row
+from barnabas.pipeline.streams.schemas import ddl_of, maker_of, to_row
 from barnabas.pipeline.streams.stream import Stream
 from barnabas.pipeline.streams.table_state import in_order
 
@@ -126,8 +126,8 @@ def order() -> Order:
 def test_rows_and_dataclasses_are_one_another() -> None:
     row = to_row(order())
     assert row["place"] == {"city": "Ghent", "zip": None}
-    assert from_row(Order, row) == order()
-    assert from_row("a INT", {"a": 1}) == {"a": 1}
+    assert maker_of(Order).make(row) == order()
+    assert maker_of("a INT").make({"a": 1}) == {"a": 1}
 
 
 def test_every_type_survives_avro() -> None:
@@ -147,7 +147,7 @@ def test_every_type_survives_avro() -> None:
         .add("more", MapType(StringType(), LongType()), False)
     )
     schema = json.dumps(avro_schema_of(row, "Order"))
-    assert from_row(Order, avro_value(schema, avro_bytes(schema, to_row(order())))) == order()
+    assert maker_of(Order).make(avro_value(schema, avro_bytes(schema, to_row(order())))) == order()
 
 
 def test_a_type_that_avro_lacks_is_named() -> None:

@@ -40,7 +40,6 @@ def _from_file(path: str) -> ModuleType:
     module = importlib.util.module_from_spec(specification)
     sys.modules[name] = module
     specification.loader.exec_module(module)
-    _send_whole(module)
     return module
 
 
@@ -52,15 +51,4 @@ def _from_module(name: str) -> ModuleType:
         if error.name is None or not name.startswith(error.name):
             raise
         raise PipelineError(f"there is no module {name}") from error
-    _send_whole(module)
     return module
-
-
-def _send_whole(module: ModuleType) -> None:
-    """Have functions and classes of the module sent to Spark's workers whole, not by name.
-
-    Workers, on other machines too, cannot import the file.
-    """
-    from pyspark import cloudpickle
-
-    cloudpickle.register_pickle_by_value(module)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from barnabas.pipeline.streams.code import send_whole
 from barnabas.pipeline.streams.schemas import SchemaLike, ddl_of, to_row
 from barnabas.pipeline.streams.steps import record_columns, value_columns
 
@@ -21,6 +22,7 @@ def mapped(
 
     made = StructType.fromDDL(ddl_of(schema))
     names = made.fieldNames()
+    send_whole(function, schema)
 
     def call(row: Any) -> list[Any]:
         result = function(row.asDict(recursive=True))

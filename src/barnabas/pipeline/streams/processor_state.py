@@ -11,7 +11,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 
 from barnabas.pipeline.streams.packing import pack, unpack
 from barnabas.pipeline.streams.processor import Processor
-from barnabas.pipeline.streams.schemas import from_row, to_row
+from barnabas.pipeline.streams.schemas import Maker, to_row
 
 if TYPE_CHECKING:
     import pandas as pd  # type: ignore[import-untyped]  # comes without types
@@ -28,6 +28,14 @@ class Schemas:
     row: str
     state: str
     output: str
+
+
+@dataclass(frozen=True)
+class Makers:
+    """What makes Python values of rows and of state."""
+
+    record: Maker
+    state: Maker
 
 
 class GroupContext:
@@ -73,10 +81,15 @@ class ProcessorState(StatefulProcessor):
     handle: Any
 
     def __init__(
-        self, processor: Processor[Any, Any, Any], schemas: Schemas, key_names: Sequence[str]
+        self,
+        processor: Processor[Any, Any, Any],
+        schemas: Schemas,
+        makers: Makers,
+        key_names: Sequence[str],
     ) -> None:
         self._processor = processor
         self._schemas = schemas
+        self._makers = makers
         self._key_names = key_names
 
     def init(self, handle: StatefulProcessorHandle) -> None:
@@ -97,11 +110,10 @@ class ProcessorState(StatefulProcessor):
         group = bytes(key[0])
         context = GroupContext(self, self._key(group))
         made: list[tuple[bytes, Any, bytes]] = []
-        kind = self._processor.record
         for time, _, data in taken:
             context.time = _python_time(time)
             row = unpack(self._schemas.row, data)
-            record = row if kind is None else from_row(kind, row)
+            record = self._makers.record.make(row)
             results = self._processor.on_record(record, context) or ()
             made += [(group, time, self._packed(result)) for result in results]
         yield _frame(made)
@@ -130,7 +142,7 @@ class ProcessorState(StatefulProcessor):
         found = self._state.get()
         if found is None or found[0] is None:
             return None
-        return from_row(self._processor.state, unpack(self._schemas.state, bytes(found[0])))
+        return self._makers.state.make(unpack(self._schemas.state, bytes(found[0])))
 
     def write_state(self, state: Any) -> None:
         """Keep the state of the group at hand."""

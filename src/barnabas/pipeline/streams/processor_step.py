@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from barnabas.pipeline.streams.code import send_whole
 from barnabas.pipeline.streams.expressions import ColumnLike, to_column
 from barnabas.pipeline.streams.packing import packed, packed_schema, unpacked
 from barnabas.pipeline.streams.processor import Processor
-from barnabas.pipeline.streams.schemas import ddl_of
+from barnabas.pipeline.streams.schemas import ddl_of, maker_of
 from barnabas.pipeline.streams.steps import (
     KEY,
     TIMESTAMP,
@@ -46,7 +47,7 @@ class Processed(Step):
         from pyspark.sql import functions as f
         from pyspark.sql.types import StructType
 
-        from barnabas.pipeline.streams.processor_state import ProcessorState, Schemas
+        from barnabas.pipeline.streams.processor_state import Makers, ProcessorState, Schemas
 
         processor = self._processor
         is_event_time = processor.timers == "event"
@@ -64,6 +65,8 @@ class Processed(Step):
             state=packed_schema(_nullable(StructType.fromDDL(ddl_of(processor.state)))),
             output=packed_schema(_nullable(StructType.fromDDL(ddl_of(processor.output)))),
         )
+        makers = Makers(maker_of(processor.record), maker_of(processor.state))
+        send_whole(processor, processor.record, processor.state, processor.output)
         order = f.col("_offset") if "_offset" in record_columns(rows.columns) else f.lit(0)
         given = rows.select(
             packed(group, schemas.group).alias("group"),
@@ -72,7 +75,7 @@ class Processed(Step):
             packed(row, schemas.row).alias("row"),
         )
         made = given.groupBy("group").transformWithStateInPandas(
-            ProcessorState(processor, schemas, group_names),
+            ProcessorState(processor, schemas, makers, group_names),
             "group BINARY, time TIMESTAMP, made BINARY",
             "Append",
             "EventTime" if is_event_time else "ProcessingTime",

@@ -17,9 +17,20 @@ from __future__ import annotations
 
 import dataclasses
 import types
+from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
-from typing import Annotated, Any, Final, TypeAlias, Union, get_args, get_origin, get_type_hints
+from typing import (
+    Annotated,
+    Any,
+    Final,
+    Literal,
+    TypeAlias,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from barnabas.pipeline.streams.errors import PipelineError
 
@@ -84,19 +95,6 @@ def _type(annotation: Any, where: str) -> tuple[str, bool]:
     raise PipelineError(f"{where}: no Spark type for {annotation!r}")
 
 
-def from_row(schema: SchemaLike, row: dict[str, Any]) -> Any:
-    """Return a row as an instance of its dataclass; as it is where the schema is DDL."""
-    if isinstance(schema, str):
-        return row
-    hints = get_type_hints(schema)
-    return schema(
-        **{
-            field.name: _to_python(hints[field.name], row.get(field.name))
-            for field in dataclasses.fields(schema)
-        }
-    )
-
-
 def to_row(value: Any) -> dict[str, Any]:
     """Return an instance of a dataclass as a row; a dict as it is."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
@@ -104,17 +102,45 @@ def to_row(value: Any) -> dict[str, Any]:
     return dict(value)
 
 
-def _to_python(annotation: Any, value: Any) -> Any:
-    if value is None:
-        return None
+@dataclass(frozen=True)
+class Maker:
+    """Makes Python values of rows. It goes to Spark's workers, where modules may be missing.
+
+    So annotations, which name things of their module, are resolved before.
+    """
+
+    kind: Literal["as it is", "dataclass", "list", "dict"] = "as it is"
+    made: type[Any] | None = None
+    parts: tuple[tuple[str, Maker], ...] = ()
+
+    def make(self, value: Any) -> Any:
+        """Return what a row, or a value in it, is in Python."""
+        if value is None or self.kind == "as it is":
+            return value
+        if self.kind == "dataclass":
+            assert self.made is not None
+            return self.made(**{name: part.make(value.get(name)) for name, part in self.parts})
+        part = self.parts[0][1]
+        if self.kind == "list":
+            return [part.make(one) for one in value]
+        return {key: part.make(one) for key, one in value.items()}
+
+
+def maker_of(schema: SchemaLike | None) -> Maker:
+    """Return what makes instances of a dataclass of rows; rows stay dicts where it is DDL."""
+    return _maker(None if isinstance(schema, str) else schema)
+
+
+def _maker(annotation: Any) -> Maker:
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin in (Union, types.UnionType):
-        present = next(one for one in arguments if one is not types.NoneType)
-        return _to_python(present, value)
-    if origin is list:
-        return [_to_python(arguments[0], one) for one in value]
-    if origin is dict:
-        return {key: _to_python(arguments[1], one) for key, one in value.items()}
+        return _maker(next(one for one in arguments if one is not types.NoneType))
+    if origin in (list, dict):
+        part = _maker(arguments[-1])
+        return Maker("list" if origin is list else "dict", None, (("", part),))
     if isinstance(annotation, type) and dataclasses.is_dataclass(annotation):
-        return from_row(annotation, value)
-    return value
+        hints = get_type_hints(annotation)
+        names = [field.name for field in dataclasses.fields(annotation)]
+        parts = tuple((name, _maker(hints[name])) for name in names)
+        return Maker("dataclass", annotation, parts)
+    return Maker()
