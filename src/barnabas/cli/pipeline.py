@@ -8,12 +8,21 @@ from typing import Any
 import click
 
 from barnabas.cli.errors import CliError, ExitCode
+from barnabas.cli.output import json_option, print_json
 
 EPILOG = """\b
 Examples:
   barnabas pipeline run energy.py:pipeline
+  barnabas pipeline show energy.py
+"""
+RUN_EPILOG = """\b
+Examples:
+  barnabas pipeline run energy.py:pipeline
   barnabas pipeline run energy.py -b broker:9092 --schema-registry-url http://registry:8081
   barnabas pipeline run shop.pipelines:carts --guarantee exactly_once
+"""
+SHOW_EPILOG = """\b
+Example:
   barnabas pipeline show energy.py
 """
 
@@ -23,7 +32,7 @@ def command() -> None:
     """Run pipelines written with `barnabas.pipeline`. docs/streams.md is a tutorial."""
 
 
-@command.command("run")
+@command.command("run", epilog=RUN_EPILOG)
 @click.argument("pipeline")
 @click.option(
     "--bootstrap-servers",
@@ -73,6 +82,7 @@ def command() -> None:
     metavar="NAME=VALUE",
     help="A setting of Spark's; may be repeated.",
 )
+@json_option
 def run_command(
     pipeline: str,
     bootstrap_servers: str,
@@ -84,6 +94,7 @@ def run_command(
     master: str,
     properties: tuple[str, ...],
     spark_settings: tuple[str, ...],
+    as_json: bool,
 ) -> None:
     """Run a pipeline until SIGTERM or Ctrl-C, from its checkpoints if there are any.
 
@@ -120,6 +131,8 @@ def run_command(
             client=_pairs(properties, "--property"),
         )
         topics = ", ".join(running.progress().queries)
+        if as_json:
+            print_json({"name": found.name, "directory": running.directory})
         say(f"{found.name}: running; writes {topics}; state in {running.directory}")
         from barnabas.pipeline.streams.running import run_until_signal
 
@@ -129,9 +142,10 @@ def run_command(
         raise CliError(str(error), ExitCode.REFUSED) from error
 
 
-@command.command("show")
+@command.command("show", epilog=SHOW_EPILOG)
 @click.argument("pipeline")
-def show_command(pipeline: str) -> None:
+@json_option
+def show_command(pipeline: str, as_json: bool) -> None:
     """Print what a pipeline reads and writes. Starts nothing."""
     from barnabas.pipeline.streams.errors import PipelineError
 
@@ -140,8 +154,19 @@ def show_command(pipeline: str) -> None:
         modes = {output.topic: output.mode() for output in found.outputs}
     except PipelineError as error:
         raise CliError(str(error), ExitCode.REFUSED) from error
+    reads = sorted({source.topic for source in found.sources()})
+    if as_json:
+        print_json(
+            {
+                "name": found.name,
+                "reads": reads,
+                "writes": modes,
+                "dead_letters": found.dead_letters,
+            }
+        )
+        return
     click.echo(f"pipeline  {found.name}")
-    for topic in sorted({source.topic for source in found.sources()}):
+    for topic in reads:
         click.echo(f"reads     {topic}")
     for topic, mode in modes.items():
         click.echo(f"writes    {topic} ({'changes' if mode == 'update' else 'each result once'})")

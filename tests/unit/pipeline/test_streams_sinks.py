@@ -23,7 +23,7 @@ def records(spark: SparkSession) -> DataFrame:
     )
 
 
-def partitions(kafka: Kafka, topic: str) -> dict[bytes, int]:
+def partitions(kafka: Kafka, topic: str) -> dict[bytes | None, int | None]:
     consumer = kafka.consumer(topic)
     try:
         found = consumer.consume(COUNT, 60)

@@ -23,4 +23,4 @@ def send_whole(*things: Any) -> None:
             continue
         path = getattr(module, "__file__", None)
         if path is not None and not path.startswith(_INSTALLED):
-            cloudpickle.register_pickle_by_value(module)
+            cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]  # PySpark's

@@ -17,6 +17,13 @@ ColumnLike: TypeAlias = "str | Expression | Callable[[DataFrame], Column] | Colu
 """A SQL expression, an Expression, a function of the rows' frame, or a Column of Spark's."""
 
 
+def _operator(name: str) -> Callable[..., Expression]:
+    def operator(self: Expression, *others: Any) -> Expression:
+        return Expression(lambda: cast("Column", _call(getattr(self.column(), name), others, {})))
+
+    return operator
+
+
 class Expression:
     """A column to be. Methods and operators are those of PySpark's Column."""
 
@@ -47,14 +54,6 @@ class Expression:
     def __bool__(self) -> bool:
         raise TypeError("an expression has no truth value: use & for and, | for or, ~ for not")
 
-    def _operator(name: str) -> Callable[..., Expression]:  # type: ignore[misc]  # noqa: N805
-        def operator(self: Expression, *others: Any) -> Expression:
-            return Expression(
-                lambda: cast("Column", _call(getattr(self._make(), name), others, {}))
-            )
-
-        return operator
-
     __add__, __radd__ = _operator("__add__"), _operator("__radd__")
     __sub__, __rsub__ = _operator("__sub__"), _operator("__rsub__")
     __mul__, __rmul__ = _operator("__mul__"), _operator("__rmul__")
@@ -65,10 +64,8 @@ class Expression:
     __lt__, __le__ = _operator("__lt__"), _operator("__le__")
     __gt__, __ge__ = _operator("__gt__"), _operator("__ge__")
     __eq__ = _operator("__eq__")  # type: ignore[assignment]  # columns compare to columns
-    __ne__ = _operator("__ne__")  # type: ignore[assignment]
+    __ne__ = _operator("__ne__")  # type: ignore[assignment]  # likewise
     __invert__, __neg__ = _operator("__invert__"), _operator("__neg__")
-
-    del _operator
 
 
 class Functions:

@@ -16,7 +16,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Protocol
 
 from barnabas.pipeline.streams.errors import PipelineError
-from barnabas.pipeline.streams.schemas import SchemaLike, ddl_of
+from barnabas.pipeline.streams.schemas import SchemaLike, ddl_of, struct_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -138,7 +138,7 @@ class JsonReader(Reader):
     def __init__(self, ddl: str) -> None:
         from pyspark.sql.types import StringType, StructType
 
-        self._schema = StructType.fromDDL(ddl)
+        self._schema = struct_of(ddl)
         self._parsed = StructType([*self._schema.fields]).add(self._CORRUPT, StringType())
 
     def parsed(self, data: Column) -> Column:

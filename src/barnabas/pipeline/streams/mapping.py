@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from barnabas.pipeline.streams.code import send_whole
-from barnabas.pipeline.streams.schemas import SchemaLike, ddl_of, to_row
+from barnabas.pipeline.streams.schemas import SchemaLike, struct_of, to_row
 from barnabas.pipeline.streams.steps import record_columns, value_columns
 
 if TYPE_CHECKING:
@@ -18,9 +18,9 @@ def mapped(
 ) -> DataFrame:
     """Return what a function makes of each row, with the row's record columns."""
     from pyspark.sql import functions as f
-    from pyspark.sql.types import ArrayType, StructType
+    from pyspark.sql.types import ArrayType
 
-    made = StructType.fromDDL(ddl_of(schema))
+    made = struct_of(schema)
     names = made.fieldNames()
     send_whole(function, schema)
 

@@ -51,7 +51,8 @@ def unpack(schema: str, data: bytes) -> dict[str, Any]:
     """Return bytes as a row of Python's: timestamps are datetimes in UTC, decimals Decimals."""
     from fastavro import schemaless_reader
 
-    row: dict[str, Any] = schemaless_reader(io.BytesIO(data), _parsed(schema), None)
+    row = schemaless_reader(io.BytesIO(data), _parsed(schema), None)
+    assert isinstance(row, dict)
     return row
 
 

@@ -12,7 +12,7 @@ from barnabas.pipeline.streams.code import send_whole
 from barnabas.pipeline.streams.expressions import ColumnLike, to_column
 from barnabas.pipeline.streams.packing import packed, packed_schema, unpacked
 from barnabas.pipeline.streams.processor import Processor
-from barnabas.pipeline.streams.schemas import ddl_of, maker_of
+from barnabas.pipeline.streams.schemas import maker_of, struct_of
 from barnabas.pipeline.streams.steps import (
     KEY,
     TIMESTAMP,
@@ -45,7 +45,6 @@ class Processed(Step):
 
     def frame(self, building: Building) -> DataFrame:
         from pyspark.sql import functions as f
-        from pyspark.sql.types import StructType
 
         from barnabas.pipeline.streams.processor_state import Makers, ProcessorState, Schemas
 
@@ -61,9 +60,9 @@ class Processed(Step):
         types = rows.select(group.alias("group"), row.alias("row")).schema
         schemas = Schemas(
             group=packed_schema(types["group"].dataType),  # type: ignore[arg-type]  # structs
-            row=packed_schema(types["row"].dataType),  # type: ignore[arg-type]
-            state=packed_schema(_nullable(StructType.fromDDL(ddl_of(processor.state)))),
-            output=packed_schema(_nullable(StructType.fromDDL(ddl_of(processor.output)))),
+            row=packed_schema(types["row"].dataType),  # type: ignore[arg-type]  # structs
+            state=packed_schema(_nullable(struct_of(processor.state))),
+            output=packed_schema(_nullable(struct_of(processor.output))),
         )
         makers = Makers(maker_of(processor.record), maker_of(processor.state))
         send_whole(processor, processor.record, processor.state, processor.output)
@@ -79,7 +78,7 @@ class Processed(Step):
             "group BINARY, time TIMESTAMP, made BINARY",
             "Append",
             "EventTime" if is_event_time else "ProcessingTime",
-            **({"eventTimeColumnName": "time"} if building.is_timed else {}),
+            eventTimeColumnName="time" if building.is_timed else "",
         )
         unpacked_rows = made.select(
             unpacked(f.col("made"), schemas.output).alias("made"),

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
 from typing import (
+    TYPE_CHECKING,
     Annotated,
     Any,
     Final,
@@ -33,6 +34,9 @@ from typing import (
 )
 
 from barnabas.pipeline.streams.errors import PipelineError
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
 
 SchemaLike: TypeAlias = str | type[Any]
 """A DDL schema (`"user STRING NOT NULL, at TIMESTAMP"`), or a dataclass."""
@@ -54,6 +58,15 @@ def ddl_of(schema: SchemaLike) -> str:
     if isinstance(schema, str):
         return schema
     return ", ".join(f"`{name}` {text}" for name, text in _columns(schema))
+
+
+def struct_of(schema: SchemaLike) -> StructType:
+    """Return Spark's type of rows; needs a session, which parses the DDL."""
+    from pyspark.sql.types import StructType
+
+    kind = StructType.fromDDL(ddl_of(schema))
+    assert isinstance(kind, StructType)
+    return kind
 
 
 def _columns(schema: type[Any]) -> list[tuple[str, str]]:

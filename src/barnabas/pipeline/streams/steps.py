@@ -51,6 +51,9 @@ class Environment(Protocol):
         A test's frames have `tick` too: a time that passes without a record; null in records.
         """
 
+    def records_now(self, source: Source) -> DataFrame:
+        """Read a topic to its end, once: the same columns."""
+
     def binding(self, topic: str, part: str) -> Binding:
         """Return what binds a format to a topic; `part` is `key` or `value`."""
 
@@ -148,9 +151,9 @@ class GivenFrame(Step):
 
         from barnabas.pipeline.streams.expressions import to_column
 
-        frame = self._given
-        if not isinstance(frame, DataFrame):
-            frame = frame(building.environment.spark)
+        given = self._given
+        frame: DataFrame
+        frame = given if isinstance(given, DataFrame) else given(building.environment.spark)
         if KEY not in frame.columns:
             key = f.lit(None).cast("string") if self._key is None else to_column(frame, self._key)
             frame = frame.withColumn(KEY, key)

@@ -98,7 +98,7 @@ class TableJoined(Step):
             "time TIMESTAMP, row BINARY, found BINARY",
             "Append",
             "EventTime" if building.is_timed else "None",
-            **({"eventTimeColumnName": "time"} if building.is_timed else {}),
+            eventTimeColumnName="time" if building.is_timed else "",
         )
         unpacked_rows = joined.select(
             "time",
@@ -145,8 +145,7 @@ class _Batch:
         return getattr(self._environment, name)
 
     def records(self, source: Source) -> DataFrame:
-        frame: DataFrame = self._environment.records_now(source)
-        return frame
+        return self._environment.records_now(source)
 
 
 def _schema(frame: DataFrame, names: list[str]) -> str:
