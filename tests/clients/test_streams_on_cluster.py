@@ -32,6 +32,7 @@ pytestmark = [
     pytest.mark.timeout(400),
 ]
 MINUTE_MS = 60_000
+HOUR_MS = 60 * MINUTE_MS
 STATION = json.dumps(
     {
         "type": "record",
@@ -194,10 +195,10 @@ def test_purchases_after_views(
         kafka.produce(topic, [(value["session"], json.dumps(value)) for value in values])
 
     def view(session: str, at_s: int) -> None:
-        send(views, {"session": session, "item": "tea", "seen_at_ms": at_s * 1000})
+        send(views, {"session": session, "item": "tea", "seen_at_ms": HOUR_MS + at_s * 1000})
 
     def purchase(session: str, at_s: int, cents: int = 500) -> None:
-        more = {"item": "tea", "cents": cents, "bought_at_ms": at_s * 1000}
+        more = {"item": "tea", "cents": cents, "bought_at_ms": HOUR_MS + at_s * 1000}
         send(purchases, {"session": session, **more})
 
     running = pipeline.start(kafka.bootstrap_servers, checkpoints=str(tmp_path), spark=spark)
@@ -217,8 +218,8 @@ def test_purchases_after_views(
     found = [json.loads(value or b"") for value in kafka.consume(revenue, 2)]
     running.stop()
     assert sorted(found, key=lambda row: row["minute"]) == [
-        {"cents": 1200, "purchases": 2, "minute": 0},
-        {"cents": 500, "purchases": 1, "minute": 1},
+        {"cents": 1200, "purchases": 2, "minute": 60},
+        {"cents": 500, "purchases": 1, "minute": 61},
     ]
 
 

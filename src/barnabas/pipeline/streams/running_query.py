@@ -20,11 +20,12 @@ from barnabas.pipeline.streams.environment import Cluster
 from barnabas.pipeline.streams.errors import MalformedRecordError, PipelineError
 from barnabas.pipeline.streams.failures import why
 from barnabas.pipeline.streams.query_settings import query_settings
-from barnabas.pipeline.streams.sinks import AtLeastOnce, ExactlyOnce, Gate, Sink
+from barnabas.pipeline.streams.sinks import AtLeastOnce, ExactlyOnce, Gate, Sink, written_by_tasks
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
 
     from barnabas.pipeline.streams.pipeline import RunOptions
 
@@ -86,27 +87,24 @@ class RunningQuery:
 
     def start(self) -> None:
         """Start, or go on from the checkpoint."""
-        gate = self._gate = Gate(self._sink())
         trigger: dict[str, Any] = (
             {"availableNow": True}
             if self._options.until_caught_up
             else {"processingTime": self._options.trigger}
         )
         try:
-            frame = self._make().select(
-                "key", "value", f.unix_millis("timestamp").alias("at"), "headers"
-            )
+            frame = self._make()
             with query_settings(self._cluster.spark):
                 self._stream = (
-                    frame.writeStream.queryName(f"{self._pipeline}/{self.topic}")
-                    .foreachBatch(gate.write)
+                    self._written(frame)
+                    .queryName(f"{self._pipeline}/{self.topic}")
                     .outputMode(self._mode)
                     .option("checkpointLocation", self._checkpoint)
                     .trigger(**trigger)
                     .start()
                 )
         except (PySparkException, RegistryUnavailableError) as error:
-            gate.release()
+            self._release()
             raise PipelineError(f"{self.topic}: {why(error)}") from error
         self._batch_at_start = self._last_batch()
 
@@ -201,9 +199,19 @@ class RunningQuery:
             error=self._error,
         )
 
+    def _written(self, frame: DataFrame) -> DataStreamWriter:
+        """Say how the records are written."""
+        millis = f.unix_millis("timestamp")
+        if self._options.guarantee == "exactly_once" and self._mode == "append":
+            return written_by_tasks(frame, self.topic, self._cluster.client_settings())
+        gate = self._gate = Gate(self._sink())
+        records = frame.select("key", "value", millis.alias("at"), "headers")
+        return records.writeStream.foreachBatch(gate.write)
+
     def _sink(self) -> Sink:
         settings = self._cluster.client_settings()
         if self._options.guarantee == "exactly_once":
+            # Spark lets a data source write appended rows only.
             bootstrap = settings.pop("bootstrap.servers")
             name = f"{self._pipeline}-{self.topic}"
             writer = TransactionalWriter(bootstrap, name, self._checkpoint, settings)
