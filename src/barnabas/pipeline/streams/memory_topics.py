@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
 _MILLISECOND: Final = timedelta(milliseconds=1)
+_SLOW_WORKER: Final = "Python worker failed to connect back"
+"""Spark gives the first process of an operator ten seconds: too few on a machine under load."""
+_STARTS_MAX: Final = 5
 _RECORD: Final = (
     "k STRING, v STRING, topic STRING, p INT, o BIGINT, t BIGINT, "
     "h ARRAY<STRUCT<key: STRING, value: STRING>>, tick BIGINT"
@@ -223,10 +226,14 @@ class Query:
 
         assert self._query is not None
         self._feed.add(lines)
-        try:
-            self._query.processAllAvailable()
-        except StreamingQueryException as error:
-            raise PipelineError(f"{self.output.topic}: {why(error)}") from error
+        for left in reversed(range(_STARTS_MAX)):
+            try:
+                self._query.processAllAvailable()
+                return
+            except StreamingQueryException as error:
+                if left == 0 or _SLOW_WORKER not in str(error):
+                    raise PipelineError(f"{self.output.topic}: {why(error)}") from error
+                self.start()
 
     def take(self) -> list[Sent]:
         written, self._written = self._written, []

@@ -15,6 +15,7 @@ from pyspark.sql import functions as f
 from barnabas.pipeline.streams.dead_letters import dead_letters
 from barnabas.pipeline.streams.environment import Cluster, active_session, registry_of
 from barnabas.pipeline.streams.errors import PipelineError
+from barnabas.pipeline.streams.failures import why
 from barnabas.pipeline.streams.running_query import LOOK_SECONDS, QueryProgress, RunningQuery
 
 if TYPE_CHECKING:
@@ -182,6 +183,10 @@ class RunningPipeline:
                 active = [query.look_after() for query in self._queries]
             except PipelineError as error:
                 self.error = error
+                break
+            except Exception as error:  # nothing may end the watch without a word
+                self.error = PipelineError(f"{self.pipeline.name}: {why(error)}")
+                self.error.__cause__ = error
                 break
             if not any(active):
                 break

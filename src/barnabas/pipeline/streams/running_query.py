@@ -20,7 +20,7 @@ from barnabas.pipeline.streams.environment import Cluster
 from barnabas.pipeline.streams.errors import MalformedRecordError, PipelineError
 from barnabas.pipeline.streams.failures import why
 from barnabas.pipeline.streams.query_settings import query_settings
-from barnabas.pipeline.streams.sinks import AtLeastOnce, ExactlyOnce, Gate, Sink, written_by_tasks
+from barnabas.pipeline.streams.sinks import AtLeastOnce, ExactlyOnce, Gate, Sink
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -201,17 +201,14 @@ class RunningQuery:
 
     def _written(self, frame: DataFrame) -> DataStreamWriter:
         """Say how the records are written."""
-        millis = f.unix_millis("timestamp")
-        if self._options.guarantee == "exactly_once" and self._mode == "append":
-            return written_by_tasks(frame, self.topic, self._cluster.client_settings())
         gate = self._gate = Gate(self._sink())
-        records = frame.select("key", "value", millis.alias("at"), "headers")
+        at = f.unix_millis("timestamp").alias("at")
+        records = frame.select("key", "value", at, "headers")
         return records.writeStream.foreachBatch(gate.write)
 
     def _sink(self) -> Sink:
         settings = self._cluster.client_settings()
         if self._options.guarantee == "exactly_once":
-            # Spark lets a data source write appended rows only.
             bootstrap = settings.pop("bootstrap.servers")
             name = f"{self._pipeline}-{self.topic}"
             writer = TransactionalWriter(bootstrap, name, self._checkpoint, settings)

@@ -1,29 +1,24 @@
 """Records of micro-batches into topics.
 
 At least once: each task of Spark's writes its part from where it runs, with an idempotent producer.
-Exactly once: tasks write in transactions that are committed together (pipeline/datasource). Results
-that change, which Spark gives to no data source, the driver writes in one transaction for each
-micro-batch (pipeline/exactly_once.py). All give
-records their event time as timestamp, and the partition that Java's producers give a key.
+Exactly once: the driver writes each micro-batch in one transaction (pipeline/exactly_once.py).
+Both give records their event time as timestamp, and the partition that Java's producers give a key.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
-from barnabas.pipeline.datasource.sink import NAME as SINK
-from barnabas.pipeline.datasource.sink import register_sink
 from barnabas.pipeline.exactly_once import TransactionalWriter
 from barnabas.pipeline.record_writer import KafkaRecord, RecordWriter
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-    from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 Settings = tuple[tuple[str, str], ...]
 """Of confluent-kafka's producers, `bootstrap.servers` among them."""
@@ -63,14 +58,6 @@ class Gate:
     def release(self) -> None:
         """Give up the sink's connections."""
         self._sink.close()
-
-
-def written_by_tasks(frame: DataFrame, topic: str, settings: Mapping[str, str]) -> DataStreamWriter:
-    """Write from Spark's tasks, exactly once. `settings` are of confluent-kafka's clients."""
-    register_sink(frame.sparkSession)
-    records = frame.select("key", "value", "timestamp", "headers")
-    options = {f"kafka.{name}": value for name, value in settings.items()}
-    return records.writeStream.format(SINK).options(**options).option("topic", topic)
 
 
 class AtLeastOnce:
