@@ -184,7 +184,7 @@ class RunningPipeline:
             except PipelineError as error:
                 self.error = error
                 break
-            except Exception as error:  # nothing may end the watch without a word
+            except Exception as error:  # noqa: BLE001  the watch ends with a word, always
                 self.error = PipelineError(f"{self.pipeline.name}: {why(error)}")
                 self.error.__cause__ = error
                 break
