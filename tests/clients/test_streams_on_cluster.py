@@ -253,12 +253,13 @@ def test_a_pipeline_as_a_program(kafka: Kafka, tmp_path: Path, how: str) -> None
         command = [sys.executable, "-m", "barnabas", "pipeline", "run", f"{file}:pipeline"]
     for count in (1, 2):
         kafka.produce(read, ['{"user": "ann"}'])
-        with subprocess.Popen(
-            command, env=environment, stderr=subprocess.PIPE, text=True
-        ) as process:
+        with (
+            open(tmp_path / "told", "w") as told,
+            subprocess.Popen(command, env=environment, stderr=told) as process,
+        ):
             values = kafka.consume(written, count, 200)
             process.send_signal(signal.SIGTERM)
-            _, told = process.communicate(timeout=100)
+            process.wait(100)
         assert json.loads(values[-1] or b"") == {"user": "ANN", "clicks": count}
-        assert process.returncode == 0, told
+        assert process.returncode == 0, (tmp_path / "told").read_text()[-2000:]
     assert (tmp_path / "barnabas/pipelines/clicks" / written / "commits").is_dir()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Any
 
@@ -102,6 +103,7 @@ def run_command(
     without a name it is `pipeline`.
     """
     from barnabas.pipeline.streams.errors import PipelineError
+    from barnabas.pipeline.streams.pipeline import default_checkpoints
 
     try:
         from barnabas.pipeline.session import SessionOptions, SparkStartError, start_session
@@ -111,11 +113,13 @@ def run_command(
         ) from error
     try:
         found = _load(pipeline)
-        say(f"{found.name}: starting Spark")
+        directory = os.path.join(checkpoints or default_checkpoints(), found.name)
+        say(f"{found.name}: starting Spark; it logs to {directory}/spark.log")
         spark = start_session(
             SessionOptions(
                 app_name=f"barnabas-{found.name}",
                 master=master,
+                telemetry_path=os.path.join(directory, "spark.log"),
                 settings=_pairs(spark_settings, "--spark-setting"),
             ),
             say,

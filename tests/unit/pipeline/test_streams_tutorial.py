@@ -28,6 +28,7 @@ BLOCKS: Final = re.findall(
 def run(code: str, name: str) -> dict[str, Any]:
     """Run a block as the file that a reader would save it in."""
     module = types.ModuleType(name)
+    module.__file__ = f"/nowhere/{name}.py"
     sys.modules[name] = module
     exec(compile(code, f"{name}.py", "exec", dont_inherit=True), module.__dict__)
     return module.__dict__

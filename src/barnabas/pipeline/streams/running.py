@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Final
 
+from py4j.protocol import Py4JError
 from pyspark.sql import functions as f
 
 from barnabas.pipeline.streams.dead_letters import dead_letters
@@ -61,10 +62,18 @@ def run_until_signal(running: RunningPipeline) -> None:
     try:
         while not is_asked.is_set() and not running.await_end(LOOK_SECONDS):
             pass
+    except PipelineError:
+        if not is_asked.is_set():
+            raise
     finally:
+        try:
+            running.stop()
+        except (Py4JError, OSError):
+            # A signal to the whole group of processes has ended Spark's JVM too.
+            if not is_asked.is_set():
+                raise
         for number, handler in before.items():
             signal.signal(number, handler)
-        running.stop()
 
 
 class RunningPipeline:
