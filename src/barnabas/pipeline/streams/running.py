@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Final
 
-from py4j.protocol import Py4JError
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # comes without types
 from pyspark.sql import functions as f
 
 from barnabas.pipeline.streams.dead_letters import dead_letters
