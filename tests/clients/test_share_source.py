@@ -165,12 +165,11 @@ def test_verdicts_release_and_reject_single_records(world: World, tmp_path: Path
 def test_a_reader_whose_connection_is_cut_loses_and_repeats_nothing(world: World) -> None:
     world.produce(1000)
     query = world.query(readers="4", maxRecordsPerBatch="100")
-    random = Random(1)
 
     def cut(batch: int, rows: list[Row]) -> None:
         running = query.reader._source()
         sessions = [s for m in running._members._members for s in m.sessions.values()]
-        for session in random.sample(sessions, 2) if batch in (2, 5) else ():
+        for session in sessions if batch in (2, 5) else ():
             if session._connection is not None:
                 with contextlib.suppress(OSError):  # being opened again
                     session._connection._socket.shutdown(socket.SHUT_RDWR)
@@ -196,8 +195,6 @@ def test_a_plan_made_before_the_position_is_known_leaves_nothing_out(world: Worl
     ]
     assert offsets(rows) == list(range(15))
     reader.latestOffset()
-    ledger = reader._source()._books.ledger
-    wait_until(lambda: ledger.owed_count == 0, "all acknowledgements")
     reader.stop()
     assert world.query("other").run(1, idle_max=10) == []
 
