@@ -26,7 +26,8 @@ from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequest
 from barnabas.protocol.records.batch import TimestampType, iterate_headers
 from barnabas.protocol.records.records import Record, decode_records
 
-FETCH_BYTES_MAX: Final = 8 << 20
+FETCH_BYTES_MAX: Final = 1 << 20
+"""A task reads a part of a batch: what is behind it would be in vain."""
 ROWS_MAX: Final = 10_000
 """In one yield."""
 WAIT_MS: Final = 500
