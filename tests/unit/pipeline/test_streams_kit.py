@@ -85,6 +85,8 @@ def test_windows_change_survive_a_restart_and_malformed_records(spark: SparkSess
     assert (last["__connect.errors.topic"], last["__connect.errors.offset"]) == (b"clicks", b"10")
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(300)
 def test_rows_join_what_the_table_has_at_that_time(spark: SparkSession) -> None:
     stations = table("stations", schema="name STRING, power INT").select("name", kw="power")
     joined = (
