@@ -28,7 +28,7 @@ class SqlServer:
         self.suffix = uuid.uuid4().hex[:8]
         self._arguments = [
             *(sys.executable, "-m", "barnabas", "sql", "server", "--json"),
-            *("-b", bootstrap_servers, "-l", "http://127.0.0.1:0"),
+            *("-b", bootstrap_servers, "-o", "listeners=http://127.0.0.1:0"),
             *("-o", f"ksql.service.id=test_{self.suffix}_"),
             *(word for setting in settings for word in ("-o", setting)),
         ]
@@ -46,7 +46,8 @@ class SqlServer:
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         assert line, "the server ended before it served"
-        (self.url,) = json.loads(line)["listeners"]
+        self.urls: list[str] = json.loads(line)["listeners"]
+        self.url = self.urls[0]
         self.client = httpx.Client(
             base_url=self.url, http1=False, http2=True, trust_env=False, timeout=PATIENCE_S
         )

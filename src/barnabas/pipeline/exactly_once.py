@@ -15,10 +15,10 @@ with `isolation.level=read_committed` see each micro-batch whole and once, in al
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from queue import Empty, SimpleQueue
 from threading import Thread
-from typing import Final
+from typing import Any, Final
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
@@ -42,10 +42,20 @@ def writer_name(query_name: str) -> str:
 
 
 class TransactionalWriter:
-    """Writes the results of one query's micro-batches; `checkpoint` is its local directory."""
+    """Writes the results of one query's micro-batches; `checkpoint` is its local directory.
 
-    def __init__(self, bootstrap_servers: str, query_name: str, checkpoint: str) -> None:
+    `settings`: further ones of librdkafka, such as those of a login.
+    """
+
+    def __init__(
+        self,
+        bootstrap_servers: str,
+        query_name: str,
+        checkpoint: str,
+        settings: Mapping[str, Any] | None = None,
+    ) -> None:
         self._bootstrap_servers = bootstrap_servers
+        self._settings = dict(settings or {})
         self._query_name = query_name
         self._checkpoint = checkpoint
         self._producer: Producer | None = None
@@ -83,6 +93,7 @@ class TransactionalWriter:
         name = writer_name(self._query_name)
         self._offsets = Consumer(
             {
+                **self._settings,
                 "bootstrap.servers": self._bootstrap_servers,
                 "group.id": name,
                 "client.id": "barnabas-pipeline",
@@ -94,6 +105,7 @@ class TransactionalWriter:
         )
         self._producer = Producer(
             {
+                **self._settings,
                 "bootstrap.servers": self._bootstrap_servers,
                 "transactional.id": name,
                 "client.id": "barnabas-pipeline",

@@ -6,7 +6,7 @@ the same keys with the same values. `exactly_once` writes them once.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -61,10 +61,14 @@ def produce(producer: Producer, record: AnyRecord, headers: list[Header]) -> Non
 
 
 class RecordWriter:
-    """Writes the records of one query's micro-batches, acknowledged by all in-sync replicas."""
+    """Writes the records of one query's micro-batches, acknowledged by all in-sync replicas.
 
-    def __init__(self, bootstrap_servers: str) -> None:
+    `settings`: further ones of librdkafka, such as those of a login.
+    """
+
+    def __init__(self, bootstrap_servers: str, settings: Mapping[str, Any] | None = None) -> None:
         self._bootstrap_servers = bootstrap_servers
+        self._settings = dict(settings or {})
         self._producer: Producer | None = None
         self._error: KafkaError | None = None
 
@@ -93,6 +97,7 @@ class RecordWriter:
         self._error = None
         return Producer(
             {
+                **self._settings,
                 "bootstrap.servers": self._bootstrap_servers,
                 "client.id": "barnabas-pipeline",
                 "enable.idempotence": True,

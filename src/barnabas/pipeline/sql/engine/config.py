@@ -6,6 +6,7 @@ may leave that out.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -184,20 +185,25 @@ def _typed(default: Any, value: Any) -> Any:
     return value
 
 
-_SECRETS = ("password", "secret", "jaas", "user.info", "credential")
+_SECRETS = ("password", "secret", "jaas", "user.info", "credential", "keystore.key", "token")
+_USER_IN_URL = re.compile(r"(?<=://)[^/@\s,]*@")
 
 
 def shown(settings: Mapping[str, Any]) -> dict[str, str]:
     """Settings as LIST PROPERTIES shows them: as text, without secrets."""
     return {
-        name: "[hidden]" if _is_secret(name) else _text(value)
+        name: "[hidden]" if _is_secret(name) else _USER_IN_URL.sub("", _text(value))
         for name, value in sorted(settings.items())
     }
 
 
 def without_secrets(settings: Mapping[str, Any]) -> dict[str, str]:
     """Settings as text, without those that hold secrets."""
-    return {name: _text(value) for name, value in settings.items() if not _is_secret(name)}
+    return {
+        name: _USER_IN_URL.sub("", _text(value))
+        for name, value in settings.items()
+        if not _is_secret(name)
+    }
 
 
 def _is_secret(name: str) -> bool:

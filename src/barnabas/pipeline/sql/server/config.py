@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import os
 import ssl
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
+from starlette.types import ASGIApp
+
+from barnabas.base.config.errors import ConfigError
 from barnabas.pipeline.sql.engine import config
-from barnabas.pipeline.sql.formats.schema_store import HttpSchemaStore
+from barnabas.pipeline.sql.formats.schema_store import HttpSchemaStore, RegistryTls
+from barnabas.pipeline.sql.server.security.kafka import java, librdkafka
+from barnabas.pipeline.sql.server.security.login import with_login
+from barnabas.pipeline.sql.server.security.stores import listener_context, registry_tls
 
 DEFAULT_LISTENERS = "http://0.0.0.0:8088"
 RUNNER = "barnabas.sql.runner"
@@ -18,20 +24,7 @@ RUNNER = "barnabas.sql.runner"
 MASTER = "barnabas.sql.spark.master"
 """Spark's master, as `local[2]` or `spark://host:7077`."""
 STATE_DIRECTORY = "ksql.streams.state.dir"
-_TO_LIBRDKAFKA = {
-    "ssl.truststore.location": "ssl.ca.location",
-    "ssl.keystore.location": "ssl.certificate.location",
-    "ssl.key.location": "ssl.key.location",
-    "ssl.ca.location": "ssl.ca.location",
-    "ssl.certificate.location": "ssl.certificate.location",
-    "ssl.key.password": "ssl.key.password",
-    "security.protocol": "security.protocol",
-    "sasl.mechanism": "sasl.mechanism",
-    "sasl.username": "sasl.username",
-    "sasl.password": "sasl.password",
-    "client.id": "client.id",
-    "ssl.endpoint.identification.algorithm": "ssl.endpoint.identification.algorithm",
-}
+Read = TypeVar("Read")
 
 
 class ServerConfigError(ValueError):
@@ -89,14 +82,34 @@ class ServerConfig:
 
     @property
     def kafka(self) -> dict[str, Any]:
-        """librdkafka's settings for clients of the cluster."""
+        """librdkafka's settings for clients of the cluster. Raises ServerConfigError."""
         found: dict[str, Any] = {"bootstrap.servers": self.bootstrap_servers}
-        for name, own in _TO_LIBRDKAFKA.items():
-            for prefix in ("", config.STREAMS_PREFIX):
-                value = self.values.get(prefix + name)
-                if value not in (None, ""):
-                    found[own] = value
-        return found
+        name = self.values.get(f"{config.STREAMS_PREFIX}client.id") or self.values.get("client.id")
+        if name:
+            found["client.id"] = name
+        return found | self._secured(librdkafka)
+
+    @property
+    def java_kafka(self) -> dict[str, str]:
+        """Settings of the login for Spark's own clients. Raises ServerConfigError."""
+        return self._secured(java)
+
+    def _secured(self, read: Callable[[Mapping[str, Any]], Read]) -> Read:
+        try:
+            return read(self.values)
+        except ConfigError as error:
+            raise ServerConfigError(str(error)) from error
+
+    @property
+    def listener_tls(self) -> ssl.SSLContext | None:
+        """TLS of the listeners, if one of them speaks https. Raises ServerConfigError."""
+        if not any(listener.is_tls for listener in self.listeners):
+            return None
+        return self._secured(listener_context)
+
+    def with_login(self, app: ASGIApp) -> ASGIApp:
+        """The application behind the login that is asked for. Raises ServerConfigError."""
+        return self._secured(lambda values: with_login(app, values))
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -135,13 +148,25 @@ class ServerConfig:
         user = self.values.get("ksql.schema.registry.basic.auth.user.info")
         return None if user is None else str(user)
 
+    @property
+    def registry_tls(self) -> RegistryTls | None:
+        """TLS with the registry, if anything of it is set. Raises ServerConfigError."""
+        if not any(name.startswith("ksql.schema.registry.ssl.") for name in self.values):
+            return None
+        return self._secured(registry_tls)
+
     def schemas(self) -> HttpSchemaStore | None:
-        """The schema registry, if one is configured."""
+        """The schema registry, if one is configured. Raises ServerConfigError."""
         if not self.registry_urls:
             return None
-        authority = self.values.get("ksql.schema.registry.ssl.truststore.location")
-        tls = ssl.create_default_context(cafile=str(authority)) if authority else None
-        return HttpSchemaStore(self.registry_urls, user_info=self.registry_user, tls=tls)
+        tls = self.registry_tls
+        try:
+            context = None if tls is None else tls.context()
+        except (OSError, ValueError) as error:
+            raise ServerConfigError(
+                f"ksql.schema.registry.ssl: the certificates cannot be used: {error}"
+            ) from error
+        return HttpSchemaStore(self.registry_urls, user_info=self.registry_user, tls=context)
 
 
 def _listener(text: str) -> Listener:

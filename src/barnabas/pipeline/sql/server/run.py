@@ -1,4 +1,4 @@
-"""Runs a server: an engine over a cluster, behind HTTP/1.1 and HTTP/2 without TLS (h2c)."""
+"""Runs a server: an engine over a cluster, behind HTTP/1.1 and HTTP/2 (h2c without TLS)."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import asyncio
 import logging
 import signal
 import socket
+import ssl
 from collections.abc import Callable
 
 from hypercorn.asyncio import serve
@@ -31,6 +32,19 @@ _REQUESTS_MAX = 2**30
 Ready = Callable[["Server"], None]
 
 
+class _Http(Config):
+    """hypercorn's configuration with a TLS of our own; each listener speaks it or does not."""
+
+    tls: ssl.SSLContext | None = None
+
+    @property
+    def ssl_enabled(self) -> bool:
+        return self.tls is not None
+
+    def create_ssl_context(self) -> ssl.SSLContext | None:
+        return self.tls
+
+
 class CannotListenError(Exception):
     """An address is taken or is none of this machine's."""
 
@@ -40,6 +54,7 @@ class Server:
 
     def __init__(self, config: ServerConfig) -> None:
         self.config = config
+        self._tls = config.listener_tls
         self._sockets = [_bound(listener) for listener in config.listeners]
         self.listeners = [
             Listener(listener.host, int(own.getsockname()[1]), listener.is_tls)
@@ -50,6 +65,7 @@ class Server:
         first = self.listeners[0]
         host = "localhost" if first.host in ("0.0.0.0", "::") else first.host
         self.api = KsqlApi(self.engine, f"{host}:{first.port}")
+        self.app = config.with_login(self.api.app())
 
     def _engine(self) -> KsqlEngine:
         config = self.config
@@ -78,7 +94,7 @@ class Server:
         await asyncio.to_thread(self.engine.start)
         following = asyncio.create_task(self._follow_log())
         serving = asyncio.create_task(
-            serve(self.api.app(), self._http(), shutdown_trigger=stopping.wait)  # type: ignore[arg-type]  # hypercorn has types of its own for ASGI
+            serve(self.app, self._http(), shutdown_trigger=stopping.wait)  # type: ignore[arg-type]  # hypercorn has types of its own for ASGI
         )
         ready(self)
         try:
@@ -88,8 +104,14 @@ class Server:
             await asyncio.to_thread(self._close)
 
     def _http(self) -> Config:
-        config = Config()
-        config.bind = [f"fd://{own.detach()}" for own in self._sockets]
+        config = _Http()
+        config.tls = self._tls
+        plain, secure = [], []
+        for listener, own in zip(self.listeners, self._sockets, strict=True):
+            (secure if listener.is_tls else plain).append(f"fd://{own.detach()}")
+        # Without TLS hypercorn takes no `insecure_bind`.
+        config.bind, config.insecure_bind = (secure, plain) if self._tls else (plain, [])
+        config.include_server_header = False
         config.graceful_timeout = _STOP_S
         config.h11_max_incomplete_size = 64 * 1024
         config.keep_alive_timeout = _IDLE_S
@@ -123,6 +145,9 @@ def _spark_runner(config: ServerConfig) -> QueryRunner:
         config.state_directory,
         registry_urls=config.registry_urls,
         registry_user_info=config.registry_user,
+        registry_tls=config.registry_tls,
+        kafka=config.java_kafka,
+        clients=config.kafka,
         service_id=config.service_id,
         extension_directory=config.extension_directory,
     )
