@@ -24,8 +24,10 @@ EARLIEST = {"ksql.streams.auto.offset.reset": "earliest"}
 class SqlServer:
     """A server over a cluster, which may be ended and started again with all it had."""
 
-    def __init__(self, bootstrap_servers: str, settings: Sequence[str] = LOCAL) -> None:
-        self.suffix = uuid.uuid4().hex[:8]
+    def __init__(
+        self, bootstrap_servers: str, settings: Sequence[str] = LOCAL, *, suffix: str = ""
+    ) -> None:
+        self.suffix = suffix or uuid.uuid4().hex[:8]
         self._arguments = [
             *(sys.executable, "-m", "barnabas", "sql", "server", "--json"),
             *("-b", bootstrap_servers, "-o", "listeners=http://127.0.0.1:0"),

@@ -28,7 +28,7 @@ class SqlWorld:
         self.entries: list[LogEntry] = []
         self.settings: dict[str, Any] = dict(SETTINGS)
         self.engine = self._engine()
-        self.client = self._client()
+        self.client = self.client_of(KsqlApi(self.engine))
 
     def _engine(self) -> KsqlEngine:
         catalog = functions()
@@ -38,14 +38,15 @@ class SqlWorld:
         engine.start()
         return engine
 
-    def _client(self) -> httpx.AsyncClient:
-        transport = httpx.ASGITransport(KsqlApi(self.engine).app())
+    def client_of(self, api: KsqlApi) -> httpx.AsyncClient:
+        """A client of that interface."""
+        transport = httpx.ASGITransport(api.app())
         return httpx.AsyncClient(transport=transport, base_url="http://sql")
 
     async def restart(self) -> None:
         await self.close()
         self.engine = self._engine()
-        self.client = self._client()
+        self.client = self.client_of(KsqlApi(self.engine))
 
     async def close(self) -> None:
         await self.client.aclose()

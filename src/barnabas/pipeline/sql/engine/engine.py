@@ -115,6 +115,8 @@ class KsqlEngine:
         self.asking = Asking(self._context, self._views)
         self.inserting = Inserting(self._context)
         self._is_started = False
+        self.before_delete: Callable[[int], None] = lambda sequence: None
+        """Called with a command's number before a topic is deleted that it dropped."""
 
     @property
     def metastore(self) -> MetaStore:
@@ -130,6 +132,12 @@ class KsqlEngine:
         """The rows of a table; raises AnalysisError if they are not kept."""
         with self._lock:
             return self._views.view(source)
+
+    def table_positions(self) -> dict[str, Mapping[tuple[str, int], tuple[int, int]]]:
+        """How far each kept table is: by topic and partition the next offset and the end."""
+        with self._lock:
+            views = self._views.all()
+        return {name: view.positions() for name, view in views.items()}
 
     # --- life --------------------------------------------------------------------------------
 
@@ -157,6 +165,11 @@ class KsqlEngine:
                 # Going on would build later commands on a state that never was.
                 self.degraded = f"{error}"
                 _log.error("the command log cannot be followed: %s", error)
+
+    def own(self, slots: Iterable[int]) -> None:
+        """Run the queries of these slots and no others; at first an engine runs all."""
+        with self._lock:
+            self._running.own(slots)
 
     def close(self) -> None:
         """Stop all that runs, to be started again another time."""
@@ -270,7 +283,7 @@ class KsqlEngine:
             raise EngineError(
                 f"Could not write the statement '{text}' into the command topic: {error}"
             ) from error
-        return self._apply(logged, sequence)
+        return self._apply(logged, sequence, is_own=True)
 
     def terminate_cluster(self, patterns: Iterable[str]) -> Executed:
         """End all queries for good; delete the sinks' topics that a pattern fits."""
@@ -289,8 +302,8 @@ class KsqlEngine:
 
     # --- applying ----------------------------------------------------------------------------
 
-    def _apply(self, logged: LoggedCommand, sequence: int) -> Executed:
-        """Do what a record of the log says."""
+    def _apply(self, logged: LoggedCommand, sequence: int, *, is_own: bool = False) -> Executed:
+        """Do what a record of the log says; `is_own`: this server has just written it."""
         command = logged.command
         query_id = None
         if isinstance(command, ControlCommand):
@@ -307,7 +320,11 @@ class KsqlEngine:
                 query_id = command.plan.query_id
                 self._running.add(command, logged)
             if dropped is not None and isinstance(command, DropSourceCommand):
-                self._dropped(dropped, deletes_topic=command.deletes_topic)
+                self._views.forget(dropped.name)
+                # The server that took the statement deletes the topic, and no other: by the time
+                # that they hear of it there may be a new one of that name.
+                if command.deletes_topic and is_own:
+                    self._delete_topic(dropped.topic, sequence)
             for made in wishes(command):
                 self._keep(made)
         executed = Executed(logged.command_id, message, sequence, query_id)
@@ -320,15 +337,13 @@ class KsqlEngine:
         if self._is_started:
             self._views.keep(made.source)
 
-    def _dropped(self, source: DataSource, *, deletes_topic: bool) -> None:
-        self._views.forget(source.name)
-        if not (deletes_topic and self._is_started):
-            return
+    def _delete_topic(self, topic: str, sequence: int) -> None:
+        self.before_delete(sequence)
         try:
-            self.cluster.delete_topic(source.topic)
+            self.cluster.delete_topic(topic)
         except ClusterError as error:
             raise EngineError(
-                f"Could not delete the corresponding kafka topic: {source.topic}: {error}"
+                f"Could not delete the corresponding kafka topic: {topic}: {error}"
             ) from error
 
 

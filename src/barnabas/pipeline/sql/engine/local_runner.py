@@ -63,19 +63,31 @@ class PlanInput:
         return written
 
 
+class NotOwnerError(Exception):
+    """This server stood still, and others may have taken its queries over."""
+
+
 class LocalRunner:
-    """Runs queries over a cluster's topics."""
+    """Runs queries over a cluster's topics.
+
+    `may_write`: whether this server still owns what it runs; asked before each result.
+    """
 
     def __init__(
-        self, cluster: Cluster, functions: Mapping[str, Function], schemas: SchemaStore | None
+        self,
+        cluster: Cluster,
+        functions: Mapping[str, Function],
+        schemas: SchemaStore | None,
+        may_write: Callable[[], bool] = lambda: True,
     ) -> None:
         self._cluster = cluster
+        self._may_write = may_write
         self._functions = functions
         self._schemas = schemas
         self._running: list[LocalQuery] = []
 
     def start(self, query: PersistentQuery, *, is_paused: bool = False) -> LocalQuery:
-        hosted = LocalQuery(query, self._cluster, self._functions, self._schemas)
+        hosted = LocalQuery(query, self._cluster, self._functions, self._schemas, self._may_write)
         self._running.append(hosted)
         if is_paused:
             hosted.pause()
@@ -113,8 +125,10 @@ class LocalQuery:
         cluster: Cluster,
         functions: Mapping[str, Function],
         schemas: SchemaStore | None,
+        may_write: Callable[[], bool] = lambda: True,
     ) -> None:
         self._query = query
+        self._may_write = may_write
         self._cluster = cluster
         self._functions = functions
         self._schemas = schemas
@@ -189,6 +203,8 @@ class LocalQuery:
             for sink, writer in self._writers:
                 made = writer.write(result)
                 if made is not None:
+                    if not self._may_write():
+                        raise NotOwnerError("another server may run this query by now")
                     self._counts["rows_out"] += 1
                     self._cluster.write(sink, made)
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from barnabas.pipeline.sql.analysis.commands import QueryCommand
 from barnabas.pipeline.sql.engine import config
 from barnabas.pipeline.sql.engine.command_log import ControlCommand, LoggedCommand
+from barnabas.pipeline.sql.engine.ownership import ALL_SLOTS, Slots, slot_of
 from barnabas.pipeline.sql.engine.queries import (
     HostedQuery,
     PersistentQuery,
@@ -32,6 +33,10 @@ class RunningQuery:
     is_paused: bool = False
     hosted: HostedQuery | None = None
     failure: QueryFailure | None = None
+    slot: int = 0
+    """Who has this slot runs it."""
+    is_here: bool = True
+    """Whether this server runs it."""
 
     @property
     def state(self) -> QueryState:
@@ -58,6 +63,8 @@ class RunningQueries:
         self._runner = runner
         self._settings = settings
         self._is_started = False
+        self._slots = Slots(ALL_SLOTS)
+        self._added = 0
 
     def start(self) -> None:
         """Run all of them, and from now on those that are added."""
@@ -75,11 +82,34 @@ class RunningQueries:
         settings = {**self._settings, **logged.properties}
         query = PersistentQuery(plan, logged.statement, group, settings)
         running = RunningQuery(query, logged.properties, old.is_paused if old else False)
+        running.slot = slot_of(self._added) if old is None else old.slot
+        self._added += old is None
         self.by_id[plan.query_id] = running
         if self._is_started:
             self._host(running)
 
+    def own(self, slots: Iterable[int]) -> None:
+        """Run the queries of these slots, and no others: those of lost slots first stop."""
+        change = self._slots.change_to(slots)
+        queries = list(self.by_id.values())
+        for running in queries:
+            if running.slot in change.lost:
+                self._release(running)
+        if self._is_started:
+            for running in queries:
+                if running.slot in change.won:
+                    self._host(running)
+
+    def _release(self, running: RunningQuery) -> None:
+        hosted, running.hosted, running.failure = running.hosted, None, None
+        running.is_here = False
+        if hosted is not None:
+            hosted.stop()
+
     def _host(self, running: RunningQuery) -> None:
+        running.is_here = running.slot in self._slots.owned
+        if not running.is_here:
+            return
         try:
             running.hosted = self._runner.start(running.query, is_paused=running.is_paused)
         except Exception as error:  # noqa: BLE001  one query's fault is not the server's

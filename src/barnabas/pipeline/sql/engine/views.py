@@ -63,6 +63,10 @@ class Views:
             self._views[source.name] = self._new_view(source)
         return self._views[source.name]
 
+    def all(self) -> dict[str, TableView]:
+        """The kept tables by name."""
+        return dict(self._views)
+
     def close(self) -> None:
         """Keep nothing any more."""
         for name in list(self._views):

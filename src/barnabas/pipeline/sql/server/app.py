@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
 from typing import Any
 
 from starlette.applications import Starlette
@@ -34,6 +34,7 @@ from barnabas.pipeline.sql.server.errors import (
     of_sql,
 )
 from barnabas.pipeline.sql.server.inserts import inserts_stream
+from barnabas.pipeline.sql.server.peers import INTERNAL, Peers
 from barnabas.pipeline.sql.server.printing import TopicPrinter
 from barnabas.pipeline.sql.server.rows import form_for
 from barnabas.pipeline.sql.server.statements import Statements
@@ -49,12 +50,12 @@ Handler = Callable[[Request], Awaitable[Response]]
 
 
 class KsqlApi:
-    """The endpoints over an engine. `host`: where the server is found, as `host:port`."""
+    """The endpoints over an engine. `peers`: the servers of its service; None: it is alone."""
 
-    def __init__(self, engine: KsqlEngine, host: str = "localhost:8088") -> None:
+    def __init__(self, engine: KsqlEngine, peers: Peers | None = None) -> None:
         self.engine = engine
-        self._host = host
-        self._statements = Statements(engine, Describer(engine, host))
+        self.peers = peers or Peers(engine, "http://localhost:8088")
+        self._statements = Statements(engine, Describer(engine, self.peers.own), self.peers)
 
     def app(self) -> Starlette:
         """The application."""
@@ -100,7 +101,10 @@ class KsqlApi:
         text = text_member(body, "ksql")
         await self._wait_for_command(body.get("commandSequenceNumber"))
         session = self._session(body, "streamsProperties")
-        entities = await run_in_threadpool(self._statements.run, text, session)
+        given = body.get("requestProperties")
+        is_internal = isinstance(given, dict) and given.get(INTERNAL) is True
+        run = partial(self._statements.run, text, session, is_internal=is_internal)
+        entities = await run_in_threadpool(run)
         return _json(entities)
 
     async def _wait_for_command(self, sequence: Any) -> None:
@@ -276,38 +280,20 @@ class KsqlApi:
         return _json(status(executed))
 
     async def cluster_status(self, request: Request) -> Response:
-        active = {
-            query_id: {
-                "activeStores": [],
-                "activePartitions": sorted(
-                    (
-                        {"topic": topic, "partition": partition}
-                        for topic, partition in (
-                            () if running.hosted is None else running.hosted.positions()
-                        )
-                    ),
-                    key=lambda place: (place["topic"], place["partition"]),
-                ),
-                "standByStores": [],
-                "standByPartitions": [],
-            }
-            for query_id, running in self.engine.queries.items()
-        }
-        now = int(time.time() * 1000)
-        own = {
-            "hostAlive": True,
-            "lastStatusUpdateMs": now,
-            "activeStandbyPerQuery": active,
-            "hostStoreLags": {"stateStoreLags": {}, "updateTimeMs": now},
-        }
-        return _json({"clusterStatus": {self._host: own}})
+        found = await run_in_threadpool(self.peers.status)
+        return _json({"clusterStatus": found})
 
     async def heartbeat(self, request: Request) -> Response:
-        await read_body(request)
-        return _json({"isOk": True})
+        return await self._told(request, self.peers.heartbeat)
 
     async def lag(self, request: Request) -> Response:
-        await read_body(request)
+        return await self._told(request, self.peers.lag)
+
+    async def _told(self, request: Request, take: Callable[[dict[str, Any]], None]) -> Response:
+        try:
+            take(await read_body(request))
+        except (ValueError, TypeError) as error:
+            raise ApiError(BAD_REQUEST, f"Malformed message of a server: {error}") from error
         return _json({"isOk": True})
 
     async def is_valid_property(self, request: Request) -> Response:

@@ -20,6 +20,8 @@ from barnabas.pipeline.sql.server.app import KsqlApi
 from barnabas.pipeline.sql.server.config import Listener, ServerConfig
 from barnabas.pipeline.sql.server.kafka_cluster import KafkaCluster
 from barnabas.pipeline.sql.server.kafka_command_log import KafkaCommandLog
+from barnabas.pipeline.sql.server.membership import Membership
+from barnabas.pipeline.sql.server.peers import Peers
 from barnabas.pipeline.udf import load_extensions
 
 _log = logging.getLogger(__name__)
@@ -62,28 +64,43 @@ class Server:
         ]
         self.cluster = KafkaCluster(config.kafka)
         self.engine = self._engine()
-        first = self.listeners[0]
-        host = "localhost" if first.host in ("0.0.0.0", "::") else first.host
-        self.api = KsqlApi(self.engine, f"{host}:{first.port}")
+        # No query runs before its slot is known to be this server's.
+        self.engine.own(())
+        url = config.advertised(self.listeners)
+        self.membership = Membership(
+            self.cluster,
+            config.kafka,
+            config.service_id,
+            url,
+            self.engine.own,
+            replicas=config.internal_replicas,
+            session_timeout_ms=config.session_timeout_ms,
+        )
+        heartbeats, client = config.heartbeats, config.peer_client
+        self.peers = Peers(self.engine, url, self.membership, heartbeats, client)
+        self.engine.before_delete = self.peers.have_read
+        self.api = KsqlApi(self.engine, self.peers)
         self.app = config.with_login(self.api.app())
 
     def _engine(self) -> KsqlEngine:
         config = self.config
         schemas = config.schemas()
         catalog = load_extensions(config.extension_directory)
-        replicas = config.values.get("ksql.internal.topic.replicas")
         log = KafkaCommandLog(
             self.cluster,
             config.kafka,
             config.service_id,
-            None if replicas is None else int(replicas),
+            config.internal_replicas,
         )
         runner: QueryRunner
         if config.runs_on_spark:
             runner = _spark_runner(config)
         else:
-            runner = LocalRunner(self.cluster, catalog, schemas)
+            runner = LocalRunner(self.cluster, catalog, schemas, self._may_write)
         return KsqlEngine(self.cluster, log, runner, catalog, schemas, config.settings)
+
+    def _may_write(self) -> bool:
+        return self.membership.may_write()
 
     async def run(self, ready: Ready) -> None:
         """Serve until SIGTERM or SIGINT."""
@@ -92,7 +109,8 @@ class Server:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, stopping.set)
         await asyncio.to_thread(self.engine.start)
-        following = asyncio.create_task(self._follow_log())
+        self.membership.start()
+        following = asyncio.gather(self._follow_log(), self.peers.run())
         serving = asyncio.create_task(
             serve(self.app, self._http(), shutdown_trigger=stopping.wait)  # type: ignore[arg-type]  # hypercorn has types of its own for ASGI
         )
@@ -101,6 +119,7 @@ class Server:
             await serving
         finally:
             following.cancel()
+            await asyncio.gather(following, return_exceptions=True)
             await asyncio.to_thread(self._close)
 
     def _http(self) -> Config:
@@ -130,6 +149,7 @@ class Server:
                 _log.warning("%s", error)
 
     def _close(self) -> None:
+        self.membership.close()
         self.engine.close()
         self.cluster.close()
 

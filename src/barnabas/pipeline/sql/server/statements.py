@@ -16,6 +16,7 @@ from barnabas.pipeline.sql.server.errors import (
     ApiError,
     of_sql,
 )
+from barnabas.pipeline.sql.server.peers import Peers
 from barnabas.pipeline.sql.syntax import tree
 from barnabas.pipeline.sql.syntax.tree import Control, ParsedStatement
 
@@ -30,12 +31,16 @@ _SESSION = (
 class Statements:
     """Executes texts of statements."""
 
-    def __init__(self, engine: KsqlEngine, describer: Describer) -> None:
+    def __init__(self, engine: KsqlEngine, describer: Describer, peers: Peers) -> None:
         self._engine = engine
         self._describer = describer
+        self._peers = peers
 
-    def run(self, text: str, session: Session) -> list[Entity]:
-        """The answers; raises ApiError, with the answers to the statements that were done."""
+    def run(self, text: str, session: Session, *, is_internal: bool = False) -> list[Entity]:
+        """The answers; raises ApiError, with the answers to the statements that were done.
+
+        `is_internal`: another server asks, which wants to know of this one alone.
+        """
         try:
             statements = list(self._engine.parse(text, session))
         except SqlError as error:
@@ -56,12 +61,19 @@ class Statements:
             raise ApiError(SERVER_ERROR, str(error), statement=text) from error
         entities: list[Entity] = []
         for parsed, own in statements:
-            entities += self._one(parsed, own, entities)
+            entities += self._one(parsed, own, entities, is_internal=is_internal)
         return entities
 
-    def _one(self, parsed: ParsedStatement, session: Session, done: list[Entity]) -> list[Entity]:
+    def _one(
+        self,
+        parsed: ParsedStatement,
+        session: Session,
+        done: list[Entity],
+        *,
+        is_internal: bool,
+    ) -> list[Entity]:
         try:
-            return self._answers(parsed, session)
+            return self._answers(parsed, session, is_internal=is_internal)
         except SqlError as error:
             raise of_sql(error, parsed.text, done) from error
         except ApiError as error:
@@ -74,7 +86,9 @@ class Statements:
                 SERVER_ERROR, str(error), statement=parsed.text, entities=done
             ) from error
 
-    def _answers(self, parsed: ParsedStatement, session: Session) -> list[Entity]:
+    def _answers(
+        self, parsed: ParsedStatement, session: Session, *, is_internal: bool
+    ) -> list[Entity]:
         statement = parsed.statement
         if isinstance(statement, _SESSION):
             return []
@@ -101,7 +115,8 @@ class Statements:
                 "This server runs no connectors and no scripts.",
                 statement=parsed.text,
             )
-        return [self._describer.answer(parsed, session)]
+        answer = self._describer.answer(parsed, session)
+        return [self._peers.gathered(statement, answer, is_internal=is_internal)]
 
     def _push_query(self, parsed: ParsedStatement) -> PushQuery | None:
         """The push query that a statement ends."""
