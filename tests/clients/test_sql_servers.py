@@ -129,6 +129,34 @@ def test_a_query_goes_on_elsewhere_when_its_server_is_killed(
     wait_for(lambda: len(alive(other)) == 2, lambda: str(alive(other)))
 
 
+def test_a_server_that_stood_still_gives_way(
+    servers: list[SqlServer], kafka_bootstrap_servers: str
+) -> None:
+    first, second = servers
+    suffix = first.suffix
+    energy = first.ksql(STORY.format(suffix))[1]["commandStatus"]["queryId"]
+    wait_for(lambda: are_shared(owners(second)), lambda: str(owners(second)))
+    produce(kafka_bootstrap_servers, f"charges-{suffix}", 0, 100)
+    (owner,) = owners(first)[energy]
+    still, other = servers if first.url.endswith(owner) else (second, first)
+    other.wait_for_rows("SELECT * FROM energy;", expected(100))
+    assert still.process is not None
+    still.process.send_signal(signal.SIGSTOP)
+    try:
+        produce(kafka_bootstrap_servers, f"charges-{suffix}", 100, 100)
+        other.wait_for_rows("SELECT * FROM energy;", expected(200))
+    finally:
+        still.process.send_signal(signal.SIGCONT)
+    produce(kafka_bootstrap_servers, f"charges-{suffix}", 200, 100)
+    wait_for(lambda: are_shared(owners(other)), lambda: str(owners(other)))
+    produce(kafka_bootstrap_servers, f"charges-{suffix}", 300, 100)
+    for server in servers:
+        server.wait_for_rows("SELECT * FROM energy;", expected(400))
+    results = written(kafka_bootstrap_servers, f"energy-{suffix}")
+    last = {key: [key, one["TOTAL"], one["CHARGES"]] for key, one in results}
+    assert sorted(last.values()) == expected(400)
+
+
 def test_statements_work_at_any_server(
     servers: list[SqlServer], kafka_bootstrap_servers: str
 ) -> None:

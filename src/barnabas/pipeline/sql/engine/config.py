@@ -25,6 +25,7 @@ READONLY_TOPICS = "ksql.readonly.topics"
 PUSH_V2 = "ksql.query.push.v2.enabled"
 SUBSTITUTION = "ksql.variable.substitution.enable"
 INSERTS_ENABLED = "ksql.insert.into.values.enabled"
+SOURCE_TABLES = "ksql.source.table.materialization.enabled"
 STREAMS_PREFIX = "ksql.streams."
 SINK_PARTITIONS = "ksql.sink.partitions"
 SINK_REPLICAS = "ksql.sink.replicas"
@@ -51,6 +52,7 @@ DEFAULTS: Mapping[str, Any] = {
     "ksql.output.topic.name.prefix": "",
     "ksql.query.pull.range.scan.enabled": True,
     "ksql.query.pull.stream.enabled": True,
+    SOURCE_TABLES: True,
     PUSH_V2: False,
     "ksql.functions.collect_list.limit": 1000,
     "ksql.functions.collect_set.limit": 1000,
@@ -93,7 +95,7 @@ _OF_SERVER_ONLY = frozenset(
         PULL_ENABLED,
         HIDDEN_TOPICS,
         READONLY_TOPICS,
-        "ksql.source.table.materialization.enabled",
+        SOURCE_TABLES,
         "ksql.headers.columns.enabled",
     }
 )

@@ -125,7 +125,8 @@ class Server:
     def _http(self) -> Config:
         config = _Http()
         config.tls = self._tls
-        plain, secure = [], []
+        plain: list[str] = []
+        secure: list[str] = []
         for listener, own in zip(self.listeners, self._sockets, strict=True):
             (secure if listener.is_tls else plain).append(f"fd://{own.detach()}")
         # Without TLS hypercorn takes no `insecure_bind`.
