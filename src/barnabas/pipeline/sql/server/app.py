@@ -10,7 +10,7 @@ from typing import Any
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route, WebSocketRoute
 
@@ -30,6 +30,7 @@ from barnabas.pipeline.sql.server.errors import (
     MEDIA_TYPE,
     NOT_FOUND,
     SERVER_ERROR,
+    TIMED_OUT,
     ApiError,
     of_sql,
 )
@@ -91,6 +92,8 @@ class KsqlApi:
                 return of_sql(error).response()
             except ClusterError as error:
                 return ApiError(SERVER_ERROR, str(error)).response()
+            except ClientDisconnect:
+                return ApiError(TIMED_OUT, "The request did not arrive in time").response()
 
         return Route(path, guarded, methods=[method])
 

@@ -35,6 +35,8 @@ MASTER = "barnabas.sql.spark.master"
 STATE_DIRECTORY = "ksql.streams.state.dir"
 PEER_USER = "barnabas.sql.peer.user.info"
 """`name:password` with which servers of one service log in at each other."""
+CONNECTIONS = "barnabas.sql.connections.max"
+_CONNECTIONS_MAX = 1_000
 Read = TypeVar("Read")
 _HEARTBEAT_KEYS = {
     "send_interval_ms": "ksql.heartbeat.send.interval.ms",
@@ -131,6 +133,11 @@ class ServerConfig:
 
     def _is_true(self, key: str) -> bool:
         return str(self.values.get(key) or "").strip().lower() == "true"
+
+    @property
+    def connections_max(self) -> int:
+        """How many connections clients may have at once. Raises ServerConfigError."""
+        return self._number(CONNECTIONS) or _CONNECTIONS_MAX
 
     @property
     def internal_replicas(self) -> int | None:

@@ -5,12 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
-import socket
-import ssl
 from collections.abc import Callable
-
-from hypercorn.asyncio import serve
-from hypercorn.config import Config
 
 from barnabas.pipeline.sql.engine.command_log import CommandLogError
 from barnabas.pipeline.sql.engine.engine import KsqlEngine
@@ -20,35 +15,16 @@ from barnabas.pipeline.sql.server.app import KsqlApi
 from barnabas.pipeline.sql.server.config import Listener, ServerConfig
 from barnabas.pipeline.sql.server.kafka_cluster import KafkaCluster
 from barnabas.pipeline.sql.server.kafka_command_log import KafkaCommandLog
+from barnabas.pipeline.sql.server.listening import Room, bound, serve
 from barnabas.pipeline.sql.server.membership import Membership
 from barnabas.pipeline.sql.server.peers import Peers
+from barnabas.pipeline.sql.server.protection import protected
 from barnabas.pipeline.udf import load_extensions
 
 _log = logging.getLogger(__name__)
 _LOG_POLL_S = 1.0
-_STOP_S = 3.0
-_IDLE_S = 300.0
-_REQUESTS_MAX = 2**30
-"""A client of HTTP/2 keeps one connection for all it ever asks."""
 
 Ready = Callable[["Server"], None]
-
-
-class _Http(Config):
-    """hypercorn's configuration with a TLS of our own; each listener speaks it or does not."""
-
-    tls: ssl.SSLContext | None = None
-
-    @property
-    def ssl_enabled(self) -> bool:
-        return self.tls is not None
-
-    def create_ssl_context(self) -> ssl.SSLContext | None:
-        return self.tls
-
-
-class CannotListenError(Exception):
-    """An address is taken or is none of this machine's."""
 
 
 class Server:
@@ -57,7 +33,8 @@ class Server:
     def __init__(self, config: ServerConfig) -> None:
         self.config = config
         self._tls = config.listener_tls
-        self._sockets = [_bound(listener) for listener in config.listeners]
+        room = Room(config.connections_max)
+        self._sockets = [bound(listener, room) for listener in config.listeners]
         self.listeners = [
             Listener(listener.host, int(own.getsockname()[1]), listener.is_tls)
             for listener, own in zip(config.listeners, self._sockets, strict=True)
@@ -80,7 +57,7 @@ class Server:
         self.peers = Peers(self.engine, url, self.membership, heartbeats, client)
         self.engine.before_delete = self.peers.have_read
         self.api = KsqlApi(self.engine, self.peers)
-        self.app = config.with_login(self.api.app())
+        self.app = protected(config.with_login(self.api.app()), config.values)
 
     def _engine(self) -> KsqlEngine:
         config = self.config
@@ -111,9 +88,8 @@ class Server:
         await asyncio.to_thread(self.engine.start)
         self.membership.start()
         following = asyncio.gather(self._follow_log(), self.peers.run())
-        serving = asyncio.create_task(
-            serve(self.app, self._http(), shutdown_trigger=stopping.wait)  # type: ignore[arg-type]  # hypercorn has types of its own for ASGI
-        )
+        listeners = zip(self.listeners, self._sockets, strict=True)
+        serving = asyncio.create_task(serve(self.app, listeners, self._tls, stopping))
         ready(self)
         try:
             await serving
@@ -121,24 +97,6 @@ class Server:
             following.cancel()
             await asyncio.gather(following, return_exceptions=True)
             await asyncio.to_thread(self._close)
-
-    def _http(self) -> Config:
-        config = _Http()
-        config.tls = self._tls
-        plain: list[str] = []
-        secure: list[str] = []
-        for listener, own in zip(self.listeners, self._sockets, strict=True):
-            (secure if listener.is_tls else plain).append(f"fd://{own.detach()}")
-        # Without TLS hypercorn takes no `insecure_bind`.
-        config.bind, config.insecure_bind = (secure, plain) if self._tls else (plain, [])
-        config.include_server_header = False
-        config.graceful_timeout = _STOP_S
-        config.h11_max_incomplete_size = 64 * 1024
-        config.keep_alive_timeout = _IDLE_S
-        config.keep_alive_max_requests = _REQUESTS_MAX
-        config.accesslog = None
-        config.errorlog = logging.getLogger("hypercorn.error")
-        return config
 
     async def _follow_log(self) -> None:
         """Take over what other servers of the service write."""
@@ -186,17 +144,3 @@ def run_server(config: ServerConfig, ready: Ready) -> int:
     server = Server(config)
     asyncio.run(server.run(ready))
     return 0
-
-
-def _bound(listener: Listener) -> socket.socket:
-    family = socket.AF_INET6 if ":" in listener.host else socket.AF_INET
-    own = socket.socket(family, socket.SOCK_STREAM)
-    own.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        own.bind((listener.host, listener.port))
-        own.listen(1024)
-    except OSError as error:
-        own.close()
-        raise CannotListenError(f"cannot listen on {listener}: {error.strerror}") from error
-    own.setblocking(False)
-    return own

@@ -10,6 +10,7 @@ from barnabas.pipeline.sql.errors import SqlError
 from barnabas.pipeline.sql.server.describing import Describer
 from barnabas.pipeline.sql.server.entities import Entity, command_status, entity
 from barnabas.pipeline.sql.server.errors import (
+    BAD_REQUEST,
     BAD_STATEMENT,
     QUERY_ENDPOINT,
     SERVER_ERROR,
@@ -20,6 +21,10 @@ from barnabas.pipeline.sql.server.peers import Peers
 from barnabas.pipeline.sql.syntax import tree
 from barnabas.pipeline.sql.syntax.tree import Control, ParsedStatement
 
+STATEMENTS_MAX = 1_000
+"""Of one request: all of them are tried before the first is done."""
+_SEMICOLONS_MAX = 10 * STATEMENTS_MAX
+"""With more, also in literals, a request is not even read."""
 _SESSION = (
     tree.SetProperty,
     tree.UnsetProperty,
@@ -41,10 +46,17 @@ class Statements:
 
         `is_internal`: another server asks, which wants to know of this one alone.
         """
+        if text.count(";") > _SEMICOLONS_MAX:
+            raise ApiError(BAD_REQUEST, "The request has too many statements")
         try:
             statements = list(self._engine.parse(text, session))
         except SqlError as error:
             raise of_sql(error, text) from error
+        if len(statements) > STATEMENTS_MAX:
+            raise ApiError(
+                BAD_REQUEST,
+                f"The request has {len(statements)} statements; {STATEMENTS_MAX} may be",
+            )
         for parsed, _ in statements:
             if isinstance(parsed.statement, (tree.Query, tree.PrintTopic)):
                 raise ApiError(

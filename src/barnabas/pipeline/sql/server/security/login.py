@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import json
 import logging
 import re
 from collections.abc import Mapping
@@ -13,7 +12,8 @@ from typing import Any
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from barnabas.base.config.errors import ConfigError
-from barnabas.pipeline.sql.server.errors import FORBIDDEN, MEDIA_TYPE, UNAUTHORIZED, ApiError
+from barnabas.pipeline.sql.server.errors import FORBIDDEN, UNAUTHORIZED, ApiError
+from barnabas.pipeline.sql.server.protection import refuse
 from barnabas.pipeline.sql.server.security.passwords import (
     REALM,
     ROLES,
@@ -44,7 +44,9 @@ class Login:
         if scope["type"] in ("http", "websocket"):
             refusal = self._refusal(scope)
             if refusal is not None:
-                await self._refuse(refusal, scope, receive, send)
+                challenge = ((b"www-authenticate", self._challenge),)
+                headers = challenge if refusal.code == UNAUTHORIZED else ()
+                await refuse(refusal, scope, receive, send, headers)
                 return
         await self._app(scope, receive, send)
 
@@ -62,21 +64,6 @@ class Login:
         if self._roles is not None and not self._roles & roles:
             return ApiError(FORBIDDEN, "Forbidden")
         return None
-
-    async def _refuse(self, refusal: ApiError, scope: Scope, receive: Receive, send: Send) -> None:
-        body = json.dumps(refusal.body()).encode()
-        headers = [(b"content-type", MEDIA_TYPE.encode()), (b"content-length", b"%d" % len(body))]
-        if refusal.code == UNAUTHORIZED:
-            headers.append((b"www-authenticate", self._challenge))
-        is_socket = scope["type"] == "websocket"
-        if is_socket:
-            await receive()
-            if "websocket.http.response" not in scope.get("extensions", {}):
-                await send({"type": "websocket.close", "code": 1008})
-                return
-        kind = "websocket.http.response" if is_socket else "http.response"
-        await send({"type": f"{kind}.start", "status": refusal.status, "headers": headers})
-        await send({"type": f"{kind}.body", "body": body, "more_body": False})
 
 
 def with_login(app: ASGIApp, values: Mapping[str, Any]) -> ASGIApp:
