@@ -184,6 +184,10 @@ def _damaged(draw: random.Random, data: bytes) -> bytes:
     return bytes(changed)
 
 
+def as_json(value: Any) -> bytes:
+    return json.dumps(value).encode()
+
+
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=20),
     lambda inner: (
@@ -196,17 +200,17 @@ texts = st.sampled_from(
 )
 bodies = st.one_of(
     st.binary(max_size=60),
-    values.map(lambda value: json.dumps(value).encode()),
-    st.dictionaries(
-        st.sampled_from(MEMBERS),
-        values | texts,
-        max_size=6,
-    ).map(lambda value: json.dumps(value).encode()),
+    values.map(as_json),
+    st.dictionaries(st.sampled_from(MEMBERS), values | texts, max_size=6).map(as_json),
+    st.tuples(
+        st.fixed_dictionaries({"ksql": texts, "sql": texts, "target": st.just("s")}),
+        st.dictionaries(st.sampled_from(MEMBERS[2:]), values, max_size=2),
+    ).map(lambda both: as_json({**both[1], **both[0]})),
 )
 
 
 @settings(
-    max_examples=400,
+    max_examples=40,
     phases=(Phase.explicit, Phase.generate),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
 from typing import Any
@@ -103,7 +104,7 @@ class KsqlApi:
         body = await read_body(request)
         text = text_member(body, "ksql")
         await self._wait_for_command(body.get("commandSequenceNumber"))
-        session = self._session(body, "streamsProperties")
+        session = self.session(body, "streamsProperties")
         given = body.get("requestProperties")
         is_internal = isinstance(given, dict) and given.get(INTERNAL) is True
         run = partial(self._statements.run, text, session, is_internal=is_internal)
@@ -112,19 +113,26 @@ class KsqlApi:
 
     async def _wait_for_command(self, sequence: Any) -> None:
         """Until the command with that number is done: ours are done when they are answered."""
-        if sequence is not None and int(sequence) >= 0:
+        if sequence is None:
+            return
+        if not isinstance(sequence, int):
+            raise ApiError(BAD_REQUEST, '"commandSequenceNumber" must be a number')
+        if sequence >= 0:
             await run_in_threadpool(self.engine.read_log)
 
-    def _session(self, body: dict[str, Any], properties: str) -> Session:
-        given = body.get(properties)
-        if given is not None and not isinstance(given, dict):
-            raise ApiError(BAD_REQUEST, f'"{properties}" must be an object')
-        variables = body.get("sessionVariables")
+    def session(self, body: dict[str, Any], properties: str) -> Session:
+        """The session of a request; raises ApiError and SqlError."""
+        for name in (properties, "sessionVariables"):
+            if not isinstance(body.get(name) or {}, dict):
+                raise ApiError(BAD_REQUEST, f'"{name}" must be an object')
+        given, variables = body.get(properties), body.get("sessionVariables")
         return Session.of_request(self.engine.settings, given, variables)
 
     async def terminate(self, request: Request) -> Response:
         body = await read_body(request)
         patterns = body.get("deleteTopicList") or []
+        if not isinstance(patterns, list) or not all(map(_is_pattern, patterns)):
+            raise ApiError(BAD_REQUEST, '"deleteTopicList" must be a list of regular expressions')
         executed = await run_in_threadpool(self.engine.terminate_cluster, patterns)
         entity = {
             "@type": "currentStatus",
@@ -140,12 +148,12 @@ class KsqlApi:
 
     async def query(self, request: Request) -> Response:
         body = await read_body(request)
-        session = self._session(body, "streamsProperties")
+        session = self.session(body, "streamsProperties")
         return await self._answer(request, text_member(body, "ksql"), session, is_old=True)
 
     async def query_stream(self, request: Request) -> Response:
         body = await read_body(request)
-        session = self._session(body, "properties")
+        session = self.session(body, "properties")
         return await self._answer(request, text_member(body, "sql"), session, is_old=False)
 
     async def _answer(
@@ -334,6 +342,14 @@ def text_member(body: dict[str, Any], name: str) -> str:
     if not isinstance(text, str) or not text.strip():
         raise ApiError(BAD_REQUEST, f'"{name}" field must be populated')
     return text
+
+
+def _is_pattern(text: Any) -> bool:
+    try:
+        re.compile(text)
+    except (re.error, TypeError):
+        return False
+    return True
 
 
 def is_push(parsed: ParsedStatement) -> bool:
