@@ -1,4 +1,4 @@
-"""The other servers of the service: who they are, and what they say of their queries."""
+"""The other servers of the service: who they are, what they do, and asking them."""
 
 from __future__ import annotations
 
@@ -14,18 +14,13 @@ import httpx
 from barnabas.pipeline.sql.engine.cluster import ClusterError
 from barnabas.pipeline.sql.engine.engine import KsqlEngine
 from barnabas.pipeline.sql.engine.ownership import ALL_SLOTS
-from barnabas.pipeline.sql.engine.running import RunningQuery
-from barnabas.pipeline.sql.server.entities import Entity
 from barnabas.pipeline.sql.server.hosts import HeartbeatConfig, Hosts, no_lags
-from barnabas.pipeline.sql.syntax import tree
-from barnabas.pipeline.sql.syntax.tree import Listed
 
 _log = logging.getLogger(__name__)
 INTERNAL = "request.ksql.internal.request"
 """ksqlDB's mark of a request that one server sends another."""
 MEDIA_TYPE = "application/vnd.ksql.v1+json"
 _ASK_S = 5.0
-UNRESPONSIVE = "UNRESPONSIVE"
 
 
 class Members(Protocol):
@@ -100,15 +95,19 @@ class Peers:
         self._urls = {host_of(url): url for url in self._slots} | {self.own: self._url}
         self.hosts.found(self._urls, _now_ms())
 
-    def _others(self) -> dict[str, str]:
+    def others(self) -> dict[str, str]:
         """The addresses of the others that are in the group."""
         return {host: url for host, url in self._urls.items() if host != self.own}
+
+    def slots_of(self, host: str) -> frozenset[int]:
+        """The slots that a server had when the group was asked."""
+        return self._slots.get(self._urls.get(host, ""), frozenset())
 
     # --- heartbeats and lags -----------------------------------------------------------------
 
     async def _send_heartbeats(self) -> None:
         message = {"hostInfo": self.own, "timestamp": _now_ms()}
-        for url in self._others().values():
+        for url in self.others().values():
             # No one waits for an answer: the next heartbeat is as good.
             task = asyncio.ensure_future(self._post(url, "/heartbeat", message, 1.0))
             task.add_done_callback(lambda done: done.exception())
@@ -120,7 +119,7 @@ class Peers:
         lags = await asyncio.to_thread(self.own_lags)
         self.hosts.reported(self.own, lags)
         message = {"ksqlHost": self.own, "hostStoreLags": lags}
-        others = self._others().values()
+        others = self.others().values()
         sent = [self._post(url, "/lag", message, _ASK_S) for url in others]
         await asyncio.gather(*sent, return_exceptions=True)
 
@@ -166,7 +165,7 @@ class Peers:
     def _of_queries(self, host: str) -> dict[str, Any]:
         """What a server does for each query: its owner runs it, all keep the table it makes."""
         metastore, topics = self._engine.metastore, self._engine.cluster.topics()
-        slots = self._slots.get(self._urls.get(host, ""), frozenset())
+        slots = self.slots_of(host)
         found = {}
         for query_id, running in list(self._engine.queries.items()):
             is_active = running.is_here if host == self.own else running.slot in slots
@@ -200,9 +199,9 @@ class Peers:
         answer.raise_for_status()
         return answer.json()
 
-    def _ask_all(self, body: Any) -> dict[str, Any]:
+    def ask_all(self, body: Any) -> dict[str, Any]:
         """Each other server's answer to a statement, None where it gives none. Waits."""
-        others = self._others()
+        others = self.others()
         if not others or self._loop is None or self._client is None:
             return {}
 
@@ -221,89 +220,13 @@ class Peers:
 
     def have_read(self, sequence: int) -> None:
         """Wait until the others have done what the command log says, or do not answer."""
-        self._ask_all(
+        self.ask_all(
             {
                 "ksql": "SHOW VARIABLES;",
                 "commandSequenceNumber": sequence,
                 "requestProperties": {INTERNAL: True},
             }
         )
-
-    def gathered(self, statement: tree.Statement, entity: Entity, *, is_internal: bool) -> Entity:
-        """The answer to SHOW or DESCRIBE with what the other servers say of queries."""
-        lists = _queries_of(statement, entity)
-        for one in lists:
-            self._only_own(one)
-        if is_internal or not lists:
-            return entity
-        answers = self._ask_all(
-            {"ksql": entity["statementText"], "requestProperties": {INTERNAL: True}}
-        )
-        for host, answer in answers.items():
-            theirs: dict[str, Entity] = {}
-            if isinstance(answer, list) and answer and isinstance(answer[0], dict):
-                theirs = {one["id"]: one for one in _queries_of(statement, answer[0])}
-            for one in lists:
-                self._merge(one, theirs.get(one["id"]), host, is_answer=answer is not None)
-        for one in lists:
-            self._conclude(one)
-        return entity
-
-    def _query(self, one: Entity) -> RunningQuery | None:
-        return self._engine.queries.get(one["id"])
-
-    def _only_own(self, one: Entity) -> None:
-        """Leave out what this server supposes of queries that others run."""
-        running = self._query(one)
-        if running is not None and not running.is_here:
-            for member in ("statusCount", "ksqlHostQueryStatus"):
-                if member in one:
-                    one[member] = {}
-
-    def _merge(self, one: Entity, theirs: Entity | None, host: str, *, is_answer: bool) -> None:
-        running = self._query(one)
-        slots = self._slots.get(self._urls.get(host, ""), frozenset())
-        if running is None:
-            return
-        if not is_answer:
-            if running.slot in slots and not running.is_here:
-                _add(one, {UNRESPONSIVE: 1}, {host: UNRESPONSIVE})
-        elif theirs is not None:
-            _add(one, theirs.get("statusCount") or {}, theirs.get("ksqlHostQueryStatus") or {})
-            if theirs.get("queryErrors"):
-                one["queryErrors"] = [*one["queryErrors"], *theirs["queryErrors"]]
-
-    def _conclude(self, one: Entity) -> None:
-        """One state of all; a query that nobody runs yet is about to be."""
-        counts = one.get("statusCount")
-        states = counts if counts is not None else one.get("ksqlHostQueryStatus", {}).values()
-        for state in ("ERROR", UNRESPONSIVE, "PAUSED", "RUNNING"):
-            if state in states:
-                one["state"] = state
-                return
-        if counts is not None:
-            one["statusCount"] = {one["state"]: 1}
-
-
-def _add(one: Entity, counts: Mapping[str, int], states: Mapping[str, str]) -> None:
-    if "statusCount" in one:
-        for state, count in counts.items():
-            one["statusCount"][state] = one["statusCount"].get(state, 0) + count
-    if "ksqlHostQueryStatus" in one:
-        one["ksqlHostQueryStatus"] |= states
-
-
-def _queries_of(statement: tree.Statement, entity: Entity) -> list[Entity]:
-    """The parts of an answer that tell of persistent queries, which other servers may run."""
-    if isinstance(statement, tree.Show) and statement.listed is Listed.QUERIES:
-        found = [*entity.get("queries", ()), *entity.get("queryDescriptions", ())]
-        return [one for one in found if one.get("queryType") == "PERSISTENT"]
-    if isinstance(statement, tree.Explain) and statement.query_id is not None:
-        return [entity["queryDescription"]] if "queryDescription" in entity else []
-    if isinstance(statement, tree.Describe) and statement.extended:
-        one = entity.get("sourceDescription", {})
-        return [*one.get("readQueries", ()), *one.get("writeQueries", ())]
-    return []
 
 
 def host_of(url: str) -> str:

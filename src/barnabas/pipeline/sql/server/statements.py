@@ -17,6 +17,7 @@ from barnabas.pipeline.sql.server.errors import (
     ApiError,
     of_sql,
 )
+from barnabas.pipeline.sql.server.gathering import Gatherer
 from barnabas.pipeline.sql.server.peers import Peers
 from barnabas.pipeline.sql.syntax import tree
 from barnabas.pipeline.sql.syntax.tree import Control, ParsedStatement
@@ -39,7 +40,7 @@ class Statements:
     def __init__(self, engine: KsqlEngine, describer: Describer, peers: Peers) -> None:
         self._engine = engine
         self._describer = describer
-        self._peers = peers
+        self._gatherer = Gatherer(engine, peers)
 
     def run(self, text: str, session: Session, *, is_internal: bool = False) -> list[Entity]:
         """The answers; raises ApiError, with the answers to the statements that were done.
@@ -128,7 +129,7 @@ class Statements:
                 statement=parsed.text,
             )
         answer = self._describer.answer(parsed, session)
-        return [self._peers.gathered(statement, answer, is_internal=is_internal)]
+        return [self._gatherer.gathered(statement, answer, is_internal=is_internal)]
 
     def _push_query(self, parsed: ParsedStatement) -> PushQuery | None:
         """The push query that a statement ends."""
