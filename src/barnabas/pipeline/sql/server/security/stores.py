@@ -39,7 +39,7 @@ class Keys:
     def key(self, name: str) -> str:
         """The name as whoever set it wrote it, for messages."""
         set_here = (prefix + name for prefix in self.prefixes if prefix + name in self.values)
-        return next(set_here, self.prefixes[0] + name)
+        return next(set_here, self.prefixes[-1] + name)
 
     def get_str(self, name: str) -> str:
         """The value, empty where it is not set."""
