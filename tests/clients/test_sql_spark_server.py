@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import resource
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from support.sql_server_process import running
+from support.node_process import wait_until
+from support.patience import PATIENCE_S
+from support.sql_server_process import SqlServer, running
 
 STATEMENTS = """
 CREATE STREAM charges (station STRING KEY, kwh INT)
@@ -29,3 +34,75 @@ def test_queries_run_on_spark_and_go_on_after_a_restart(
         server.start()
         server.ksql("INSERT INTO charges VALUES ('a', 1);")
         server.wait_for_rows("SELECT * FROM energy;", [["a", 8], ["b", 1]])
+
+
+def query(server: SqlServer) -> dict[str, Any]:
+    found: dict[str, Any] = server.ksql("SHOW QUERIES EXTENDED;")[0]["queryDescriptions"][0]
+    return found
+
+
+def wait_for_state(server: SqlServer, state: str) -> dict[str, Any]:
+    """Wait until the query is in a state; what is shown of it then."""
+    wait_until(lambda: query(server)["state"] == state, f"state {state}", 4 * PATIENCE_S)
+    return query(server)
+
+
+def descendants(process: int) -> Iterator[int]:
+    """A process and all that it has started."""
+    yield process
+    for task in Path(f"/proc/{process}/task").iterdir():
+        for child in (task / "children").read_text().split():
+            yield from descendants(int(child))
+
+
+def limit_files(server: SqlServer, size_bytes: int) -> None:
+    """Let no file of the server, its JVM and its workers grow beyond a size: a full disk."""
+    assert server.process is not None
+    for process in descendants(server.process.pid):
+        hard = resource.prlimit(process, resource.RLIMIT_FSIZE)[1]
+        resource.prlimit(process, resource.RLIMIT_FSIZE, (size_bytes, hard))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1500)
+def test_a_query_is_explained_replaced_and_outlives_a_full_disk_and_a_damaged_checkpoint(
+    kafka_bootstrap_servers: str, tmp_path: Path
+) -> None:
+    settings = (
+        *("barnabas.sql.runner=spark", f"ksql.streams.state.dir={tmp_path}"),
+        *("ksql.query.retry.backoff.initial.ms=500", "ksql.query.retry.backoff.max.ms=1000"),
+    )
+    with running(kafka_bootstrap_servers, settings) as server:
+        server.ksql(STATEMENTS.format(server.suffix))
+        server.ksql("INSERT INTO charges VALUES ('a', 7); INSERT INTO charges VALUES ('b', 1);")
+        server.wait_for_rows("SELECT * FROM energy;", [["a", 7], ["b", 1]])
+        assert "TransformWithStateInPandas" in query(server)["topology"]
+        assert "ksql_query_state_bytes{" in server.client.get("/metrics").text
+
+        (answer,) = server.ksql(
+            f"CREATE OR REPLACE TABLE energy WITH (kafka_topic='energy-{server.suffix}') AS SELECT "
+            "station, SUM(kwh) AS total FROM charges WHERE kwh > 1 GROUP BY station EMIT CHANGES;"
+        )
+        assert "goes on from its state and offsets" in answer["warnings"][0]["message"]
+        server.ksql("INSERT INTO charges VALUES ('a', 1); INSERT INTO charges VALUES ('b', 2);")
+        server.wait_for_rows("SELECT * FROM energy;", [["a", 7], ["b", 3]])
+
+        limit_files(server, 0)
+        server.ksql("INSERT INTO charges VALUES ('a', 10);")
+        failed = wait_for_state(server, "ERROR")
+        assert failed["queryErrors"][-1]["type"] == "SYSTEM", failed["queryErrors"]
+        limit_files(server, resource.RLIM_INFINITY)
+        server.wait_for_rows("SELECT * FROM energy;", [["a", 17], ["b", 3]])
+        wait_for_state(server, "RUNNING")
+
+        assert server.stop() == 0
+        (plan,) = tmp_path.rglob("plan.json")
+        good = plan.read_text()
+        plan.write_text(good[:100])
+        server.start()
+        failed = wait_for_state(server, "ERROR")
+        assert "plan.json" in failed["queryErrors"][-1]["errorMessage"]
+        plan.write_text(good)
+        wait_for_state(server, "RUNNING")
+        server.ksql("INSERT INTO charges VALUES ('a', 3);")
+        server.wait_for_rows("SELECT * FROM energy;", [["a", 20], ["b", 3]])

@@ -48,12 +48,14 @@ class SmallHost:
         *,
         emits_every_change: bool = False,
         shuffled: Random | None = None,
+        properties: tuple[tuple[str, str], ...] = (),
     ) -> None:
         self.hosting = Hosting(
             plan.query_id,
             encode_plan(plan),
             partitions,
             partitions,
+            properties,
             emits_every_change=emits_every_change,
         )
         self.plan = HostedPlan(self.hosting)

@@ -11,6 +11,7 @@ from barnabas.pipeline.sql.engine.command_log import LogEntry, MemoryCommandLog
 from barnabas.pipeline.sql.engine.engine import KsqlEngine
 from barnabas.pipeline.sql.engine.local_runner import LocalRunner
 from barnabas.pipeline.sql.engine.memory_cluster import MemoryCluster
+from barnabas.pipeline.sql.engine.noting import NoteEntry, log_entry
 from barnabas.pipeline.sql.functions.built_in import functions
 from barnabas.pipeline.sql.runtime.topics import TopicRecord
 from barnabas.pipeline.sql.server.app import KsqlApi
@@ -27,16 +28,22 @@ class SqlWorld:
         self.schemas = MemorySchemaStore()
         self.entries: list[LogEntry] = []
         self.settings: dict[str, Any] = dict(SETTINGS)
+        self.note: NoteEntry = log_entry
         self.engine = self._engine()
-        self.client = self.client_of(KsqlApi(self.engine))
+        self.client = self._client()
 
     def _engine(self) -> KsqlEngine:
         catalog = functions()
-        runner = LocalRunner(self.cluster, catalog, self.schemas)
+        runner = LocalRunner(self.cluster, catalog, self.schemas, self.note)
         log = MemoryCommandLog(self.entries)
-        engine = KsqlEngine(self.cluster, log, runner, catalog, self.schemas, self.settings)
+        engine = KsqlEngine(
+            self.cluster, log, runner, catalog, self.schemas, self.settings, self.note
+        )
         engine.start()
         return engine
+
+    def _client(self) -> httpx.AsyncClient:
+        return self.client_of(KsqlApi(self.engine))
 
     def client_of(self, api: KsqlApi) -> httpx.AsyncClient:
         """A client of that interface."""
@@ -46,7 +53,7 @@ class SqlWorld:
     async def restart(self) -> None:
         await self.close()
         self.engine = self._engine()
-        self.client = self.client_of(KsqlApi(self.engine))
+        self.client = self._client()
 
     async def close(self) -> None:
         await self.client.aclose()

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from barnabas.pipeline.sql.engine.command_log import CommandLogError
 from support.sql_server_world import SqlWorld
 
 STREAM = (
@@ -77,10 +78,15 @@ async def test_a_paused_query_stays_paused_and_misses_nothing(world: SqlWorld) -
 async def test_a_replaced_query_goes_on(world: SqlWorld) -> None:
     await world.ksql(STREAM + "CREATE STREAM c AS SELECT * FROM s;")
     world.write("s", "a", {"V": 1})
-    await world.ksql("CREATE OR REPLACE STREAM c AS SELECT * FROM s WHERE v > 1;")
+    (answer,) = await world.ksql("CREATE OR REPLACE STREAM c AS SELECT * FROM s WHERE v > 1;")
+    (warning,) = answer["warnings"]
+    assert "Its state is built anew from its topics" in warning["message"]
     world.write("s", "b", {"V": 1})
     world.write("s", "c", {"V": 2})
     assert [record.key for record in world.cluster.records["C"]] == [b"a", b"c"]
+    assert len(world.engine.queries) == 1
+    error = await world.error("CREATE OR REPLACE STREAM c AS SELECT * FROM s PARTITION BY v;")
+    assert "Cannot upgrade data source" in error["message"] or "upgrade" in error["message"]
     assert len(world.engine.queries) == 1
 
 
@@ -199,3 +205,14 @@ async def test_a_command_that_cannot_be_read_stops_changes(world: SqlWorld) -> N
     assert "The command log cannot be followed" in error["message"]
     health = await world.client.get("/healthcheck")
     assert (health.status_code, health.json()["isHealthy"]) == (503, False)
+
+
+async def test_a_command_topic_that_cannot_be_read_is_told_of(
+    world: SqlWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def silent() -> None:
+        raise CommandLogError("cannot read the command topic")
+
+    monkeypatch.setattr(world.engine._log, "read_new", silent)
+    error = await world.error(STREAM)
+    assert (error["error_code"], error["message"]) == (50000, "cannot read the command topic")

@@ -124,4 +124,27 @@ def test_failures_are_counted() -> None:
     host = SmallHost(plan_of("count", 2), 2)
     host.batch([("s", TopicRecord(b"k", b"no JSON", 1)), ("s", TopicRecord(b"k", b"{}", 1))])
     assert (host.notes.read, host.notes.count, len(host.results)) == (2, 1, 1)
-    assert host.notes.notes[0][0] == "Failed to deserialize a record of s"
+    text, step, message = host.notes.notes[0]
+    assert text == "Failed to deserialize a record of s"
+    assert step == "KsqlTopic.Source.deserializer"
+    error = json.loads(message or "")["deserializationError"]
+    assert (error["topic"], error["target"], error["recordB64"]) == ("s", "value", None)
+    assert host.notes.latest_ms == 1
+
+
+def test_entries_for_the_processing_log_show_records_where_that_is_asked_for() -> None:
+    properties = (("ksql.logging.processing.rows.include", "true"),)
+    host = SmallHost(plan_of("count", 2), 2, properties=properties)
+    host.batch([("s", TopicRecord(b"k", b"no JSON", 1))])
+    message = json.loads(host.notes.notes[0][2] or "")
+    assert message["deserializationError"]["recordB64"] == "bm8gSlNPTg=="
+
+
+def test_entries_are_bounded_and_all_are_counted() -> None:
+    host = SmallHost(plan_of("count", 1), 1)
+    host.batch([("s", TopicRecord(b"k", b"no JSON", 1))] * 1_100)
+    assert (host.notes.count, len(host.notes.notes)) == (1_100, 1_000)
+    properties = (("ksql.logging.processing.rows.include", "true"),)
+    host = SmallHost(plan_of("count", 1), 1, properties=properties)
+    host.batch([("s", TopicRecord(b"k", b"x" * 100_000, 1))] * 20)
+    assert (host.notes.count, len(host.notes.notes)) == (20, 8)

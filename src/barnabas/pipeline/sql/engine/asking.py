@@ -9,6 +9,7 @@ from barnabas.pipeline.sql.analysis.commands import PullQueryCommand, QueryComma
 from barnabas.pipeline.sql.engine import config
 from barnabas.pipeline.sql.engine.cluster import Start
 from barnabas.pipeline.sql.engine.context import Context, text_in_errors
+from barnabas.pipeline.sql.engine.noting import NoteEntry, log_entry
 from barnabas.pipeline.sql.engine.pull import PullQuery, check_limit, compile_pull
 from barnabas.pipeline.sql.engine.push import PushQuery, Send
 from barnabas.pipeline.sql.engine.session import Session
@@ -26,7 +27,8 @@ class TooManyQueriesError(SqlError):
 class Asking:
     """`push_queries`: those that run now, by id."""
 
-    def __init__(self, context: Context, views: Views) -> None:
+    def __init__(self, context: Context, views: Views, note: NoteEntry = log_entry) -> None:
+        self._note = note
         self.push_queries: dict[str, PushQuery] = {}
         self._context = context
         self._views = views
@@ -93,7 +95,7 @@ class Asking:
         self.push_queries[query.query_id] = query
         query.on_end = lambda: self._forget(query)
         start = Start.EARLIEST if is_pull else None
-        query.start(send, context.cluster, context.functions, context.schemas, start)
+        query.start(send, context.cluster, context.functions, context.schemas, start, self._note)
         if is_pull:
             query.run_to_end(STREAM_READ_S)
 

@@ -85,6 +85,12 @@ class Cluster(Protocol):
         """The topic's configuration."""
         ...
 
+    def bounds(
+        self, places: Sequence[tuple[str, int]]
+    ) -> Mapping[tuple[str, int], tuple[int, int]]:
+        """By topic and partition its first offset and its end."""
+        ...
+
     def write(self, topic: str, record: TopicRecord) -> None:
         """Write a record, which may be done after the call returned: see `flush`."""
         ...

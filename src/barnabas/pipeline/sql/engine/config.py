@@ -10,7 +10,9 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from barnabas.pipeline.sql.engine.restarting import RESTART_DEFAULTS
 from barnabas.pipeline.sql.errors import SqlError
+from barnabas.pipeline.sql.processing_log import ROWS_INCLUDE
 
 SERVICE_ID = "ksql.service.id"
 PULL_TABLE_SCAN = "ksql.query.pull.table.scan.enabled"
@@ -30,6 +32,7 @@ STREAMS_PREFIX = "ksql.streams."
 SINK_PARTITIONS = "ksql.sink.partitions"
 SINK_REPLICAS = "ksql.sink.replicas"
 INTERNAL_REPLICAS = "ksql.internal.topic.replicas"
+ERRORS_MAX = "ksql.query.error.max.queue.size"
 
 DEFAULTS: Mapping[str, Any] = {
     SERVICE_ID: "default_",
@@ -47,6 +50,9 @@ DEFAULTS: Mapping[str, Any] = {
     INSERTS_ENABLED: True,
     REGISTRY_URL: "",
     INTERNAL_REPLICAS: 1,
+    ERRORS_MAX: 10,
+    **RESTART_DEFAULTS,
+    ROWS_INCLUDE: False,
     "ksql.persistence.default.format.key": "KAFKA",
     "ksql.persistence.default.format.value": "",
     "ksql.output.topic.name.prefix": "",
@@ -97,6 +103,7 @@ _OF_SERVER_ONLY = frozenset(
         READONLY_TOPICS,
         SOURCE_TABLES,
         "ksql.headers.columns.enabled",
+        ROWS_INCLUDE,
     }
 )
 _CHOICES: Mapping[str, tuple[str, ...]] = {

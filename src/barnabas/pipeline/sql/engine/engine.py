@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from barnabas.pipeline.sql.analysis import commands
@@ -38,15 +38,18 @@ from barnabas.pipeline.sql.engine.command_log import (
 )
 from barnabas.pipeline.sql.engine.context import Context, text_in_errors
 from barnabas.pipeline.sql.engine.inserting import Inserting
-from barnabas.pipeline.sql.engine.queries import QueryRunner
+from barnabas.pipeline.sql.engine.noting import NoteEntry, log_entry
+from barnabas.pipeline.sql.engine.queries import QueryFailure, QueryRunner
 from barnabas.pipeline.sql.engine.running import RunningQueries, RunningQuery
 from barnabas.pipeline.sql.engine.session import Session
+from barnabas.pipeline.sql.engine.supervising import Supervisor
 from barnabas.pipeline.sql.engine.tables import TableView
 from barnabas.pipeline.sql.engine.topics import make_topic, new_topic, register_schemas
 from barnabas.pipeline.sql.engine.views import Views
 from barnabas.pipeline.sql.errors import AnalysisError, SqlError
 from barnabas.pipeline.sql.formats.format import SchemaStore
 from barnabas.pipeline.sql.functions.catalog import Function
+from barnabas.pipeline.sql.processing_log import query_error
 from barnabas.pipeline.sql.syntax import tree
 from barnabas.pipeline.sql.syntax.parser import parse
 from barnabas.pipeline.sql.syntax.tree import Control, ParsedStatement
@@ -72,7 +75,7 @@ DISTRIBUTED = (
 class Executed:
     """What a statement of the command log came to; `sequence` is its number there.
 
-    `is_warning`: there was nothing to do.
+    `is_warning`: there was nothing to do. `note`: what else who asked should know.
     """
 
     command_id: str
@@ -80,6 +83,7 @@ class Executed:
     sequence: int = -1
     query_id: str | None = None
     is_warning: bool = False
+    note: str = ""
 
 
 class EngineError(SqlError):
@@ -101,7 +105,9 @@ class KsqlEngine:
         functions: Mapping[str, Function],
         schemas: SchemaStore | None = None,
         settings: Mapping[str, Any] | None = None,
+        note: NoteEntry = log_entry,
     ) -> None:
+        self._note = note
         self.settings = config.server_settings(settings or {})
         self._context = Context(cluster, functions, schemas, self.settings)
         self.cluster, self.functions, self.schemas = cluster, functions, schemas
@@ -111,8 +117,9 @@ class KsqlEngine:
         self._log = log
         self._lock = self._context.lock
         self._running = RunningQueries(runner, self.settings)
+        self._supervisor = Supervisor(self._running, self._failed)
         self._views = Views(self._context)
-        self.asking = Asking(self._context, self._views)
+        self.asking = Asking(self._context, self._views, note)
         self.inserting = Inserting(self._context)
         self._is_started = False
         self.before_delete: Callable[[int], None] = lambda sequence: None
@@ -147,6 +154,7 @@ class KsqlEngine:
             self._read_log()
             self._is_started = True
             self._running.start()
+            self._supervisor.start()
             for source in list(self.metastore.sources.values()):
                 self._views.keep(source)
 
@@ -173,11 +181,16 @@ class KsqlEngine:
 
     def close(self) -> None:
         """Stop all that runs, to be started again another time."""
+        self._supervisor.close()
         with self._lock:
             self.asking.close()
             self._running.close()
             self._views.close()
             self._log.close()
+
+    def _failed(self, query_id: str, failure: QueryFailure) -> None:
+        """Note in the processing log that a query has failed."""
+        self._note(query_id, query_error(failure.message, query_id))
 
     # --- statements --------------------------------------------------------------------------
 
@@ -250,12 +263,22 @@ class KsqlEngine:
             if isinstance(command, (InsertValuesCommand, PullQueryCommand)):
                 raise EngineError("Statement not executable")
             self._check_limits(command)
+            note = self._check_replacement(command)
             _apply_to(self.metastore.copy(), command, parsed.text)
             for wish in wishes(command):
                 is_sink = isinstance(command, QueryCommand)
                 make_topic(wish.topic, self.cluster, session.settings, is_sink=is_sink)
                 register_schemas(wish, self.schemas, is_sink=is_sink)
-            return [self._distribute(command, parsed.text, session)]
+            return [replace(self._distribute(command, parsed.text, session), note=note)]
+
+    def _check_replacement(self, command: Command) -> str:
+        """What CREATE OR REPLACE does to the state of a query that runs; raises AnalysisError."""
+        if not isinstance(command, QueryCommand) or command.replaces is None:
+            return ""
+        old = self.queries.get(command.replaces)
+        if old is None or old.query.plan == command.plan:
+            return ""
+        return self.runner.check_replacement(old.query, command.plan)
 
     def _check_limits(self, command: Command) -> None:
         limit = int(self.settings[config.QUERY_LIMIT])

@@ -6,25 +6,29 @@ its state as it was, and writes nothing for the records whose results it had wri
 
 from __future__ import annotations
 
-import logging
 import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from barnabas.pipeline.sql.engine.cluster import Cluster, Follower, Start
-from barnabas.pipeline.sql.engine.queries import PersistentQuery, QueryFailure, QueryState
+from barnabas.pipeline.sql.engine.cluster import Cluster, ClusterError, Follower, Start
+from barnabas.pipeline.sql.engine.noting import NoteEntry, log_entry
+from barnabas.pipeline.sql.engine.queries import (
+    PersistentQuery,
+    QueryFailure,
+    QueryState,
+    failure_of,
+)
 from barnabas.pipeline.sql.formats.format import SchemaStore
 from barnabas.pipeline.sql.functions.catalog import Function
 from barnabas.pipeline.sql.plan.steps import QueryPlan
+from barnabas.pipeline.sql.processing_log import entry_of, includes_rows, production_error
 from barnabas.pipeline.sql.runtime.compiler import PlanCompiler
 from barnabas.pipeline.sql.runtime.driver import PlanDriver
 from barnabas.pipeline.sql.runtime.records import Record, Row
 from barnabas.pipeline.sql.runtime.stage import Channel, Result
 from barnabas.pipeline.sql.runtime.topics import TopicReader, TopicRecord, TopicWriter
 
-_processing_log = logging.getLogger("barnabas.pipeline.sql.processing")
-_FAILURES_MAX = 10
+_FAILURES_MAX = 100
 _PARTITIONS_MAX = 32
 """State is split as the topics are, so that lateness counts for each partition, up to this."""
 
@@ -78,8 +82,10 @@ class LocalRunner:
         cluster: Cluster,
         functions: Mapping[str, Function],
         schemas: SchemaStore | None,
+        note: NoteEntry = log_entry,
         may_write: Callable[[], bool] = lambda: True,
     ) -> None:
+        self._note = note
         self._cluster = cluster
         self._may_write = may_write
         self._functions = functions
@@ -87,7 +93,9 @@ class LocalRunner:
         self._running: list[LocalQuery] = []
 
     def start(self, query: PersistentQuery, *, is_paused: bool = False) -> LocalQuery:
-        hosted = LocalQuery(query, self._cluster, self._functions, self._schemas, self._may_write)
+        hosted = LocalQuery(
+            query, self._cluster, self._functions, self._schemas, self._note, self._may_write
+        )
         self._running.append(hosted)
         if is_paused:
             hosted.pause()
@@ -110,6 +118,12 @@ class LocalRunner:
                     lines.append(f"    Sink: (topic: {name})")
         return "\n".join(lines) + "\n\n"
 
+    def check_replacement(self, old: PersistentQuery, plan: QueryPlan) -> str:
+        return (
+            f"{old.query_id} goes on from its offsets. Its state is built anew from its topics, as "
+            "the new statement has it. Results that were written stay as they are."
+        )
+
     def close(self) -> None:
         for hosted in self._running:
             hosted.stop()
@@ -125,8 +139,11 @@ class LocalQuery:
         cluster: Cluster,
         functions: Mapping[str, Function],
         schemas: SchemaStore | None,
+        note: NoteEntry,
         may_write: Callable[[], bool] = lambda: True,
     ) -> None:
+        self._note = note
+        self._shows_rows = includes_rows(query.properties)
         self._query = query
         self._may_write = may_write
         self._cluster = cluster
@@ -136,7 +153,14 @@ class LocalQuery:
         self._follower: Follower | None = None
         self._state = QueryState.RUNNING
         self._failures: list[QueryFailure] = []
-        self._counts: dict[str, float] = {"rows_in": 0, "rows_out": 0, "errors": 0}
+        self._counts: dict[str, float] = {
+            "rows_in": 0,
+            "rows_out": 0,
+            "errors": 0,
+            "stream_time_ms": -1,
+        }
+        self._is_ended = False
+        self._has_failed = False
         self._plan: PlanInput | None = None
         self._writers: list[tuple[str, TopicWriter]] = []
 
@@ -150,14 +174,23 @@ class LocalQuery:
 
     @property
     def figures(self) -> Mapping[str, float]:
-        return dict(self._counts)
+        plan = self._plan
+        stores = [] if plan is None else list(plan.driver.stores.values())
+        return {**self._counts, "state_rows": sum(map(len, stores))}
 
     def positions(self) -> Mapping[tuple[str, int], tuple[int, int]]:
         follower = self._follower
         return {} if follower is None else follower.positions()
 
     def begin(self) -> None:
-        """Read the topics: from the beginning of all, or on from where the state is."""
+        """Read the topics: from the beginning of all, or on from where the state is. What goes
+        wrong is a failure of the query."""
+        try:
+            self._begin()
+        except Exception as error:  # noqa: BLE001  whatever it is: the query shows it
+            self._fail(error)
+
+    def _begin(self) -> None:
         with self._lock:
             plan = PlanInput(
                 self._query.plan,
@@ -173,15 +206,17 @@ class LocalQuery:
                 if not isinstance(sink, Channel | Result)
             ]
             self._plan = plan
-            self._state = QueryState.RUNNING
+            self._has_failed = False
             self._follower = self._cluster.follow(
                 plan.topics,
                 self._take,
                 start_of(self._query.properties),
                 group=self._query.group,
-                after_batch=self._cluster.flush,
+                after_batch=self._flush,
                 on_error=self._fail,
             )
+            if not self._has_failed:
+                self._state = QueryState.RUNNING
 
     def _partitions(self) -> int:
         topics = self._cluster.topics()
@@ -196,7 +231,9 @@ class LocalQuery:
 
     def _take(self, topic: str, record: TopicRecord, is_done: bool) -> None:
         assert self._plan is not None
-        self._counts["rows_in"] += 1
+        counts = self._counts
+        counts["rows_in"] += 1
+        counts["stream_time_ms"] = max(counts["stream_time_ms"], record.timestamp_ms)
         for result in self._plan.pipe(topic, record):
             if is_done:
                 continue
@@ -210,12 +247,21 @@ class LocalQuery:
 
     def _log(self, message: str, row: Row | None, cause: BaseException | None) -> None:
         self._counts["errors"] += 1
-        _processing_log.info("%s: %s: %s", self._query.query_id, message, cause)
+        entry = entry_of(message, row, cause, rows=self._shows_rows)
+        self._note(self._query.query_id, entry)
+
+    def _flush(self) -> None:
+        try:
+            self._cluster.flush()
+        except ClusterError as error:
+            self._note(self._query.query_id, production_error(str(error)))
+            raise
 
     def _fail(self, error: Exception) -> None:
-        self._state = QueryState.ERROR
-        self._failures.append(QueryFailure(int(time.time() * 1000), f"{error}"))
+        self._failures.append(failure_of(error, self._query.properties))
         del self._failures[:-_FAILURES_MAX]
+        self._has_failed = True
+        self._state = QueryState.ERROR
 
     def pause(self) -> None:
         with self._lock:
@@ -227,8 +273,15 @@ class LocalQuery:
             if self._state is QueryState.PAUSED:
                 self.begin()
 
+    def restart(self) -> None:
+        with self._lock:
+            if self._state is QueryState.ERROR and not self._is_ended:
+                self._close()
+                self.begin()
+
     def stop(self, *, forget: bool = False) -> None:
         with self._lock:
+            self._is_ended = True
             self._close()
             if forget:
                 self._cluster.forget_group(self._query.group)

@@ -54,6 +54,11 @@ class MemoryCluster:
                 raise ClusterError(f"Topic '{name}' does not exist.")
             return self._topics[name].config
 
+    def bounds(
+        self, places: Sequence[tuple[str, int]]
+    ) -> Mapping[tuple[str, int], tuple[int, int]]:
+        return {place: (0, len(self.records.get(place[0], ()))) for place in places}
+
     def write(self, topic: str, record: TopicRecord) -> None:
         with self._lock:
             if topic not in self._topics:

@@ -9,11 +9,12 @@ from typing import Any, NamedTuple
 
 from barnabas.pipeline.sql.engine.cluster import Cluster, Follower, Start
 from barnabas.pipeline.sql.engine.local_runner import PlanInput, start_of
+from barnabas.pipeline.sql.engine.noting import NoteEntry, log_entry
 from barnabas.pipeline.sql.formats.format import SchemaStore
 from barnabas.pipeline.sql.functions.catalog import Function
 from barnabas.pipeline.sql.plan.steps import QueryPlan, ResultKind
+from barnabas.pipeline.sql.processing_log import entry_of, includes_rows
 from barnabas.pipeline.sql.runtime.compiler import PlanCompiler
-from barnabas.pipeline.sql.runtime.evaluation import no_log
 from barnabas.pipeline.sql.runtime.records import Record, Row
 from barnabas.pipeline.sql.runtime.topics import TopicRecord
 from barnabas.pipeline.sql.schema import WINDOW_BOUNDS, WINDOWEND, WINDOWSTART, Schema
@@ -64,6 +65,8 @@ class PushQuery:
         self._is_ended = False
         self._count = 0
         self._send: Send | None = None
+        self._note: NoteEntry = log_entry
+        self._shows_rows = includes_rows(properties)
         self._follower: Follower | None = None
         self._input: PlanInput | None = None
         self.on_end: Callable[[], None] = lambda: None
@@ -75,14 +78,16 @@ class PushQuery:
         functions: Mapping[str, Function],
         schemas: SchemaStore | None,
         start: Start | None = None,
+        note: NoteEntry = log_entry,
     ) -> None:
         """Send results from now on, or from the topics' beginning."""
         self._send = send
+        self._note = note
         self._input = PlanInput(
             self.plan,
-            PlanCompiler(functions, self._properties),
+            PlanCompiler(functions, self._properties, self._log),
             schemas,
-            no_log,
+            self._log,
         )
         if self.limit == 0:
             self._end(End(LIMIT_REACHED))
@@ -105,6 +110,9 @@ class PushQuery:
         if follower is not None and not follower.wait_until_caught_up(timeout_s):
             self._end(End("", TimeoutError("the topics could not be read in time")))
         self._end(End(COMPLETED))
+
+    def _log(self, message: str, row: Row | None, cause: BaseException | None) -> None:
+        self._note(self.query_id, entry_of(message, row, cause, rows=self._shows_rows))
 
     def _take(self, topic: str, record: TopicRecord, is_done: bool) -> None:
         assert self._input is not None

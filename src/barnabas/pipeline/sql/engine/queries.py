@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Protocol
 
 from barnabas.pipeline.sql.plan.steps import QueryPlan
+from barnabas.pipeline.sql.query_failures import failure_type, shortened
+
+BATCH_MS = "batch_ms:"
+"""Figures whose names begin so are milliseconds of the last micro-batch, by phase."""
 
 
 class QueryState(Enum):
@@ -26,6 +31,13 @@ class QueryFailure:
     timestamp_ms: int
     message: str
     type: str = "UNKNOWN"
+
+
+def failure_of(error: BaseException, settings: Mapping[str, Any]) -> QueryFailure:
+    """What an error is to who looks at the query."""
+    message = shortened(str(error)) or type(error).__name__
+    text = f"{type(error).__name__}: {message}"
+    return QueryFailure(time.time_ns() // 1_000_000, message, failure_type(text, settings))
 
 
 @dataclass(frozen=True)
@@ -58,16 +70,22 @@ class HostedQuery(Protocol):
 
     @property
     def figures(self) -> Mapping[str, float]:
-        """Counts since it started: `rows_in`, `rows_out`, `errors`, …"""
+        """Counts since it started: `rows_in`, `rows_out`, `errors`; `state_bytes` and `state_rows`
+        as they are now; others that only some runners have. Never asks the cluster."""
         ...
 
     def positions(self) -> Mapping[tuple[str, int], tuple[int, int]]:
-        """By topic and partition the next offset, and the end of the partition."""
+        """By topic and partition the next offset, and the end of the partition as it was last
+        heard of: the cluster is not asked."""
         ...
 
     def pause(self) -> None: ...
 
     def resume(self) -> None: ...
+
+    def restart(self) -> None:
+        """Start again from where it was, if it has failed; a new failure is its state."""
+        ...
 
     def stop(self, *, forget: bool = False) -> None:
         """Stop; `forget`: what it has done and its state are deleted too: it is terminated."""
@@ -81,6 +99,13 @@ class QueryRunner(Protocol):
 
     def describe(self, query: PersistentQuery) -> str:
         """How the query runs, for EXPLAIN."""
+        ...
+
+    def check_replacement(self, old: PersistentQuery, plan: QueryPlan) -> str:
+        """What becomes of the state if a plan takes the place of a query, for who asks for it.
+
+        Raises AnalysisError if it cannot: the query goes on as it was.
+        """
         ...
 
     def close(self) -> None:

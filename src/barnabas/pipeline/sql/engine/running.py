@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -18,7 +19,10 @@ from barnabas.pipeline.sql.engine.queries import (
     QueryFailure,
     QueryRunner,
     QueryState,
+    failure_of,
 )
+from barnabas.pipeline.sql.engine.rates import Rates
+from barnabas.pipeline.sql.engine.restarting import Restarting
 from barnabas.pipeline.sql.syntax.tree import Control
 
 _log = logging.getLogger(__name__)
@@ -26,7 +30,10 @@ _log = logging.getLogger(__name__)
 
 @dataclass
 class RunningQuery:
-    """A persistent query, and what runs it; `failure`: why nothing does."""
+    """A persistent query, and what runs it; `failure`: why nothing does.
+
+    `restarts`: how often it was started again after a failure.
+    """
 
     query: PersistentQuery
     overrides: Mapping[str, Any] = field(default_factory=dict)
@@ -37,6 +44,12 @@ class RunningQuery:
     """Who has this slot runs it."""
     is_here: bool = True
     """Whether this server runs it."""
+    restarts: int = 0
+    is_ended: bool = False
+    restarting: Restarting = field(default_factory=lambda: Restarting.of({}))
+    rates: Rates = field(default_factory=Rates)
+    lock: threading.RLock = field(default_factory=threading.RLock)
+    """Held by whoever starts it or ends it."""
 
     @property
     def state(self) -> QueryState:
@@ -49,10 +62,17 @@ class RunningQuery:
 
     @property
     def failures(self) -> tuple[QueryFailure, ...]:
-        """The latest failures, oldest first."""
-        if self.hosted is not None:
-            return self.hosted.failures
-        return () if self.failure is None else (self.failure,)
+        """The latest failures, oldest first: as many as the setting allows."""
+        found = () if self.hosted is None else self.hosted.failures
+        if self.failure is not None:
+            found = (*found, self.failure)
+        limit = int(self.query.properties.get(config.ERRORS_MAX, 10))
+        return found[-limit:] if limit > 0 else ()
+
+    @property
+    def figures(self) -> Mapping[str, float]:
+        """What it has done; see HostedQuery."""
+        return {} if self.hosted is None else self.hosted.figures
 
 
 class RunningQueries:
@@ -76,14 +96,20 @@ class RunningQueries:
         """Run a query, which may take the place of another."""
         plan = command.plan
         old = self.by_id.get(command.replaces) if command.replaces is not None else None
-        if old is not None and old.hosted is not None:
-            old.hosted.stop()
+        if old is not None:
+            self._end(old)
         group = f"_confluent-ksql-{self._settings[config.SERVICE_ID]}query_{plan.query_id}"
         settings = {**self._settings, **logged.properties}
         query = PersistentQuery(plan, logged.statement, group, settings)
-        running = RunningQuery(query, logged.properties, old.is_paused if old else False)
+        running = RunningQuery(
+            query,
+            logged.properties,
+            old.is_paused if old else False,
+            restarting=Restarting.of(settings),
+        )
         running.slot = slot_of(self._added) if old is None else old.slot
         self._added += old is None
+        running.rates.look({}, time.time_ns() // 1_000_000)
         self.by_id[plan.query_id] = running
         if self._is_started:
             self._host(running)
@@ -98,13 +124,15 @@ class RunningQueries:
         if self._is_started:
             for running in queries:
                 if running.slot in change.won:
-                    self._host(running)
+                    with running.lock:
+                        self._host(running)
 
     def _release(self, running: RunningQuery) -> None:
-        hosted, running.hosted, running.failure = running.hosted, None, None
-        running.is_here = False
-        if hosted is not None:
-            hosted.stop()
+        with running.lock:
+            hosted, running.hosted, running.failure = running.hosted, None, None
+            running.is_here = False
+            if hosted is not None:
+                hosted.stop()
 
     def _host(self, running: RunningQuery) -> None:
         running.is_here = running.slot in self._slots.owned
@@ -112,9 +140,22 @@ class RunningQueries:
             return
         try:
             running.hosted = self._runner.start(running.query, is_paused=running.is_paused)
+            running.failure = None
         except Exception as error:  # noqa: BLE001  one query's fault is not the server's
             _log.warning("query %s does not start: %s", running.query.query_id, error)
-            running.failure = QueryFailure(int(time.time() * 1000), str(error), "SYSTEM")
+            running.failure = failure_of(error, running.query.properties)
+
+    def restart(self, running: RunningQuery) -> None:
+        """Start a query again that has failed; it may fail again."""
+        with running.lock:
+            if running.is_ended or running.state is not QueryState.ERROR:
+                return
+            running.restarts += 1
+            _log.info("starting query %s again", running.query.query_id)
+            if running.hosted is None:
+                self._host(running)
+            else:
+                running.hosted.restart()
 
     def control(self, command: ControlCommand) -> str:
         """End, pause or resume a query; gives the message for who asked."""
@@ -124,20 +165,26 @@ class RunningQueries:
             return "Query terminated."
         is_pause = command.control is Control.PAUSE
         if running is not None:
-            running.is_paused = is_pause
-            if running.hosted is not None:
-                running.hosted.pause() if is_pause else running.hosted.resume()
+            with running.lock:
+                running.is_paused = is_pause
+                if running.hosted is not None:
+                    running.hosted.pause() if is_pause else running.hosted.resume()
         return "Query paused." if is_pause else "Query resumed."
 
     def terminate(self, query_id: str) -> None:
         """End a query for good."""
         running = self.by_id.pop(query_id, None)
-        if running is not None and running.hosted is not None:
-            running.hosted.stop(forget=True)
+        if running is not None:
+            self._end(running, forget=True)
+
+    def _end(self, running: RunningQuery, *, forget: bool = False) -> None:
+        with running.lock:
+            running.is_ended = True
+            if running.hosted is not None:
+                running.hosted.stop(forget=forget)
 
     def close(self) -> None:
         """Stop all that runs, to be started again another time."""
         for running in self.by_id.values():
-            if running.hosted is not None:
-                running.hosted.stop()
+            self._end(running)
         self._runner.close()

@@ -2,21 +2,36 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Mapping
+import json
+import threading
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
-from confluent_kafka import KafkaException
 from pyspark.sql import SparkSession
 
-from barnabas.pipeline.sql.engine.queries import PersistentQuery, QueryFailure, QueryState
+from barnabas.pipeline.sql.engine.noting import NoteEntry, log_entry
+from barnabas.pipeline.sql.engine.queries import (
+    BATCH_MS,
+    PersistentQuery,
+    QueryFailure,
+    QueryState,
+    failure_of,
+)
+from barnabas.pipeline.sql.errors import AnalysisError
 from barnabas.pipeline.sql.plan.encoding import encode_plan
+from barnabas.pipeline.sql.plan.steps import QueryPlan
+from barnabas.pipeline.sql.processing_log import Entry
+from barnabas.pipeline.sql.query_failures import failure_type
 from barnabas.pipeline.sql.spark import query as spark_query
-from barnabas.pipeline.sql.spark.checkpoint import CheckpointError
 from barnabas.pipeline.sql.spark.hosted import HostedPlan, Hosting
 from barnabas.pipeline.sql.spark.options import Guarantee, SparkQueryOptions
-from barnabas.pipeline.sql.spark.query import MissingTopicError, SparkQuery
+from barnabas.pipeline.sql.spark.parcels import Note
+from barnabas.pipeline.sql.spark.query import SparkQuery
+from barnabas.pipeline.sql.spark.upgrading import shape_of, why_not_replaced
 
+_FAILURES_MAX = 100
 _OFFSET_RESET = "ksql.streams.auto.offset.reset"
 _GUARANTEE = "ksql.streams.processing.guarantee"
 _STATES = {
@@ -30,14 +45,27 @@ _STATES = {
 class SparkRunner:
     """`session` gives the session when the first query needs it; `options` hold for all queries."""
 
-    def __init__(self, options: SparkQueryOptions, session: Callable[[], SparkSession]) -> None:
+    def __init__(
+        self,
+        options: SparkQueryOptions,
+        session: Callable[[], SparkSession],
+        note: NoteEntry = log_entry,
+    ) -> None:
+        self._note = note
         self._options = options
         self._session = session
+        self._started: SparkSession | None = None
         self._running: list[SparkHosted] = []
+
+    def _spark(self) -> SparkSession:
+        if self._started is None:
+            self._started = self._session()
+        return self._started
 
     def start(self, query: PersistentQuery, *, is_paused: bool = False) -> SparkHosted:
         options = replace(
             self._options,
+            on_notes=partial(self._take_notes, query.query_id),
             auto_offset_reset=str(query.properties.get(_OFFSET_RESET, "latest")).lower(),
             guarantee=_guarantee(query.properties),
             properties={
@@ -46,13 +74,18 @@ class SparkRunner:
                 if isinstance(value, bool | int | float | str)
             },
         )
-        hosted = SparkHosted(SparkQuery(query.plan, options, self._session()))
+        hosted = SparkHosted(query, SparkQuery(query.plan, options, self._spark()))
+        self._running = [one for one in self._running if not one.is_ended]
         self._running.append(hosted)
         if is_paused:
             hosted.pause()
         else:
             hosted.begin()
         return hosted
+
+    def _take_notes(self, query_id: str, notes: Sequence[Note], _count: int) -> None:
+        for _, step, text in notes:
+            self._note(query_id, Entry(step or "", json.loads(text or "{}")))
 
     def describe(self, query: PersistentQuery) -> str:
         """The stages that each operator of Spark's runs, with their stores."""
@@ -65,7 +98,31 @@ class SparkRunner:
             stores = [name for stage in sorted(members) for name in plan.stages[stage].stores]
             lines.append(f"   Operator: {number}, stages {sorted(members)}, stores {stores}")
         lines.append(f"   Sink: {plan.sink.topic}")
-        return "\n".join(lines)
+        physical = self._physical_plan(query)
+        return "\n".join(lines) + (f"\n\n{physical}" if physical else "")
+
+    def _physical_plan(self, query: PersistentQuery) -> str:
+        """Spark's plan, as long as Spark runs: it is not started for this."""
+        running = [one for one in self._running if one.is_of(query)]
+        if running:
+            return running[-1].explain()
+        spark = self._started
+        return "" if spark is None else SparkQuery(query.plan, self._options, spark).explain()
+
+    def check_replacement(self, old: PersistentQuery, plan: QueryPlan) -> str:
+        reason = why_not_replaced(*self._encoded(old.plan), *self._encoded(plan))
+        if reason:
+            raise AnalysisError(f"Query {old.query_id} cannot be replaced: {reason}")
+        return (
+            f"{old.query_id} goes on from its state and offsets. Results that were written stay "
+            "as they are."
+        )
+
+    def _encoded(self, plan: QueryPlan) -> tuple[str, str]:
+        encoded = encode_plan(plan)
+        own = self._options.extension_directory
+        draft = HostedPlan(Hosting(plan.query_id, encoded, 1, 1, extension_directory=own))
+        return encoded, shape_of(draft.topology, draft.stages)
 
     def close(self) -> None:
         for hosted in self._running:
@@ -76,57 +133,106 @@ class SparkRunner:
 class SparkHosted:
     """One query on Spark, as the engine sees it."""
 
-    def __init__(self, query: SparkQuery) -> None:
+    def __init__(self, asked: PersistentQuery, query: SparkQuery) -> None:
+        self._asked = asked
         self._query = query
-        self._failure: QueryFailure | None = None
+        self._settings = asked.properties
+        self._lock = threading.RLock()
+        self._start_failures: list[QueryFailure] = []
+        self._has_not_started = False
+        self.is_ended = False
+        self._earlier: Counter[str] = Counter()
+        self._latest_ms = -1
 
     def begin(self) -> None:
-        """Start; what is wrong with its topics or its checkpoint is a failure of the query."""
-        self._failure = None
-        try:
-            self._query.start()
-        except (MissingTopicError, CheckpointError, KafkaException) as error:
-            kind = "SYSTEM" if isinstance(error, KafkaException) else "USER"
-            self._failure = QueryFailure(time.time_ns() // 1_000_000, str(error), kind)
+        """Start; what goes wrong is a failure of the query."""
+        with self._lock:
+            before = _counts(self._query)
+            try:
+                self._query.start()
+                self._has_not_started = False
+            except Exception as error:  # noqa: BLE001  whatever it is: the query shows it
+                self._start_failures.append(failure_of(error, self._settings))
+                del self._start_failures[:-_FAILURES_MAX]
+                self._has_not_started = True
+            if before["batches"] > _counts(self._query)["batches"]:
+                self._earlier.update(before)
+
+    def is_of(self, asked: PersistentQuery) -> bool:
+        """Whether it runs this query."""
+        return self._asked == asked
+
+    def explain(self) -> str:
+        """Spark's plan of the query."""
+        return self._query.explain()
 
     @property
     def state(self) -> QueryState:
-        return QueryState.ERROR if self._failure else _STATES[self._query.status().state]
+        return QueryState.ERROR if self._has_not_started else _STATES[self._query.state()]
 
     @property
     def failures(self) -> tuple[QueryFailure, ...]:
-        found = tuple(
-            QueryFailure(error.timestamp_ms, error.message, error.type)
-            for error in self._query.status().errors
+        found = [
+            QueryFailure(e.timestamp_ms, e.message, failure_type(e.message, self._settings))
+            for e in self._query.errors()
+        ]
+        return tuple(
+            sorted([*found, *self._start_failures], key=lambda failure: failure.timestamp_ms)
         )
-        return found if self._failure is None else (*found, self._failure)
 
     @property
     def figures(self) -> Mapping[str, float]:
         status = self._query.status()
+        counts = Counter(self._earlier)
+        counts.update(_counts(self._query))
+        self._latest_ms = max(self._latest_ms, status.figures.latest_ms)
         return {
-            "rows_in": status.figures.read,
-            "rows_out": status.figures.written,
-            "errors": status.figures.failed,
-            "batches": status.figures.batches,
+            **counts,
+            "stream_time_ms": self._latest_ms,
             "state_bytes": status.state_bytes,
+            "state_rows": status.state_pages,
+            **{f"{BATCH_MS}{phase}": ms for phase, ms in status.batch_ms.items()},
         }
 
     def positions(self) -> Mapping[tuple[str, int], tuple[int, int]]:
         return self._query.status().positions
 
     def pause(self) -> None:
-        self._query.pause()
+        with self._lock:
+            self._query.pause()
+            self._has_not_started = False
 
     def resume(self) -> None:
-        if self._query.status().state is spark_query.QueryState.PAUSED:
+        with self._lock:
+            if self._query.state() is spark_query.QueryState.PAUSED:
+                self.begin()
+
+    def restart(self) -> None:
+        with self._lock:
+            if self.state is not QueryState.ERROR or self.is_ended:
+                return
+            self._has_not_started = True
+            self._query.stop()
             self.begin()
 
     def stop(self, *, forget: bool = False) -> None:
-        if forget:
-            self._query.delete()
-        else:
-            self._query.stop()
+        with self._lock:
+            self.is_ended = True
+            if forget:
+                self._query.delete()
+            else:
+                self._query.stop()
+
+
+def _counts(query: SparkQuery) -> Counter[str]:
+    """What the query has done since it was started last."""
+    figures = query.figures
+    return Counter(
+        rows_in=figures.read,
+        rows_out=figures.written,
+        errors=figures.failed,
+        batches=figures.batches,
+    )
 
 
 def _guarantee(properties: Mapping[str, object]) -> Guarantee:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterator, Mapping
@@ -17,6 +18,7 @@ from barnabas.pipeline.sql.runtime.rows_encoding import encode_key
 from barnabas.pipeline.sql.runtime.source_columns import header_value
 from barnabas.pipeline.sql.runtime.topics import TopicReader, TopicRecord
 
+_log = logging.getLogger(__name__)
 CATCH_UP_S = 30.0
 
 
@@ -113,7 +115,11 @@ class TableView:
         step = TableSource(source.topic, source.formats, source.schema, None, source.window)
         self._reader = TopicReader(step, schemas, no_log)
         self._headers = [header_value(column.header) for column in source.schema.headers]
-        self._follower: Follower = cluster.follow([source.topic], self._take, Start.EARLIEST)
+        self.has_failed = False
+        """Whether its topic is not followed any more, as it was deleted."""
+        self._follower: Follower = cluster.follow(
+            [source.topic], self._take, Start.EARLIEST, on_error=self._fail
+        )
         self._is_caught_up = False
 
     def _take(self, topic: str, record: TopicRecord, is_done: bool) -> None:
@@ -125,6 +131,10 @@ class TableView:
             value = (*value, *(of_headers(read) for of_headers in self._headers))
         with self._lock:
             self._rows.put(read.key, value, read.timestamp_ms, read.window)
+
+    def _fail(self, error: Exception) -> None:
+        _log.warning("the rows of %s are not kept any more: %s", self.source.name, error)
+        self.has_failed = True
 
     def rows(self) -> TableRows:
         """What is there; use it under `lock`."""

@@ -61,6 +61,8 @@ class Views:
                 f"{source.name}'. See https://cnfl.io/queries for more info.\n"
                 "Add EMIT CHANGES if you intended to issue a push query."
             )
+        if source.name in self._views and self._views[source.name].has_failed:
+            self.forget(source.name)
         if source.name not in self._views:
             self._views[source.name] = self._new_view(source)
         return self._views[source.name]

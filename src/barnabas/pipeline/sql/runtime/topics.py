@@ -25,6 +25,7 @@ from barnabas.pipeline.sql.plan.steps import (
     TableSource,
     WindowInfo,
 )
+from barnabas.pipeline.sql.processing_log import UnreadableError, UnwritableError
 from barnabas.pipeline.sql.runtime.evaluation import Log
 from barnabas.pipeline.sql.runtime.records import Record, Row, WindowBounds
 from barnabas.pipeline.sql.syntax.tree import WindowKind
@@ -61,13 +62,17 @@ class TopicReader:
 
     def read(self, record: TopicRecord) -> Record | None:
         """The record, or None if it is left out. Raises FormatError if it may be good later."""
+        target = "key"
         try:
             key, window = self._read_key(record.key)
+            target = "value"
             value = self._read_value(record.value)
         except FormatError as error:
             if error.retriable:
                 raise
-            self._log(f"Failed to deserialize a record of {self._step.topic}", None, error)
+            data = record.key if target == "key" else record.value
+            unreadable = UnreadableError(target, self._step.topic, data, error)
+            self._log(f"Failed to deserialize a record of {self._step.topic}", None, unreadable)
             return None
         return Record(
             key,
@@ -98,13 +103,17 @@ class TopicWriter:
 
     def write(self, record: Record) -> TopicRecord | None:
         """The record as bytes, or None if it is left out."""
+        target = "key"
         try:
             key = self._write_key(record.key, record.window)
+            target = "value"
             value = self._write_value(record.value)
         except FormatError as error:
             if error.retriable:
                 raise
-            self._log(f"Failed to serialize a record for {self._step.topic}", record.value, error)
+            row = record.key if target == "key" else record.value
+            unwritable = UnwritableError(target, self._step.topic, error)
+            self._log(f"Failed to serialize a record for {self._step.topic}", row, unwritable)
             return None
         return TopicRecord(key, value, record.timestamp_ms, record.headers)
 

@@ -17,6 +17,7 @@ from starlette.routing import Route, WebSocketRoute
 
 from barnabas.pipeline.sql.engine import config
 from barnabas.pipeline.sql.engine.cluster import ClusterError
+from barnabas.pipeline.sql.engine.command_log import CommandLogError
 from barnabas.pipeline.sql.engine.engine import KsqlEngine
 from barnabas.pipeline.sql.engine.pull import PullQuery
 from barnabas.pipeline.sql.engine.session import Session
@@ -36,6 +37,7 @@ from barnabas.pipeline.sql.server.errors import (
     of_sql,
 )
 from barnabas.pipeline.sql.server.inserts import inserts_stream
+from barnabas.pipeline.sql.server.metrics import CONTENT_TYPE, ServerMetrics
 from barnabas.pipeline.sql.server.peers import INTERNAL, Peers
 from barnabas.pipeline.sql.server.printing import TopicPrinter
 from barnabas.pipeline.sql.server.rows import form_for
@@ -54,8 +56,14 @@ Handler = Callable[[Request], Awaitable[Response]]
 class KsqlApi:
     """The endpoints over an engine. `peers`: the servers of its service; None: it is alone."""
 
-    def __init__(self, engine: KsqlEngine, peers: Peers | None = None) -> None:
+    def __init__(
+        self,
+        engine: KsqlEngine,
+        peers: Peers | None = None,
+        metrics: ServerMetrics | None = None,
+    ) -> None:
         self.engine = engine
+        self.metrics = ServerMetrics(engine) if metrics is None else metrics
         self.peers = peers or Peers(engine, "http://localhost:8088")
         self._statements = Statements(engine, Describer(engine, self.peers.own), self.peers)
 
@@ -70,6 +78,7 @@ class KsqlApi:
             self._route("/inserts-stream", self.inserts_stream, "POST"),
             self._route("/close-query", self.close_query, "POST"),
             self._route("/info", self.info, "GET"),
+            self._route("/metrics", self.metrics_text, "GET"),
             self._route("/v1/metadata", self.metadata, "GET"),
             self._route("/v1/metadata/id", self.metadata_id, "GET"),
             self._route("/healthcheck", self.healthcheck, "GET"),
@@ -91,7 +100,7 @@ class KsqlApi:
                 return error.response()
             except SqlError as error:
                 return of_sql(error).response()
-            except ClusterError as error:
+            except (ClusterError, CommandLogError) as error:
                 return ApiError(SERVER_ERROR, str(error)).response()
             except ClientDisconnect:
                 return ApiError(TIMED_OUT, "The request did not arrive in time").response()
@@ -165,16 +174,19 @@ class KsqlApi:
             printer = self.printer(parsed)
             media_type = MEDIA_TYPE if is_old else DELIMITED
             return _stream(print_answer(self.engine, printer), media_type)
-        found = await run_in_threadpool(self._query, parsed, own)
+        assert isinstance(parsed.statement, tree.Query)
+        is_pull = parsed.statement.emit is None
+        with self.metrics.pull() if is_pull else self.metrics.push():
+            found = await run_in_threadpool(self._query, parsed, own)
+            chunks: list[str] = []
+            if isinstance(found, PullQuery):
+                form = form_for(accept, is_push=False, is_old_endpoint=is_old)
+                chunks = await pull_answer(self.engine, found, form)
         if isinstance(found, PullQuery):
-            form = form_for(accept, is_push=False, is_old_endpoint=is_old)
-            chunks = await pull_answer(self.engine, found, form)
             if len(chunks) == 1:
                 return Response(chunks[0], media_type=form.media_type)
             return _stream(_all(chunks), form.media_type)
         form = form_for(accept, is_push=True, is_old_endpoint=is_old)
-        assert isinstance(parsed.statement, tree.Query)
-        is_pull = parsed.statement.emit is None
         return _stream(push_answer(self.engine, found, form, is_pull=is_pull), form.media_type)
 
     def _query(self, parsed: ParsedStatement, session: Session) -> Any:
@@ -248,6 +260,9 @@ class KsqlApi:
             "serverStatus": "ERROR" if self.engine.degraded else "RUNNING",
         }
         return _json({"KsqlServerInfo": info})
+
+    async def metrics_text(self, request: Request) -> Response:
+        return Response(await run_in_threadpool(self.metrics.text), media_type=CONTENT_TYPE)
 
     async def metadata(self, request: Request) -> Response:
         return _json({"version": VERSION, "clusterId": self._cluster_scope()})

@@ -11,6 +11,7 @@ from barnabas.pipeline.sql.analysis.analyse import analyse
 from barnabas.pipeline.sql.analysis.commands import PullQueryCommand, QueryCommand
 from barnabas.pipeline.sql.analysis.metastore import DataSource
 from barnabas.pipeline.sql.engine import config
+from barnabas.pipeline.sql.engine.cluster import ClusterError
 from barnabas.pipeline.sql.engine.engine import KsqlEngine
 from barnabas.pipeline.sql.engine.queries import PersistentQuery
 from barnabas.pipeline.sql.engine.running import RunningQuery
@@ -31,6 +32,8 @@ from barnabas.pipeline.sql.server.entities import (
     topic_info,
 )
 from barnabas.pipeline.sql.server.function_texts import described_function
+from barnabas.pipeline.sql.server.properties import property_entities
+from barnabas.pipeline.sql.server.statistics import error_statistics, formatted, statistics
 from barnabas.pipeline.sql.syntax import tree
 from barnabas.pipeline.sql.syntax.tree import Described, Listed, ParsedStatement, SourceKind
 
@@ -160,25 +163,13 @@ class Describer:
         return sorted(shown, key=lambda one: (one["category"], one["name"]))
 
     def _properties(self, text: str, session: Session) -> Entity:
-        engine = config.shown(self._engine.settings)
-        merged = config.shown(session.settings)
-        defaults = config.shown(config.DEFAULTS)
-        listed = [
-            {
-                "name": name,
-                "scope": "KSQL",
-                "value": value,
-                "editable": _is_editable(name, self._engine.settings),
-                "level": "QUERY" if name.startswith(config.STREAMS_PREFIX) else "SERVER",
-            }
-            for name, value in merged.items()
-        ]
+        listed, changed, default = property_entities(self._engine.settings, session)
         return entity(
             "properties",
             text,
             properties=listed,
-            overwrittenProperties=[n for n, v in merged.items() if engine.get(n) != v],
-            defaultProperties=[n for n, v in merged.items() if defaults.get(n) == v],
+            overwrittenProperties=changed,
+            defaultProperties=default,
         )
 
     # --- descriptions ------------------------------------------------------------------------
@@ -219,6 +210,8 @@ class Describer:
         info = self._engine.cluster.topics().get(source.topic) if extended else None
         writers = [queries[q] for q in metastore.writers(source.name) if q in queries]
         readers = [queries[q] for q in metastore.readers(source.name) if q in queries]
+        stats = statistics(writers, readers) if extended else []
+        error_stats = error_statistics(readers) if extended else []
         return {
             "name": source.name,
             "windowType": None if source.window is None else source.window.kind.value,
@@ -227,8 +220,8 @@ class Describer:
             "fields": fields(source.schema.columns),
             "type": source.kind.value,
             "timestamp": "" if source.timestamp is None else source.timestamp.name,
-            "statistics": _statistics(writers, readers) if extended else "",
-            "errorStats": "",
+            "statistics": formatted(stats, "last-message"),
+            "errorStats": formatted(error_stats, "last-failed"),
             "extended": extended,
             "keyFormat": source.formats.key.name.upper(),
             "valueFormat": source.formats.value.name.upper(),
@@ -236,11 +229,19 @@ class Describer:
             "partitions": 0 if info is None else info.partitions,
             "replication": 0 if info is None else info.replicas[0],
             "statement": source.text,
-            "queryOffsetSummaries": [_offsets(one) for one in writers] if extended else [],
+            "queryOffsetSummaries": self._offsets(writers) if extended else [],
             "sourceConstraints": metastore.made_from(source.name),
-            "clusterStatistics": [],
-            "clusterErrorStats": [],
+            "clusterStatistics": [stat.entity(self._host) for stat in stats],
+            "clusterErrorStats": [stat.entity(self._host) for stat in error_stats],
         }
+
+    def _offsets(self, running: list[RunningQuery]) -> list[Entity]:
+        read = {p for one in running if one.hosted is not None for p in one.hosted.positions()}
+        try:
+            bounds = self._engine.cluster.bounds(sorted(read)) if read else {}
+        except ClusterError:  # what is known without the cluster is told
+            bounds = {}
+        return [_offsets(one, bounds) for one in running]
 
     # --- EXPLAIN -----------------------------------------------------------------------------
 
@@ -321,37 +322,20 @@ class Describer:
         }
 
 
-def _is_editable(name: str, settings: Mapping[str, Any]) -> bool:
-    try:
-        config.check_may_set(name, settings)
-    except config.PropertyError:
-        return False
-    return True
+Bounds = Mapping[tuple[str, int], tuple[int, int]]
 
 
-def _statistics(writers: list[RunningQuery], readers: list[RunningQuery]) -> str:
-    """What passed through the source since the server started."""
-    counts = [
-        ("total-messages", "rows_out", writers),
-        ("consumer-total-messages", "rows_in", readers),
-    ]
-    shown = []
-    for label, figure, running in counts:
-        total = sum(r.hosted.figures.get(figure, 0) for r in running if r.hosted is not None)
-        shown.append(f"{label:>23}: {total:>10.0f}")
-    return " ".join(shown)
-
-
-def _offsets(running: RunningQuery) -> Entity:
-    """How far a query has read each of its topics."""
+def _offsets(running: RunningQuery, bounds: Bounds) -> Entity:
+    """How far a query has read each of its topics; `bounds`: where partitions begin and end."""
     summaries: dict[str, list[Entity]] = {}
     positions = {} if running.hosted is None else running.hosted.positions()
-    for (topic, partition), (position, end) in sorted(positions.items()):
+    for (topic, partition), (position, known_end) in sorted(positions.items()):
+        start, end = bounds.get((topic, partition), (0, known_end))
         summaries.setdefault(topic, []).append(
             {
                 "partition": partition,
-                "logStartOffset": 0,
-                "logEndOffset": end,
+                "logStartOffset": start,
+                "logEndOffset": max(end, position),
                 "consumerOffset": position,
             }
         )

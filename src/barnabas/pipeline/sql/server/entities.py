@@ -24,13 +24,16 @@ def command_status(statement: str, executed: Executed) -> Entity:
     """What became of a statement of the command log."""
     if executed.is_warning:
         return entity("warning_entity", statement, message=executed.message)
-    return entity(
+    answer = entity(
         "currentStatus",
         statement,
         commandId=executed.command_id,
         commandStatus=status(executed),
         commandSequenceNumber=executed.sequence,
     )
+    if executed.note:
+        answer["warnings"] = [{"message": executed.note}]
+    return answer
 
 
 def status(executed: Executed) -> Entity:

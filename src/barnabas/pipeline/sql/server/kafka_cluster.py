@@ -17,6 +17,7 @@ from confluent_kafka import (
 from confluent_kafka.admin import (
     AdminClient,
     ConfigResource,
+    OffsetSpec,
     ResourceType,
 )
 from confluent_kafka.admin import (
@@ -30,6 +31,8 @@ from barnabas.pipeline.sql.server.kafka_follower import TIMEOUT_S, KafkaFollower
 
 _log = logging.getLogger(__name__)
 _ROOM_S = 0.1
+_BOUNDS_S = 5.0
+"""Who asks this knows something without it."""
 
 
 class KafkaCluster:
@@ -108,6 +111,18 @@ class KafkaCluster:
             return futures[resource].result()
 
         return {key: str(entry.value) for key, entry in asked(ask).items()}
+
+    def bounds(
+        self, places: Sequence[tuple[str, int]]
+    ) -> Mapping[tuple[str, int], tuple[int, int]]:
+        def ask(spec: OffsetSpec) -> dict[tuple[str, int], int]:
+            wanted = {TopicPartition(*place): spec for place in places}
+            futures = self._admin.list_offsets(wanted, request_timeout=_BOUNDS_S)
+            return {(at.topic, at.partition): f.result().offset for at, f in futures.items()}
+
+        starts = asked(lambda: ask(OffsetSpec.earliest()))
+        ends = asked(lambda: ask(OffsetSpec.latest()))
+        return {place: (int(starts[place]), int(ends[place])) for place in places}
 
     # --- writing -----------------------------------------------------------------------------
 

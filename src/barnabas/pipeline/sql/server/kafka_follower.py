@@ -25,6 +25,8 @@ TIMEOUT_S = 30.0
 _BATCH_MAX = 1_000
 _POLL_S = 0.1
 _COMMIT_S = 1.0
+_CHECK_S = 5.0
+"""How often it is checked that the topics are there."""
 _LASTING = frozenset(
     {
         KafkaError.UNKNOWN_TOPIC_OR_PART,
@@ -68,19 +70,19 @@ class KafkaFollower:
             }
         )
         self._keys = [(p.topic, p.partition) for p in partitions]
-        ends = dict(zip(self._keys, self._bounds(), strict=True))
         self._begun: dict[tuple[str, int], int] = {}
         self._done: dict[tuple[str, int], int] = {}
-        committed = self._committed(partitions)
-        for key in self._keys:
-            low, high = ends[key]
-            begin = low if start is Start.EARLIEST else high
-            first, stop = committed.get(key, (begin, begin))
-            self._begun[key], self._done[key] = max(first, low), stop
+        self._known_ends: dict[tuple[str, int], int] = {}
+        try:
+            self._find_start(partitions, start)
+        except BaseException:
+            self._consumer.close()
+            raise
         self._next = dict(self._begun)
         self._lock = threading.Condition()
         self._is_closed = False
-        self._committed_at = time.monotonic()
+        self._committed_at = self._checked_at = time.monotonic()
+        self._missing: set[str] = set()
         self._is_dirty = True
         self._consumer.assign(
             [
@@ -90,6 +92,18 @@ class KafkaFollower:
         )
         self._thread = threading.Thread(target=self._run, name=f"follow {group or ''}", daemon=True)
         self._thread.start()
+
+    def _find_start(self, partitions: list[TopicPartition], start: Start) -> None:
+        bounds = dict(zip(self._keys, self._bounds(), strict=True))
+        committed = self._committed(partitions)
+        for key in self._keys:
+            low, high = bounds[key]
+            begin = low if start is Start.EARLIEST else high
+            first, stop = committed.get(key, (begin, begin))
+            if stop > high:  # the topic is another one of that name: nothing of it is done
+                first = stop = low
+            self._begun[key], self._done[key] = max(first, low), stop
+            self._known_ends[key] = high
 
     def _bounds(self) -> list[tuple[int, int]]:
         """The first offset and the end of each partition."""
@@ -142,11 +156,36 @@ class KafkaFollower:
                 self._after_batch()
         for message in messages:
             self._note(message)
+        self._note_ends()
+        if time.monotonic() - self._checked_at > _CHECK_S:
+            self._check_topics()
         if messages:
             with self._lock:
                 self._lock.notify_all()
         if self._is_dirty and time.monotonic() - self._committed_at > _COMMIT_S:
             self._commit()
+
+    def _check_topics(self) -> None:
+        """Raise ClusterError once a topic is missing at two looks: librdkafka would wait for it."""
+        missing = set()
+        for topic in dict.fromkeys(topic for topic, _ in self._keys):
+            try:
+                found = self._consumer.list_topics(topic, timeout=_CHECK_S).topics[topic].error
+            except KafkaException:  # no broker answers: it says nothing about topics
+                found = None
+            if found is not None and found.code() in _LASTING:
+                missing.add(topic)
+        lasting = sorted(missing & self._missing)
+        if lasting:
+            raise ClusterError(f"Topic '{lasting[0]}' does not exist.")
+        self._missing = missing
+        self._checked_at = time.monotonic()
+
+    def _note_ends(self) -> None:
+        """The partitions' ends as the last fetches told them: `positions` asks nobody."""
+        for key in self._keys:
+            _, high = self._consumer.get_watermark_offsets(TopicPartition(*key), cached=True)
+            self._known_ends[key] = max(int(high), self._next[key])
 
     def _note(self, message: Message) -> None:
         """The end of a partition, which markers of transactions may stand before, or an error."""
@@ -193,8 +232,7 @@ class KafkaFollower:
         }
 
     def positions(self) -> Mapping[tuple[str, int], tuple[int, int]]:
-        ends = self._ends()
-        return {key: (max(self._next[key], 0), ends[key]) for key in self._keys}
+        return {key: (max(self._next[key], 0), self._known_ends[key]) for key in self._keys}
 
     def close(self) -> None:
         self._is_closed = True

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from barnabas.pipeline.sql.engine.command_log import CommandLogError
 from barnabas.pipeline.sql.engine.engine import KsqlEngine
 from barnabas.pipeline.sql.engine.local_runner import LocalRunner
+from barnabas.pipeline.sql.engine.noting import NoteEntry
 from barnabas.pipeline.sql.engine.queries import QueryRunner
 from barnabas.pipeline.sql.server.app import KsqlApi
 from barnabas.pipeline.sql.server.config import Listener, ServerConfig
@@ -17,7 +18,12 @@ from barnabas.pipeline.sql.server.kafka_cluster import KafkaCluster
 from barnabas.pipeline.sql.server.kafka_command_log import KafkaCommandLog
 from barnabas.pipeline.sql.server.listening import Room, bound, serve
 from barnabas.pipeline.sql.server.membership import Membership
+from barnabas.pipeline.sql.server.metrics import ServerMetrics
 from barnabas.pipeline.sql.server.peers import Peers
+from barnabas.pipeline.sql.server.processing_topic import (
+    ProcessingLogSettings,
+    ProcessingTopic,
+)
 from barnabas.pipeline.sql.server.protection import protected
 from barnabas.pipeline.udf import load_extensions
 
@@ -40,6 +46,7 @@ class Server:
             for listener, own in zip(config.listeners, self._sockets, strict=True)
         ]
         self.cluster = KafkaCluster(config.kafka)
+        self.processing_log = ProcessingTopic(ProcessingLogSettings(config.values), config.kafka)
         self.engine = self._engine()
         # No query runs before its slot is known to be this server's.
         self.engine.own(())
@@ -56,7 +63,9 @@ class Server:
         heartbeats, client = config.heartbeats, config.peer_client
         self.peers = Peers(self.engine, url, self.membership, heartbeats, client)
         self.engine.before_delete = self.peers.have_read
-        self.api = KsqlApi(self.engine, self.peers)
+        log = self.processing_log
+        metrics = ServerMetrics(self.engine, lambda: (log.written, log.dropped))
+        self.api = KsqlApi(self.engine, self.peers, metrics=metrics)
         self.app = protected(config.with_login(self.api.app()), config.values)
 
     def _engine(self) -> KsqlEngine:
@@ -69,12 +78,13 @@ class Server:
             config.service_id,
             config.internal_replicas,
         )
+        note = self.processing_log.note
         runner: QueryRunner
         if config.runs_on_spark:
-            runner = _spark_runner(config)
+            runner = _spark_runner(config, note)
         else:
-            runner = LocalRunner(self.cluster, catalog, schemas, self._may_write)
-        return KsqlEngine(self.cluster, log, runner, catalog, schemas, config.settings)
+            runner = LocalRunner(self.cluster, catalog, schemas, note, self._may_write)
+        return KsqlEngine(self.cluster, log, runner, catalog, schemas, config.settings, note=note)
 
     def _may_write(self) -> bool:
         return self.membership.may_write()
@@ -85,7 +95,7 @@ class Server:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, stopping.set)
-        await asyncio.to_thread(self.engine.start)
+        await asyncio.to_thread(self._start)
         self.membership.start()
         following = asyncio.gather(self._follow_log(), self.peers.run())
         listeners = zip(self.listeners, self._sockets, strict=True)
@@ -97,6 +107,11 @@ class Server:
             following.cancel()
             await asyncio.gather(following, return_exceptions=True)
             await asyncio.to_thread(self._close)
+
+    def _start(self) -> None:
+        self.processing_log.make_topic(self.cluster)
+        self.engine.start()
+        self.processing_log.make_stream(self.engine)
 
     async def _follow_log(self) -> None:
         """Take over what other servers of the service write."""
@@ -110,10 +125,11 @@ class Server:
     def _close(self) -> None:
         self.membership.close()
         self.engine.close()
+        self.processing_log.close()
         self.cluster.close()
 
 
-def _spark_runner(config: ServerConfig) -> QueryRunner:
+def _spark_runner(config: ServerConfig, note: NoteEntry) -> QueryRunner:
     """Queries on Spark; the session starts with the first of them."""
     from barnabas.pipeline.session import SessionOptions, start_session
     from barnabas.pipeline.sql.engine.spark_runner import SparkRunner
@@ -136,7 +152,7 @@ def _spark_runner(config: ServerConfig) -> QueryRunner:
         # Rows of Spark's are parcels of many records: there is little for it to optimise.
         small_batches=True,
     )
-    return SparkRunner(options, lambda: start_session(session))
+    return SparkRunner(options, lambda: start_session(session), note=note)
 
 
 def run_server(config: ServerConfig, ready: Ready) -> int:

@@ -59,18 +59,22 @@ async def _answer(api: KsqlApi, socket: WebSocket) -> None:
         async for line in lines:
             await socket.send_text(line)
         return
-    query = await run_in_threadpool(api.engine.asking.query, parsed, own)
+    assert isinstance(parsed.statement, tree.Query)
+    is_pull = parsed.statement.emit is None
+    with api.metrics.pull() if is_pull else api.metrics.push():
+        query = await run_in_threadpool(api.engine.asking.query, parsed, own)
+        rows: list[str] = []
+        if isinstance(query, PullQuery):
+            text = row_text(query.schema.columns)
+            rows = await run_in_threadpool(
+                lambda: list(map(text, query.rows(api.engine.view(query.source))))
+            )
     if isinstance(query, PullQuery):
         await socket.send_text(_header(query.schema))
-        text = row_text(query.schema.columns)
-        rows = await run_in_threadpool(
-            lambda: list(map(text, query.rows(api.engine.view(query.source))))
-        )
         for row in rows:
             await socket.send_text(f'{{"row":{{"columns":{row}}}}}')
         return
-    assert isinstance(parsed.statement, tree.Query)
-    await _push(api.engine, query, socket, is_pull=parsed.statement.emit is None)
+    await _push(api.engine, query, socket, is_pull=is_pull)
 
 
 def _header(schema: Schema) -> str:

@@ -6,6 +6,7 @@ Nothing here knows Spark: parcels come in, parcels go out, and stores are given.
 from __future__ import annotations
 
 import heapq
+import json
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -19,6 +20,7 @@ from barnabas.pipeline.sql.formats.format import SchemaStore
 from barnabas.pipeline.sql.formats.schema_store import HttpSchemaStore, RegistryTls
 from barnabas.pipeline.sql.plan.encoding import decode_plan
 from barnabas.pipeline.sql.plan.steps import StreamSink, TableSink
+from barnabas.pipeline.sql.processing_log import entry_of, includes_rows
 from barnabas.pipeline.sql.runtime.build import build
 from barnabas.pipeline.sql.runtime.compiler import PlanCompiler
 from barnabas.pipeline.sql.runtime.node import OpenStore
@@ -28,6 +30,7 @@ from barnabas.pipeline.sql.runtime.stage import Channel, Emitted
 from barnabas.pipeline.sql.runtime.topics import TopicReader, TopicRecord, TopicWriter
 from barnabas.pipeline.sql.spark.labels import labels
 from barnabas.pipeline.sql.spark.parcels import (
+    NOTES_CHARS_MAX,
     NOTES_MAX,
     Header,
     Notes,
@@ -111,6 +114,8 @@ class HostedPlan:
         self.hosting = hosting
         self.plan = decode_plan(hosting.plan)
         self._notes = Notes()
+        self._note_chars = 0
+        self._shows_rows = includes_rows(dict(hosting.properties))
         catalog = load_extensions(hosting.extension_directory)
         compiler = PlanCompiler(catalog, dict(hosting.properties), self._log)
         self.stages = build(self.plan, compiler, self._log).stages
@@ -128,16 +133,20 @@ class HostedPlan:
 
     def _log(self, message: str, row: Row | None, cause: BaseException | None) -> None:
         self._notes.count += 1
-        if len(self._notes.notes) < NOTES_MAX:
-            text = None if cause is None else f"{type(cause).__name__}: {cause}"
-            self._notes.notes.append((message, None if row is None else repr(row), text))
+        if len(self._notes.notes) < NOTES_MAX and self._note_chars < NOTES_CHARS_MAX:
+            entry = entry_of(message, row, cause, rows=self._shows_rows)
+            text = json.dumps(entry.message)
+            self._note_chars += len(text)
+            self._notes.notes.append((message, entry.step, text))
 
     def take_notes(self) -> Notes:
         """What was noted since the last call."""
         notes = Notes(self._notes.read, self._notes.count, self._notes.notes)
+        notes.latest_ms = self._notes.latest_ms
         # The compiled plan holds on to the object: it begins anew.
         self._notes.read = self._notes.count = 0
         self._notes.notes = []
+        self._note_chars = 0
         return notes
 
     # --- what the sources give ---------------------------------------------------------------
@@ -146,6 +155,7 @@ class HostedPlan:
         """What becomes of records of a topic before the first operator."""
         count = self.topology.partitions
         self._notes.read += len(raw.offsets)
+        self._notes.latest_ms = max(self._notes.latest_ms, *raw.timestamps)
         operator = self.topology.operator_of(raw.stage)
         if operator is None:
             members = self.topology.entries[raw.stage]

@@ -21,9 +21,11 @@ from barnabas.pipeline.sql.runtime.rows_encoding import pack, unpack
 
 Header = tuple[str, bytes | None]
 Note = tuple[str, str | None, str | None]
-"""Message, the row as text, the cause."""
+"""What happened, at which step, the processing log's message as JSON."""
 NOTES_MAX = 1_000
 """So many notes of a partition and micro-batch are kept; all are counted."""
+NOTES_CHARS_MAX = 1 << 20
+"""Nor are more kept once they are this long together."""
 
 Origin = tuple[int, int]
 """Which operator sent a parcel (-1: a source), and from which of its partitions."""
@@ -87,6 +89,8 @@ class Notes:
     """Time in our code."""
     written: int = 0
     """Results that tasks have written to the sink's topic."""
+    latest_ms: int = -1
+    """The latest timestamp of the records that were read."""
 
     def add(self, other: Notes) -> None:
         """Take in what another place has noted."""
@@ -96,6 +100,7 @@ class Notes:
         self.calls += other.calls
         self.seconds += other.seconds
         self.written += other.written
+        self.latest_ms = max(self.latest_ms, other.latest_ms)
 
 
 Parcel = Raw | Records | Results | Notes
@@ -114,7 +119,8 @@ def encode_parcel(parcel: Parcel) -> bytes:
         return pack((_RECORDS, of.stage, of.place, of.origin, of.sequence, rows))
     if isinstance(of, Results):
         return pack((_RESULTS, of.keys, of.values, of.timestamps, of.headers))
-    return pack((_NOTES, of.read, of.count, of.notes, of.calls, of.seconds, of.written))
+    counts = (of.read, of.count, of.notes, of.calls, of.seconds, of.written, of.latest_ms)
+    return pack((_NOTES, *counts))
 
 
 def decode_parcel(data: bytes) -> Parcel:

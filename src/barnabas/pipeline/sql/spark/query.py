@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 import os
 import re
+import threading
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -36,6 +37,7 @@ from barnabas.pipeline.progress import last_progress
 from barnabas.pipeline.session import cores_of
 from barnabas.pipeline.sql.plan.encoding import encode_plan
 from barnabas.pipeline.sql.plan.steps import QueryPlan
+from barnabas.pipeline.sql.query_failures import failure_type, shortened
 from barnabas.pipeline.sql.spark.checkpoint import (
     Checkpoint,
     delete_checkpoint,
@@ -43,6 +45,7 @@ from barnabas.pipeline.sql.spark.checkpoint import (
 )
 from barnabas.pipeline.sql.spark.hosted import HostedPlan, Hosting
 from barnabas.pipeline.sql.spark.options import Guarantee, SparkQueryOptions
+from barnabas.pipeline.sql.spark.reach import lag_of, positions_of
 from barnabas.pipeline.sql.spark.results import (
     Figures,
     KafkaWriter,
@@ -50,8 +53,10 @@ from barnabas.pipeline.sql.spark.results import (
     ResultSink,
     partition_counts,
 )
+from barnabas.pipeline.sql.spark.upgrading import shape_of
 from barnabas.pipeline.sql.spark.worker import SCHEMA, OperatorProcessor, SourceFunction
 
+_ERRORS_MAX = 100
 _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 
@@ -94,7 +99,7 @@ class MissingTopicError(Exception):
 
 
 class SparkQuery:
-    """One query. Its methods are called by one thread at a time."""
+    """One query. One thread at a time may start and end it; any may ask what it does."""
 
     def __init__(self, plan: QueryPlan, options: SparkQueryOptions, spark: SparkSession) -> None:
         self.plan = plan
@@ -105,6 +110,8 @@ class SparkQuery:
         self._writer: KafkaWriter | None = None
         self._state = QueryState.NOT_RUNNING
         self._errors: list[QueryError] = []
+        self._noting = threading.Lock()
+        self._is_ending = False
         self.checkpoint_directory = os.path.join(options.checkpoints, plan.query_id)
 
     # --- life --------------------------------------------------------------------------------
@@ -132,6 +139,7 @@ class SparkQuery:
             .start()
         )
         self._state = QueryState.RUNNING
+        self._is_ending = False
 
     def stop(self) -> None:
         """End; what is not yet written of a micro-batch is done again at the next start."""
@@ -171,6 +179,8 @@ class SparkQuery:
     def _end(self) -> None:
         if self._stream is not None:
             self._note_failure(self._stream)
+            with self._noting:
+                self._is_ending = True
             self._stream.stop()
             self._stream = None
         if self._writer is not None:
@@ -184,19 +194,49 @@ class SparkQuery:
         """What the query has done since its last start; asks Spark nothing."""
         return self._sink.figures if self._sink else Figures()
 
+    def state(self) -> QueryState:
+        """Its state alone: cheaper than `status`."""
+        stream = self._stream
+        if stream is not None:
+            self._note_failure(stream)
+        return self._state
+
+    def errors(self) -> tuple[QueryError, ...]:
+        """Why it failed, oldest first."""
+        self.state()
+        return tuple(self._errors)
+
+    def explain(self) -> str:
+        """Spark's physical plan: of the last micro-batch, else as the first would be; empty where
+        Spark is in another process."""
+        java = getattr(self._spark, "_jvm", None)
+        if java is None:
+            return ""
+        execution, stream = None, self._stream
+        if stream is not None and stream.isActive:
+            execution = stream._jsq.streamingQuery().lastExecution()
+        if execution is None:
+            own = self.options.extension_directory
+            hosting = Hosting(
+                self.plan.query_id, encode_plan(self.plan), 1, 1, extension_directory=own
+            )
+            execution = self._frame(HostedPlan(hosting))._jdf.queryExecution()
+        return str(java.PythonSQLUtils.explainString(execution, "formatted"))
+
     def status(self) -> QueryStatus:
         """What the query does now."""
         progress: dict[str, Any] = {}
-        if self._stream is not None:
-            self._note_failure(self._stream)
-            progress = last_progress(self._stream) or {}
+        stream = self._stream
+        if stream is not None:
+            self._note_failure(stream)
+            progress = last_progress(stream) or {}
         operators = progress.get("stateOperators", [])
         return QueryStatus(
             self._state,
             tuple(self._errors),
             self.figures,
-            _lag(progress),
-            _positions(progress),
+            lag_of(progress),
+            positions_of(progress),
             sum(operator["numRowsTotal"] for operator in operators),
             sum(operator["memoryUsedBytes"] for operator in operators),
             progress.get("durationMs", {}),
@@ -206,11 +246,15 @@ class SparkQuery:
         if stream.isActive or self._state is not QueryState.RUNNING:
             return
         failure = stream.exception()
-        if failure is not None:
-            self._state = QueryState.ERROR
-            message = str(failure)
+        with self._noting:
+            if self._is_ending or self._state is not QueryState.RUNNING:
+                return
+            message = str(failure or "Spark has ended the query, and does not say why")
             now_ms = time.time_ns() // 1_000_000
-            self._errors.append(QueryError(now_ms, _cause(message), _error_type(message)))
+            cause = shortened(_cause(message))
+            self._errors.append(QueryError(now_ms, cause, failure_type(message)))
+            del self._errors[:-_ERRORS_MAX]
+            self._state = QueryState.ERROR
 
     # --- how it is made ----------------------------------------------------------------------
 
@@ -234,7 +278,8 @@ class SparkQuery:
         partitions = self.options.partitions or max(counts[topic] for topic in sources)
         cores = cores_of(str(self._spark.sparkContext.master))
         tasks = partitions if cores is None else min(partitions, cores)
-        checkpoint = open_checkpoint(self.checkpoint_directory, encoded, partitions, tasks)
+        shape = shape_of(draft.topology, draft.stages)
+        checkpoint = open_checkpoint(self.checkpoint_directory, encoded, partitions, tasks, shape)
         is_copartitioned = len({counts[topic] for topic in sources}) == 1
         partitions = counts[draft.sink.topic]
         return HostedPlan(self._hosting(encoded, checkpoint, is_copartitioned, partitions))
@@ -337,39 +382,7 @@ class SparkQuery:
         )
 
 
-def _lag(progress: Mapping[str, Any]) -> dict[str, int]:
-    lag: dict[str, int] = {}
-    for source in progress.get("sources", []):
-        latest, reached = source.get("latestOffset") or {}, source.get("endOffset") or {}
-        for topic, ends in latest.items():
-            done = reached.get(topic, {})
-            behind = sum(max(0, end - done.get(partition, 0)) for partition, end in ends.items())
-            lag[topic] = max(lag.get(topic, 0), behind)
-    return lag
-
-
-def _positions(progress: Mapping[str, Any]) -> dict[tuple[str, int], tuple[int, int]]:
-    positions: dict[tuple[str, int], tuple[int, int]] = {}
-    for source in progress.get("sources", []):
-        latest = source.get("latestOffset") or {}
-        for topic, ends in (source.get("endOffset") or {}).items():
-            for partition, reached in ends.items():
-                place = topic, int(partition)
-                # A topic that is read twice counts as far as the slower reader.
-                reached = min(reached, positions.get(place, (reached, 0))[0])
-                positions[place] = reached, latest.get(topic, {}).get(partition, reached)
-    return positions
-
-
 _PYTHON_ERROR = re.compile(r"[A-Za-z_.]+(Error|Exception)\b.*: ")
-_USER_CAUSES = ("UnknownTopicOrPartition", "AuthorizationException", "UNKNOWN_TOPIC_OR_PART")
-_SYSTEM_CAUSES = ("The schema registry", "KafkaError", "KafkaException", "TimeoutException")
-
-
-def _error_type(message: str) -> str:
-    if any(cause in message for cause in _USER_CAUSES):
-        return "USER"
-    return "SYSTEM" if any(cause in message for cause in _SYSTEM_CAUSES) else "UNKNOWN"
 
 
 def _cause(message: str) -> str:

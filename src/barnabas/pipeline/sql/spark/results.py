@@ -89,6 +89,8 @@ class Figures:
     state_calls: int = 0
     seconds: float = 0.0
     """Time in workers' Python code."""
+    latest_ms: int = -1
+    """The latest timestamp of the records that sources gave."""
 
 
 class ResultSink:
@@ -129,6 +131,7 @@ class ResultSink:
             figures.failed += notes.count
             figures.state_calls += notes.calls
             figures.seconds += notes.seconds
+            figures.latest_ms = max(figures.latest_ms, notes.latest_ms)
         if notes.count:
             self._on_notes(notes.notes, notes.count)
 

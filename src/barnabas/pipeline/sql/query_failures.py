@@ -1,0 +1,65 @@
+"""Why a query stopped, in a line, and whose fault it is: USER, SYSTEM or UNKNOWN, as in ksqlDB.
+
+USER: a person has to change something (a topic is gone, an authorisation is missing). SYSTEM: the
+machines have to (no broker answers, the disk is full). Both may pass by themselves.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from typing import Any
+
+CLASSIFIER_PREFIX = "ksql.error.classifier.regex"
+"""Settings whose names begin so: a type and a regular expression, before what is known here."""
+
+USER, SYSTEM, UNKNOWN = "USER", "SYSTEM", "UNKNOWN"
+
+_USER = re.compile(
+    r"unknown[ _]?topic|UnknownTopicOrPart|MissingTopicError"
+    r"|\bTopic \S+ (of query \S+ )?(is missing|does not exist)"
+    r"|authorization ?failed|AuthorizationException|AUTHORIZATION_FAILED"
+    r"|message size too large|RecordTooLarge|MSG_SIZE_TOO_LARGE"
+    r"|is the checkpoint of|QueryFailedError|subject .*not found",
+    re.IGNORECASE,
+)
+_SYSTEM = re.compile(
+    r"no space left|file too large|disk quota|input/output error|read-only file system"
+    r"|cannot read .*plan\.json|schema registry|KafkaError|KafkaException|timed? ?out"
+    r"|TimeoutException|broker connections are down|ALL_BROKERS_DOWN|_TRANSPORT|transport failure"
+    r"|connection (refused|reset)|broker not available|records could not be written"
+    r"|OutOfMemory|Cannot allocate memory|Python worker|ExecutorLost|executor .*lost"
+    r"|SparkContext was shut down|worker process",
+    re.IGNORECASE,
+)
+
+
+def failure_type(message: str, settings: Mapping[str, Any] | None = None) -> str:
+    """USER, SYSTEM or UNKNOWN; `settings` may have classifiers of their own."""
+    for kind, pattern in _own_patterns(settings or {}):
+        if pattern.search(message):
+            return kind
+    if _USER.search(message):
+        return USER
+    return SYSTEM if _SYSTEM.search(message) else UNKNOWN
+
+
+def _own_patterns(settings: Mapping[str, Any]) -> Iterator[tuple[str, re.Pattern[str]]]:
+    """The settings' classifiers; those that cannot be read are passed over."""
+    for name, value in settings.items():
+        kind, _, text = str(value).strip().partition(" ")
+        if not name.startswith(CLASSIFIER_PREFIX) or kind.upper() not in (USER, SYSTEM) or not text:
+            continue
+        with suppress(re.error):
+            yield kind.upper(), re.compile(text.strip())
+
+
+_LINES_MAX = 20
+_TEXT_MAX = 4_000
+
+
+def shortened(message: str) -> str:
+    """A message without the rest of what a JVM has to say."""
+    lines = [line for line in message.strip().splitlines() if not line.startswith("\tat ")]
+    return "\n".join(lines[:_LINES_MAX])[:_TEXT_MAX]
