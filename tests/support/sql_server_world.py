@@ -28,7 +28,7 @@ class SqlWorld:
         self.entries: list[LogEntry] = []
         self.settings: dict[str, Any] = dict(SETTINGS)
         self.engine = self._engine()
-        self.client = self.client_of(KsqlApi(self.engine))
+        self.client = self._client()
 
     def _engine(self) -> KsqlEngine:
         catalog = functions()
@@ -38,6 +38,9 @@ class SqlWorld:
         engine.start()
         return engine
 
+    def _client(self) -> httpx.AsyncClient:
+        return self.client_of(KsqlApi(self.engine))
+
     def client_of(self, api: KsqlApi) -> httpx.AsyncClient:
         """A client of that interface."""
         transport = httpx.ASGITransport(api.app())
@@ -46,7 +49,7 @@ class SqlWorld:
     async def restart(self) -> None:
         await self.close()
         self.engine = self._engine()
-        self.client = self.client_of(KsqlApi(self.engine))
+        self.client = self._client()
 
     async def close(self) -> None:
         await self.client.aclose()
