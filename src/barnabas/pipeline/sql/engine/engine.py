@@ -24,6 +24,7 @@ from barnabas.pipeline.sql.analysis.commands import (
 )
 from barnabas.pipeline.sql.analysis.metastore import DataSource, MetaStore
 from barnabas.pipeline.sql.engine import config
+from barnabas.pipeline.sql.engine.applying import apply_to, controls
 from barnabas.pipeline.sql.engine.asking import Asking
 from barnabas.pipeline.sql.engine.cluster import Cluster, ClusterError
 from barnabas.pipeline.sql.engine.command_ids import command_id, statement_id, wishes
@@ -229,7 +230,7 @@ class KsqlEngine:
         self, parsed: ParsedStatement, session: Session, trial: MetaStore, topics: dict[str, int]
     ) -> None:
         if isinstance(parsed.statement, tree.ControlQuery):
-            for control in _controls(parsed.statement, trial):
+            for control in controls(parsed.statement, trial):
                 if control.control is Control.TERMINATE:
                     del trial.queries[control.query_id]
             return
@@ -243,7 +244,7 @@ class KsqlEngine:
             else:
                 infos = self.cluster.topics()
                 topics[topic.name] = new_topic(topic, infos, session.settings).partitions
-        _apply_to(trial, command, parsed.text)
+        apply_to(trial, command, parsed.text)
 
     def execute(self, parsed: ParsedStatement, session: Session) -> list[Executed]:
         """Do a statement of the command log's kind; raises SqlError."""
@@ -252,8 +253,8 @@ class KsqlEngine:
             if self.degraded:
                 raise EngineError(f"The command log cannot be followed: {self.degraded}")
             if isinstance(parsed.statement, tree.ControlQuery):
-                controls = _controls(parsed.statement, self.metastore)
-                return [self._distribute(c, parsed.text, session) for c in controls]
+                found = controls(parsed.statement, self.metastore)
+                return [self._distribute(control, parsed.text, session) for control in found]
             self.metastore.next_query = self._log.next_sequence()
             command = self._context.analyse(parsed, session)
             if isinstance(command, commands.NothingCommand):
@@ -264,7 +265,7 @@ class KsqlEngine:
                 raise EngineError("Statement not executable")
             self._check_limits(command)
             note = self._check_replacement(command)
-            _apply_to(self.metastore.copy(), command, parsed.text)
+            apply_to(self.metastore.copy(), command, parsed.text)
             for wish in wishes(command):
                 is_sink = isinstance(command, QueryCommand)
                 make_topic(wish.topic, self.cluster, session.settings, is_sink=is_sink)
@@ -338,7 +339,7 @@ class KsqlEngine:
             if isinstance(command, DropSourceCommand):
                 dropped = self.metastore.must(command.name)
             terminate = self._running.terminate
-            message = _apply_to(self.metastore, command, logged.statement, terminate)
+            message = apply_to(self.metastore, command, logged.statement, terminate)
             if isinstance(command, QueryCommand):
                 query_id = command.plan.query_id
                 self._running.add(command, logged)
@@ -368,44 +369,3 @@ class KsqlEngine:
             raise EngineError(
                 f"Could not delete the corresponding kafka topic: {topic}: {error}"
             ) from error
-
-
-def _controls(statement: tree.ControlQuery, metastore: MetaStore) -> list[ControlCommand]:
-    """What TERMINATE, PAUSE or RESUME means for each query; raises AnalysisError."""
-    if statement.query_id is None:
-        return [ControlCommand(statement.control, name) for name in metastore.queries]
-    if statement.query_id not in metastore.queries:
-        raise AnalysisError(f"Unknown queryId: {statement.query_id}")
-    return [ControlCommand(statement.control, statement.query_id)]
-
-
-def _apply_to(
-    metastore: MetaStore,
-    command: Command,
-    text: str,
-    terminate: Callable[[str], None] = lambda query_id: None,
-) -> str:
-    """`commands.apply`; a source that is dropped takes the query with it that made it.
-
-    Raises AnalysisError, also if other queries use that source.
-    """
-    if isinstance(command, DropSourceCommand):
-        for query_id in _makers(command.name, metastore):
-            del metastore.queries[query_id]
-            terminate(query_id)
-    return commands.apply(command, metastore, text)
-
-
-def _makers(name: str, metastore: MetaStore) -> list[str]:
-    """The queries that made a source; raises AnalysisError if others read it or write into it."""
-    made = [q for q in metastore.writers(name) if q.startswith(("CSAS_", "CTAS_"))]
-    writers = [q for q in metastore.writers(name) if q not in made]
-    readers = metastore.readers(name)
-    if readers or writers:
-        raise AnalysisError(
-            f"Cannot drop {name}.\n"
-            f"The following queries read from this source: [{', '.join(readers)}].\n"
-            f"The following queries write into this source: [{', '.join(writers)}].\n"
-            f"You need to terminate them before dropping {name}."
-        )
-    return made
