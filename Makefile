@@ -12,6 +12,10 @@ JOBS ?= 4
 # Further arguments of pytest, the benchmark or the demo: make test ARGS="-k config -x".
 ARGS ?=
 
+# Some machines forbid Python to keep what it compiles. Tests start hundreds of processes, and each
+# would compile the product anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help setup demo test test-cluster test-slow check format bench soak clean
 
 help:

@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pyspark
@@ -47,18 +47,17 @@ class Part:
     def kill(self) -> None:
         """As a machine that loses its power: executors and their Python workers go too."""
         for pid in [*_descendants(self._process.pid), self._process.pid]:
-            try:
+            with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                continue
         self._process.wait()
 
 
 def _descendants(pid: int) -> list[int]:
     found: list[int] = []
     for children in Path(f"/proc/{pid}/task").glob("*/children"):
-        for child in children.read_text().split():
-            found += [*_descendants(int(child)), int(child)]
+        with suppress(OSError):  # a thread that has just ended
+            for child in children.read_text().split():
+                found += [*_descendants(int(child)), int(child)]
     return found
 
 

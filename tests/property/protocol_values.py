@@ -50,13 +50,14 @@ def all_messages() -> list[type[Message]]:
     return [found[name] for name in sorted(found)]
 
 
+def versions(cls: type[Message]) -> range:
+    """The versions of a message. Tests take them in one go: a test for each costs more than it."""
+    return range(cls.SCHEMA.versions.first, cls.SCHEMA.versions.last + 1)
+
+
 def all_versions() -> list[tuple[type[Message], int]]:
     """Every message in each of its versions."""
-    return [
-        (cls, version)
-        for cls in all_messages()
-        for version in range(cls.SCHEMA.versions.first, cls.SCHEMA.versions.last + 1)
-    ]
+    return [(cls, version) for cls in all_messages() for version in versions(cls)]
 
 
 def label(value: object) -> str:

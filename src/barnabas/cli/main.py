@@ -31,6 +31,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "quorum": ("Show the metadata quorum; add and remove voters.", "quorum"),
     "registry": ("Run a schema registry; register, check and compare schemas.", "registry"),
     "sql": ("Run a SQL server, or ask one: a shell, scripts, tests of statements.", "sql"),
+    "pipeline": ("Run a data pipeline that is written in Python, on Spark.", "pipeline"),
     "log": ("Inspect log files on disk.", "log"),
     "doctor": ("Check a cluster, and the machine it runs on, for common faults.", "doctor"),
     "completion": ("Print the completion script for a shell.", "completion"),

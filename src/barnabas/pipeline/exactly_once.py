@@ -18,6 +18,7 @@ import json
 from collections.abc import Mapping, Sequence
 from queue import Empty, SimpleQueue
 from threading import Thread
+from types import MappingProxyType
 from typing import Any, Final
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
@@ -42,20 +43,17 @@ def writer_name(query_name: str) -> str:
 
 
 class TransactionalWriter:
-    """Writes the results of one query's micro-batches; `checkpoint` is its local directory.
-
-    `settings`: further ones of librdkafka, such as those of a login.
-    """
+    """Writes the results of one query's micro-batches; `checkpoint` is its local directory."""
 
     def __init__(
         self,
         bootstrap_servers: str,
         query_name: str,
         checkpoint: str,
-        settings: Mapping[str, Any] | None = None,
+        settings: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
         self._bootstrap_servers = bootstrap_servers
-        self._settings = dict(settings or {})
+        self._settings = settings
         self._query_name = query_name
         self._checkpoint = checkpoint
         self._producer: Producer | None = None
@@ -93,7 +91,6 @@ class TransactionalWriter:
         name = writer_name(self._query_name)
         self._offsets = Consumer(
             {
-                **self._settings,
                 "bootstrap.servers": self._bootstrap_servers,
                 "group.id": name,
                 "client.id": "barnabas-pipeline",
@@ -101,17 +98,18 @@ class TransactionalWriter:
                 # What a transaction has not committed yet is waited for, not overlooked.
                 "isolation.level": "read_committed",
                 "log_level": 2,
+                **self._settings,
             }
         )
         self._producer = Producer(
             {
-                **self._settings,
                 "bootstrap.servers": self._bootstrap_servers,
                 "transactional.id": name,
                 "client.id": "barnabas-pipeline",
                 **JAVA_PARTITIONER,
                 "linger.ms": 5,
                 "log_level": 2,
+                **self._settings,
             }
         )
         self._producer.init_transactions(CALL_TIMEOUT_SECONDS)

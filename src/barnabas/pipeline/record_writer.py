@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
@@ -61,14 +62,13 @@ def produce(producer: Producer, record: AnyRecord, headers: list[Header]) -> Non
 
 
 class RecordWriter:
-    """Writes the records of one query's micro-batches, acknowledged by all in-sync replicas.
+    """Writes the records of one query's micro-batches, acknowledged by all in-sync replicas."""
 
-    `settings`: further ones of librdkafka, such as those of a login.
-    """
-
-    def __init__(self, bootstrap_servers: str, settings: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self, bootstrap_servers: str, settings: Mapping[str, Any] = MappingProxyType({})
+    ) -> None:
         self._bootstrap_servers = bootstrap_servers
-        self._settings = dict(settings or {})
+        self._settings = settings
         self._producer: Producer | None = None
         self._error: KafkaError | None = None
 
@@ -97,7 +97,6 @@ class RecordWriter:
         self._error = None
         return Producer(
             {
-                **self._settings,
                 "bootstrap.servers": self._bootstrap_servers,
                 "client.id": "barnabas-pipeline",
                 "enable.idempotence": True,
@@ -106,6 +105,7 @@ class RecordWriter:
                 "linger.ms": 5,
                 "log_level": 2,
                 "on_delivery": self._on_delivery,
+                **self._settings,
             }
         )
 

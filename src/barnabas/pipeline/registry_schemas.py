@@ -1,4 +1,4 @@
-"""Reading a schema registry: what schemas records were written with.
+"""Asking a schema registry: what schemas records were written with, and are to be.
 
 It asks through the REST interface that every registry has, with nothing but the standard library,
 and remembers what cannot change: the text of an id.
@@ -18,6 +18,7 @@ MAGIC: Final = 0
 FRAME_BYTES: Final = 5
 _TIMEOUT_SECONDS: Final = 10.0
 _NOT_FOUND: Final = 404
+_CONTENT_TYPE: Final = "application/vnd.schemaregistry.v1+json"
 
 
 class RegistryUnavailableError(Exception):
@@ -31,6 +32,7 @@ class RegistrySchemas:
         self.url = url.rstrip("/")
         self._texts: dict[int, str] = {}
         self._versions: dict[tuple[str, int], dict[str, Any]] = {}
+        self._ids: dict[tuple[str, str], int] = {}
 
     def subjects(self) -> list[str]:
         """Return all subjects. Raises RegistryUnavailableError."""
@@ -73,10 +75,29 @@ class RegistrySchemas:
         texts = {schema_id: self.avro_of(schema_id) for schema_id in ids}
         return {schema_id: text for schema_id, text in texts.items() if text is not None}
 
+    def register(self, subject: str, schema: str) -> int:
+        """Register an Avro schema, or find it; returns its id.
+
+        Raises RegistryUnavailableError, also where the registry refuses it.
+        """
+        key = (subject, schema)
+        if key not in self._ids:
+            path = f"/subjects/{urllib.parse.quote(subject, safe='')}/versions"
+            told = self._ask(path, json.dumps({"schema": schema}).encode())
+            if told is None:
+                raise RegistryUnavailableError(f"{self.url} does not know {path}")
+            self._ids[key] = told["id"]
+        return self._ids[key]
+
     def _get(self, path: str) -> Any:
+        return self._ask(path)
+
+    def _ask(self, path: str, content: bytes | None = None) -> Any:
         """Return what the registry answers; None if it knows no such thing."""
+        headers = {} if content is None else {"Content-Type": _CONTENT_TYPE}
+        request = urllib.request.Request(f"{self.url}{path}", content, headers)
         try:
-            with urllib.request.urlopen(f"{self.url}{path}", timeout=_TIMEOUT_SECONDS) as answer:
+            with urllib.request.urlopen(request, timeout=_TIMEOUT_SECONDS) as answer:
                 return json.load(answer)
         except urllib.error.HTTPError as error:
             with error:

@@ -11,7 +11,7 @@ import gc
 import importlib
 from contextlib import suppress
 
-from pyspark import daemon  # type: ignore[attr-defined]  # not in PySpark's own types
+from pyspark import daemon
 
 _NEEDED = (
     "pandas",
@@ -37,4 +37,4 @@ def load() -> None:
 
 if __name__ == "__main__":
     load()
-    daemon.manager()
+    daemon.manager()  # type: ignore[no-untyped-call]  # PySpark's

@@ -9,7 +9,12 @@ if TYPE_CHECKING:
 
 
 def register(spark: SparkSession) -> None:
-    """Make `format("barnabas")`, the sink that writes exactly once, known to a session."""
+    """Make `format("barnabas")`, which writes exactly once, and `format("barnabas-share")` known.
+
+    The second one reads topics as a member of a share group.
+    """
+    from barnabas.pipeline.datasource.share import register_share_source
     from barnabas.pipeline.datasource.sink import register_sink
 
     register_sink(spark)
+    register_share_source(spark)

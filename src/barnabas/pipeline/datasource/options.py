@@ -103,7 +103,7 @@ def read_options(options: Mapping[str, str]) -> SinkOptions:
     lost = given.get("onLostTransaction", "fail")
     if lost not in ("fail", "skip"):
         raise OptionError(f"onLostTransaction is fail or skip, not {lost}")
-    security, access = _security(servers, kafka)
+    security, access = read_security(servers, kafka)
     connection = {
         "bootstrap.servers": servers,
         "client.id": "barnabas-sink",
@@ -139,8 +139,11 @@ def _producer_settings(kafka: Mapping[str, str]) -> dict[str, Any]:
     return settings
 
 
-def _security(servers: str, kafka: dict[str, str]) -> tuple[dict[str, Any], Access]:
-    """Take the settings of security out of `kafka`: for librdkafka, and for our own connections."""
+def read_security(servers: str, kafka: dict[str, str]) -> tuple[dict[str, Any], Access]:
+    """Take the settings of security out of `kafka`: for librdkafka, and for our own connections.
+
+    Raises OptionError.
+    """
     protocol = kafka.pop("security.protocol", "PLAINTEXT").upper()
     if protocol not in _PROTOCOLS:
         raise OptionError(f"kafka.security.protocol is one of {', '.join(_PROTOCOLS)}")

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import os
 import uuid
-import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import repeat
 from typing import TYPE_CHECKING, Any, Final
+from zlib import crc32
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 CALL_TIMEOUT_SECONDS: Final = 60.0
 _POLL_SECONDS: Final = 0.05
 _CHECKSUM_MASK: Final = (1 << 63) - 1
+_MORE: Final = frozenset({"headers", "partition", "timestamp"})
+"""Columns that make a record more than a key and a value."""
 
 
 class WriteError(Exception):
@@ -117,16 +120,29 @@ class _Transaction:
         self._producer.begin_transaction()
 
     def send(self, rows: RecordBatch) -> None:
-        """Queue the records of rows, waiting where the queue is full."""
+        """Queue the records of rows, waiting where the queue is full.
+
+        Their checksum does not depend on their order, nor on when they are written.
+        """
         produce, checksum = self._producer.produce, self._checksum
-        for topic, arguments, digest in records_of(rows, self._options.topic):
+        is_plain = self._options.topic is not None and _MORE.isdisjoint(rows.schema.names)
+        for record in records_of(rows, self._options.topic):
+            topic, value, key, partition, timestamp_ms, headers = record
             while True:
                 try:
-                    produce(topic, **arguments)
+                    if is_plain:  # what names of arguments cost is spared
+                        produce(topic, value, key)
+                    else:
+                        produce(
+                            topic, value, key, partition, timestamp=timestamp_ms, headers=headers
+                        )
                     break
                 except BufferError:
                     self._producer.poll(_POLL_SECONDS)
-            checksum += digest
+            if is_plain and key and value:
+                checksum += crc32(value, crc32(key, len(key)))
+            else:
+                checksum += crc32(repr(record).encode())
         self._checksum = checksum & _CHECKSUM_MASK
         self._records += rows.num_rows
         self._producer.poll(0)
@@ -179,72 +195,65 @@ def close_connections() -> None:
     _CONTROLS.clear()
 
 
-Outgoing = tuple[str, dict[str, Any], int]
-"""Topic, arguments of `Producer.produce` and a checksum of the record."""
+Outgoing = tuple[str, bytes | None, bytes | None, int, int, list[Any] | None]
+"""Topic, value, key, partition, milliseconds and headers, as for `Producer.produce`."""
+_BY_KEY: Final = -1
+"""The partition of a record whose key decides."""
+_NOW: Final = 0
+"""The timestamp of a record that gets the time of writing."""
 
 
 def records_of(rows: RecordBatch, topic: str | None) -> Iterator[Outgoing]:
     """Return the records of rows. `topic`, where given, wins over the column. Raises WriteError."""
-    columns = _columns(rows)
-    topics = columns.pop("topic", None)
-    names = tuple(columns)
-    for index, values in enumerate(zip(*columns.values(), strict=True)):
-        # An argument that is None is left out: there is no such partition or timestamp.
-        arguments = {n: v for n, v in zip(names, values, strict=True) if v is not None}
-        to = topic if topic is not None else topics[index] if topics is not None else None
-        if to is None:
+    topics: Iterable[Any] = repeat(topic)
+    if topic is None:
+        topics = _column(rows, "topic").to_pylist()
+        if None in topics:
             raise WriteError("a row has no topic: set the option topic, or the column")
-        yield to, arguments, _digest(to, arguments)
+    return zip(
+        topics,
+        _bytes(_column(rows, "value")),
+        _bytes(_column(rows, "key")),
+        _integers(_column(rows, "partition"), _BY_KEY),
+        _integers(_milliseconds(_column(rows, "timestamp")), _NOW),
+        _headers(_column(rows, "headers")),
+        strict=False,  # what repeats has no end
+    )
 
 
-def _columns(rows: RecordBatch) -> dict[str, list[Any]]:
-    columns: dict[str, list[Any]] = {}
-    for name, convert in _CONVERSIONS.items():
-        at = rows.schema.get_field_index(name)
-        if at >= 0:
-            columns[name] = convert(rows.column(at))
-    return columns
+def _column(rows: RecordBatch, name: str) -> Any:
+    at = rows.schema.get_field_index(name)
+    return rows.column(at) if at >= 0 else None
 
 
-def _values(column: Any) -> list[Any]:
-    return list(column.to_pylist())
-
-
-def _headers(column: Any) -> list[Any]:
-    lists = column.to_pylist()
-    return [
-        None if headers is None else [(one["key"], one["value"]) for one in headers]
-        for headers in lists
-    ]
-
-
-def _milliseconds(column: Any) -> list[Any]:
+def _bytes(column: Any) -> Iterable[bytes | None]:
     import pyarrow
 
-    if pyarrow.types.is_timestamp(column.type):
+    if column is None:
+        return repeat(None)
+    kind = pyarrow.large_binary() if pyarrow.types.is_large_string(column.type) else None
+    return list(column.cast(kind or pyarrow.binary()).to_pylist())
+
+
+def _integers(column: Any, default: int) -> Iterable[int]:
+    if column is None:
+        return repeat(default)
+    return list(column.fill_null(default).to_pylist())
+
+
+def _milliseconds(column: Any) -> Any:
+    import pyarrow
+
+    if column is not None and pyarrow.types.is_timestamp(column.type):
         column = column.cast(pyarrow.timestamp("ms", column.type.tz), safe=False)
-    return list(column.cast(pyarrow.int64()).to_pylist())
+        return column.cast(pyarrow.int64())
+    return column
 
 
-_CONVERSIONS: Final[Mapping[str, Callable[[Any], list[Any]]]] = {
-    "key": _values,
-    "value": _values,
-    "headers": _headers,
-    "topic": _values,
-    "partition": _values,
-    "timestamp": _milliseconds,
-}
-
-
-def _digest(topic: str, arguments: Mapping[str, Any]) -> int:
-    """Return a checksum of a record that does not depend on when it is written."""
-    digest = zlib.crc32(topic.encode())
-    for name in ("key", "value"):
-        data = arguments.get(name)
-        if data is not None:
-            digest = zlib.crc32(data.encode() if isinstance(data, str) else data, digest)
-        digest = zlib.crc32(b"\0" if data is None else b"\1", digest)
-    rest = arguments.get("partition"), arguments.get("timestamp"), arguments.get("headers")
-    if rest != (None, None, None):
-        digest = zlib.crc32(repr(rest).encode(), digest)
-    return digest
+def _headers(column: Any) -> Iterable[list[Any] | None]:
+    if column is None:
+        return repeat(None)
+    return [
+        None if headers is None else [(one["key"], one["value"]) for one in headers]
+        for headers in column.to_pylist()
+    ]

@@ -26,7 +26,9 @@ TYPES: list[tuple[str, str]] = [
     ("CheckpointError: cannot read /state/q/plan.json: Expecting value", "SYSTEM"),
     ("KafkaException: Local: Broker transport failure", "SYSTEM"),
     ("org.apache.kafka.common.errors.TimeoutException: Timed out", "SYSTEM"),
+    ("SparkException: Python worker exited unexpectedly (crashed)", "SYSTEM"),
     ("ZeroDivisionError: division by zero", "UNKNOWN"),
+    ("AttributeError: no 'write'\n[STREAM_FAILED] … raised by the Python Proxy", "UNKNOWN"),
 ]
 
 

@@ -6,7 +6,6 @@ Rows between operators have the columns of `SCHEMA`; a row is a parcel.
 from __future__ import annotations
 
 import time
-import zipimport
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ import pyarrow as pa
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
 
+from barnabas.pipeline.archives import keep_archives
 from barnabas.pipeline.sql.spark.hosted import HostedPlan, Hosting, Placed, forgotten_on_failure
 from barnabas.pipeline.sql.spark.parcels import Notes, Raw, Results, decode_parcel, encode_parcel
 from barnabas.pipeline.sql.spark.results import ResultRecords, write_from_task
@@ -32,20 +32,6 @@ SCHEMA = StructType(
 _ARROW = pa.schema([pa.field("label", pa.int32(), nullable=False), ("parcel", pa.binary())])
 _KEY = StructType([StructField("key", BinaryType())])
 _VALUE = StructType([StructField("value", BinaryType())])
-
-
-def keep_archives() -> None:
-    """Let this process not read the directory of pyspark.zip again for each task.
-
-    PySpark's worker calls `importlib.invalidate_caches` at the start of each task, and since
-    Python 3.10 every zipimporter (one for each package of PySpark's) then reads its archive's
-    directory anew: 0.2 to 0.4 s of CPU, most of a small micro-batch. The archive never changes.
-    """
-    setattr(zipimport.zipimporter, "invalidate_caches", _nothing)  # noqa: B010  # mypy forbids more
-
-
-def _nothing(_importer: zipimport.zipimporter) -> None:
-    pass
 
 
 @dataclass(frozen=True)

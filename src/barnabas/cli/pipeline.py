@@ -1,0 +1,199 @@
+"""`barnabas pipeline`: run a pipeline that is written in Python."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+import click
+
+from barnabas.cli.errors import CliError, ExitCode
+from barnabas.cli.output import json_option, print_json
+
+EPILOG = """\b
+Examples:
+  barnabas pipeline run energy.py:pipeline
+  barnabas pipeline show energy.py
+"""
+RUN_EPILOG = """\b
+Examples:
+  barnabas pipeline run energy.py:pipeline
+  barnabas pipeline run energy.py -b broker:9092 --schema-registry-url http://registry:8081
+  barnabas pipeline run shop.pipelines:carts --guarantee exactly_once
+"""
+SHOW_EPILOG = """\b
+Example:
+  barnabas pipeline show energy.py
+"""
+
+
+@click.group(epilog=EPILOG)
+def command() -> None:
+    """Run pipelines written with `barnabas.pipeline`. docs/streams.md is a tutorial."""
+
+
+@command.command("run", epilog=RUN_EPILOG)
+@click.argument("pipeline")
+@click.option(
+    "--bootstrap-servers",
+    "-b",
+    envvar="BARNABAS_BOOTSTRAP_SERVERS",
+    default="localhost:9092",
+    show_default=True,
+    metavar="HOST:PORT,…",
+    help="The cluster.",
+)
+@click.option(
+    "--schema-registry-url",
+    envvar="BARNABAS_SCHEMA_REGISTRY_URL",
+    metavar="URL",
+    help="The schema registry, where topics are Avro.",
+)
+@click.option(
+    "--guarantee",
+    type=click.Choice(["at_least_once", "exactly_once"]),
+    default="at_least_once",
+    show_default=True,
+    help="How often a result can come after a failure.",
+)
+@click.option(
+    "--checkpoints",
+    type=click.Path(file_okay=False),
+    metavar="DIRECTORY",
+    help="Where pipelines keep their state; by default ~/.local/state/barnabas/pipelines.",
+)
+@click.option(
+    "--trigger", default="0 seconds", metavar="TIME", help="Least time between micro-batches."
+)
+@click.option("--until-caught-up", is_flag=True, help="Process what is in the topics now, and end.")
+@click.option("--master", default="local[*]", show_default=True, help="Spark's master.")
+@click.option(
+    "--property",
+    "-X",
+    "properties",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="A setting of Kafka's clients, such as security.protocol; may be repeated.",
+)
+@click.option(
+    "--spark-setting",
+    "spark_settings",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="A setting of Spark's; may be repeated.",
+)
+@json_option
+def run_command(
+    pipeline: str,
+    bootstrap_servers: str,
+    schema_registry_url: str | None,
+    guarantee: str,
+    checkpoints: str | None,
+    trigger: str,
+    until_caught_up: bool,
+    master: str,
+    properties: tuple[str, ...],
+    spark_settings: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """Run a pipeline until SIGTERM or Ctrl-C, from its checkpoints if there are any.
+
+    PIPELINE is a file and a name in it, `energy.py:pipeline`, or a module's, `shop.carts:pipeline`;
+    without a name it is `pipeline`.
+    """
+    from barnabas.pipeline.streams.errors import PipelineError
+    from barnabas.pipeline.streams.pipeline import default_checkpoints
+
+    try:
+        from barnabas.pipeline.session import SessionOptions, SparkStartError, start_session
+    except ImportError as error:
+        raise CliError(
+            f"Spark is not installed: {error}", ExitCode.REFUSED, "pip install 'barnabas[spark]'"
+        ) from error
+    try:
+        found = _load(pipeline)
+        directory = os.path.join(checkpoints or default_checkpoints(), found.name)
+        say(f"{found.name}: starting Spark; it logs to {directory}/spark.log")
+        spark = start_session(
+            SessionOptions(
+                app_name=f"barnabas-{found.name}",
+                master=master,
+                telemetry_path=os.path.join(directory, "spark.log"),
+                settings=_pairs(spark_settings, "--spark-setting"),
+            ),
+            say,
+        )
+        running = found.start(
+            bootstrap_servers,
+            schema_registry_url,
+            spark=spark,
+            guarantee=guarantee,
+            checkpoints=checkpoints or "",
+            trigger=trigger,
+            until_caught_up=until_caught_up,
+            client=_pairs(properties, "--property"),
+        )
+        topics = ", ".join(running.progress().queries)
+        if as_json:
+            print_json({"name": found.name, "directory": running.directory})
+        say(f"{found.name}: running; writes {topics}; state in {running.directory}")
+        from barnabas.pipeline.streams.running import run_until_signal
+
+        run_until_signal(running)
+        say(f"{found.name}: stopped")
+    except (PipelineError, SparkStartError) as error:
+        raise CliError(str(error), ExitCode.REFUSED) from error
+
+
+@command.command("show", epilog=SHOW_EPILOG)
+@click.argument("pipeline")
+@json_option
+def show_command(pipeline: str, as_json: bool) -> None:
+    """Print what a pipeline reads and writes. Starts nothing."""
+    from barnabas.pipeline.streams.errors import PipelineError
+
+    try:
+        found = _load(pipeline)
+        modes = {output.topic: output.mode() for output in found.outputs}
+    except PipelineError as error:
+        raise CliError(str(error), ExitCode.REFUSED) from error
+    reads = sorted({source.topic for source in found.sources()})
+    if as_json:
+        print_json(
+            {
+                "name": found.name,
+                "reads": reads,
+                "writes": modes,
+                "dead_letters": found.dead_letters,
+            }
+        )
+        return
+    click.echo(f"pipeline  {found.name}")
+    for topic in reads:
+        click.echo(f"reads     {topic}")
+    for topic, mode in modes.items():
+        click.echo(f"writes    {topic} ({'changes' if mode == 'update' else 'each result once'})")
+    if found.dead_letters is not None:
+        click.echo(f"malformed {found.dead_letters}")
+
+
+def say(line: str) -> None:
+    """Say what happens, on standard error."""
+    print(line, file=sys.stderr, flush=True)
+
+
+def _load(named: str) -> Any:
+    from barnabas.pipeline.streams.loading import load_pipeline
+
+    return load_pipeline(named)
+
+
+def _pairs(given: tuple[str, ...], option: str) -> dict[str, str]:
+    pairs = {}
+    for one in given:
+        name, equals, value = one.partition("=")
+        if not equals:
+            raise click.UsageError(f"{option} is NAME=VALUE, not {one!r}")
+        pairs[name.strip()] = value.strip()
+    return pairs
