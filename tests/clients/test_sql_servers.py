@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
+from support.node_process import wait_until
 from support.patience import PATIENCE_S
-from support.sql_server_process import LOCAL, SqlServer, wait_for
+from support.sql_server_process import LOCAL, SqlServer
 
 pytestmark = pytest.mark.slow
 SETTINGS = (
@@ -46,6 +47,10 @@ def servers(kafka_bootstrap_servers: str) -> Iterator[list[SqlServer]]:
         for server in both:
             wait_for(lambda one=server: len(alive(one)) == 2, lambda one=server: str(alive(one)))  # type: ignore[misc]  # mypy does not type defaults of lambdas
         yield both
+
+
+def wait_for(is_so: Callable[[], bool], shown: Callable[[], str]) -> None:
+    wait_until(is_so, "what servers share", shown=shown)
 
 
 def alive(server: SqlServer) -> set[str]:
