@@ -16,7 +16,7 @@ ARGS ?=
 # would compile the product anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo test test-cluster test-slow check format bench soak clean
+.PHONY: help setup demo test test-cluster test-slow check types test-types imports format bench soak clean
 
 help:
 	@echo "make setup   install everything into $(VENV)"
@@ -56,11 +56,19 @@ demo: setup
 	$(BIN)/barnabas demo $(if $(SECONDS),--seconds $(SECONDS)) $(if $(NODES),--nodes $(NODES)) \
 		$(if $(filter-out 0,$(EXACTLY_ONCE)),--exactly-once) $(ARGS)
 
+# The slow checks beside each other.
 check: setup
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check --quiet
+	@$(MAKE) --no-print-directory --jobs 3 --output-sync=target types test-types imports
+
+types:
 	$(BIN)/mypy
+
+test-types:
 	$(BIN)/mypy --config-file tests/mypy.ini
+
+imports:
 	$(BIN)/lint-imports
 
 # Most tests wait for processes: four at a time use two cores well. tests/conftest.py groups them.

@@ -31,8 +31,8 @@ SEEDS = {
     "exchange": range(2),
     "groups": range(3),
     "chains": range(2),
-    "changes": range(4),
-    "directories": range(4),
+    "changes": range(2),
+    "directories": range(2),
     "shares": range(1, 3),
 }
 
