@@ -24,11 +24,13 @@ EARLIEST = {"ksql.streams.auto.offset.reset": "earliest"}
 class SqlServer:
     """A server over a cluster, which may be ended and started again with all it had."""
 
-    def __init__(self, bootstrap_servers: str, settings: Sequence[str] = LOCAL) -> None:
-        self.suffix = uuid.uuid4().hex[:8]
+    def __init__(
+        self, bootstrap_servers: str, settings: Sequence[str] = LOCAL, *, suffix: str = ""
+    ) -> None:
+        self.suffix = suffix or uuid.uuid4().hex[:8]
         self._arguments = [
             *(sys.executable, "-m", "barnabas", "sql", "server", "--json"),
-            *("-b", bootstrap_servers, "-l", "http://127.0.0.1:0"),
+            *("-b", bootstrap_servers, "-o", "listeners=http://127.0.0.1:0"),
             *("-o", f"ksql.service.id=test_{self.suffix}_"),
             *(word for setting in settings for word in ("-o", setting)),
         ]
@@ -46,7 +48,8 @@ class SqlServer:
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         assert line, "the server ended before it served"
-        (self.url,) = json.loads(line)["listeners"]
+        self.urls: list[str] = json.loads(line)["listeners"]
+        self.url = self.urls[0]
         self.client = httpx.Client(
             base_url=self.url, http1=False, http2=True, trust_env=False, timeout=PATIENCE_S
         )

@@ -43,7 +43,11 @@ class SqlWorld:
         return engine
 
     def _client(self) -> httpx.AsyncClient:
-        transport = httpx.ASGITransport(KsqlApi(self.engine).app())
+        return self.client_of(KsqlApi(self.engine))
+
+    def client_of(self, api: KsqlApi) -> httpx.AsyncClient:
+        """A client of that interface."""
+        transport = httpx.ASGITransport(api.app())
         return httpx.AsyncClient(transport=transport, base_url="http://sql")
 
     async def restart(self) -> None:

@@ -15,6 +15,13 @@ class StringKeys(Protocol):
         """The value of a key, empty where it is not set."""
 
 
+class ListenerKeys(StringKeys, Protocol):
+    """A configuration of listeners."""
+
+    def get_bool(self, name: str) -> bool:
+        """The value of a BOOLEAN key."""
+
+
 def pem_file(config: StringKeys, prefix: str, store: str) -> str | None:
     """The PEM file of `store` (keystore, truststore), None where none is set.
 
@@ -57,6 +64,29 @@ def client_context(config: StringKeys, prefix: str) -> ssl.SSLContext:
     if prefix and config.get_str(f"{prefix}ssl.endpoint.identification.algorithm") == "":
         context.check_hostname = False
     load_own(context, config, prefix)
+    return context
+
+
+def server_context(config: ListenerKeys) -> ssl.SSLContext:
+    """TLS of https listeners: `ssl.client.authentication` says what clients show.
+
+    Raises ConfigError.
+    """
+    if pem_file(config, "", "keystore") is None:
+        raise ConfigError("ssl.keystore.location", "must be set for a listener that speaks https")
+    trusted = pem_file(config, "", "truststore")
+    try:
+        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=trusted)
+    except (ssl.SSLError, ValueError) as error:
+        raise ConfigError(
+            "ssl.truststore.location", f"the certificates cannot be used: {error}"
+        ) from error
+    load_own(context, config, "")
+    wanted = config.get_str("ssl.client.authentication")
+    if wanted == "REQUIRED" or config.get_bool("ssl.client.auth"):
+        context.verify_mode = ssl.CERT_REQUIRED
+    elif wanted == "REQUESTED":
+        context.verify_mode = ssl.CERT_OPTIONAL
     return context
 
 

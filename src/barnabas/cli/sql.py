@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 DEFAULT_SERVER = "http://localhost:8088"
 SERVER_VARIABLE = "BARNABAS_SQL_SERVER"
 USER_VARIABLE = "BARNABAS_SQL_USER"
+PASSWORD_VARIABLE = "BARNABAS_SQL_PASSWORD"
 EPILOG = """\b
 Examples:
   barnabas sql
@@ -67,8 +68,14 @@ Statements end with a semicolon. In the shell, `help` lists its own commands.
 @click.option(
     "--user",
     envvar=USER_VARIABLE,
-    metavar="NAME:PASSWORD",
+    metavar="NAME[:PASSWORD]",
     help=f"For a server that asks for a password; by default {USER_VARIABLE}.",
+)
+@click.option(
+    "--password",
+    envvar=PASSWORD_VARIABLE,
+    metavar="PASSWORD",
+    help=f"The password, where --user has none; by default {PASSWORD_VARIABLE}.",
 )
 @click.option(
     "--ca-file",
@@ -84,6 +91,7 @@ def command(
     files: tuple[str, ...],
     defines: tuple[str, ...],
     user: str | None,
+    password: str | None,
     ca_file: str | None,
     as_json: bool,
 ) -> None:
@@ -94,6 +102,8 @@ def command(
     if context.invoked_subcommand is not None:
         return
     variables = _variables(defines)
+    if user is not None and password is not None and ":" not in user:
+        user = f"{user}:{password}"
     try:
         from barnabas.pipeline.sql.shell.client import KsqlClient
     except ImportError as error:

@@ -61,7 +61,8 @@ def _run(values: dict[str, str], log_level: str, as_json: bool) -> int:
         from barnabas.pipeline.sql.engine.cluster import ClusterError
         from barnabas.pipeline.sql.engine.command_log import CommandLogError
         from barnabas.pipeline.sql.server.config import ServerConfig, ServerConfigError
-        from barnabas.pipeline.sql.server.run import CannotListenError, run_server
+        from barnabas.pipeline.sql.server.listening import CannotListenError
+        from barnabas.pipeline.sql.server.run import run_server
         from barnabas.pipeline.udf import ExtensionError
     from barnabas.base import telemetry
 

@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from queue import Empty, SimpleQueue
 from threading import Thread
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
@@ -50,7 +50,7 @@ class TransactionalWriter:
         bootstrap_servers: str,
         query_name: str,
         checkpoint: str,
-        settings: Mapping[str, str] = MappingProxyType({}),
+        settings: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
         self._bootstrap_servers = bootstrap_servers
         self._settings = settings

@@ -65,7 +65,7 @@ class RecordWriter:
     """Writes the records of one query's micro-batches, acknowledged by all in-sync replicas."""
 
     def __init__(
-        self, bootstrap_servers: str, settings: Mapping[str, str] = MappingProxyType({})
+        self, bootstrap_servers: str, settings: Mapping[str, Any] = MappingProxyType({})
     ) -> None:
         self._bootstrap_servers = bootstrap_servers
         self._settings = settings

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 
 import uvicorn
 
+from barnabas.base.pem import server_context
 from barnabas.base.stop_signals import stop_on_signals
 from barnabas.registry.config import HttpListener, RegistryConfig
 from barnabas.registry.connection import Connection
@@ -17,7 +18,6 @@ from barnabas.registry.core.decision import Formats
 from barnabas.registry.http.app import RegistryApp
 from barnabas.registry.http.config import HttpConfig
 from barnabas.registry.kafka.store import KafkaStore
-from barnabas.registry.listener_tls import server_context
 
 EXIT_FAILED = 1
 BACKLOG = 2048

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from barnabas.base.config.errors import ConfigError
-from barnabas.base.pem import client_context
+from barnabas.base.jaas import jaas_options
+from barnabas.base.pem import client_context, server_context
 from barnabas.registry.config import KEYS, RegistryConfig
-from barnabas.registry.kafka.connection import Connection, jaas_options
-from barnabas.registry.listener_tls import server_context
+from barnabas.registry.kafka.connection import Connection
 
 BROKERS = {"kafkastore.bootstrap.servers": "PLAINTEXT://localhost:9092"}
 SHIPPED = """\

@@ -74,6 +74,19 @@ class Schema:
         return {column.name: column for column in reversed(self.columns)}
 
     def __str__(self) -> str:
-        return ", ".join(
-            f"{column} KEY" if column.part is Part.KEY else str(column) for column in self.columns
-        )
+        # What headers fill stands before the value's columns here, though not in rows.
+        inner = [column for column in self.columns if column.part is Part.HEADERS]
+        if inner:
+            bounds = sum(column.part is Part.KEY for column in self.columns)
+            rest = [column for column in self.columns if column.part is not Part.HEADERS]
+            return ", ".join(map(_declared, (*rest[:bounds], *inner, *rest[bounds:])))
+        return ", ".join(map(_declared, self.columns))
+
+
+def _declared(column: Column) -> str:
+    if column.part is Part.KEY:
+        return f"{column} KEY"
+    if column.part is Part.HEADERS:
+        which = "HEADERS" if column.header is None else f"HEADER('{column.header}')"
+        return f"{column} {which}"
+    return str(column)

@@ -1,14 +1,13 @@
 """How to reach the brokers: addresses, TLS and SASL, as aiokafka takes them."""
 
-import re
 from typing import Any
 
 from barnabas.base.config.errors import ConfigError
+from barnabas.base.jaas import jaas_options
 from barnabas.base.pem import client_context
 from barnabas.registry.config import RegistryConfig
 
 SERVED_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
-_OPTION = re.compile(r"(\w+)\s*=\s*(?:\"((?:[^\"\\]|\\.)*)\"|'((?:[^'\\]|\\.)*)'|([^\s;\"']+))")
 
 
 class Connection:
@@ -60,12 +59,3 @@ def _sasl_options(config: RegistryConfig) -> dict[str, Any]:
         "sasl_plain_username": options["username"],
         "sasl_plain_password": options["password"],
     }
-
-
-def jaas_options(text: str) -> dict[str, str]:
-    """The options of a login module in JAAS's notation."""
-    options = {}
-    for match in _OPTION.finditer(text):
-        quoted = match[2] if match[2] is not None else match[3]
-        options[match[1]] = match[4] if quoted is None else re.sub(r"\\(.)", r"\1", quoted)
-    return options

@@ -6,6 +6,7 @@ may leave that out.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -26,6 +27,7 @@ READONLY_TOPICS = "ksql.readonly.topics"
 PUSH_V2 = "ksql.query.push.v2.enabled"
 SUBSTITUTION = "ksql.variable.substitution.enable"
 INSERTS_ENABLED = "ksql.insert.into.values.enabled"
+SOURCE_TABLES = "ksql.source.table.materialization.enabled"
 STREAMS_PREFIX = "ksql.streams."
 SINK_PARTITIONS = "ksql.sink.partitions"
 SINK_REPLICAS = "ksql.sink.replicas"
@@ -56,6 +58,7 @@ DEFAULTS: Mapping[str, Any] = {
     "ksql.output.topic.name.prefix": "",
     "ksql.query.pull.range.scan.enabled": True,
     "ksql.query.pull.stream.enabled": True,
+    SOURCE_TABLES: True,
     PUSH_V2: False,
     "ksql.functions.collect_list.limit": 1000,
     "ksql.functions.collect_set.limit": 1000,
@@ -98,7 +101,7 @@ _OF_SERVER_ONLY = frozenset(
         PULL_ENABLED,
         HIDDEN_TOPICS,
         READONLY_TOPICS,
-        "ksql.source.table.materialization.enabled",
+        SOURCE_TABLES,
         "ksql.headers.columns.enabled",
         ROWS_INCLUDE,
     }
@@ -191,20 +194,25 @@ def _typed(default: Any, value: Any) -> Any:
     return value
 
 
-_SECRETS = ("password", "secret", "jaas", "user.info", "credential")
+_SECRETS = ("password", "secret", "jaas", "user.info", "credential", "keystore.key", "token")
+_USER_IN_URL = re.compile(r"(?<=://)[^/@\s,]*@")
 
 
 def shown(settings: Mapping[str, Any]) -> dict[str, str]:
     """Settings as LIST PROPERTIES shows them: as text, without secrets."""
     return {
-        name: "[hidden]" if _is_secret(name) else _text(value)
+        name: "[hidden]" if _is_secret(name) else _USER_IN_URL.sub("", _text(value))
         for name, value in sorted(settings.items())
     }
 
 
 def without_secrets(settings: Mapping[str, Any]) -> dict[str, str]:
     """Settings as text, without those that hold secrets."""
-    return {name: _text(value) for name, value in settings.items() if not _is_secret(name)}
+    return {
+        name: _USER_IN_URL.sub("", _text(value))
+        for name, value in settings.items()
+        if not _is_secret(name)
+    }
 
 
 def _is_secret(name: str) -> bool:

@@ -24,6 +24,7 @@ from barnabas.pipeline.sql.analysis.commands import (
 )
 from barnabas.pipeline.sql.analysis.metastore import DataSource, MetaStore
 from barnabas.pipeline.sql.engine import config
+from barnabas.pipeline.sql.engine.applying import apply_to, controls
 from barnabas.pipeline.sql.engine.asking import Asking
 from barnabas.pipeline.sql.engine.cluster import Cluster, ClusterError
 from barnabas.pipeline.sql.engine.command_ids import command_id, statement_id, wishes
@@ -122,6 +123,8 @@ class KsqlEngine:
         self.asking = Asking(self._context, self._views, note)
         self.inserting = Inserting(self._context)
         self._is_started = False
+        self.before_delete: Callable[[int], None] = lambda sequence: None
+        """Called with a command's number before a topic is deleted that it dropped."""
 
     @property
     def metastore(self) -> MetaStore:
@@ -137,6 +140,12 @@ class KsqlEngine:
         """The rows of a table; raises AnalysisError if they are not kept."""
         with self._lock:
             return self._views.view(source)
+
+    def table_positions(self) -> dict[str, Mapping[tuple[str, int], tuple[int, int]]]:
+        """How far each kept table is: by topic and partition the next offset and the end."""
+        with self._lock:
+            views = self._views.all()
+        return {name: view.positions() for name, view in views.items()}
 
     # --- life --------------------------------------------------------------------------------
 
@@ -165,6 +174,11 @@ class KsqlEngine:
                 # Going on would build later commands on a state that never was.
                 self.degraded = f"{error}"
                 _log.error("the command log cannot be followed: %s", error)
+
+    def own(self, slots: Iterable[int]) -> None:
+        """Run the queries of these slots and no others; at first an engine runs all."""
+        with self._lock:
+            self._running.own(slots)
 
     def close(self) -> None:
         """Stop all that runs, to be started again another time."""
@@ -216,7 +230,7 @@ class KsqlEngine:
         self, parsed: ParsedStatement, session: Session, trial: MetaStore, topics: dict[str, int]
     ) -> None:
         if isinstance(parsed.statement, tree.ControlQuery):
-            for control in _controls(parsed.statement, trial):
+            for control in controls(parsed.statement, trial):
                 if control.control is Control.TERMINATE:
                     del trial.queries[control.query_id]
             return
@@ -230,7 +244,7 @@ class KsqlEngine:
             else:
                 infos = self.cluster.topics()
                 topics[topic.name] = new_topic(topic, infos, session.settings).partitions
-        _apply_to(trial, command, parsed.text)
+        apply_to(trial, command, parsed.text)
 
     def execute(self, parsed: ParsedStatement, session: Session) -> list[Executed]:
         """Do a statement of the command log's kind; raises SqlError."""
@@ -239,8 +253,8 @@ class KsqlEngine:
             if self.degraded:
                 raise EngineError(f"The command log cannot be followed: {self.degraded}")
             if isinstance(parsed.statement, tree.ControlQuery):
-                controls = _controls(parsed.statement, self.metastore)
-                return [self._distribute(c, parsed.text, session) for c in controls]
+                found = controls(parsed.statement, self.metastore)
+                return [self._distribute(control, parsed.text, session) for control in found]
             self.metastore.next_query = self._log.next_sequence()
             command = self._context.analyse(parsed, session)
             if isinstance(command, commands.NothingCommand):
@@ -251,7 +265,7 @@ class KsqlEngine:
                 raise EngineError("Statement not executable")
             self._check_limits(command)
             note = self._check_replacement(command)
-            _apply_to(self.metastore.copy(), command, parsed.text)
+            apply_to(self.metastore.copy(), command, parsed.text)
             for wish in wishes(command):
                 is_sink = isinstance(command, QueryCommand)
                 make_topic(wish.topic, self.cluster, session.settings, is_sink=is_sink)
@@ -293,7 +307,7 @@ class KsqlEngine:
             raise EngineError(
                 f"Could not write the statement '{text}' into the command topic: {error}"
             ) from error
-        return self._apply(logged, sequence)
+        return self._apply(logged, sequence, is_own=True)
 
     def terminate_cluster(self, patterns: Iterable[str]) -> Executed:
         """End all queries for good; delete the sinks' topics that a pattern fits."""
@@ -312,8 +326,8 @@ class KsqlEngine:
 
     # --- applying ----------------------------------------------------------------------------
 
-    def _apply(self, logged: LoggedCommand, sequence: int) -> Executed:
-        """Do what a record of the log says."""
+    def _apply(self, logged: LoggedCommand, sequence: int, *, is_own: bool = False) -> Executed:
+        """Do what a record of the log says; `is_own`: this server has just written it."""
         command = logged.command
         query_id = None
         if isinstance(command, ControlCommand):
@@ -325,12 +339,16 @@ class KsqlEngine:
             if isinstance(command, DropSourceCommand):
                 dropped = self.metastore.must(command.name)
             terminate = self._running.terminate
-            message = _apply_to(self.metastore, command, logged.statement, terminate)
+            message = apply_to(self.metastore, command, logged.statement, terminate)
             if isinstance(command, QueryCommand):
                 query_id = command.plan.query_id
                 self._running.add(command, logged)
             if dropped is not None and isinstance(command, DropSourceCommand):
-                self._dropped(dropped, deletes_topic=command.deletes_topic)
+                self._views.forget(dropped.name)
+                # The server that took the statement deletes the topic, and no other: by the time
+                # that they hear of it there may be a new one of that name.
+                if command.deletes_topic and is_own:
+                    self._delete_topic(dropped.topic, sequence)
             for made in wishes(command):
                 self._keep(made)
         executed = Executed(logged.command_id, message, sequence, query_id)
@@ -343,54 +361,11 @@ class KsqlEngine:
         if self._is_started:
             self._views.keep(made.source)
 
-    def _dropped(self, source: DataSource, *, deletes_topic: bool) -> None:
-        self._views.forget(source.name)
-        if not (deletes_topic and self._is_started):
-            return
+    def _delete_topic(self, topic: str, sequence: int) -> None:
+        self.before_delete(sequence)
         try:
-            self.cluster.delete_topic(source.topic)
+            self.cluster.delete_topic(topic)
         except ClusterError as error:
             raise EngineError(
-                f"Could not delete the corresponding kafka topic: {source.topic}: {error}"
+                f"Could not delete the corresponding kafka topic: {topic}: {error}"
             ) from error
-
-
-def _controls(statement: tree.ControlQuery, metastore: MetaStore) -> list[ControlCommand]:
-    """What TERMINATE, PAUSE or RESUME means for each query; raises AnalysisError."""
-    if statement.query_id is None:
-        return [ControlCommand(statement.control, name) for name in metastore.queries]
-    if statement.query_id not in metastore.queries:
-        raise AnalysisError(f"Unknown queryId: {statement.query_id}")
-    return [ControlCommand(statement.control, statement.query_id)]
-
-
-def _apply_to(
-    metastore: MetaStore,
-    command: Command,
-    text: str,
-    terminate: Callable[[str], None] = lambda query_id: None,
-) -> str:
-    """`commands.apply`; a source that is dropped takes the query with it that made it.
-
-    Raises AnalysisError, also if other queries use that source.
-    """
-    if isinstance(command, DropSourceCommand):
-        for query_id in _makers(command.name, metastore):
-            del metastore.queries[query_id]
-            terminate(query_id)
-    return commands.apply(command, metastore, text)
-
-
-def _makers(name: str, metastore: MetaStore) -> list[str]:
-    """The queries that made a source; raises AnalysisError if others read it or write into it."""
-    made = [q for q in metastore.writers(name) if q.startswith(("CSAS_", "CTAS_"))]
-    writers = [q for q in metastore.writers(name) if q not in made]
-    readers = metastore.readers(name)
-    if readers or writers:
-        raise AnalysisError(
-            f"Cannot drop {name}.\n"
-            f"The following queries read from this source: [{', '.join(readers)}].\n"
-            f"The following queries write into this source: [{', '.join(writers)}].\n"
-            f"You need to terminate them before dropping {name}."
-        )
-    return made

@@ -67,8 +67,15 @@ class PlanInput:
         return written
 
 
+class NotOwnerError(Exception):
+    """This server stood still, and others may have taken its queries over."""
+
+
 class LocalRunner:
-    """Runs queries over a cluster's topics."""
+    """Runs queries over a cluster's topics.
+
+    `may_write`: whether this server still owns what it runs; asked before each result.
+    """
 
     def __init__(
         self,
@@ -76,15 +83,19 @@ class LocalRunner:
         functions: Mapping[str, Function],
         schemas: SchemaStore | None,
         note: NoteEntry = log_entry,
+        may_write: Callable[[], bool] = lambda: True,
     ) -> None:
         self._note = note
         self._cluster = cluster
+        self._may_write = may_write
         self._functions = functions
         self._schemas = schemas
         self._running: list[LocalQuery] = []
 
     def start(self, query: PersistentQuery, *, is_paused: bool = False) -> LocalQuery:
-        hosted = LocalQuery(query, self._cluster, self._functions, self._schemas, self._note)
+        hosted = LocalQuery(
+            query, self._cluster, self._functions, self._schemas, self._note, self._may_write
+        )
         self._running.append(hosted)
         if is_paused:
             hosted.pause()
@@ -129,10 +140,12 @@ class LocalQuery:
         functions: Mapping[str, Function],
         schemas: SchemaStore | None,
         note: NoteEntry,
+        may_write: Callable[[], bool] = lambda: True,
     ) -> None:
         self._note = note
         self._shows_rows = includes_rows(query.properties)
         self._query = query
+        self._may_write = may_write
         self._cluster = cluster
         self._functions = functions
         self._schemas = schemas
@@ -227,6 +240,8 @@ class LocalQuery:
             for sink, writer in self._writers:
                 made = writer.write(result)
                 if made is not None:
+                    if not self._may_write():
+                        raise NotOwnerError("another server may run this query by now")
                     self._counts["rows_out"] += 1
                     self._cluster.write(sink, made)
 

@@ -126,7 +126,8 @@ def _check_comparisons(
 
 def _columns(source: DataSource) -> tuple[Column, ...]:
     """A row as conditions and selected expressions see it."""
-    columns = [*source.schema.key, *source.schema.value, Column(ROWTIME, BIGINT)]
+    schema = source.schema
+    columns = [*schema.key, *schema.value, *schema.headers, Column(ROWTIME, BIGINT)]
     if source.is_windowed:
         columns += [Column(name, kind) for name, kind in WINDOW_BOUNDS.items()]
     return tuple(columns)
@@ -156,7 +157,8 @@ def _selection(
 
     def add(name: str, expression: Expression) -> None:
         compiled = compile_expression(expression, columns, functions)
-        made.append(Column(name, compiled.type or STRING, _part(command.source, name)))
+        part, header = _part(command.source, name)
+        made.append(Column(name, compiled.type or STRING, part, header))
         selected.append(_value_or_none(compiled))
 
     for item in items:
@@ -179,13 +181,15 @@ def _of_star(source: DataSource) -> list[Column]:
     columns = list(source.schema.key)
     if source.is_windowed:
         columns += [Column(name, kind) for name, kind in WINDOW_BOUNDS.items()]
-    return [*columns, *source.schema.value]
+    return [*columns, *source.schema.value, *source.schema.headers]
 
 
-def _part(source: DataSource, name: str) -> Part:
-    """Columns that have the names of the key's stand in the result's key."""
-    is_key = name in WINDOW_BOUNDS or any(name == column.name for column in source.schema.key)
-    return Part.KEY if is_key else Part.VALUE
+def _part(source: DataSource, name: str) -> tuple[Part, str | None]:
+    """Columns that have the names of the key's stand in the result's key; those of headers too."""
+    found = source.schema.find(name)
+    if name in WINDOW_BOUNDS:
+        return Part.KEY, None
+    return (Part.VALUE, None) if found is None else (found.part, found.header)
 
 
 def _value_or_none(compiled: Compiled) -> Callable[[Sequence[Value]], Value]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from barnabas.pipeline.sql.analysis.commands import QueryCommand
 from barnabas.pipeline.sql.engine import config
 from barnabas.pipeline.sql.engine.command_log import ControlCommand, LoggedCommand
+from barnabas.pipeline.sql.engine.ownership import ALL_SLOTS, Slots, slot_of
 from barnabas.pipeline.sql.engine.queries import (
     HostedQuery,
     PersistentQuery,
@@ -39,6 +40,10 @@ class RunningQuery:
     is_paused: bool = False
     hosted: HostedQuery | None = None
     failure: QueryFailure | None = None
+    slot: int = 0
+    """Who has this slot runs it."""
+    is_here: bool = True
+    """Whether this server runs it."""
     restarts: int = 0
     is_ended: bool = False
     restarting: Restarting = field(default_factory=lambda: Restarting.of({}))
@@ -78,6 +83,8 @@ class RunningQueries:
         self._runner = runner
         self._settings = settings
         self._is_started = False
+        self._slots = Slots(ALL_SLOTS)
+        self._added = 0
 
     def start(self) -> None:
         """Run all of them, and from now on those that are added."""
@@ -100,12 +107,37 @@ class RunningQueries:
             old.is_paused if old else False,
             restarting=Restarting.of(settings),
         )
+        running.slot = slot_of(self._added) if old is None else old.slot
+        self._added += old is None
         running.rates.look({}, time.time_ns() // 1_000_000)
         self.by_id[plan.query_id] = running
         if self._is_started:
             self._host(running)
 
+    def own(self, slots: Iterable[int]) -> None:
+        """Run the queries of these slots, and no others: those of lost slots first stop."""
+        change = self._slots.change_to(slots)
+        queries = list(self.by_id.values())
+        for running in queries:
+            if running.slot in change.lost:
+                self._release(running)
+        if self._is_started:
+            for running in queries:
+                if running.slot in change.won:
+                    with running.lock:
+                        self._host(running)
+
+    def _release(self, running: RunningQuery) -> None:
+        with running.lock:
+            hosted, running.hosted, running.failure = running.hosted, None, None
+            running.is_here = False
+            if hosted is not None:
+                hosted.stop()
+
     def _host(self, running: RunningQuery) -> None:
+        running.is_here = running.slot in self._slots.owned
+        if not running.is_here:
+            return
         try:
             running.hosted = self._runner.start(running.query, is_paused=running.is_paused)
             running.failure = None

@@ -15,6 +15,7 @@ from barnabas.pipeline.sql.plan.steps import TableSource
 from barnabas.pipeline.sql.runtime.evaluation import no_log
 from barnabas.pipeline.sql.runtime.records import Row, WindowBounds
 from barnabas.pipeline.sql.runtime.rows_encoding import encode_key
+from barnabas.pipeline.sql.runtime.source_columns import header_value
 from barnabas.pipeline.sql.runtime.topics import TopicReader, TopicRecord
 
 _log = logging.getLogger(__name__)
@@ -22,7 +23,7 @@ CATCH_UP_S = 30.0
 
 
 class TableRow(NamedTuple):
-    """A row as it is now, and when it became so."""
+    """A row as it is now, and when it became so. `value`: with what headers fill at its end."""
 
     key: Row
     value: Row
@@ -113,6 +114,7 @@ class TableView:
         self._rows = TableRows(retention_ms if source.is_windowed else None)
         step = TableSource(source.topic, source.formats, source.schema, None, source.window)
         self._reader = TopicReader(step, schemas, no_log)
+        self._headers = [header_value(column.header) for column in source.schema.headers]
         self.has_failed = False
         """Whether its topic is not followed any more, as it was deleted."""
         self._follower: Follower = cluster.follow(
@@ -124,8 +126,11 @@ class TableView:
         read = self._reader.read(record)
         if read is None or read.key is None:
             return
+        value = read.value
+        if value is not None and self._headers:
+            value = (*value, *(of_headers(read) for of_headers in self._headers))
         with self._lock:
-            self._rows.put(read.key, read.value, read.timestamp_ms, read.window)
+            self._rows.put(read.key, value, read.timestamp_ms, read.window)
 
     def _fail(self, error: Exception) -> None:
         _log.warning("the rows of %s are not kept any more: %s", self.source.name, error)

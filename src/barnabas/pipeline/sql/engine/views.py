@@ -6,6 +6,7 @@ import logging
 
 from barnabas.pipeline.sql.analysis.metastore import DataSource
 from barnabas.pipeline.sql.engine.cluster import ClusterError
+from barnabas.pipeline.sql.engine.config import SOURCE_TABLES
 from barnabas.pipeline.sql.engine.context import Context
 from barnabas.pipeline.sql.engine.tables import TableView
 from barnabas.pipeline.sql.errors import AnalysisError
@@ -23,7 +24,8 @@ class Views:
 
     def _is_kept(self, source: DataSource) -> bool:
         has_writer = bool(self._context.metastore.writers(source.name))
-        return source.is_table and (source.is_source or has_writer)
+        are_kept = bool(self._context.settings.get(SOURCE_TABLES, True))
+        return source.is_table and (has_writer or (source.is_source and are_kept))
 
     def keep(self, source: DataSource) -> None:
         """Keep the rows of a source from now on, if it is a table that is kept."""
@@ -64,6 +66,10 @@ class Views:
         if source.name not in self._views:
             self._views[source.name] = self._new_view(source)
         return self._views[source.name]
+
+    def all(self) -> dict[str, TableView]:
+        """The kept tables by name."""
+        return dict(self._views)
 
     def close(self) -> None:
         """Keep nothing any more."""

@@ -14,6 +14,7 @@ import ssl
 import urllib.error
 import urllib.request
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote, urlsplit, urlunsplit
 
@@ -27,6 +28,28 @@ _REFERENCES_MAX = 1_000
 _MEDIA_TYPE = "application/vnd.schemaregistry.v1+json"
 _NOT_FOUND = 404
 _RETRIABLE = (408, 429, 500, 502, 503, 504)
+
+
+@dataclass(frozen=True)
+class RegistryTls:
+    """How a registry's certificate is checked, and what is shown to it.
+
+    `authorities`: certificates in PEM; None: the system's. `certificate_file`: a PEM file with a
+    private key and certificates.
+    """
+
+    authorities: str | None = None
+    certificate_file: str | None = None
+    key_password: str = field(default="", repr=False)
+    checks_names: bool = True
+
+    def context(self) -> ssl.SSLContext:
+        """The same for Python's sockets. Raises OSError, ValueError."""
+        context = ssl.create_default_context(cadata=self.authorities)
+        context.check_hostname = self.checks_names
+        if self.certificate_file is not None:
+            context.load_cert_chain(self.certificate_file, password=lambda: self.key_password)
+        return context
 
 
 class HttpSchemaStore:

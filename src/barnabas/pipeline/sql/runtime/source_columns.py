@@ -37,7 +37,7 @@ def source_columns(
     """The layout of a source's rows, and what makes the values behind those of the value."""
     pseudo = {**PSEUDO_COLUMNS, **(WINDOW_BOUNDS if window else {})}
     hidden: list[tuple[Column, Extra]] = [
-        (column, _header(column.header)) for column in schema.headers
+        (column, header_value(column.header)) for column in schema.headers
     ]
     hidden += [(column, _of_key(place)) for place, column in enumerate(schema.key)]
     hidden += [(Column(name, of), _OF_RECORD[name]) for name, of in pseudo.items()]
@@ -50,7 +50,7 @@ def _of_key(place: int) -> Extra:
     return lambda record: None if record.key is None else record.key[place]
 
 
-def _header(name: str | None) -> Extra:
+def header_value(name: str | None) -> Extra:
     """All headers as an array of structs, or the last value of the one named."""
     if name is None:
         return lambda record: [{"KEY": key, "VALUE": value} for key, value in record.headers]

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
 from typing import Any
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route, WebSocketRoute
 
@@ -31,11 +32,13 @@ from barnabas.pipeline.sql.server.errors import (
     MEDIA_TYPE,
     NOT_FOUND,
     SERVER_ERROR,
+    TIMED_OUT,
     ApiError,
     of_sql,
 )
 from barnabas.pipeline.sql.server.inserts import inserts_stream
 from barnabas.pipeline.sql.server.metrics import CONTENT_TYPE, ServerMetrics
+from barnabas.pipeline.sql.server.peers import INTERNAL, Peers
 from barnabas.pipeline.sql.server.printing import TopicPrinter
 from barnabas.pipeline.sql.server.rows import form_for
 from barnabas.pipeline.sql.server.statements import Statements
@@ -51,18 +54,18 @@ Handler = Callable[[Request], Awaitable[Response]]
 
 
 class KsqlApi:
-    """The endpoints over an engine. `host`: where the server is found, as `host:port`."""
+    """The endpoints over an engine. `peers`: the servers of its service; None: it is alone."""
 
     def __init__(
         self,
         engine: KsqlEngine,
-        host: str = "localhost:8088",
+        peers: Peers | None = None,
         metrics: ServerMetrics | None = None,
     ) -> None:
         self.engine = engine
         self.metrics = ServerMetrics(engine) if metrics is None else metrics
-        self._host = host
-        self._statements = Statements(engine, Describer(engine, host))
+        self.peers = peers or Peers(engine, "http://localhost:8088")
+        self._statements = Statements(engine, Describer(engine, self.peers.own), self.peers)
 
     def app(self) -> Starlette:
         """The application."""
@@ -99,6 +102,8 @@ class KsqlApi:
                 return of_sql(error).response()
             except (ClusterError, CommandLogError) as error:
                 return ApiError(SERVER_ERROR, str(error)).response()
+            except ClientDisconnect:
+                return ApiError(TIMED_OUT, "The request did not arrive in time").response()
 
         return Route(path, guarded, methods=[method])
 
@@ -108,25 +113,35 @@ class KsqlApi:
         body = await read_body(request)
         text = text_member(body, "ksql")
         await self._wait_for_command(body.get("commandSequenceNumber"))
-        session = self._session(body, "streamsProperties")
-        entities = await run_in_threadpool(self._statements.run, text, session)
+        session = self.session(body, "streamsProperties")
+        given = body.get("requestProperties")
+        is_internal = isinstance(given, dict) and given.get(INTERNAL) is True
+        run = partial(self._statements.run, text, session, is_internal=is_internal)
+        entities = await run_in_threadpool(run)
         return _json(entities)
 
     async def _wait_for_command(self, sequence: Any) -> None:
         """Until the command with that number is done: ours are done when they are answered."""
-        if sequence is not None and int(sequence) >= 0:
+        if sequence is None:
+            return
+        if not isinstance(sequence, int):
+            raise ApiError(BAD_REQUEST, '"commandSequenceNumber" must be a number')
+        if sequence >= 0:
             await run_in_threadpool(self.engine.read_log)
 
-    def _session(self, body: dict[str, Any], properties: str) -> Session:
-        given = body.get(properties)
-        if given is not None and not isinstance(given, dict):
-            raise ApiError(BAD_REQUEST, f'"{properties}" must be an object')
-        variables = body.get("sessionVariables")
+    def session(self, body: dict[str, Any], properties: str) -> Session:
+        """The session of a request; raises ApiError and SqlError."""
+        for name in (properties, "sessionVariables"):
+            if not isinstance(body.get(name) or {}, dict):
+                raise ApiError(BAD_REQUEST, f'"{name}" must be an object')
+        given, variables = body.get(properties), body.get("sessionVariables")
         return Session.of_request(self.engine.settings, given, variables)
 
     async def terminate(self, request: Request) -> Response:
         body = await read_body(request)
         patterns = body.get("deleteTopicList") or []
+        if not isinstance(patterns, list) or not all(map(_is_pattern, patterns)):
+            raise ApiError(BAD_REQUEST, '"deleteTopicList" must be a list of regular expressions')
         executed = await run_in_threadpool(self.engine.terminate_cluster, patterns)
         entity = {
             "@type": "currentStatus",
@@ -142,12 +157,12 @@ class KsqlApi:
 
     async def query(self, request: Request) -> Response:
         body = await read_body(request)
-        session = self._session(body, "streamsProperties")
+        session = self.session(body, "streamsProperties")
         return await self._answer(request, text_member(body, "ksql"), session, is_old=True)
 
     async def query_stream(self, request: Request) -> Response:
         body = await read_body(request)
-        session = self._session(body, "properties")
+        session = self.session(body, "properties")
         return await self._answer(request, text_member(body, "sql"), session, is_old=False)
 
     async def _answer(
@@ -291,38 +306,20 @@ class KsqlApi:
         return _json(status(executed))
 
     async def cluster_status(self, request: Request) -> Response:
-        active = {
-            query_id: {
-                "activeStores": [],
-                "activePartitions": sorted(
-                    (
-                        {"topic": topic, "partition": partition}
-                        for topic, partition in (
-                            () if running.hosted is None else running.hosted.positions()
-                        )
-                    ),
-                    key=lambda place: (place["topic"], place["partition"]),
-                ),
-                "standByStores": [],
-                "standByPartitions": [],
-            }
-            for query_id, running in self.engine.queries.items()
-        }
-        now = int(time.time() * 1000)
-        own = {
-            "hostAlive": True,
-            "lastStatusUpdateMs": now,
-            "activeStandbyPerQuery": active,
-            "hostStoreLags": {"stateStoreLags": {}, "updateTimeMs": now},
-        }
-        return _json({"clusterStatus": {self._host: own}})
+        found = await run_in_threadpool(self.peers.status)
+        return _json({"clusterStatus": found})
 
     async def heartbeat(self, request: Request) -> Response:
-        await read_body(request)
-        return _json({"isOk": True})
+        return await self._told(request, self.peers.heartbeat)
 
     async def lag(self, request: Request) -> Response:
-        await read_body(request)
+        return await self._told(request, self.peers.lag)
+
+    async def _told(self, request: Request, take: Callable[[dict[str, Any]], None]) -> Response:
+        try:
+            take(await read_body(request))
+        except (ValueError, TypeError) as error:
+            raise ApiError(BAD_REQUEST, f"Malformed message of a server: {error}") from error
         return _json({"isOk": True})
 
     async def is_valid_property(self, request: Request) -> Response:
@@ -360,6 +357,14 @@ def text_member(body: dict[str, Any], name: str) -> str:
     if not isinstance(text, str) or not text.strip():
         raise ApiError(BAD_REQUEST, f'"{name}" field must be populated')
     return text
+
+
+def _is_pattern(text: Any) -> bool:
+    try:
+        re.compile(text)
+    except (re.error, TypeError):
+        return False
+    return True
 
 
 def is_push(parsed: ParsedStatement) -> bool:

@@ -3,14 +3,29 @@
 from __future__ import annotations
 
 import os
+import socket
 import ssl
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
+import httpx
+from starlette.types import ASGIApp
+
+from barnabas.base.config.errors import ConfigError
 from barnabas.pipeline.sql.engine import config
-from barnabas.pipeline.sql.formats.schema_store import HttpSchemaStore
+from barnabas.pipeline.sql.formats.schema_store import HttpSchemaStore, RegistryTls
+from barnabas.pipeline.sql.server.hosts import HeartbeatConfig
+from barnabas.pipeline.sql.server.membership import SESSION_TIMEOUT_MS
+from barnabas.pipeline.sql.server.security.kafka import java, librdkafka
+from barnabas.pipeline.sql.server.security.login import with_login
+from barnabas.pipeline.sql.server.security.stores import (
+    LISTENERS,
+    client_context,
+    listener_context,
+    registry_tls,
+)
 
 DEFAULT_LISTENERS = "http://0.0.0.0:8088"
 RUNNER = "barnabas.sql.runner"
@@ -18,19 +33,18 @@ RUNNER = "barnabas.sql.runner"
 MASTER = "barnabas.sql.spark.master"
 """Spark's master, as `local[2]` or `spark://host:7077`."""
 STATE_DIRECTORY = "ksql.streams.state.dir"
-_TO_LIBRDKAFKA = {
-    "ssl.truststore.location": "ssl.ca.location",
-    "ssl.keystore.location": "ssl.certificate.location",
-    "ssl.key.location": "ssl.key.location",
-    "ssl.ca.location": "ssl.ca.location",
-    "ssl.certificate.location": "ssl.certificate.location",
-    "ssl.key.password": "ssl.key.password",
-    "security.protocol": "security.protocol",
-    "sasl.mechanism": "sasl.mechanism",
-    "sasl.username": "sasl.username",
-    "sasl.password": "sasl.password",
-    "client.id": "client.id",
-    "ssl.endpoint.identification.algorithm": "ssl.endpoint.identification.algorithm",
+PEER_USER = "barnabas.sql.peer.user.info"
+"""`name:password` with which servers of one service log in at each other."""
+CONNECTIONS = "barnabas.sql.connections.max"
+_CONNECTIONS_MAX = 1_000
+Read = TypeVar("Read")
+_HEARTBEAT_KEYS = {
+    "send_interval_ms": "ksql.heartbeat.send.interval.ms",
+    "check_interval_ms": "ksql.heartbeat.check.interval.ms",
+    "window_ms": "ksql.heartbeat.window.ms",
+    "missed_threshold": "ksql.heartbeat.missed.threshold.ms",
+    "discover_interval_ms": "ksql.heartbeat.discover.interval.ms",
+    "lag_interval_ms": "ksql.lag.reporting.send.interval.ms",
 }
 
 
@@ -79,24 +93,95 @@ class ServerConfig:
         text = str(self.values.get("listeners") or DEFAULT_LISTENERS)
         return tuple(_listener(part.strip()) for part in text.split(",") if part.strip())
 
-    @property
-    def advertised(self) -> str:
-        """Where other servers and clients find this one, as `host:port`."""
+    def advertised(self, listeners: Sequence[Listener]) -> str:
+        """The address where other servers find this one, which listens there.
+
+        Raises ServerConfigError.
+        """
         text = str(self.values.get("ksql.advertised.listener") or "")
-        first = _listener(text) if text else self.listeners[0]
-        host = "localhost" if first.host in ("0.0.0.0", "::") else first.host
-        return f"{host}:{first.port}"
+        first = _listener(text) if text else listeners[0]
+        if first.host in ("0.0.0.0", "::"):
+            first = replace(first, host=socket.gethostname())
+        return str(first)
+
+    @property
+    def heartbeats(self) -> HeartbeatConfig:
+        """How servers watch each other. Raises ServerConfigError."""
+        numbers = {name: self._number(key) for name, key in _HEARTBEAT_KEYS.items()}
+        return HeartbeatConfig(
+            is_enabled=self._is_true("ksql.heartbeat.enable"),
+            reports_lag=self._is_true("ksql.lag.reporting.enable"),
+            **{name: number for name, number in numbers.items() if number is not None},
+        )
+
+    @property
+    def session_timeout_ms(self) -> int:
+        """How long the others wait for a server before they take its queries over."""
+        for prefix in ("consumer.", ""):
+            found = self._number(f"{config.STREAMS_PREFIX}{prefix}session.timeout.ms")
+            if found is not None:
+                return found
+        return SESSION_TIMEOUT_MS
+
+    def _number(self, key: str) -> int | None:
+        text = str(self.values.get(key) or "").strip()
+        if not text:
+            return None
+        if not text.isdigit() or int(text) == 0:
+            raise ServerConfigError(f"{key} is a positive number, not {text}")
+        return int(text)
+
+    def _is_true(self, key: str) -> bool:
+        return str(self.values.get(key) or "").strip().lower() == "true"
+
+    @property
+    def connections_max(self) -> int:
+        """How many connections clients may have at once. Raises ServerConfigError."""
+        return self._number(CONNECTIONS) or _CONNECTIONS_MAX
+
+    @property
+    def internal_replicas(self) -> int | None:
+        """Replicas of the server's own topics; None: as many as the broker gives."""
+        return self._number(config.INTERNAL_REPLICAS)
+
+    def peer_client(self) -> httpx.AsyncClient:
+        """A client of the other servers of the service. Raises ServerConfigError."""
+        user, colon, password = str(self.values.get(PEER_USER) or "").partition(":")
+        tls = self._secured(lambda values: client_context(values, LISTENERS))
+        return httpx.AsyncClient(
+            auth=(user, password) if colon else None, verify=tls, trust_env=False
+        )
 
     @property
     def kafka(self) -> dict[str, Any]:
-        """librdkafka's settings for clients of the cluster."""
+        """librdkafka's settings for clients of the cluster. Raises ServerConfigError."""
         found: dict[str, Any] = {"bootstrap.servers": self.bootstrap_servers}
-        for name, own in _TO_LIBRDKAFKA.items():
-            for prefix in ("", config.STREAMS_PREFIX):
-                value = self.values.get(prefix + name)
-                if value not in (None, ""):
-                    found[own] = value
-        return found
+        name = self.values.get(f"{config.STREAMS_PREFIX}client.id") or self.values.get("client.id")
+        if name:
+            found["client.id"] = name
+        return found | self._secured(librdkafka)
+
+    @property
+    def java_kafka(self) -> dict[str, str]:
+        """Settings of the login for Spark's own clients. Raises ServerConfigError."""
+        return self._secured(java)
+
+    def _secured(self, read: Callable[[Mapping[str, Any]], Read]) -> Read:
+        try:
+            return read(self.values)
+        except ConfigError as error:
+            raise ServerConfigError(str(error)) from error
+
+    @property
+    def listener_tls(self) -> ssl.SSLContext | None:
+        """TLS of the listeners, if one of them speaks https. Raises ServerConfigError."""
+        if not any(listener.is_tls for listener in self.listeners):
+            return None
+        return self._secured(listener_context)
+
+    def with_login(self, app: ASGIApp) -> ASGIApp:
+        """The application behind the login that is asked for. Raises ServerConfigError."""
+        return self._secured(lambda values: with_login(app, values))
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -135,13 +220,25 @@ class ServerConfig:
         user = self.values.get("ksql.schema.registry.basic.auth.user.info")
         return None if user is None else str(user)
 
+    @property
+    def registry_tls(self) -> RegistryTls | None:
+        """TLS with the registry, if anything of it is set. Raises ServerConfigError."""
+        if not any(name.startswith("ksql.schema.registry.ssl.") for name in self.values):
+            return None
+        return self._secured(registry_tls)
+
     def schemas(self) -> HttpSchemaStore | None:
-        """The schema registry, if one is configured."""
+        """The schema registry, if one is configured. Raises ServerConfigError."""
         if not self.registry_urls:
             return None
-        authority = self.values.get("ksql.schema.registry.ssl.truststore.location")
-        tls = ssl.create_default_context(cafile=str(authority)) if authority else None
-        return HttpSchemaStore(self.registry_urls, user_info=self.registry_user, tls=tls)
+        tls = self.registry_tls
+        try:
+            context = None if tls is None else tls.context()
+        except (OSError, ValueError) as error:
+            raise ServerConfigError(
+                f"ksql.schema.registry.ssl: the certificates cannot be used: {error}"
+            ) from error
+        return HttpSchemaStore(self.registry_urls, user_info=self.registry_user, tls=context)
 
 
 def _listener(text: str) -> Listener:

@@ -309,7 +309,7 @@ class Describer:
             "sinks": [] if plan.sink is None else [plan.sink],
             "topology": topology,
             "executionPlan": json.dumps(json.loads(encode_plan(plan)), indent=1),
-            "overriddenProperties": dict(overrides),
+            "overriddenProperties": config.shown(overrides),
             "ksqlHostQueryStatus": {} if state is None else {self._host: state},
             "queryType": "PUSH" if plan.sink is None else "PERSISTENT",
             "queryErrors": [

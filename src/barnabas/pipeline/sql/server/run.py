@@ -1,15 +1,11 @@
-"""Runs a server: an engine over a cluster, behind HTTP/1.1 and HTTP/2 without TLS (h2c)."""
+"""Runs a server: an engine over a cluster, behind HTTP/1.1 and HTTP/2 (h2c without TLS)."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import signal
-import socket
 from collections.abc import Callable
-
-from hypercorn.asyncio import serve
-from hypercorn.config import Config
 
 from barnabas.pipeline.sql.engine.command_log import CommandLogError
 from barnabas.pipeline.sql.engine.engine import KsqlEngine
@@ -20,25 +16,21 @@ from barnabas.pipeline.sql.server.app import KsqlApi
 from barnabas.pipeline.sql.server.config import Listener, ServerConfig
 from barnabas.pipeline.sql.server.kafka_cluster import KafkaCluster
 from barnabas.pipeline.sql.server.kafka_command_log import KafkaCommandLog
+from barnabas.pipeline.sql.server.listening import Room, bound, serve
+from barnabas.pipeline.sql.server.membership import Membership
 from barnabas.pipeline.sql.server.metrics import ServerMetrics
+from barnabas.pipeline.sql.server.peers import Peers
 from barnabas.pipeline.sql.server.processing_topic import (
     ProcessingLogSettings,
     ProcessingTopic,
 )
+from barnabas.pipeline.sql.server.protection import protected
 from barnabas.pipeline.udf import load_extensions
 
 _log = logging.getLogger(__name__)
 _LOG_POLL_S = 1.0
-_STOP_S = 3.0
-_IDLE_S = 300.0
-_REQUESTS_MAX = 2**30
-"""A client of HTTP/2 keeps one connection for all it ever asks."""
 
 Ready = Callable[["Server"], None]
-
-
-class CannotListenError(Exception):
-    """An address is taken or is none of this machine's."""
 
 
 class Server:
@@ -46,7 +38,9 @@ class Server:
 
     def __init__(self, config: ServerConfig) -> None:
         self.config = config
-        self._sockets = [_bound(listener) for listener in config.listeners]
+        self._tls = config.listener_tls
+        room = Room(config.connections_max)
+        self._sockets = [bound(listener, room) for listener in config.listeners]
         self.listeners = [
             Listener(listener.host, int(own.getsockname()[1]), listener.is_tls)
             for listener, own in zip(config.listeners, self._sockets, strict=True)
@@ -54,30 +48,46 @@ class Server:
         self.cluster = KafkaCluster(config.kafka)
         self.processing_log = ProcessingTopic(ProcessingLogSettings(config.values), config.kafka)
         self.engine = self._engine()
-        first = self.listeners[0]
-        host = "localhost" if first.host in ("0.0.0.0", "::") else first.host
+        # No query runs before its slot is known to be this server's.
+        self.engine.own(())
+        url = config.advertised(self.listeners)
+        self.membership = Membership(
+            self.cluster,
+            config.kafka,
+            config.service_id,
+            url,
+            self.engine.own,
+            replicas=config.internal_replicas,
+            session_timeout_ms=config.session_timeout_ms,
+        )
+        heartbeats, client = config.heartbeats, config.peer_client
+        self.peers = Peers(self.engine, url, self.membership, heartbeats, client)
+        self.engine.before_delete = self.peers.have_read
         log = self.processing_log
         metrics = ServerMetrics(self.engine, lambda: (log.written, log.dropped))
-        self.api = KsqlApi(self.engine, f"{host}:{first.port}", metrics=metrics)
+        self.api = KsqlApi(self.engine, self.peers, metrics=metrics)
+        self.app = protected(config.with_login(self.api.app()), config.values)
 
     def _engine(self) -> KsqlEngine:
         config = self.config
         schemas = config.schemas()
         catalog = load_extensions(config.extension_directory)
-        replicas = config.values.get("ksql.internal.topic.replicas")
         log = KafkaCommandLog(
             self.cluster,
             config.kafka,
             config.service_id,
-            None if replicas is None else int(replicas),
+            config.internal_replicas,
         )
         note = self.processing_log.note
         runner: QueryRunner
         if config.runs_on_spark:
             runner = _spark_runner(config, note)
         else:
-            runner = LocalRunner(self.cluster, catalog, schemas, note=note)
+            runner = LocalRunner(self.cluster, catalog, schemas, note, self._may_write)
         return KsqlEngine(self.cluster, log, runner, catalog, schemas, config.settings, note=note)
+
+    def _may_write(self) -> bool:
+        return self.membership.may_write()
 
     async def run(self, ready: Ready) -> None:
         """Serve until SIGTERM or SIGINT."""
@@ -86,32 +96,22 @@ class Server:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, stopping.set)
         await asyncio.to_thread(self._start)
-        following = asyncio.create_task(self._follow_log())
-        serving = asyncio.create_task(
-            serve(self.api.app(), self._http(), shutdown_trigger=stopping.wait)  # type: ignore[arg-type]  # hypercorn has types of its own for ASGI
-        )
+        self.membership.start()
+        following = asyncio.gather(self._follow_log(), self.peers.run())
+        listeners = zip(self.listeners, self._sockets, strict=True)
+        serving = asyncio.create_task(serve(self.app, listeners, self._tls, stopping))
         ready(self)
         try:
             await serving
         finally:
             following.cancel()
+            await asyncio.gather(following, return_exceptions=True)
             await asyncio.to_thread(self._close)
 
     def _start(self) -> None:
         self.processing_log.make_topic(self.cluster)
         self.engine.start()
         self.processing_log.make_stream(self.engine)
-
-    def _http(self) -> Config:
-        config = Config()
-        config.bind = [f"fd://{own.detach()}" for own in self._sockets]
-        config.graceful_timeout = _STOP_S
-        config.h11_max_incomplete_size = 64 * 1024
-        config.keep_alive_timeout = _IDLE_S
-        config.keep_alive_max_requests = _REQUESTS_MAX
-        config.accesslog = None
-        config.errorlog = logging.getLogger("hypercorn.error")
-        return config
 
     async def _follow_log(self) -> None:
         """Take over what other servers of the service write."""
@@ -123,6 +123,7 @@ class Server:
                 _log.warning("%s", error)
 
     def _close(self) -> None:
+        self.membership.close()
         self.engine.close()
         self.processing_log.close()
         self.cluster.close()
@@ -139,6 +140,9 @@ def _spark_runner(config: ServerConfig, note: NoteEntry) -> QueryRunner:
         config.state_directory,
         registry_urls=config.registry_urls,
         registry_user_info=config.registry_user,
+        registry_tls=config.registry_tls,
+        kafka=config.java_kafka,
+        clients=config.kafka,
         service_id=config.service_id,
         extension_directory=config.extension_directory,
     )
@@ -156,17 +160,3 @@ def run_server(config: ServerConfig, ready: Ready) -> int:
     server = Server(config)
     asyncio.run(server.run(ready))
     return 0
-
-
-def _bound(listener: Listener) -> socket.socket:
-    family = socket.AF_INET6 if ":" in listener.host else socket.AF_INET
-    own = socket.socket(family, socket.SOCK_STREAM)
-    own.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        own.bind((listener.host, listener.port))
-        own.listen(1024)
-    except OSError as error:
-        own.close()
-        raise CannotListenError(f"cannot listen on {listener}: {error.strerror}") from error
-    own.setblocking(False)
-    return own

@@ -10,15 +10,22 @@ from barnabas.pipeline.sql.errors import SqlError
 from barnabas.pipeline.sql.server.describing import Describer
 from barnabas.pipeline.sql.server.entities import Entity, command_status, entity
 from barnabas.pipeline.sql.server.errors import (
+    BAD_REQUEST,
     BAD_STATEMENT,
     QUERY_ENDPOINT,
     SERVER_ERROR,
     ApiError,
     of_sql,
 )
+from barnabas.pipeline.sql.server.gathering import Gatherer
+from barnabas.pipeline.sql.server.peers import Peers
 from barnabas.pipeline.sql.syntax import tree
 from barnabas.pipeline.sql.syntax.tree import Control, ParsedStatement
 
+STATEMENTS_MAX = 1_000
+"""Of one request: all of them are tried before the first is done."""
+_SEMICOLONS_MAX = 10 * STATEMENTS_MAX
+"""With more, also in literals, a request is not even read."""
 _SESSION = (
     tree.SetProperty,
     tree.UnsetProperty,
@@ -30,16 +37,27 @@ _SESSION = (
 class Statements:
     """Executes texts of statements."""
 
-    def __init__(self, engine: KsqlEngine, describer: Describer) -> None:
+    def __init__(self, engine: KsqlEngine, describer: Describer, peers: Peers) -> None:
         self._engine = engine
         self._describer = describer
+        self._gatherer = Gatherer(engine, peers)
 
-    def run(self, text: str, session: Session) -> list[Entity]:
-        """The answers; raises ApiError, with the answers to the statements that were done."""
+    def run(self, text: str, session: Session, *, is_internal: bool = False) -> list[Entity]:
+        """The answers; raises ApiError, with the answers to the statements that were done.
+
+        `is_internal`: another server asks, which wants to know of this one alone.
+        """
+        if text.count(";") > _SEMICOLONS_MAX:
+            raise ApiError(BAD_REQUEST, "The request has too many statements")
         try:
             statements = list(self._engine.parse(text, session))
         except SqlError as error:
             raise of_sql(error, text) from error
+        if len(statements) > STATEMENTS_MAX:
+            raise ApiError(
+                BAD_REQUEST,
+                f"The request has {len(statements)} statements; {STATEMENTS_MAX} may be",
+            )
         for parsed, _ in statements:
             if isinstance(parsed.statement, (tree.Query, tree.PrintTopic)):
                 raise ApiError(
@@ -56,12 +74,19 @@ class Statements:
             raise ApiError(SERVER_ERROR, str(error), statement=text) from error
         entities: list[Entity] = []
         for parsed, own in statements:
-            entities += self._one(parsed, own, entities)
+            entities += self._one(parsed, own, entities, is_internal=is_internal)
         return entities
 
-    def _one(self, parsed: ParsedStatement, session: Session, done: list[Entity]) -> list[Entity]:
+    def _one(
+        self,
+        parsed: ParsedStatement,
+        session: Session,
+        done: list[Entity],
+        *,
+        is_internal: bool,
+    ) -> list[Entity]:
         try:
-            return self._answers(parsed, session)
+            return self._answers(parsed, session, is_internal=is_internal)
         except SqlError as error:
             raise of_sql(error, parsed.text, done) from error
         except ApiError as error:
@@ -74,7 +99,9 @@ class Statements:
                 SERVER_ERROR, str(error), statement=parsed.text, entities=done
             ) from error
 
-    def _answers(self, parsed: ParsedStatement, session: Session) -> list[Entity]:
+    def _answers(
+        self, parsed: ParsedStatement, session: Session, *, is_internal: bool
+    ) -> list[Entity]:
         statement = parsed.statement
         if isinstance(statement, _SESSION):
             return []
@@ -101,7 +128,8 @@ class Statements:
                 "This server runs no connectors and no scripts.",
                 statement=parsed.text,
             )
-        return [self._describer.answer(parsed, session)]
+        answer = self._describer.answer(parsed, session)
+        return [self._gatherer.gathered(statement, answer, is_internal=is_internal)]
 
     def _push_query(self, parsed: ParsedStatement) -> PushQuery | None:
         """The push query that a statement ends."""

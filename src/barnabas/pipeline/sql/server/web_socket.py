@@ -12,7 +12,6 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from barnabas.pipeline.sql.engine.engine import KsqlEngine
 from barnabas.pipeline.sql.engine.pull import PullQuery
 from barnabas.pipeline.sql.engine.push import End, PushQuery, PushRow
-from barnabas.pipeline.sql.engine.session import Session
 from barnabas.pipeline.sql.errors import SqlError
 from barnabas.pipeline.sql.schema import Schema
 from barnabas.pipeline.sql.server.answers import error_body, print_answer
@@ -53,8 +52,7 @@ async def _answer(api: KsqlApi, socket: WebSocket) -> None:
     from barnabas.pipeline.sql.server.app import parse_object, text_member
 
     body = parse_object(socket.query_params.get("request", ""))
-    properties = body.get("streamsProperties")
-    session = Session.of_request(api.engine.settings, properties, body.get("sessionVariables"))
+    session = api.session(body, "streamsProperties")
     parsed, own = await run_in_threadpool(api.one_query, text_member(body, "ksql"), session)
     if isinstance(parsed.statement, tree.PrintTopic):
         lines = print_answer(api.engine, api.printer(parsed))

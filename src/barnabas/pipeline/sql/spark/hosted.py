@@ -10,13 +10,14 @@ import json
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import groupby
 from operator import itemgetter
+from typing import Any
 
 from barnabas.pipeline.sql.formats.format import SchemaStore
-from barnabas.pipeline.sql.formats.schema_store import HttpSchemaStore
+from barnabas.pipeline.sql.formats.schema_store import HttpSchemaStore, RegistryTls
 from barnabas.pipeline.sql.plan.encoding import decode_plan
 from barnabas.pipeline.sql.plan.steps import StreamSink, TableSink
 from barnabas.pipeline.sql.processing_log import entry_of, includes_rows
@@ -65,9 +66,9 @@ class Hosting:
     plan: str
     partitions: int
     tasks: int
-    properties: tuple[tuple[str, Value], ...] = ()
+    properties: tuple[tuple[str, Value], ...] = field(default=(), repr=False)
     registry_urls: tuple[str, ...] = ()
-    registry_user_info: str | None = None
+    registry_user_info: str | None = field(default=None, repr=False)
     is_copartitioned: bool = True
     """Whether all topics have as many partitions, each key in the same one."""
     emits_every_change: bool = False
@@ -78,6 +79,9 @@ class Hosting:
     sink_servers: str | None = None
     """The cluster that tasks write results to; None where results go to the driver."""
     sink_partitions: int = 1
+    registry_tls: RegistryTls | None = None
+    clients: tuple[tuple[str, Any], ...] = field(default=(), repr=False)
+    """What librdkafka needs to log in where tasks write results."""
 
 
 _hosted: OrderedDict[Hosting, HostedPlan] = OrderedDict()
@@ -119,8 +123,11 @@ class HostedPlan:
         self.labels = labels(self.topology.partitions, hosting.tasks)
         self._schemas = schemas
         if schemas is None and hosting.registry_urls:
+            tls = hosting.registry_tls
             self._schemas = HttpSchemaStore(
-                hosting.registry_urls, user_info=hosting.registry_user_info
+                hosting.registry_urls,
+                user_info=hosting.registry_user_info,
+                tls=None if tls is None else tls.context(),
             )
         self._readers: dict[Place, TopicReader] = {}
 

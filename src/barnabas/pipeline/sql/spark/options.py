@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Any
 
+from barnabas.pipeline.sql.formats.schema_store import RegistryTls
 from barnabas.pipeline.sql.spark.parcels import Note
 from barnabas.pipeline.sql.spark.results import (
     OnNotes,
@@ -36,10 +38,13 @@ class SparkQueryOptions:
     checkpoints: str
     registry_urls: tuple[str, ...] = ()
     registry_user_info: str | None = None
+    registry_tls: RegistryTls | None = None
     auto_offset_reset: str = "latest"
     guarantee: Guarantee = Guarantee.AT_LEAST_ONCE
     properties: Mapping[str, Value] = field(default_factory=dict)
     kafka: Mapping[str, str] = field(default_factory=dict)
+    clients: Mapping[str, Any] = field(default_factory=dict)
+    """The same for librdkafka's clients, which write results."""
     partitions: int | None = None
     emits_every_change: bool = False
     trigger_ms: int = 100

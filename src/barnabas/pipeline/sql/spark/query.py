@@ -264,7 +264,13 @@ class SparkQuery:
         own = self.options.extension_directory
         draft = HostedPlan(Hosting(self.plan.query_id, encoded, 1, 1, extension_directory=own))
         sources = sorted(set(draft.topology.topics.values()))
-        admin = AdminClient({"bootstrap.servers": self.options.bootstrap_servers, "log_level": 2})
+        admin = AdminClient(
+            {
+                **self.options.clients,
+                "bootstrap.servers": self.options.bootstrap_servers,
+                "log_level": 2,
+            }
+        )
         counts = partition_counts(admin, [*sources, draft.sink.topic])
         for topic in (*sources, draft.sink.topic):
             if topic not in counts:
@@ -297,6 +303,8 @@ class SparkQuery:
             options.extension_directory,
             options.bootstrap_servers if is_written_by_tasks else None,
             sink_partitions,
+            options.registry_tls,
+            tuple(sorted(options.clients.items())),
         )
 
     def _configure(self, hosting: Hosting) -> None:
@@ -322,7 +330,8 @@ class SparkQuery:
         if self.options.guarantee is Guarantee.AT_LEAST_ONCE:
             return None
         name = f"{self.options.service_id}{self.plan.query_id}"
-        return TransactionalWriter(self.options.bootstrap_servers, name, self.checkpoint_directory)
+        servers, clients = self.options.bootstrap_servers, self.options.clients
+        return TransactionalWriter(servers, name, self.checkpoint_directory, clients)
 
     def _frame(self, hosted: HostedPlan) -> DataFrame:
         """All from the topics to parcels of results."""

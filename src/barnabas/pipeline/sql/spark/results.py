@@ -13,7 +13,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from confluent_kafka.admin import AdminClient
 from pyspark.sql import DataFrame
@@ -58,18 +58,19 @@ class ResultRecords:
         return (murmur2(key[: -self.window_bytes]) & 0x7FFFFFFF) % self.partitions
 
 
-_writers: dict[str, RecordWriter] = {}
+_Clients = tuple[tuple[str, Any], ...]
+_writers: dict[tuple[str, _Clients], RecordWriter] = {}
 
 
-def write_from_task(servers: str, records: Iterable[KafkaRecord]) -> int:
+def write_from_task(servers: str, records: Iterable[KafkaRecord], clients: _Clients = ()) -> int:
     """Write, and wait until all has arrived: how many there were. Raises KafkaException.
 
     Tasks of one worker process run one after the other and share its connection, so records of one
     partition arrive in the order in which they were made.
     """
-    writer = _writers.get(servers)
+    writer = _writers.get((servers, clients))
     if writer is None:
-        writer = _writers[servers] = RecordWriter(servers)
+        writer = _writers[servers, clients] = RecordWriter(servers, dict(clients))
     listed = list(records)
     writer.write(-1, listed)
     return len(listed)

@@ -100,7 +100,7 @@ def _sent(plan: HostedPlan, placed: Iterable[Placed]) -> tuple[list[tuple[int, b
     for partition, _, parcel in placed:
         if isinstance(parcel, Results) and hosting.sink_servers is not None:
             to = ResultRecords(plan.sink.topic, plan.window_bytes, hosting.sink_partitions)
-            written += write_from_task(hosting.sink_servers, to.of(parcel))
+            written += write_from_task(hosting.sink_servers, to.of(parcel), hosting.clients)
         else:
             rows.append((plan.labels[partition], encode_parcel(parcel)))
     return rows, written

@@ -1,0 +1,153 @@
+"""What stands between the network and the REST interface: bounds, and pages of other origins.
+
+A web page may send requests to any address that its reader's machine reaches. So a request that
+names another origin than the server's own is refused, unless `access.control.allow.origin` has it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+from starlette.middleware.cors import CORSMiddleware
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from barnabas.pipeline.sql.server.errors import FORBIDDEN, MEDIA_TYPE, ApiError
+
+REQUESTS_MAX = 1_000
+"""Requests that are answered at once; more are turned away until some are done."""
+BODY_STALLS_S = 60.0
+"""A client that sends nothing of its request's body for so long is cut off."""
+TOO_BUSY = 50302
+ORIGINS = "access.control.allow.origin"
+METHODS = "access.control.allow.methods"
+HEADERS = "access.control.allow.headers"
+
+
+class Protection:
+    """Lets through what is within bounds and of an origin that may ask."""
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        origins: frozenset[str] = frozenset(),
+        *,
+        requests_max: int = REQUESTS_MAX,
+        body_stalls_s: float = BODY_STALLS_S,
+    ) -> None:
+        self._app = app
+        self._origins = origins
+        self._requests_max = requests_max
+        self._body_stalls_s = body_stalls_s
+        self._running = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] not in ("http", "websocket"):
+            await self._app(scope, receive, send)
+            return
+        refusal = self._refusal(scope)
+        if refusal is not None:
+            await refuse(refusal, scope, receive, send)
+            return
+        self._running += 1
+        try:
+            if scope["type"] == "http":
+                await self._app(scope, self._patient(scope, receive), _sealed(send))
+            else:
+                await self._app(scope, receive, send)
+        finally:
+            self._running -= 1
+
+    def _refusal(self, scope: Scope) -> ApiError | None:
+        if not self._may_ask(scope):
+            return ApiError(FORBIDDEN, "Requests of other origins are not allowed")
+        if self._running >= self._requests_max:
+            return ApiError(TOO_BUSY, "The server has too many requests")
+        return None
+
+    def _may_ask(self, scope: Scope) -> bool:
+        headers = dict(scope["headers"])
+        origin = headers.get(b"origin")
+        if origin is None or "*" in self._origins:
+            return True
+        text = origin.decode("latin-1")
+        own = headers.get(b"host", b"").decode("latin-1")
+        return text in self._origins or urlsplit(text).netloc.lower() == own.lower()
+
+    def _patient(self, scope: Scope, receive: Receive) -> Receive:
+        """The messages of a request, until its body stalls.
+
+        /inserts-stream is sent row by row, for as long as the client likes.
+        """
+        is_whole = scope["path"] == "/inserts-stream"
+
+        async def read() -> Message:
+            nonlocal is_whole
+            if is_whole:
+                return await receive()
+            try:
+                message = await asyncio.wait_for(receive(), self._body_stalls_s)
+            except TimeoutError:
+                return {"type": "http.disconnect"}
+            is_whole = not message.get("more_body", False)
+            return message
+
+        return read
+
+
+def _sealed(send: Send) -> Send:
+    """Answers that browsers do not take for something else."""
+
+    async def send_sealed(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = [*message.get("headers", ()), (b"x-content-type-options", b"nosniff")]
+            message = {**message, "headers": headers}
+        await send(message)
+
+    return send_sealed
+
+
+async def refuse(
+    error: ApiError,
+    scope: Scope,
+    receive: Receive,
+    send: Send,
+    headers: tuple[tuple[bytes, bytes], ...] = (),
+) -> None:
+    """Answer a request or a web socket's handshake with an error."""
+    body = json.dumps(error.body()).encode()
+    all_headers = [
+        (b"content-type", MEDIA_TYPE.encode()),
+        (b"content-length", b"%d" % len(body)),
+        *headers,
+    ]
+    kind = "http.response"
+    if scope["type"] == "websocket":
+        await receive()
+        if "websocket.http.response" not in scope.get("extensions", {}):
+            await send({"type": "websocket.close", "code": 1008})
+            return
+        kind = "websocket.http.response"
+    await send({"type": f"{kind}.start", "status": error.status, "headers": all_headers})
+    await send({"type": f"{kind}.body", "body": body, "more_body": False})
+
+
+def protected(app: ASGIApp, values: Mapping[str, Any]) -> ASGIApp:
+    """The application within bounds, open to the origins that the properties name."""
+    origins = _words(values.get(ORIGINS))
+    if origins:
+        app = CORSMiddleware(
+            app,
+            allow_origins=origins,
+            allow_methods=_words(values.get(METHODS)) or ["GET", "POST", "HEAD"],
+            allow_headers=_words(values.get(HEADERS))
+            or ["X-Requested-With", "Content-Type", "Accept", "Origin"],
+        )
+    return Protection(app, frozenset(origins))
+
+
+def _words(value: Any) -> list[str]:
+    return [word.strip() for word in str(value or "").split(",") if word.strip()]
