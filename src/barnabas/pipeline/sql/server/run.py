@@ -7,6 +7,7 @@ import logging
 import signal
 import socket
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from hypercorn.asyncio import serve
 from hypercorn.config import Config
@@ -17,7 +18,12 @@ from barnabas.pipeline.sql.engine.local_runner import LocalRunner
 from barnabas.pipeline.sql.engine.noting import NoteEntry
 from barnabas.pipeline.sql.engine.queries import QueryRunner
 from barnabas.pipeline.sql.server.app import KsqlApi
-from barnabas.pipeline.sql.server.config import Listener, ServerConfig
+from barnabas.pipeline.sql.server.config import (
+    MARK_RESULTS,
+    Listener,
+    ServerConfig,
+    ServerConfigError,
+)
 from barnabas.pipeline.sql.server.kafka_cluster import KafkaCluster
 from barnabas.pipeline.sql.server.kafka_command_log import KafkaCommandLog
 from barnabas.pipeline.sql.server.metrics import ServerMetrics
@@ -25,7 +31,11 @@ from barnabas.pipeline.sql.server.processing_topic import (
     ProcessingLogSettings,
     ProcessingTopic,
 )
+from barnabas.pipeline.sql.server.spark_session import python_pipelines, spark_session
 from barnabas.pipeline.udf import load_extensions
+
+if TYPE_CHECKING:
+    from barnabas.pipeline.hosting import PipelineHost
 
 _log = logging.getLogger(__name__)
 _LOG_POLL_S = 1.0
@@ -54,6 +64,7 @@ class Server:
         self.cluster = KafkaCluster(config.kafka)
         self.processing_log = ProcessingTopic(ProcessingLogSettings(config.values), config.kafka)
         self.engine = self._engine()
+        self._pipelines: PipelineHost | None = None
         first = self.listeners[0]
         host = "localhost" if first.host in ("0.0.0.0", "::") else first.host
         log = self.processing_log
@@ -80,12 +91,19 @@ class Server:
         return KsqlEngine(self.cluster, log, runner, catalog, schemas, config.settings, note=note)
 
     async def run(self, ready: Ready) -> None:
-        """Serve until SIGTERM or SIGINT."""
+        """Serve until SIGTERM or SIGINT. Raises ServerConfigError."""
         stopping = asyncio.Event()
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, stopping.set)
         await asyncio.to_thread(self._start)
+        try:
+            self._pipelines = await asyncio.to_thread(python_pipelines, self.config)
+        except ServerConfigError:
+            await asyncio.to_thread(self._close)
+            raise
+        if self._pipelines is not None:
+            self._pipelines.start()
         following = asyncio.create_task(self._follow_log())
         serving = asyncio.create_task(
             serve(self.api.app(), self._http(), shutdown_trigger=stopping.wait)  # type: ignore[arg-type]  # hypercorn has types of its own for ASGI
@@ -123,6 +141,8 @@ class Server:
                 _log.warning("%s", error)
 
     def _close(self) -> None:
+        if self._pipelines is not None:
+            self._pipelines.close()
         self.engine.close()
         self.processing_log.close()
         self.cluster.close()
@@ -130,7 +150,6 @@ class Server:
 
 def _spark_runner(config: ServerConfig, note: NoteEntry) -> QueryRunner:
     """Queries on Spark; the session starts with the first of them."""
-    from barnabas.pipeline.session import SessionOptions, start_session
     from barnabas.pipeline.sql.engine.spark_runner import SparkRunner
     from barnabas.pipeline.sql.spark.options import SparkQueryOptions
 
@@ -141,14 +160,11 @@ def _spark_runner(config: ServerConfig, note: NoteEntry) -> QueryRunner:
         registry_user_info=config.registry_user,
         service_id=config.service_id,
         extension_directory=config.extension_directory,
+        tasks_max=config.spark_tasks,
+        marks_results=config.is_set(MARK_RESULTS),
+        trigger_ms=config.spark_trigger_ms,
     )
-    session = SessionOptions(
-        app_name=f"barnabas sql {config.service_id}",
-        master=config.spark_master,
-        # Rows of Spark's are parcels of many records: there is little for it to optimise.
-        small_batches=True,
-    )
-    return SparkRunner(options, lambda: start_session(session), note=note)
+    return SparkRunner(options, lambda: spark_session(config), note=note)
 
 
 def run_server(config: ServerConfig, ready: Ready) -> int:
