@@ -11,7 +11,9 @@ from support.dashboard_page import Dashboard, fill
 
 PANELS = "header, .card, footer"
 SCROLLS_INSIDE = "#recommendations"
-WHOLE_TEXTS = "h1, h2, h3, dt, dd, p, b, .group .lag, #brokers li, .legend li, .funnel span"
+WHOLE_TEXTS = (
+    "h1, h2, h3, dt, dd, p, b, .group .lag, #brokers li, #statements li, .legend li, .funnel span"
+)
 
 Box = tuple[float, float, float, float]
 """Left, top, right and bottom."""
@@ -26,7 +28,8 @@ def show(page: Page, dashboard: Dashboard, nodes: int, width: int, height: int) 
     page.set_viewport_size({"width": width, "height": height})
     fill(dashboard, nodes)
     expect(page.locator("#brokers li")).to_have_count(nodes)
-    expect(page.locator(".group")).to_have_count(5)
+    expect(page.locator(".group")).to_have_count(3)
+    expect(page.locator("#statements li")).to_have_count(3)
     expect(page.locator(".tile")).to_have_count(46)
     expect(page.locator("#searches li")).to_have_count(10)
     expect(page.locator("#connection")).to_have_attribute("data-state", "connected")

@@ -6,8 +6,8 @@ import re
 
 from playwright.sync_api import Page, expect
 
-from barnabas.demo.dashboard.state import GroupStatus
-from barnabas.demo.topics import ACTIVITY_COUNTS, CONVERSION, RECOMMENDATIONS, TOP_SEARCHES
+from barnabas.demo.dashboard.state import GroupStatus, SqlServerStatus, StatementStatus
+from barnabas.demo.topics import ACTIVITY_PER_MINUTE, RECOMMENDATIONS, TOP_SEARCHES
 from support.dashboard_page import Dashboard, cluster, schemas
 
 HOSTILE = "<img src=x onerror=document.title='owned'>"
@@ -25,18 +25,20 @@ def test_a_station_changes_before_ones_eyes(page: Page, dashboard: Dashboard) ->
 
 
 def test_figures_follow(page: Page, dashboard: Dashboard) -> None:
+    window = {"window_start_ms": 60_000, "window_end_ms": 120_000}
     for clicks in (1, 1234):
         dashboard.put(
-            ACTIVITY_COUNTS,
+            ACTIVITY_PER_MINUTE,
             "click@60000",
             kind="click",
-            window_start_ms=60_000,
-            window_end_ms=120_000,
             events=clicks,
+            sessions=8,
+            revenue_cents=0,
+            **window,
         )
         expect(page.locator("#activity-click b")).to_have_text(f"{clicks:,}")
-    window = {"window_start_ms": 60_000, "window_end_ms": 120_000}
-    dashboard.put(CONVERSION, "60000", sessions=8, purchases=2, revenue_cents=12345, **window)
+    bought = {"kind": "purchase", "events": 2, "sessions": 0, "revenue_cents": 12345}
+    dashboard.put(ACTIVITY_PER_MINUTE, "purchase@60000", **bought, **window)
     expect(page.locator("#conversion-rate")).to_have_text("25.00 %")
     expect(page.locator("#conversion-revenue b")).to_have_text("€123.45")
 
@@ -50,9 +52,9 @@ def test_what_users_type_is_text(page: Page, dashboard: Dashboard) -> None:
 
 
 def test_a_group_shows_its_lag(page: Page, dashboard: Dashboard) -> None:
-    behind = GroupStatus("warehouse", "user-activity", position=900, end=2100, lag=1200)
+    behind = GroupStatus("warehouse", ["user-activity"], position=900, end=2100, lag=1200)
     behind.lag_history = [0, 600, 1200]
-    new = GroupStatus("recommendations", "user-activity", end=2100)
+    new = GroupStatus("recommendations", ["user-activity"], end=2100)
     dashboard.state.set_groups([behind, new])
     expect(page.locator("#group-warehouse .lag b")).to_have_text("1,200")
     expect(page.locator("#group-warehouse .position")).to_contain_text("900 of 2,100")
@@ -90,23 +92,40 @@ def test_nodes_are_seen_and_that_nothing_is_lost(page: Page, dashboard: Dashboar
     expect(page.locator("#partitions")).to_contain_text("1 without a leader")
 
 
-def spark_group(lag: int | None, seconds: float) -> GroupStatus:
-    status = GroupStatus("warehouse", "user-activity", position=900, end=2100, lag=lag)
-    status.behind_seconds, status.is_spark = seconds, True
-    return status
+def statement(
+    lag: int | None, seconds: float, state: str = "RUNNING", text: str = ""
+) -> SqlServerStatus:
+    status = StatementStatus("energy", ["user-activity"], position=900, end=2100, lag=lag)
+    status.behind_seconds, status.state, status.text = seconds, state, text
+    return SqlServerStatus("http://127.0.0.1:18088", up=True, statements=[status])
+
+
+def test_statements_show_their_state_and_lag(page: Page, dashboard: Dashboard) -> None:
+    row = page.locator("#statement-energy")
+    dashboard.state.set_statements(statement(None, 0.0, text=f"SELECT '{HOSTILE}'"))
+    expect(row).to_have_attribute("data-state", "running")
+    expect(row).to_have_attribute("title", re.compile(re.escape(HOSTILE)))
+    expect(row.locator(".lag")).to_have_text("–")
+    dashboard.state.set_statements(statement(1200, 2.0))
+    expect(row.locator(".lag")).to_have_text("1,200 behind")
+    dashboard.state.set_statements(statement(1200, 2.0, "ERROR"))
+    expect(row.locator(".state")).to_have_text("error")
+    expect(page.locator("#try")).to_have_text("barnabas sql --server http://127.0.0.1:18088")
+    dashboard.state.set_sql_server_down()
+    expect(row).to_have_attribute("data-state", "down")
 
 
 def test_figures_say_how_late_they_are(page: Page, dashboard: Dashboard) -> None:
     behind, figures = page.locator("#behind"), page.locator("#figures")
-    dashboard.state.set_groups([spark_group(None, 0.0)])
+    dashboard.state.set_statements(statement(None, 0.0))
     expect(behind).to_have_text("waiting for Spark")
-    dashboard.state.set_groups([spark_group(500, 2.0)])
+    dashboard.state.set_statements(statement(500, 2.0))
     expect(behind).to_have_text("2 s behind")
     expect(figures).to_have_attribute("data-state", "current")
-    dashboard.state.set_groups([spark_group(5000, 17.4)])
+    dashboard.state.set_statements(statement(5000, 17.4))
     expect(behind).to_have_text("catching up, 17 s")
     expect(figures).to_have_attribute("data-state", "late")
-    dashboard.state.set_groups([spark_group(0, 0.0)])
+    dashboard.state.set_statements(statement(0, 0.0))
     expect(behind).to_have_text("up to date")
 
 

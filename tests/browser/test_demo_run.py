@@ -13,6 +13,7 @@ from playwright.sync_api import Browser, Page
 from barnabas.demo.identity import start_time
 from barnabas.demo.outside import fetch_json
 from barnabas.demo.registry import registry_spec
+from barnabas.demo.topics import SQL_TOPICS
 from barnabas.demo.workspace import Workspace
 from support.node_process import wait_until
 from support.ports import free_port
@@ -28,6 +29,8 @@ def test_a_bounded_run_ends_by_itself_with_every_figure_right(finished_demo: Any
     names = {check["name"] for check in checks}
     assert {"energy wh", "conversion", "top searches", "bought together"} <= names
     assert {"lag of dashboard", "lag of recommendations", "lag of warehouse"} <= names
+    assert {f"lag of {topic.replace('-', ' ')}" for topic in SQL_TOPICS} <= names
+    assert "barnabas sql --server http://127.0.0.1:" in finished_demo.progress
 
 
 def test_the_run_published_and_counted_something(finished_demo: Any) -> None:
@@ -61,7 +64,10 @@ def page_url(finished_demo: Any) -> Iterator[str]:
     commands = [
         [sys.executable, "-m", "barnabas", "start", str(properties)],
         registry_spec(settings, bootstrap, is_own_cluster=True).command,
-        [*dashboard, "--registry", settings.registry_url, "--port", str(port)],
+        [
+            *(*dashboard, "--registry", settings.registry_url),
+            *("--sql-server", settings.sql_url, "--port", str(port)),
+        ],
     ]
     with (directory / "logs" / "again.log").open("ab") as log:
         processes = [subprocess.Popen(c, stdout=log, stderr=log) for c in commands]
@@ -207,7 +213,8 @@ def test_recommendations(page: Page, finished_demo: Any) -> None:
 
 
 def test_consumer_groups_have_read_everything(page: Page, finished_demo: Any) -> None:
-    for group in ("dashboard", "recommendations", "warehouse"):
+    assert value(page, "#group-warehouse .lag b") == 0
+    for group in ("dashboard", "recommendations"):
         card = page.locator(f"#group-{group}")
         assert card.get_attribute("data-topic") == "user-activity"
         assert value(page, f"#group-{group} .lag b") == 0

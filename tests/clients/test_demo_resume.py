@@ -17,6 +17,7 @@ from confluent_kafka import Producer
 
 from barnabas.demo.commands import MissingError, check_requirements
 from barnabas.demo.identity import start_time
+from barnabas.demo.outside import fetch_json
 from support.node_process import wait_until
 
 try:
@@ -26,7 +27,7 @@ except MissingError as error:
 
 SECONDS = 20
 COMMAND = [sys.executable, "-m", "barnabas", "demo", "--json", "--seconds", str(SECONDS)]
-CHILDREN = ("broker", "registry", "dashboard", "pipeline", "generators")
+CHILDREN = ("broker", "registry", "dashboard", "sql-server", "generators")
 NODES = ("broker-1", "broker-2", "broker-3")
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
@@ -65,11 +66,12 @@ def events_published(directory: Path) -> int:
     return sum(truth(directory)["events"].values()) if path.exists() else 0
 
 
-def batches_processed(directory: Path) -> int:
-    path = directory / "pipeline" / "progress.json"
-    if not path.exists():
-        return 0
-    return sum(query["batches"] for query in json.loads(path.read_text())["queries"].values())
+def records_processed(directory: Path) -> int:
+    """By the statements, as the page says."""
+    path = directory / "demo.json"
+    port = json.loads(path.read_text())["dashboard_port"] if path.exists() else None
+    page = None if port is None else fetch_json(f"http://127.0.0.1:{port}/api/state")
+    return 0 if page is None else sum(one["position"] for one in page["statements"])
 
 
 def await_that(condition: Callable[[], bool], process: subprocess.Popen[bytes]) -> None:
@@ -103,7 +105,7 @@ def test_killed_as_a_whole_and_started_again(undisturbed: dict[str, Any], tmp_pa
     directory = tmp_path / "demo"
     with demo(directory) as process:
         await_that(lambda: events_published(directory) > 1000, process)
-        await_that(lambda: batches_processed(directory) > 0, process)
+        await_that(lambda: records_processed(directory) > 0, process)
         names = live_children(directory)
         assert names == set(CHILDREN)
         process.kill()
@@ -119,7 +121,7 @@ def test_killed_as_a_whole_and_started_again(undisturbed: dict[str, Any], tmp_pa
 def test_nothing_outlives_a_killed_run(tmp_path: Path) -> None:
     directory = tmp_path / "demo"
     with demo(directory) as process:
-        await_that(lambda: pid_of(directory, "pipeline") is not None, process)
+        await_that(lambda: pid_of(directory, "sql-server") is not None, process)
         process.kill()
         process.wait()
     wait_until(lambda: not live_children(directory), "the end of every part")
@@ -165,9 +167,9 @@ def test_any_node_of_three_killed_changes_no_figure(
 def test_results_are_written_once_while_spark_and_nodes_are_killed(tmp_path: Path) -> None:
     directory = tmp_path / "demo"
     with demo(directory, "--nodes", "3", "--exactly-once", "--seconds", "60") as process:
-        await_that(lambda: batches_processed(directory) > 0, process)
+        await_that(lambda: records_processed(directory) > 0, process)
         published = 0
-        for name in ("pipeline", *NODES, "pipeline"):
+        for name in ("sql-server", *NODES, "sql-server"):
             await_that(lambda n=published: events_published(directory) > n, process)
             published = events_published(directory) + 1000
             pid = pid_of(directory, name)
@@ -178,24 +180,24 @@ def test_results_are_written_once_while_spark_and_nodes_are_killed(tmp_path: Pat
     assert ended["exit_code"] == 0
     # librdkafka may crash when a broker vanishes: a page that was started again is no matter here.
     restarts = {name: count for name, count in ended["restarts"].items() if name != "dashboard"}
-    assert restarts == {**dict.fromkeys(NODES, 1), "pipeline": 2}
+    assert restarts == {**dict.fromkeys(NODES, 1), "sql-server": 2}
     *_, records, batches = ended["checks"]
     assert (records["name"], batches["name"]) == ("result records", "micro-batches whole and once")
 
 
 def test_a_wrong_figure_is_told_by_the_exit_code(tmp_path: Path) -> None:
     directory = tmp_path / "demo"
-    row = {"window_start_ms": 1, "window_end_ms": 2, "purchases": 0, "revenue_cents": 0}
+    ranking = {"item_id": "nothing", "together": [{"item_id": "nothing else", "count": 1}]}
     with demo(directory) as process:
         await_that(lambda: events_published(directory) > 0, process)
         port = json.loads((directory / "demo.json").read_text())["broker_ports"][0]
         intruder = Producer({"bootstrap.servers": f"127.0.0.1:{port}"})
-        intruder.produce("conversion", json.dumps({**row, "sessions": 1}), "1")
+        intruder.produce("recommendations", json.dumps(ranking), "nothing")
         assert intruder.flush(30) == 0
         ended = outcome(process)
     assert ended["exit_code"] == 5
     wrong = {check["name"] for check in ended["checks"] if not check["right"]}
-    assert wrong == {"sessions", "conversion"}
+    assert wrong == {"bought together"}
 
 
 @pytest.mark.parametrize(

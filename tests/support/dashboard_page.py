@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from datetime import UTC, datetime
 from typing import Any
@@ -19,15 +18,18 @@ from barnabas.demo.dashboard.state import (
     GroupStatus,
     RegistryStatus,
     SchemaStatus,
+    SqlServerStatus,
+    StatementStatus,
 )
 from barnabas.demo.generators.simulation import World
 from barnabas.demo.schemas import AVRO_TOPICS, EVOLVED_FIELD, EVOLVING_TOPIC
 from barnabas.demo.topics import (
-    ACTIVITY_COUNTS,
-    CONVERSION,
+    ACTIVITY_PER_MINUTE,
     ENERGY_PER_MINUTE,
     RECOMMENDATIONS,
+    SQL_TOPICS,
     STATION_AVAILABILITY,
+    STATION_STATUS,
     TOP_SEARCHES,
     TOP_SEARCHES_KEY,
     USER_ACTIVITY,
@@ -53,7 +55,7 @@ class Dashboard:
         self.url = f"http://127.0.0.1:{port}"
 
     def put(self, topic: str, key: str, **row: Any) -> None:
-        self.state.apply(topic, key.encode(), json.dumps(row).encode())
+        self.state.apply(topic, key.encode(), row)
 
     def put_station(self, station_id: str, state: str, at_ms: int, city: str = "Ghent") -> None:
         self.put(
@@ -120,13 +122,15 @@ def fill(dashboard: Dashboard, nodes: int, minutes: int = 300) -> None:
                 row["energy_wh"] = 1000 * total_wh
                 dashboard.put(ENERGY_PER_MINUTE, f"{city}@{minute}", faults=22, **row, **counts)
     window = {"window_start_ms": START_TIME_MS}
-    sums = {"sessions": RECORDS, "purchases": RECORDS // 5, "revenue_cents": 98_765_432_199}
-    dashboard.put(CONVERSION, "0", **sums, **window)
+    no_sums = {"sessions": 0, "revenue_cents": 0}
     for kind in figures["activity"]:
-        dashboard.put(ACTIVITY_COUNTS, f"{kind}@0", kind=kind, events=RECORDS, **window)
+        is_purchase = kind == "purchase"
+        counts = {"events": RECORDS // 5 if is_purchase else RECORDS}
+        sums = {"sessions": RECORDS, "revenue_cents": 98_765_432_199} if is_purchase else no_sums
+        dashboard.put(ACTIVITY_PER_MINUTE, f"{kind}@0", kind=kind, **counts, **sums, **window)
         for minute, events in figures["activity_per_minute"].items():
-            row = {"kind": kind, "window_start_ms": int(minute), "events": events}
-            dashboard.put(ACTIVITY_COUNTS, f"{kind}@{minute}", **row)
+            row = {"kind": kind, "window_start_ms": int(minute), "events": events, **no_sums}
+            dashboard.put(ACTIVITY_PER_MINUTE, f"{kind}@{minute}", **row)
     dashboard.put(TOP_SEARCHES, TOP_SEARCHES_KEY, searches=figures["top_searches"])
     for item, together in figures["recommendations"].items():
         dashboard.put(RECOMMENDATIONS, item, item_id=item, together=together)
@@ -136,10 +140,22 @@ def fill(dashboard: Dashboard, nodes: int, minutes: int = 300) -> None:
     dashboard.state.set_records(3 * RECORDS, lost=0)
     dashboard.state.set_registry(schemas())
     groups = []
-    for name, topic in WATCHED_GROUPS.items():
-        lag = 12_345
-        group = GroupStatus(name, topic, RECORDS, RECORDS + lag, lag, 4321.0, 2.0, is_spark=True)
+    lag = 12_345
+    for name, topics in WATCHED_GROUPS.items():
+        group = GroupStatus(name, list(topics), RECORDS, RECORDS + lag, lag, 4321.0, 2.0)
         group.lag_history = [(second * 37) % 600 for second in range(60)]
         groups.append(group)
     dashboard.state.set_groups(groups)
+    statements = [
+        StatementStatus(
+            topic.replace("-", "_"),
+            [STATION_STATUS],
+            *(RECORDS, RECORDS + lag, lag, 4321.0),
+            state="RUNNING",
+        )
+        for topic in SQL_TOPICS
+    ]
+    dashboard.state.set_statements(
+        SqlServerStatus("http://127.0.0.1:18088", up=True, statements=statements)
+    )
     dashboard.state.set_connection("connected")

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from barnabas.demo.contract import PipelineProgress
 from barnabas.demo.dashboard.groups import end_offsets
-from barnabas.demo.topics import INPUT_TOPICS, OUTPUT_TOPICS
+from barnabas.demo.topics import INPUT_TOPICS, OUTPUT_TOPICS, STATIONS
 
 
 @dataclass(slots=True, frozen=True)
@@ -20,20 +21,18 @@ class Backlog:
     """What is left to do, in records; `known` is False where something did not answer."""
 
     pipeline: int
-    """Records that the slowest query of each input topic has not processed."""
+    """Records that the statements and consumer groups have not processed, in all."""
     dashboard: int
     """Result records that the dashboard has not read."""
-    groups: int
-    """Sum of the lags of the consumer groups on the page."""
     known: bool
 
     @property
     def nothing(self) -> bool:
         """Whether everything published is processed and shown."""
-        return self.known and not (self.pipeline or self.dashboard or self.groups)
+        return self.known and not (self.pipeline or self.dashboard)
 
 
-UNKNOWN = Backlog(0, 0, 0, known=False)
+UNKNOWN = Backlog(0, 0, known=False)
 
 
 def read_json(path: str) -> Any:
@@ -44,39 +43,33 @@ def read_json(path: str) -> Any:
         return json.load(source)
 
 
-def measure(
-    admin: AdminClient, progress: PipelineProgress | None, page: dict[str, Any] | None
-) -> Backlog:
-    """Compare end offsets with the pipeline's progress and the page's own account."""
-    if progress is None or page is None:
+def measure(admin: AdminClient, page: dict[str, Any] | None) -> Backlog:
+    """Ask for end offsets and compare them with the page."""
+    if page is None:
         return UNKNOWN
     try:
-        ends = end_offsets(admin, [*INPUT_TOPICS, *OUTPUT_TOPICS])
+        ends = end_offsets(admin, [STATIONS, *INPUT_TOPICS, *OUTPUT_TOPICS])
     except KafkaException:
         return UNKNOWN
-    lags = [group["lag"] for group in page["groups"]]
-    read = page["outputs_read"]
-    output_ends = dict.fromkeys(OUTPUT_TOPICS, 0)
+    topic_ends: Counter[str] = Counter()
     for (name, _), end in ends.items():
-        if name in output_ends:
-            output_ends[name] += end
+        topic_ends[name] += end
+    return backlog_of(page, topic_ends)
+
+
+def backlog_of(page: dict[str, Any], topic_ends: Mapping[str, int]) -> Backlog:
+    """Compare ends with the page's account: of statements, of groups, and of itself."""
+    readers = [*page["statements"], *page["groups"]]
+    read = page["outputs_read"]
     return Backlog(
-        pipeline=pipeline_backlog(ends, progress),
-        dashboard=sum(max(0, end - read.get(name, 0)) for name, end in output_ends.items()),
-        groups=sum(lag or 0 for lag in lags),
-        known=bool(lags) and None not in lags,
+        pipeline=sum(_behind(reader, topic_ends) for reader in readers),
+        dashboard=sum(max(0, topic_ends[name] - read.get(name, 0)) for name in OUTPUT_TOPICS),
+        known=bool(page["statements"] and page["groups"])
+        and all(reader["lag"] is not None for reader in readers),
     )
 
 
-def pipeline_backlog(ends: dict[tuple[str, int], int], progress: PipelineProgress) -> int:
-    """Sum over input topics of what the slowest query that reads it has not processed."""
-    behind: dict[str, int] = {}
-    for query in progress["queries"].values():
-        topic = query["topic"]
-        left = sum(
-            max(0, end - query["offsets"].get(str(partition), 0))
-            for (name, partition), end in ends.items()
-            if name == topic
-        )
-        behind[topic] = max(behind.get(topic, 0), left)
-    return sum(behind.values())
+def _behind(reader: dict[str, Any], topic_ends: Mapping[str, int]) -> int:
+    """What a reader has left; the page's own account of the ends may be a second old."""
+    position: int = reader["position"]
+    return max(0, sum(topic_ends[topic] for topic in reader["topics"]) - position)

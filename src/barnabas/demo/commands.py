@@ -7,12 +7,11 @@ import os
 import shutil
 import sys
 
-from barnabas.demo.contract import PIPELINE_PROGRESS_FILE
 from barnabas.demo.processes import ChildSpec
 from barnabas.demo.workspace import Settings, Workspace
 
 MODULES = (
-    *("pyspark", "pyarrow", "starlette", "uvicorn"),
+    *("pyspark", "pyarrow", "starlette", "uvicorn", "hypercorn"),
     *("aiokafka", "fastavro", "httptools", "httpx", "jsonschema_specifications"),
 )
 """Some of what the extra `demo` installs: one of each thing that it is made of."""
@@ -59,41 +58,15 @@ def generator_spec(
     )
 
 
-def pipeline_spec(workspace: Workspace, settings: Settings, bootstrap: str) -> ChildSpec:
-    """Return how to start the Spark pipeline."""
-    os.makedirs(os.path.dirname(pipeline_progress_path(workspace)), exist_ok=True)
-    command = [sys.executable, "-m", "barnabas.demo.spark.stories", "--bootstrap", bootstrap]
-    command += ["--registry", settings.registry_url]
-    command += ["--warehouse", workspace.path("warehouse")]
-    command += ["--checkpoints", workspace.path("checkpoints")]
-    command += ["--progress", pipeline_progress_path(workspace)]
-    if settings.exactly_once:
-        command.append("--exactly-once")
-    return ChildSpec(
-        "pipeline",
-        command,
-        grace_seconds=25.0,
-        advice=f"Spark's own log is {workspace.path('checkpoints', 'spark.log')}; the first start "
-        "downloads its Kafka connector and Avro functions and needs the network.",
-    )
-
-
-def dashboard_spec(
-    workspace: Workspace, settings: Settings, bootstrap: str, host: str
-) -> ChildSpec:
+def dashboard_spec(settings: Settings, bootstrap: str, host: str) -> ChildSpec:
     """Return how to start the dashboard's web server."""
     command = [sys.executable, "-m", "barnabas.demo.dashboard.server", "--bootstrap", bootstrap]
     command += ["--registry", settings.registry_url]
+    command += ["--sql-server", settings.sql_url]
     command += ["--host", host, "--port", str(settings.dashboard_port)]
-    command += ["--pipeline-progress", pipeline_progress_path(workspace)]
     return ChildSpec(
         "dashboard",
         command,
         grace_seconds=10.0,
         advice="See the log; --port chooses another port for the page.",
     )
-
-
-def pipeline_progress_path(workspace: Workspace) -> str:
-    """Return where the pipeline writes how far it is."""
-    return workspace.path("pipeline", PIPELINE_PROGRESS_FILE)

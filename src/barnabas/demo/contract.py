@@ -17,14 +17,11 @@ Processes (each its own process group, ended with SIGTERM, clean within seconds)
     Files in D, each replaced atomically: `checkpoint.json` (where to go on), `truth.json`
     (`Truth`, exact for everything acknowledged so far whenever `pending` is 0, and at the end).
 
-`python -m barnabas.demo.spark.stories --bootstrap B --registry URL --warehouse W --checkpoints C
-[--master local[2]] [--progress FILE]`
-    Waits for the input topics, starts Spark (first time: downloads the Kafka connector and the Avro
-    functions, saying so on stdout) and runs the queries until SIGTERM. FILE (default
-    `C/progress.json`) is replaced after each micro-batch: `PipelineProgress`. It is caught up once,
-    for each query, `offsets` has reached the topic's end offsets; every figure is then readable
-    from the output topics. Restarted with the same C it goes on where it was. Telemetry of Spark
-    goes to `C/spark.log`.
+`barnabas sql server …` (`barnabas.demo.statements`)
+    The SQL server, until SIGTERM. It runs the statements of `demo/sql`, which the demo sends to it,
+    and the Python pipeline of `demo/spark`, in one Spark session. Restarted, all goes on where it
+    was. It is caught up once every statement and the pipeline's two groups have read their topics
+    to the end; every figure is then readable from the output topics.
 
 Topics and what they carry are described in `barnabas.demo.topics`. The dashboard folds the output
 topics into figures with `barnabas.demo.figures.FigureBoard` and compares `board.figures()` with
@@ -45,7 +42,6 @@ from barnabas.demo.topics import (
 
 CHECKPOINT_FILE = "checkpoint.json"
 TRUTH_FILE = "truth.json"
-PIPELINE_PROGRESS_FILE = "progress.json"
 
 DEFAULT_SEED = 7
 DEFAULT_RATE = 250
@@ -55,7 +51,8 @@ START_TIME_MS = 1_740_981_600_000
 """Monday 2025-03-03 06:00 UTC, where event time starts in every run."""
 
 TOPIC_PARTITIONS = {
-    STATIONS: 1,
+    # As many as the events that are joined to it.
+    STATIONS: 2,
     **dict.fromkeys(INPUT_TOPICS, 2),
     **dict.fromkeys(OUTPUT_TOPICS, 1),
 }
@@ -149,27 +146,3 @@ class GeneratorProgress(TypedDict):
     """The event time from which on `station-status` has its second schema; None before."""
     refused: str
     """Why the registry refused the change that breaks readers; empty before it was tried."""
-
-
-class QueryProgress(TypedDict):
-    """One streaming query."""
-
-    group: str
-    topic: str
-    offsets: dict[str, int]
-    """By partition: the next offset to read. Everything before is in the output topics."""
-    batches: int
-    rows: int
-    """Input rows processed since this process started."""
-    dropped_late: int
-    """Rows that came after the watermark (0 in the demo: the truth counts on it)."""
-
-
-class PipelineProgress(TypedDict):
-    """progress.json of the pipeline."""
-
-    state: str
-    """starting, running, stopped."""
-    updated_ms: int
-    """Wall time."""
-    queries: dict[str, QueryProgress]

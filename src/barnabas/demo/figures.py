@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from typing import Any
 
 from barnabas.demo.contract import CityAvailability, Figures
 from barnabas.demo.topics import (
-    ACTIVITY_COUNTS,
     ACTIVITY_KINDS,
-    CONVERSION,
+    ACTIVITY_PER_MINUTE,
     ENERGY_PER_MINUTE,
     OUTPUT_TOPICS,
     RECOMMENDATIONS,
@@ -27,16 +25,14 @@ class FigureBoard:
     __slots__ = ("rows",)
 
     def __init__(self) -> None:
-        self.rows: dict[str, dict[str, Any]] = {topic: {} for topic in OUTPUT_TOPICS}
+        self.rows: dict[str, dict[bytes, Any]] = {topic: {} for topic in OUTPUT_TOPICS}
 
-    def apply(self, topic: str, key: bytes | str, value: bytes | str) -> dict[str, Any]:
-        """Upsert one record of an output topic and return its decoded value.
+    def apply(self, topic: str, key: bytes, row: dict[str, Any]) -> None:
+        """Upsert one row of an output topic, as `results.read_row` gives it.
 
-        Raises KeyError for a topic that is no output topic, ValueError for a value that is no JSON.
+        Raises KeyError for a topic that is no output topic.
         """
-        row: dict[str, Any] = json.loads(value)
-        self.rows[topic][key.decode() if isinstance(key, bytes) else key] = row
-        return row
+        self.rows[topic][key] = row
 
     def station_rows(self) -> dict[str, dict[str, Any]]:
         """Return each station's newest row of `station-availability`, by station id."""
@@ -58,9 +54,9 @@ class FigureBoard:
             city["reports"] += row["reports"]
             city["available_reports"] += row["available_reports"]
         energy = list(self.rows[ENERGY_PER_MINUTE].values())
-        activity = list(self.rows[ACTIVITY_COUNTS].values())
-        conversion = list(self.rows[CONVERSION].values())
-        searches = self.rows[TOP_SEARCHES].get(TOP_SEARCHES_KEY, {"searches": []})
+        activity = list(self.rows[ACTIVITY_PER_MINUTE].values())
+        by_kind = _sums(activity, "kind", "events")
+        searches = self.rows[TOP_SEARCHES].get(TOP_SEARCHES_KEY.encode(), {"searches": []})
         by_city = _sums(energy, "city", "energy_wh")
         return {
             "stations_by_state": by_state,
@@ -78,19 +74,17 @@ class FigureBoard:
                 for minute, wh in _sums(energy, "window_start_ms", "energy_wh").items()
                 if wh
             },
-            "activity": {
-                **dict.fromkeys(ACTIVITY_KINDS, 0),
-                **_sums(activity, "kind", "events"),
-            },
+            "activity": {**dict.fromkeys(ACTIVITY_KINDS, 0), **by_kind},
             "activity_per_minute": _sums(activity, "window_start_ms", "events"),
             "conversion": {
-                "sessions": _sum(conversion, "sessions"),
-                "purchases": _sum(conversion, "purchases"),
-                "revenue_cents": _sum(conversion, "revenue_cents"),
+                "sessions": _sum(activity, "sessions"),
+                "purchases": by_kind.get("purchase", 0),
+                "revenue_cents": _sum(activity, "revenue_cents"),
             },
             "top_searches": searches["searches"],
             "recommendations": {
-                item: row["together"] for item, row in sorted(self.rows[RECOMMENDATIONS].items())
+                row["item_id"]: row["together"]
+                for _, row in sorted(self.rows[RECOMMENDATIONS].items())
             },
         }
 

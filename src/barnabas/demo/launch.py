@@ -15,6 +15,7 @@ from barnabas.demo.workspace import (
     FIRST_BROKER_PORT,
     FIRST_DASHBOARD_PORT,
     FIRST_REGISTRY_PORT,
+    FIRST_SQL_PORT,
     Settings,
     Workspace,
     choose_port,
@@ -81,6 +82,7 @@ def find_settings(workspace: Workspace, wishes: Wishes) -> Settings:
             controller_ports=[FIRST_BROKER_PORT + 2 * n + 1 for n in range(wishes.nodes or 1)],
             dashboard_port=FIRST_DASHBOARD_PORT,
             registry_port=FIRST_REGISTRY_PORT,
+            sql_port=FIRST_SQL_PORT,
             exactly_once=bool(wishes.exactly_once),
         )
     for name in ("nodes", "seed", "rate", "acceleration", "exactly_once"):
@@ -91,10 +93,10 @@ def find_settings(workspace: Workspace, wishes: Wishes) -> Settings:
                 f"{getattr(settings, name)}; "
                 f"add --fresh to begin anew, or give another --directory"
             )
-    if settings.registry_port is None:
+    if settings.registry_port is None or settings.sql_port is None:
         raise SettingsConflictError(
-            f"{workspace.directory} holds a run whose topics carry JSON; they carry Avro now: "
-            f"add --fresh to begin anew, or give another --directory"
+            f"{workspace.directory} holds a run whose results have another form, of before the "
+            f"pipelines were SQL: add --fresh to begin anew, or give another --directory"
         )
     taken: set[int] = set()
     if wishes.port is None:
@@ -105,5 +107,6 @@ def find_settings(workspace: Workspace, wishes: Wishes) -> Settings:
     settings.broker_ports = [choose_port(port, taken) for port in settings.broker_ports]
     settings.controller_ports = [choose_port(port, taken) for port in settings.controller_ports]
     settings.registry_port = choose_port(settings.registry_port, taken)
+    settings.sql_port = choose_port(settings.sql_port, taken)
     workspace.save_settings(settings)
     return settings

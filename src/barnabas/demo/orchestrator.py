@@ -1,6 +1,6 @@
 """One run of the demo: start the parts in order, watch them, end them, hold figures against truth.
 
-    broker ─▶ registry ─▶ topics ─▶ dashboard ─▶ pipeline ─▶ generators ─▶ … ─▶ catch up ─▶ summary
+    broker ─▶ registry ─▶ topics ─▶ dashboard ─▶ SQL server ─▶ generators ─▶ … ─▶ catch up, summary
 
 Everything is in one directory, and each part continues from what it finds there: the generators
 from their checkpoint, Spark from its own, the dashboard by reading the result topics again. So a
@@ -18,25 +18,28 @@ from typing import Any
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
+from confluent_kafka.schema_registry import SchemaRegistryError
 
-from barnabas.demo import broker, catchup, commands, registry
-from barnabas.demo.contract import START_TIME_MS, Truth
+from barnabas.demo import broker, catchup, commands, registry, statements
+from barnabas.demo.contract import START_TIME_MS, Plan, Truth
 from barnabas.demo.exactness import check_results
-from barnabas.demo.generators.topics import ensure_topics
+from barnabas.demo.generators.publisher import PublishError
+from barnabas.demo.generators.run import publish_tables
 from barnabas.demo.outside import SignalsTo
 from barnabas.demo.processes import Child, Children, ChildSpec, describe_exit
 from barnabas.demo.reports import Reports
 from barnabas.demo.schemas import EVOLVED_FIELD, EVOLVING_TOPIC
+from barnabas.demo.statements import SERVER, STATEMENT
 from barnabas.demo.terminal import Screen
 from barnabas.demo.verdict import Check, all_right, compare, compare_lags
 from barnabas.demo.workspace import Settings, Workspace
 
-PARTS = ["set-up", "broker", "registry", "dashboard", "pipeline", "generators"]
+PARTS = ["set-up", "broker", "registry", "dashboard", SERVER, "generators"]
 EXIT_RIGHT, EXIT_FAILED, EXIT_WRONG = 0, 1, 5
 
 _LOOK_SECONDS = 0.2
 _READY_SECONDS_MAX = 90.0
-_PIPELINE_SILENCE_SECONDS_MAX = 180.0
+_SPARK_SILENCE_SECONDS_MAX = 180.0
 _STILL_SECONDS_MAX = 120.0
 _RESTARTS_MAX = 3
 
@@ -144,7 +147,8 @@ class DemoRun:
         self._start_registry()
         self._create_topics()
         self._start_dashboard()
-        self._start_pipeline()
+        self._start_sql_server()
+        self._execute_statements()
         self._start_generators()
 
     def _start_broker(self) -> None:
@@ -177,48 +181,67 @@ class DemoRun:
 
     def _create_topics(self) -> None:
         try:
-            ensure_topics(self._bootstrap)
+            publish_tables(self._bootstrap, self._settings.registry_url, self._plan())
         except KafkaException as error:
             raise DemoFailedError(
                 f"the topics could not be created: {error.args[0].str()}",
                 self._children.get("broker"),
             ) from error
+        except (PublishError, SchemaRegistryError) as error:
+            raise DemoFailedError(f"the station table could not be published: {error}") from error
+
+    def _plan(self) -> Plan:
+        settings = self._settings
+        return {
+            "seed": settings.seed,
+            "rate": settings.rate,
+            "acceleration": settings.acceleration,
+            "seconds": None,
+        }
 
     def _start_dashboard(self) -> None:
         self._screen.part("dashboard", "working", "starting")
-        spec = commands.dashboard_spec(
-            self._workspace, self._settings, self._bootstrap, self._options.host
-        )
-        self._start(spec)
+        self._start(commands.dashboard_spec(self._settings, self._bootstrap, self._options.host))
         self._wait(lambda: self._reports.page() is not None, _READY_SECONDS_MAX, "dashboard")
         self._ready.add("dashboard")
         self._screen.part("dashboard", "ready", self.url)
 
-    def _start_pipeline(self) -> None:
-        self._screen.part("pipeline", "working", "starting Spark")
+    def _start_sql_server(self) -> None:
+        self._screen.part(SERVER, "working", "starting")
+        url = self._settings.sql_url
         child = self._start(
-            commands.pipeline_spec(self._workspace, self._settings, self._bootstrap)
+            statements.server_spec(self._workspace, self._settings, self._bootstrap)
         )
+        self._wait_for_spark(child, lambda: statements.answers(url))
+        self._ready.add(SERVER)
+
+    def _execute_statements(self) -> None:
+        url = self._settings.sql_url
+        child = self._children.get(SERVER)
+        assert child is not None
+        sending = statements.Sending(url)
+        self._wait_for_spark(child, lambda: not sending.is_alive())
+        if sending.failure is not None:
+            raise DemoFailedError(f"a statement failed: {sending.failure}", child)
+        self._screen.part(SERVER, "ready", f"{url}, statements running")
+        self._screen.say(f'Try a statement: barnabas sql --server {url} -e "{STATEMENT}"')
+
+    def _wait_for_spark(self, child: Child, condition: Callable[[], bool]) -> None:
+        """Wait as long as its log says something new: a download may take minutes."""
         last_words = ""
         silent_since = time.monotonic()
 
-        def running() -> bool:
+        def is_met() -> bool:
             nonlocal last_words, silent_since
-            progress = self._reports.pipeline()
-            if progress is not None and progress["updated_ms"] >= started_ms:
-                return bool(progress["state"] == "running")
             words = child.log_tail(1)
             if words != last_words:
                 last_words, silent_since = words, time.monotonic()
-            self._screen.part("pipeline", "working", words or "starting Spark")
-            if time.monotonic() - silent_since > _PIPELINE_SILENCE_SECONDS_MAX:
-                raise DemoFailedError("the pipeline did not start", child)
-            return False
+            if time.monotonic() - silent_since > _SPARK_SILENCE_SECONDS_MAX:
+                raise DemoFailedError(f"the {SERVER} did not start", child)
+            return condition()
 
-        started_ms = time.time_ns() // 1_000_000
-        self._wait(running, math.inf, "pipeline")
-        self._ready.add("pipeline")
-        self._screen.part("pipeline", "ready", "queries running")
+        self._screen.part(SERVER, "working", "starting Spark")
+        self._wait(is_met, math.inf, SERVER)
 
     def _start_generators(self) -> None:
         goal_seconds = self._goal_seconds()
@@ -261,7 +284,7 @@ class DemoRun:
             self._show_generators()
             fraction = self._reports.generators().get("fraction") if bounded else None
             self._screen.headline(f"Barnabas demo: running on {self.url} ({hint})", fraction)
-            self._screen.part("pipeline", "ready", self._reports.lags_text())
+            self._screen.part(SERVER, "ready", self._reports.lags_text())
 
     def _finish(self, outcome: Outcome) -> None:
         """Stop the generators, wait until all is processed, print the summary."""
@@ -280,7 +303,8 @@ class DemoRun:
             raise DemoFailedError("there is no truth to compare with, or no page")
         self._screen.headline("Barnabas demo: done")
         self._screen.freeze()
-        outcome.checks = compare(page["figures"], truth["figures"]) + compare_lags(page["groups"])
+        outcome.checks = compare(page["figures"], truth["figures"])
+        outcome.checks += compare_lags(page["groups"], page["statements"])
         if self._settings.exactly_once:
             outcome.checks += self._check_results()
         outcome.events, outcome.duplicates = truth["events"], truth["duplicates"]
@@ -300,14 +324,15 @@ class DemoRun:
         moved_at = time.monotonic()
         while True:
             self._look()
-            backlog = catchup.measure(admin, self._reports.pipeline(), self._reports.page())
+            backlog = catchup.measure(admin, self._reports.page())
             if backlog.nothing:
-                self._screen.part("pipeline", "done", "everything processed")
+                self._screen.part(SERVER, "done", "everything processed")
                 self._screen.part("dashboard", "done", "everything shown")
                 return True
             if backlog != last:
                 last, moved_at = backlog, time.monotonic()
-            self._screen.part("pipeline", "working", f"{backlog.pipeline:,} records to process")
+            left = [*self._reports.failed_statements(), f"{backlog.pipeline:,} records to process"]
+            self._screen.part(SERVER, "working", "; ".join(left))
             self._screen.part("dashboard", "working", f"{backlog.dashboard:,} results to read")
             if time.monotonic() - moved_at > _STILL_SECONDS_MAX:
                 return False
@@ -335,9 +360,8 @@ class DemoRun:
                 f"[bold red]Not everything was processed: nothing moved for "
                 f"{_STILL_SECONDS_MAX:.0f} s.[/] See {self._workspace.path('logs')}"
             )
-        for name, query in ((self._reports.pipeline() or {}).get("queries") or {}).items():
-            if query["dropped_late"]:
-                say(f"{name} dropped {query['dropped_late']:,} rows as too late")
+        for failed in self._reports.failed_statements():
+            say(f"{failed}; see {self._workspace.path('logs', f'{SERVER}.log')}")
         say("[bold red]Not every figure is right.[/]")
 
     # Looking

@@ -6,7 +6,7 @@ import json
 import time
 from typing import Any
 
-from barnabas.demo import catchup, commands
+from barnabas.demo import catchup
 from barnabas.demo.contract import TRUTH_FILE, Truth
 from barnabas.demo.outside import fetch_json
 from barnabas.demo.processes import tail
@@ -36,11 +36,16 @@ class Reports:
             self.page()
 
     def lags_text(self) -> str:
-        """Return the lags of the consumer groups, as the page had them last."""
-        if self._page is None:
-            return "queries running"
-        lags = [f"{g['group']} {g['lag']:,}" for g in self._page["groups"] if g["lag"] is not None]
-        return f"lag: {', '.join(lags)}" if lags else "queries running"
+        """Return the lags of statements and consumer groups, as the page had them last."""
+        readers = [*self._page["statements"], *self._page["groups"]] if self._page else []
+        lags = [f"{one['name']} {one['lag']:,}" for one in readers if one["lag"] is not None]
+        text = f"lag: {', '.join(lags)}" if lags else "statements running"
+        return "; ".join([*self.failed_statements(), text])
+
+    def failed_statements(self) -> list[str]:
+        """Return the statements that do not run, each with its state, as the page had them last."""
+        statements = self._page["statements"] if self._page else []
+        return [f"{s['name']}: {s['state'].lower()}" for s in statements if s["state"] != "RUNNING"]
 
     def generators(self) -> dict[str, Any]:
         """Return the generators' last line of progress, empty before the first."""
@@ -49,10 +54,6 @@ class Reports:
                 progress: dict[str, Any] = json.loads(line)
                 return progress
         return {}
-
-    def pipeline(self) -> Any:
-        """Return the pipeline's progress, None before the first."""
-        return catchup.read_json(commands.pipeline_progress_path(self._workspace))
 
     def truth(self) -> Truth | None:
         """Return what the generators have published, None before the first."""

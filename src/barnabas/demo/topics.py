@@ -1,13 +1,15 @@
 """Topics of the two stories (charging stations, retail) and what travels on them.
 
-Input topics and the station table carry Avro in a schema registry's framing (`demo.schemas`),
-results JSON objects in UTF-8. Every time is epoch milliseconds of *event time* in a field
-that ends in `_ms`, every quantity is an integer (watt-hours, cents, counts), so that figures can be
-compared exactly. Fields may be added; readers ignore those they do not know.
+Input topics, the station table and the results of the SQL statements carry Avro in a schema
+registry's framing (`demo.schemas`, `demo/sql`), the results of the Python pipeline JSON. Every time
+is epoch milliseconds of *event time* in a field that ends in `_ms`, every quantity is an integer
+(watt-hours, cents, counts), so that figures can be compared exactly. Fields may be added; readers
+ignore those they do not know.
 
 What goes out is an upsert: the last value of a key counts. The pipeline repeats a key whenever its
 figure changes, and may repeat a value after a restart, so a reader that keeps the latest value per
-key sees each event counted once.
+key sees each event counted once. Records of SQL have the names of SQL's columns, in upper case; the
+first column and the window are in the key (`demo.results` reads both).
 """
 
 from __future__ import annotations
@@ -21,34 +23,26 @@ USER_ACTIVITY = "user-activity"
 
 STATION_AVAILABILITY = "station-availability"
 ENERGY_PER_MINUTE = "energy-per-minute"
-ACTIVITY_COUNTS = "activity-counts"
-CONVERSION = "conversion"
+ACTIVITY_PER_MINUTE = "activity-per-minute"
 TOP_SEARCHES = "top-searches"
 RECOMMENDATIONS = "recommendations"
 
 INPUT_TOPICS = (STATION_STATUS, CHARGING_EVENTS, USER_ACTIVITY)
-OUTPUT_TOPICS = (
-    STATION_AVAILABILITY,
-    ENERGY_PER_MINUTE,
-    ACTIVITY_COUNTS,
-    CONVERSION,
-    TOP_SEARCHES,
-    RECOMMENDATIONS,
-)
+SQL_TOPICS = (STATION_AVAILABILITY, ENERGY_PER_MINUTE, ACTIVITY_PER_MINUTE)
+"""Results of the SQL statements."""
+OUTPUT_TOPICS = (*SQL_TOPICS, TOP_SEARCHES, RECOMMENDATIONS)
 
-GROUP_STATIONS = "pipeline-stations"
-GROUP_CHARGING = "pipeline-charging"
-GROUP_RETAIL = "pipeline-retail"
+RECOMMENDATIONS_GROUP = "recommendations"
+WAREHOUSE_GROUP = "warehouse"
 
-CONSUMER_GROUPS = {
-    GROUP_STATIONS: STATION_STATUS,
-    GROUP_CHARGING: CHARGING_EVENTS,
-    GROUP_RETAIL: USER_ACTIVITY,
+CONSUMER_GROUPS: dict[str, tuple[str, ...]] = {
+    RECOMMENDATIONS_GROUP: (USER_ACTIVITY,),
+    WAREHOUSE_GROUP: SQL_TOPICS,
 }
-"""The pipeline's three consumer groups, each with the topic that it reads.
+"""The two queries of the Python pipeline, each with the topics that it reads.
 
-Spark keeps its offsets in its checkpoint; the pipeline commits them to these groups too after each
-micro-batch, so that any tool shows its lag.
+Spark keeps its offsets in its checkpoint; the server commits them to these groups too after each
+micro-batch, so that any tool shows their lag.
 """
 
 MINUTE_MS = 60_000
@@ -124,7 +118,7 @@ class UserActivity(TypedDict):
 
 
 class StationAvailability(TypedDict):
-    """`station-availability`, key `<station_id>@<window_start_ms>`: windows of 15 minutes.
+    """`station-availability`, key `station_id` and window: windows of 15 minutes.
 
     `state` is the latest in the window. A station's state now is that of its greatest
     (`state_time_ms`, `state_sequence`). Availability is `available_reports` / `reports`.
@@ -143,7 +137,7 @@ class StationAvailability(TypedDict):
 
 
 class EnergyPerMinute(TypedDict):
-    """`energy-per-minute`, key `<city>@<window_start_ms>`: windows of one minute."""
+    """`energy-per-minute`, key `city` and window: windows of one minute."""
 
     city: str
     window_start_ms: int
@@ -156,26 +150,18 @@ class EnergyPerMinute(TypedDict):
     faults: int
 
 
-class ActivityCounts(TypedDict):
-    """`activity-counts`, key `<kind>@<window_start_ms>`: windows of one minute."""
+class ActivityPerMinute(TypedDict):
+    """`activity-per-minute`, key `kind` and window: windows of one minute.
+
+    Sessions are those that an event of this kind opened. Conversion over any span is the purchases
+    / sum(sessions).
+    """
 
     kind: str
     window_start_ms: int
     window_end_ms: int
     events: int
-
-
-class Conversion(TypedDict):
-    """`conversion`, key `<window_start_ms>`: windows of one minute.
-
-    Sessions opened and purchases made in the minute; the rate over any span is
-    sum(purchases) / sum(sessions).
-    """
-
-    window_start_ms: int
-    window_end_ms: int
     sessions: int
-    purchases: int
     revenue_cents: int
 
 

@@ -59,9 +59,9 @@ def compare(shown: Figures, truth: Figures) -> list[Check]:
     return checks
 
 
-def compare_lags(groups: list[dict[str, Any]]) -> list[Check]:
-    """Return a check per consumer group: nothing that was published is left unread."""
-    return [_number(f"lag of {group['group']}", group["lag"], 0) for group in groups]
+def compare_lags(*readers: list[dict[str, Any]]) -> list[Check]:
+    """Return a check per consumer group and statement: nothing published is left unread."""
+    return [_number(f"lag of {one['name']}", one["lag"], 0) for some in readers for one in some]
 
 
 def all_right(checks: list[Check]) -> bool:

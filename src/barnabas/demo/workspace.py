@@ -3,8 +3,8 @@
 broker/            server.properties and the broker's log directory; broker-<n>/ with several
 warehouse/         Parquet tables
 checkpoints/       Spark's checkpoints
+functions/         the functions of SQL that the statements use
 generators/        the generators' state and truth
-pipeline/          the pipeline's progress
 logs/  pids/       one file per child process
 demo.json          what must stay the same from run to run (ports, seed, cluster id)
 """
@@ -26,6 +26,7 @@ LOCK_FILE = "demo.lock"
 FIRST_BROKER_PORT = 19092
 FIRST_DASHBOARD_PORT = 8088
 FIRST_REGISTRY_PORT = 18081
+FIRST_SQL_PORT = 18088
 _PORTS_TRIED_MAX = 200
 
 
@@ -47,6 +48,8 @@ class Settings:
     dashboard_port: int
     registry_port: int | None = None
     """None in a directory of before there was a schema registry."""
+    sql_port: int | None = None
+    """None in a directory of before the pipelines were statements of SQL."""
     exactly_once: bool = False
     """Whether the pipeline writes its results in transactions."""
     bounded_from_seconds: int | None = None
@@ -63,6 +66,11 @@ class Settings:
         return f"http://127.0.0.1:{self.registry_port}"
 
     @property
+    def sql_url(self) -> str:
+        """Where clients find the SQL server."""
+        return f"http://127.0.0.1:{self.sql_port}"
+
+    @property
     def bootstrap(self) -> str:
         """Where clients find the cluster."""
         return ",".join(f"127.0.0.1:{port}" for port in self.broker_ports)
@@ -71,7 +79,7 @@ class Settings:
 NODES_MAX = 5
 DATA_NAMES = (
     *("broker", *(f"broker-{node_id}" for node_id in range(1, NODES_MAX + 1))),
-    *("checkpoints", "generators", "logs", "pids", "pipeline", "warehouse"),
+    *("checkpoints", "functions", "generators", "logs", "pids", "pipeline", "warehouse"),
 )
 
 

@@ -25,7 +25,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, Topi
 
 from barnabas.app.partitioning import JAVA_PARTITIONER
 from barnabas.pipeline.progress import checkpoint_id, planned_offsets
-from barnabas.pipeline.record_writer import AnyRecord, Header, produce
+from barnabas.pipeline.record_writer import AnyRecord, Header, KafkaRecord, produce
 
 CALL_TIMEOUT_SECONDS: Final = 30.0
 _GRACE_SECONDS: Final = 1.0
@@ -43,7 +43,10 @@ def writer_name(query_name: str) -> str:
 
 
 class TransactionalWriter:
-    """Writes the results of one query's micro-batches; `checkpoint` is its local directory."""
+    """Writes the results of one query's micro-batches; `checkpoint` is its local directory.
+
+    A KafkaRecord has headers of its own, and gets those of the micro-batch only with `marks_all`.
+    """
 
     def __init__(
         self,
@@ -51,9 +54,12 @@ class TransactionalWriter:
         query_name: str,
         checkpoint: str,
         settings: Mapping[str, Any] = MappingProxyType({}),
+        *,
+        marks_all: bool = False,
     ) -> None:
         self._bootstrap_servers = bootstrap_servers
         self._settings = settings
+        self._marks_all = marks_all
         self._query_name = query_name
         self._checkpoint = checkpoint
         self._producer: Producer | None = None
@@ -148,7 +154,8 @@ class TransactionalWriter:
         self._producer.begin_transaction()
         for record in records:
             # One that cannot be delivered makes the commit fail.
-            produce(self._producer, record, headers)
+            is_marked = self._marks_all or not isinstance(record, KafkaRecord)
+            produce(self._producer, record, headers if is_marked else [])
         self._send_offsets(places)
         self._producer.commit_transaction(CALL_TIMEOUT_SECONDS)
 

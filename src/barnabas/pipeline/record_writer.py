@@ -39,14 +39,11 @@ AnyRecord = OutgoingRecord | KafkaRecord
 
 
 def produce(producer: Producer, record: AnyRecord, headers: list[Header]) -> None:
-    """Give a record to a producer, waiting while its queue is full.
-
-    A KafkaRecord has headers of its own: it gets no others.
-    """
+    """Give a record to a producer, with headers behind its own, waiting while its queue is full."""
     if isinstance(record, KafkaRecord):
         arguments: dict[str, Any] = {"timestamp": record.timestamp_ms}
-        if record.headers:
-            arguments["headers"] = list(record.headers)
+        if record.headers or headers:
+            arguments["headers"] = [*record.headers, *headers]
         if record.partition is not None:
             arguments["partition"] = record.partition
         topic, key, value = record.topic, record.key, record.value

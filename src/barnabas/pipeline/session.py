@@ -1,7 +1,7 @@
 """The one place where Spark sessions are built: master, packages, memory, telemetry.
 
-SQL, connectors and the stories all start here. Local mode is the default; any master that Spark
-knows works unchanged. Spark resolves its own Kafka connector and its Avro functions
+SQL, connectors and pipelines in Python all start here. Local mode is the default; any master that
+Spark knows works unchanged. Spark resolves its own Kafka connector and its Avro functions
 (`spark.jars.packages`) into an Ivy directory that later starts reuse.
 """
 

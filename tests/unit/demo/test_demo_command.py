@@ -61,11 +61,12 @@ def test_the_extra_has_all_that_the_demo_needs() -> None:
     """Names in pyproject.toml are of distributions: those of their modules, but with hyphens."""
     content = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text())
     extras = content["project"]["optional-dependencies"]
-    lines = (*extras["demo"], *extras["registry"], *extras["spark"])
+    lines = (*extras["demo"], *extras["registry"], *extras["sql"], *extras["spark"])
     names = {re.split("[>=]", line)[0] for line in lines}
     assert {module.replace("_", "-") for module in MODULES} <= names
     assert {
-        "barnabas[registry,spark]",
+        "barnabas[registry,sql]",
+        "barnabas[spark]",
         "confluent-kafka[avro,json,protobuf,schemaregistry]",
     } <= names
 

@@ -16,9 +16,7 @@ from confluent_kafka import Consumer, TopicPartition
 
 from barnabas import Cluster
 from barnabas.coordinator.group.service import GroupCoordinator
-from barnabas.demo.dashboard.avro_values import AvroValues
 from barnabas.demo.dashboard.brokers import BrokerMonitor, cluster_status
-from barnabas.demo.dashboard.committer import WAREHOUSE_GROUP
 from barnabas.demo.dashboard.groups import WATCHED_GROUPS, Furthest, GroupMonitor, History
 from barnabas.demo.dashboard.readers import Rate
 from barnabas.demo.dashboard.schemas import registry_status
@@ -30,12 +28,16 @@ from barnabas.demo.dashboard.state import (
     GroupStatus,
     RegistryStatus,
     SchemaStatus,
+    SqlServerStatus,
+    StatementStatus,
 )
+from barnabas.demo.dashboard.statements import described
 from barnabas.demo.generators.topics import ensure_topics
+from barnabas.demo.results import AvroValues
 from barnabas.demo.schemas import EVOLVED_FROM
 from barnabas.demo.topics import (
-    ACTIVITY_COUNTS,
     ENERGY_PER_MINUTE,
+    RECOMMENDATIONS_GROUP,
     STATION_AVAILABILITY,
     USER_ACTIVITY,
 )
@@ -49,7 +51,7 @@ from support.node_process import wait_until
 
 
 def put(board: DashboardState, topic: str, key: str, /, **row: Any) -> None:
-    board.apply(topic, key.encode(), json.dumps(row).encode())
+    board.apply(topic, key.encode(), row)
 
 
 def energy(state: DashboardState, minute: int, energy_wh: int) -> None:
@@ -204,11 +206,6 @@ def test_a_value_is_read_with_the_schema_of_its_id(
     assert AvroValues(FewSchemas("http://r")).read(value) == expected
 
 
-def test_a_value_that_is_no_json_is_refused(state: DashboardState) -> None:
-    with pytest.raises(ValueError, match="Expecting value"):
-        state.apply(ACTIVITY_COUNTS, b"k", b"<xml>")
-
-
 def metadata(*up: int, leader: int = 1, in_sync: tuple[int, ...] = (1, 2)) -> Any:
     """What librdkafka tells of two partitions with replicas on the nodes 1 and 2."""
     partition = {"leader": leader, "replicas": [1, 2], "isrs": list(in_sync)}
@@ -261,7 +258,7 @@ def test_a_coordinator_that_has_moved_is_found_again(
 ) -> None:
     """librdkafka's admin client ends the process where it gets the answer NOT_COORDINATOR."""
     ensure_topics(cluster.bootstrap_servers)
-    settings = {"bootstrap.servers": cluster.bootstrap_servers, "group.id": WAREHOUSE_GROUP}
+    settings = {"bootstrap.servers": cluster.bootstrap_servers, "group.id": RECOMMENDATIONS_GROUP}
     consumer = Consumer(settings)
     consumer.commit(offsets=[TopicPartition(USER_ACTIVITY, 0, 3)], asynchronous=False)
     consumer.close()
@@ -285,8 +282,8 @@ def test_a_coordinator_that_has_moved_is_found_again(
     monitor.start()
     wait_until(lambda: bool(state.snapshot()["groups"]), "the groups' positions")
     monitor.stop()
-    positions = {group["group"]: group["position"] for group in state.snapshot()["groups"]}
-    assert positions == {**dict.fromkeys(WATCHED_GROUPS, 0), WAREHOUSE_GROUP: 3}
+    positions = {group["name"]: group["position"] for group in state.snapshot()["groups"]}
+    assert positions == {**dict.fromkeys(WATCHED_GROUPS, 0), RECOMMENDATIONS_GROUP: 3}
     assert next(refusals, None) is None
 
 
@@ -299,14 +296,44 @@ def test_a_group_is_as_late_as_its_topic_has_been_further() -> None:
 
 def test_figures_are_as_late_as_the_slowest_query(state: DashboardState) -> None:
     def group(name: str, lag: int | None, seconds: float, is_spark: bool) -> GroupStatus:
-        return GroupStatus(name, "t", lag=lag, behind_seconds=seconds, is_spark=is_spark)
+        return GroupStatus(name, ["t"], lag=lag, behind_seconds=seconds, is_spark=is_spark)
 
-    assert state.snapshot()["behind"] is None
+    def statements(lag: int | None) -> SqlServerStatus:
+        found = [StatementStatus("one", ["t"], lag=lag, behind_seconds=3.0)]
+        return SqlServerStatus("http://s", up=True, statements=found)
+
     page = group("dashboard", 900, 90.0, False)
-    state.set_groups([page, group("a", 5, 0.5, True), group("b", None, 0.0, True)])
+    state.set_groups([page, group("a", 5, 0.5, True)])
     assert state.snapshot()["behind"] is None
-    state.set_groups([page, group("a", 5, 0.5, True), group("b", 2, 3.0, True)])
+    state.set_statements(statements(None))
+    assert state.snapshot()["behind"] is None
+    state.set_statements(statements(2))
     assert state.snapshot()["behind"] == {"records": 5, "seconds": 3.0}
+
+
+def test_what_the_sql_server_says_of_its_statements() -> None:
+    query = {"id": "CTAS_T_5", "queryString": "CREATE TABLE T …", "state": "RUNNING"}
+    summary = {
+        "topicSummaries": [
+            {"kafkaTopic": topic, "offsets": [{"partition": 0, "consumerOffset": offset}]}
+            for topic, offset in (("b", 7), ("a", 3))
+        ]
+    }
+    table = {"name": "T", "topic": "t", "writeQueries": [query], "queryOffsetSummaries": [summary]}
+    source = {"name": "S", "topic": "s", "writeQueries": [], "queryOffsetSummaries": []}
+    answers = [{"sourceDescriptions": [source]}, {"sourceDescriptions": [table]}]
+    status = StatementStatus("t", ["a", "b"], state="RUNNING", sink="t", text="CREATE TABLE T …")
+    assert described(answers) == [(status, {("a", 0): 3, ("b", 0): 7})]
+
+
+def test_a_sql_server_that_is_away_is_told_with_its_statements(state: DashboardState) -> None:
+    running = StatementStatus("one", ["t"], lag=2, state="RUNNING")
+    state.set_statements(SqlServerStatus("http://s", up=True, statements=[running]))
+    state.set_sql_server_down()
+    snapshot = state.snapshot()
+    assert snapshot["sql_server"] == {"url": "http://s", "up": False}
+    (statement,) = snapshot["statements"]
+    assert (statement["name"], statement["state"], statement["lag"]) == ("one", "DOWN", 2)
 
 
 def test_a_rate_is_over_the_last_seconds() -> None:
@@ -358,7 +385,7 @@ def test_an_open_stream_does_not_hold_up_the_end(state: DashboardState, url: str
 
 
 def test_the_whole_state_is_one_request_away(state: DashboardState, url: str) -> None:
-    state.set_groups([GroupStatus("warehouse", "user-activity", position=3, end=5, lag=2)])
+    state.set_groups([GroupStatus("warehouse", ["user-activity"], position=3, end=5, lag=2)])
     with urllib.request.urlopen(f"{url}/api/state", timeout=20) as answer:
         assert answer.headers["cache-control"] == "no-store"
         assert "default-src 'self'" in answer.headers["content-security-policy"]

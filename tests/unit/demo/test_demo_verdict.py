@@ -8,9 +8,9 @@ from typing import Any, cast
 
 import pytest
 
-from barnabas.demo.catchup import Backlog, pipeline_backlog
-from barnabas.demo.contract import Figures, PipelineProgress
-from barnabas.demo.dashboard.committer import reported_offsets
+from barnabas.demo.catchup import Backlog, backlog_of
+from barnabas.demo.contract import Figures
+from barnabas.demo.topics import OUTPUT_TOPICS, STATIONS, USER_ACTIVITY
 from barnabas.demo.verdict import all_right, compare, compare_lags
 
 TRUTH: dict[str, Any] = {
@@ -74,66 +74,46 @@ def test_no_figures_are_not_right() -> None:
 
 
 @pytest.mark.parametrize(("lag", "right"), [(0, True), (1, False), (None, False)])
-def test_a_group_that_lags_is_not_right(lag: int | None, right: bool) -> None:
-    group = {"group": "warehouse", "topic": "user-activity", "lag": lag}
-    assert all_right(compare_lags([group])) is right
+def test_a_reader_that_lags_is_not_right(lag: int | None, right: bool) -> None:
+    warehouse = {"name": "warehouse", "lag": 0}
+    assert all_right(compare_lags([warehouse], [{"name": "energy", "lag": lag}])) is right
 
 
-def progress(offsets: dict[str, dict[str, int]]) -> PipelineProgress:
-    queries = {
-        name: {"group": "g", "topic": "t", "offsets": of, "batches": 1, "rows": 1}
-        for name, of in offsets.items()
+def page(position: int, *, read: int = 3, lag: int | None = 0) -> dict[str, Any]:
+    """A page that has read so much of the results, of a statement and a group on one topic."""
+    statement = {"name": "s", "topics": [USER_ACTIVITY, STATIONS], "position": position, "lag": lag}
+    group = {"name": "g", "topics": [USER_ACTIVITY], "position": 10, "lag": 0}
+    return {
+        "statements": [statement],
+        "groups": [group],
+        "outputs_read": {**dict.fromkeys(OUTPUT_TOPICS, 3), OUTPUT_TOPICS[0]: read},
     }
-    return cast("PipelineProgress", {"state": "running", "updated_ms": 0, "queries": queries})
 
 
 @pytest.mark.parametrize(
-    ("offsets", "left"),
+    ("shown", "backlog"),
     [
-        ({"q": {"0": 10, "1": 5}}, 0),
-        ({"q": {"0": 10}}, 5),
-        ({"q": {}}, 15),
-        ({"q": {"0": 10, "1": 5}, "slower": {"0": 4, "1": 5}}, 6),
-        ({}, 0),
+        (page(12), Backlog(0, 0, known=True)),
+        (page(7), Backlog(5, 0, known=True)),
+        (page(12, read=1), Backlog(0, 2, known=True)),
+        (page(0, lag=None), Backlog(12, 0, known=False)),
+        ({**page(12), "statements": []}, Backlog(0, 0, known=False)),
+        ({**page(12), "groups": []}, Backlog(0, 0, known=False)),
     ],
 )
-def test_the_slowest_query_of_a_topic_counts(offsets: dict[str, dict[str, int]], left: int) -> None:
-    assert pipeline_backlog({("t", 0): 10, ("t", 1): 5}, progress(offsets)) == left
+def test_what_is_left_to_do(shown: dict[str, Any], backlog: Backlog) -> None:
+    ends = {USER_ACTIVITY: 10, STATIONS: 2, **dict.fromkeys(OUTPUT_TOPICS, 3)}
+    assert backlog_of(shown, ends) == backlog
 
 
 @pytest.mark.parametrize(
     ("backlog", "nothing"),
     [
-        (Backlog(0, 0, 0, known=True), True),
-        (Backlog(1, 0, 0, known=True), False),
-        (Backlog(0, 1, 0, known=True), False),
-        (Backlog(0, 0, 1, known=True), False),
-        (Backlog(0, 0, 0, known=False), False),
+        (Backlog(0, 0, known=True), True),
+        (Backlog(1, 0, known=True), False),
+        (Backlog(0, 1, known=True), False),
+        (Backlog(0, 0, known=False), False),
     ],
 )
 def test_nothing_is_left_only_when_all_is_known_and_done(backlog: Backlog, nothing: bool) -> None:
     assert backlog.nothing is nothing
-
-
-def test_offsets_are_committed_per_query(tmp_path: Any) -> None:
-    path = tmp_path / "progress.json"
-    assert reported_offsets(str(path)) == {}
-    path.write_text(
-        '{"state": "running", "updated_ms": 1, "queries": {'
-        '"interest-totals": {"topic": "user-activity", "offsets": {"0": 3, "1": 4}},'
-        '"activity-minutes": {"topic": "user-activity", "offsets": {"0": 9}},'
-        '"energy-per-minute": {"topic": "charging-events", "offsets": {"0": 1}}}}'
-    )
-    assert reported_offsets(str(path)) == {
-        "recommendations": ("user-activity", {0: 3, 1: 4}),
-        "warehouse": ("user-activity", {0: 9}),
-    }
-
-
-def test_every_committed_query_exists_in_the_pipeline() -> None:
-    pytest.importorskip("pyspark")
-    from barnabas.demo.dashboard.committer import GROUP_OF_QUERY
-    from barnabas.demo.spark.queries import STORY_QUERIES
-
-    topics = {query.name: query.topic for query in STORY_QUERIES}
-    assert {topics[name] for name in GROUP_OF_QUERY} == {"user-activity"}

@@ -68,13 +68,14 @@ def test_a_directory_of_before_there_were_several_nodes(tmp_path: Path) -> None:
     assert workspace.load_settings() == settings
 
 
-def test_a_directory_of_before_topics_carried_avro_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["registry_port", "sql_port"])
+def test_a_directory_of_before_results_had_this_form_is_refused(tmp_path: Path, name: str) -> None:
     workspace = Workspace(str(tmp_path))
     find_settings(workspace, Wishes(str(tmp_path)))
     content = json.loads((tmp_path / "demo.json").read_text())
-    del content["registry_port"]
+    del content[name]
     (tmp_path / "demo.json").write_text(json.dumps(content))
-    with pytest.raises(SettingsConflictError, match=r"carry JSON.*--fresh"):
+    with pytest.raises(SettingsConflictError, match=r"another form.*--fresh"):
         find_settings(workspace, Wishes(str(tmp_path)))
 
 
@@ -91,8 +92,8 @@ def test_ports_are_different_and_avoid_those_in_use(tmp_path: Path, nodes: int) 
     workspace = Workspace(str(tmp_path))
     first = find_settings(workspace, Wishes(str(tmp_path), nodes=nodes))
     ports = {*first.broker_ports, *first.controller_ports, first.dashboard_port}
-    ports.add(first.registry_port or 0)
-    assert len(ports) == 2 * nodes + 2
+    ports |= {first.registry_port or 0, first.sql_port or 0}
+    assert len(ports) == 2 * nodes + 3
     with socket.socket() as taken:
         # Connections of a demo that has just ended hold nobody up.
         taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -1,51 +1,25 @@
-"""What the pipeline says about itself: offsets from Spark's JSON and checkpoints, groups, file."""
+"""What a checkpoint says of how far its query is."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from barnabas.app.testing import Kafka
-from barnabas.pipeline.progress import (
-    ProgressBoard,
-    QueryReach,
-    committed_offsets,
-    group_offsets,
-)
-
-
-def progress(batch_id: int, rows: int, end_offset: str, dropped: tuple[int, ...] = ()) -> Any:
-    return {
-        "batchId": batch_id,
-        "numInputRows": rows,
-        "stateOperators": [{"numRowsDroppedByWatermark": number} for number in dropped],
-        "sources": [{"endOffset": end_offset}],
-    }
-
-
-def test_a_micro_batch_moves_the_reach_once() -> None:
-    reach = QueryReach("g", "t")
-    assert reach.observe(progress(4, 10, '{"t":{"0":7,"1":3}}', (0, 2)))
-    assert not reach.observe(progress(4, 10, '{"t":{"0":7,"1":3}}', (0, 2)))
-    assert not reach.observe(progress(5, 0, '{"t":{"0":7,"1":3}}'))
-    assert reach.observe(progress(5, 1, '{"t":{"0":8,"1":3}}'))
-    assert (reach.batches, reach.rows, reach.dropped_late) == (2, 11, 2)
-    assert reach.offsets == {0: 8, 1: 3}
+from barnabas.pipeline.progress import committed_offsets
 
 
 @pytest.mark.parametrize(
     ("commits", "expected"),
     [
-        ([], None),
-        ([0], '{"t":{"0":10}}'),
-        ([0, 9, 10], '{"t":{"0":110}}'),  # batch 11 is planned and not committed
+        ([], {}),
+        ([0], {"t": {0: 10}}),
+        ([0, 9, 10], {"t": {0: 110}}),  # batch 11 is planned and not committed
     ],
 )
 def test_a_checkpoint_tells_what_is_committed(
-    tmp_path: Path, commits: list[int], expected: str | None
+    tmp_path: Path, commits: list[int], expected: dict[str, dict[int, int]]
 ) -> None:
     for name in ("offsets", "commits"):
         (tmp_path / name).mkdir()
@@ -59,44 +33,4 @@ def test_a_checkpoint_tells_what_is_committed(
 
 
 def test_no_checkpoint_tells_nothing(tmp_path: Path) -> None:
-    assert committed_offsets(str(tmp_path / "absent")) is None
-
-
-def test_a_group_is_as_far_as_its_slowest_query() -> None:
-    queries = {
-        "fast": QueryReach("shared", "t", {0: 9, 1: 4, 2: 5}),
-        "slow": QueryReach("shared", "t", {0: 7, 1: 6}),
-        "own": QueryReach("own", "u", {0: 1}),
-    }
-    assert group_offsets(queries) == {"shared": ("t", {0: 7, 1: 4}), "own": ("u", {0: 1})}
-
-
-def test_the_file_and_the_groups_show_the_reach(kafka: Kafka, tmp_path: Path) -> None:
-    topic = kafka.topic(partitions=2)
-    group = kafka.name("group")
-    path = tmp_path / "progress.json"
-    reach = QueryReach(group, topic, {0: 5, 1: 0}, batches=3, rows=12)
-    board = ProgressBoard(str(path), kafka.bootstrap_servers, {"query": reach})
-    board.write("running")
-    assert board.commit() == []
-    board.close()
-    written = json.loads(path.read_text())
-    assert written["state"] == "running"
-    assert written["queries"] == {
-        "query": {
-            "group": group,
-            "topic": topic,
-            "offsets": {"0": 5, "1": 0},
-            "batches": 3,
-            "rows": 12,
-            "dropped_late": 0,
-        }
-    }
-    committed = kafka.admin.list_consumer_group_offsets(_request(group))[group].result()
-    assert {p.partition: p.offset for p in committed.topic_partitions} == {0: 5, 1: 0}
-
-
-def _request(group: str) -> list[Any]:
-    from confluent_kafka import ConsumerGroupTopicPartitions
-
-    return [ConsumerGroupTopicPartitions(group)]
+    assert committed_offsets(str(tmp_path / "absent")) == {}

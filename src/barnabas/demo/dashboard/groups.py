@@ -11,16 +11,9 @@ from confluent_kafka import Consumer, KafkaException, TopicCollection, TopicPart
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._listoffsets import OffsetSpec
 
-from barnabas.demo.dashboard.committer import RECOMMENDATIONS_GROUP, WAREHOUSE_GROUP
 from barnabas.demo.dashboard.readers import DASHBOARD_GROUP, ReaderThread
-from barnabas.demo.dashboard.state import DashboardState, GroupStatus
-from barnabas.demo.topics import (
-    CHARGING_EVENTS,
-    GROUP_CHARGING,
-    GROUP_STATIONS,
-    STATION_STATUS,
-    USER_ACTIVITY,
-)
+from barnabas.demo.dashboard.state import DashboardState, GroupStatus, ReaderStatus
+from barnabas.demo.topics import CONSUMER_GROUPS, INPUT_TOPICS, RECOMMENDATIONS_GROUP, USER_ACTIVITY
 
 _EVERY_SECONDS = 1.0
 _REQUEST_SECONDS = 10.0
@@ -31,14 +24,8 @@ _ENDS_LENGTH_MAX = 600
 Place = tuple[str, int]
 """A topic and a partition."""
 
-WATCHED_GROUPS = {
-    DASHBOARD_GROUP: USER_ACTIVITY,
-    RECOMMENDATIONS_GROUP: USER_ACTIVITY,
-    WAREHOUSE_GROUP: USER_ACTIVITY,
-    GROUP_CHARGING: CHARGING_EVENTS,
-    GROUP_STATIONS: STATION_STATUS,
-}
-"""Group to the topic that it reads: three share one topic, two have one each."""
+WATCHED_GROUPS = {DASHBOARD_GROUP: (USER_ACTIVITY,), **CONSUMER_GROUPS}
+"""Group to the topics that it reads: this page, and the two queries of the Python pipeline."""
 
 
 class GroupMonitor(ReaderThread):
@@ -58,8 +45,10 @@ class GroupMonitor(ReaderThread):
         consumers = {group: self.consumer(group) for group in WATCHED_GROUPS}
         try:
             while not self.stopping.is_set():
-                ends = end_offsets(self._admin, sorted(set(WATCHED_GROUPS.values())))
-                self.state.set_records(sum(ends.values()), self._furthest.lost(ends))
+                read = {topic for topics in WATCHED_GROUPS.values() for topic in topics}
+                ends = end_offsets(self._admin, sorted({*INPUT_TOPICS, *read}))
+                inputs = {place: end for place, end in ends.items() if place[0] in INPUT_TOPICS}
+                self.state.set_records(sum(inputs.values()), self._furthest.lost(inputs))
                 self.state.set_groups(look(consumers, ends, self._histories))
                 self.state.set_connection("connected")
                 self.stopping.wait(_EVERY_SECONDS)
@@ -106,6 +95,23 @@ class History:
         return (position - before) / (now - then) if now > then else 0.0
 
 
+def fill(
+    status: ReaderStatus, offsets: dict[Place, int], ends: dict[Place, int], history: History
+) -> None:
+    """Say how far a reader is whose next offsets are those; without any it has said nothing yet."""
+    own = {place: end for place, end in ends.items() if place[0] in status.topics}
+    status.end = sum(own.values())
+    if not offsets:
+        return
+    status.position = sum(offsets.values())
+    status.lag = sum(max(0, end - offsets.get(place, 0)) for place, end in own.items())
+    now = time.monotonic()
+    rate = history.add(now, status.position, status.lag)
+    status.behind_seconds = round(history.behind_seconds(now, status.position, status.end), 1)
+    status.per_second = round(max(0.0, rate), 1)
+    status.lag_history = list(history.lags)
+
+
 class Furthest:
     """How far each partition was seen to go."""
 
@@ -127,23 +133,11 @@ def look(
     Raises KafkaException where the brokers do not answer.
     """
     statuses = []
-    for group, topic in WATCHED_GROUPS.items():
-        partitions = {p: end for (name, p), end in ends.items() if name == topic}
-        committed = committed_offsets(consumers[group], topic, sorted(partitions))
-        status = GroupStatus(group, topic, end=sum(partitions.values()))
-        status.is_spark = group != DASHBOARD_GROUP
-        if committed:
-            status.position = sum(committed.values())
-            status.lag = sum(
-                max(0, end - committed.get(partition, 0)) for partition, end in partitions.items()
-            )
-            history = histories[group]
-            now = time.monotonic()
-            rate = history.add(now, status.position, status.lag)
-            behind = history.behind_seconds(now, status.position, status.end)
-            status.behind_seconds = round(behind, 1)
-            status.per_second = round(max(0.0, rate), 1)
-            status.lag_history = list(history.lags)
+    for group, topics in WATCHED_GROUPS.items():
+        places = sorted(place for place in ends if place[0] in topics)
+        committed = committed_offsets(consumers[group], places)
+        status = GroupStatus(group, list(topics), is_spark=group == RECOMMENDATIONS_GROUP)
+        fill(status, committed, ends, histories[group])
         statuses.append(status)
     return statuses
 
@@ -168,10 +162,10 @@ def end_offsets(admin: AdminClient, topics: list[str]) -> dict[Place, int]:
     return {(place.topic, place.partition): f.result().offset for place, f in answers.items()}
 
 
-def committed_offsets(consumer: Consumer, topic: str, partitions: list[int]) -> dict[int, int]:
-    """Return the offsets that a consumer's group has committed, by partition; empty if none."""
-    if not partitions:
+def committed_offsets(consumer: Consumer, places: list[Place]) -> dict[Place, int]:
+    """Return the offsets that a consumer's group has committed; empty if none."""
+    if not places:
         return {}
-    places = [TopicPartition(topic, partition) for partition in partitions]
-    committed = consumer.committed(places, timeout=_REQUEST_SECONDS)
-    return {place.partition: place.offset for place in committed if place.offset >= 0}
+    asked = [TopicPartition(topic, partition) for topic, partition in places]
+    committed = consumer.committed(asked, timeout=_REQUEST_SECONDS)
+    return {(at.topic, at.partition): at.offset for at in committed if at.offset >= 0}

@@ -22,8 +22,8 @@ from confluent_kafka import (
     TopicPartition,
 )
 
-from barnabas.demo.dashboard.avro_values import AvroValues
 from barnabas.demo.dashboard.state import FEED_LENGTH_MAX, DashboardState
+from barnabas.demo.results import AvroValues, read_row
 from barnabas.demo.topics import OUTPUT_TOPICS, STATIONS, USER_ACTIVITY
 from barnabas.pipeline.registry_schemas import RegistrySchemas, RegistryUnavailableError
 
@@ -129,7 +129,9 @@ class OutputReader(ReaderThread):
                         if topic == STATIONS:
                             self.state.set_station(key.decode(), self._values.read(value))
                         elif value is not None:
-                            self.state.apply(topic, key, value)
+                            row = read_row(topic, key, value, self._values)
+                            if row is not None:
+                                self.state.apply(topic, key, row)
                         positions[topic][partition] = offset + 1
                 if messages:
                     read = {topic: sum(of.values()) for topic, of in positions.items()}

@@ -22,11 +22,11 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from barnabas.demo.dashboard.brokers import BrokerMonitor
-from barnabas.demo.dashboard.committer import ProgressCommitter
 from barnabas.demo.dashboard.groups import GroupMonitor
 from barnabas.demo.dashboard.readers import ActivityReader, OutputReader, ReaderThread
 from barnabas.demo.dashboard.schemas import SchemaMonitor
 from barnabas.demo.dashboard.state import MINUTES_SHOWN_MAX, DashboardState
+from barnabas.demo.dashboard.statements import StatementMonitor
 from barnabas.pipeline.registry_schemas import RegistrySchemas
 
 if TYPE_CHECKING:
@@ -177,12 +177,9 @@ class DashboardServer(uvicorn.Server):
 
 
 def build_server(
-    bootstrap: str, registry_url: str, host: str, port: int, progress_path: str | None = None
+    bootstrap: str, registry_url: str, sql_url: str, host: str, port: int
 ) -> DashboardServer:
-    """Return a server with its readers, not started yet.
-
-    With the pipeline's progress file it commits for Spark's queries too (see committer).
-    """
+    """Return a server with its readers, not started yet."""
     state = DashboardState(bootstrap)
     threads: list[ReaderThread] = [
         OutputReader(bootstrap, RegistrySchemas(registry_url), state),
@@ -190,9 +187,8 @@ def build_server(
         SchemaMonitor(bootstrap, RegistrySchemas(registry_url), state),
         GroupMonitor(bootstrap, state),
         BrokerMonitor(bootstrap, state),
+        StatementMonitor(bootstrap, sql_url, state),
     ]
-    if progress_path is not None:
-        threads.append(ProgressCommitter(bootstrap, state, progress_path))
     config = uvicorn.Config(
         create_app(state, threads),
         host=host,
@@ -206,15 +202,13 @@ def build_server(
 @click.command()
 @click.option("--bootstrap", required=True, help="Brokers, host:port[,host:port].")
 @click.option("--registry", required=True, help="The schema registry's URL.")
+@click.option("--sql-server", required=True, help="The SQL server's URL.")
 @click.option("--host", default="127.0.0.1", show_default=True)
 @click.option("--port", default=8088, show_default=True)
-@click.option("--pipeline-progress", help="Where the pipeline writes how far it is.")
-def main(
-    bootstrap: str, registry: str, host: str, port: int, pipeline_progress: str | None
-) -> None:
+def main(bootstrap: str, registry: str, sql_server: str, host: str, port: int) -> None:
     """Show the demo's figures in a browser."""
     print(f"dashboard on http://{host}:{port}, reading from {bootstrap}", flush=True)
-    build_server(bootstrap, registry, host, port, pipeline_progress).run()
+    build_server(bootstrap, registry, sql_server, host, port).run()
 
 
 if __name__ == "__main__":

@@ -15,24 +15,49 @@ MINUTES_SHOWN_MAX = 240
 
 
 @dataclass(slots=True)
-class GroupStatus:
-    """One consumer group's place in the topic that it reads."""
+class ReaderStatus:
+    """How far a reader of topics is: a consumer group, or a statement."""
 
-    group: str
-    topic: str
+    name: str
+    topics: list[str]
     position: int = 0
-    """Sum of the committed offsets over the partitions."""
+    """Sum of its offsets over topics and partitions."""
     end: int = 0
     """Sum of the log end offsets over the partitions."""
     lag: int | None = None
-    """Records not yet processed; None until the group's first commit."""
+    """Records not yet processed; None until it has said anything."""
     per_second: float = 0.0
-    """Records committed per second of wall time, over the last seconds."""
+    """Records processed per second of wall time, over the last seconds."""
     behind_seconds: float = 0.0
-    """How long ago the topic went beyond the group's position."""
+    """How long ago the topics went beyond the position."""
+    lag_history: list[int] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class GroupStatus(ReaderStatus):
+    """A consumer group."""
+
     is_spark: bool = False
     """Whether figures on the page wait for this group."""
-    lag_history: list[int] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class StatementStatus(ReaderStatus):
+    """A statement of SQL that runs on the server, named as its stream or table."""
+
+    state: str = ""
+    """ksqlDB's word: RUNNING, PAUSED, ERROR or UNRESPONSIVE; DOWN where the server is away."""
+    sink: str = ""
+    text: str = ""
+
+
+@dataclass(slots=True)
+class SqlServerStatus:
+    """The SQL server and its statements."""
+
+    url: str
+    up: bool = False
+    statements: list[StatementStatus] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -99,6 +124,7 @@ class DashboardState:
         self._groups: list[GroupStatus] = []
         self._cluster = ClusterStatus()
         self._registry = RegistryStatus("")
+        self._sql = SqlServerStatus("")
         self._records = 0
         self._lost = 0
         self._connection = Connection(bootstrap)
@@ -113,11 +139,11 @@ class DashboardState:
         """Ascends with each change; equal versions mean equal snapshots."""
         return self._version
 
-    def apply(self, topic: str, key: bytes, value: bytes) -> None:
-        """Take one record of an output topic. Raises ValueError for a value that is no JSON."""
+    def apply(self, topic: str, key: bytes, row: dict[str, Any]) -> None:
+        """Take one row of an output topic."""
         with self._lock:
             self._version += 1
-            self._board.apply(topic, key, value)
+            self._board.apply(topic, key, row)
 
     def set_station(self, station_id: str, station: dict[str, Any] | None) -> None:
         """Take one row of the station table; None removes it."""
@@ -151,6 +177,20 @@ class DashboardState:
         with self._lock:
             self._version += 1
             self._groups = groups
+
+    def set_statements(self, sql: SqlServerStatus) -> None:
+        """Replace what is known of the SQL server and its statements."""
+        with self._lock:
+            self._version += 1
+            self._sql = sql
+
+    def set_sql_server_down(self) -> None:
+        """Note that the SQL server does not answer; what else was known of it stays."""
+        with self._lock:
+            self._version += self._sql.up
+            self._sql.up = False
+            for statement in self._sql.statements:
+                statement.state = "DOWN"
 
     def set_cluster(self, cluster: ClusterStatus) -> None:
         """Replace what is known of the brokers."""
@@ -212,6 +252,8 @@ class DashboardState:
                 "stations": self._station_tiles(),
                 "feed": list(self._feed),
                 "groups": [asdict(group) for group in self._groups],
+                "sql_server": {"url": self._sql.url, "up": self._sql.up},
+                "statements": [asdict(statement) for statement in self._sql.statements],
                 "cluster": asdict(self._cluster),
                 "registry": asdict(self._registry),
                 "records": {"published": self._records, "lost": self._lost},
@@ -221,13 +263,14 @@ class DashboardState:
 
     def _behind(self) -> dict[str, Any] | None:
         """Return how late the figures are: those of the slowest query. None before the first."""
-        waited_for = [group for group in self._groups if group.is_spark]
-        lags = [group.lag for group in waited_for if group.lag is not None]
-        if not waited_for or len(lags) < len(waited_for):
+        waited_for: list[ReaderStatus] = [group for group in self._groups if group.is_spark]
+        waited_for += self._sql.statements
+        lags = [reader.lag for reader in waited_for if reader.lag is not None]
+        if not self._sql.statements or len(lags) < len(waited_for):
             return None
         return {
             "records": max(lags),
-            "seconds": max(group.behind_seconds for group in waited_for),
+            "seconds": max(reader.behind_seconds for reader in waited_for),
         }
 
     def _station_tiles(self) -> list[dict[str, Any]]:

@@ -12,6 +12,7 @@ from typing import Any, Final
 from confluent_kafka import KafkaError, Message, Producer
 
 from barnabas.app.partitioning import JAVA_PARTITIONER
+from barnabas.demo.contract import START_TIME_MS
 from barnabas.demo.generators.delivery import Delivery
 from barnabas.demo.topics import STATIONS, Station
 
@@ -60,12 +61,12 @@ class Publisher:
     def publish_stations(self, stations: list[Station]) -> None:
         """Publish the station table and return once it is acknowledged.
 
-        The table is complete before any event exists, so an event never misses its station.
-        Raises PublishError.
+        The table is complete before any event exists, and older than all of them, so an event
+        never misses its station, in whatever order the two topics are read. Raises PublishError.
         """
         self.begin_step(0)
         for station in stations:
-            self._send(0, STATIONS, station["station_id"], dict(station))
+            self._send(0, STATIONS, station["station_id"], dict(station), START_TIME_MS - 1)
         self.wait_through(0, lambda: False)
 
     def begin_step(self, step: int) -> None:
@@ -98,7 +99,16 @@ class Publisher:
         if self._failure is not None:
             raise PublishError(self._failure.str())
 
-    def _send(self, step: int, topic: str, key: str, value: dict[str, Any]) -> None:
+    def _send(
+        self,
+        step: int,
+        topic: str,
+        key: str,
+        value: dict[str, Any],
+        timestamp_ms: int = 0,
+    ) -> None:
+        """`timestamp_ms` 0 is the client's word for now."""
+
         def acknowledged(error: KafkaError | None, _: Message) -> None:
             if error is not None:
                 self._failure = error
@@ -110,7 +120,9 @@ class Publisher:
         payload = self._encode(topic, value)
         while True:
             try:
-                self._producer.produce(topic, payload, key, on_delivery=acknowledged)
+                self._producer.produce(
+                    topic, payload, key, on_delivery=acknowledged, timestamp=timestamp_ms
+                )
                 return
             except BufferError:
                 self.poll(_POLL_SECONDS)

@@ -40,6 +40,17 @@ _STOP_SECONDS_MAX: Final = 10.0
 Report = Callable[[GeneratorProgress], None]
 
 
+def publish_tables(bootstrap_servers: str, registry_url: str, plan: Plan) -> None:
+    """Create the topics, register their schemas and publish the station table (idempotent).
+
+    What statements need before they can be executed. Raises as `GeneratorRun.run` does.
+    """
+    ensure_topics(bootstrap_servers)
+    with closing(AvroEncoder(registry_url)) as encoder:
+        encoder.register()
+        Publisher(bootstrap_servers, encoder.encode).publish_stations(World(plan).stations)
+
+
 class UnfinishedError(Exception):
     """Asked to stop, but the cluster does not acknowledge what was sent."""
 

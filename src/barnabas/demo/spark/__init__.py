@@ -1,1 +1,1 @@
-"""The two stories as Spark queries: what they compute, and the process that runs them."""
+"""The demo's Python pipeline, which the SQL server runs beside the statements."""

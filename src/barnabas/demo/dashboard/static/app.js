@@ -222,6 +222,7 @@ function drawBrokers({ brokers, partitions, without_leader: leaderless, under_re
       element("code"), element("span")),
     (row, broker) => {
       row.dataset.state = broker.up ? "up" : "down";
+      row.title = broker.address;
       row.querySelector("code").textContent = broker.address;
       row.querySelector("span").textContent = broker.up
         ? `leads ${broker.leads} · in sync ${broker.in_sync}/${broker.replicas}` : "down";
@@ -268,16 +269,31 @@ function drawBehind(behind) {
   target.title = `The slowest query has ${plural(behind.records, "event")} to process`;
 }
 
+function drawStatements({ sql_server: server, statements }) {
+  if (server.url) byId("try").textContent = `barnabas sql --server ${server.url}`;
+  reconcile(byId("statements"), statements, (statement) => statement.name,
+    (statement) => element("li", { id: `statement-${statement.name}` }, element("i"), element("b", {}, statement.name),
+      element("span", { class: "state" }), element("span", { class: "rate" }), element("span", { class: "lag" })),
+    (row, statement) => {
+      row.dataset.state = statement.state.toLowerCase();
+      row.title = `${statement.state}, ${statement.topics.join(" and ")} → ${statement.sink}\n\n${statement.text}`;
+      row.querySelector(".state").textContent = statement.state.toLowerCase();
+      row.querySelector(".rate").textContent = `${whole.format(Math.round(statement.per_second))}/s`;
+      if (statement.lag === null) put(row.querySelector(".lag"), "", "–");
+      else put(row.querySelector(".lag"), statement.lag, `${whole.format(statement.lag)} behind`);
+    });
+}
+
 function drawGroups(state) {
-  reconcile(byId("groups"), state.groups, (group) => group.group,
+  reconcile(byId("groups"), state.groups, (group) => group.name,
     (group) => {
       const svg = document.createElementNS(SVG, "svg");
       svg.setAttribute("viewBox", "0 0 100 34");
       svg.setAttribute("preserveAspectRatio", "none");
       svg.setAttribute("aria-hidden", "true");
       svg.append(document.createElementNS(SVG, "polygon"), document.createElementNS(SVG, "polyline"));
-      return element("article", { class: "group", id: `group-${group.group}`, "data-topic": group.topic },
-        element("h3", {}, group.group), element("div", { class: "lag" }, element("b"), element("span", {}, " behind")),
+      return element("article", { class: "group", id: `group-${group.name}`, "data-topic": group.topics[0] },
+        element("h3", {}, group.name), element("div", { class: "lag" }, element("b"), element("span", {}, " behind")),
         element("p", { class: "topic" }), element("p", { class: "position" }), svg, meter());
     },
     (card, group) => {
@@ -286,7 +302,9 @@ function drawGroups(state) {
       else put(lag, group.lag);
       put(card.querySelector(".position"), group.position,
         `${whole.format(group.position)} of ${whole.format(group.end)}`);
-      card.querySelector(".topic").textContent = `${group.topic} · ${whole.format(Math.round(group.per_second))}/s`;
+      const topics = group.topics.length > 1 ? plural(group.topics.length, "topic") : group.topics[0];
+      card.querySelector(".topic").textContent = `${topics} · ${whole.format(Math.round(group.per_second))}/s`;
+      card.querySelector(".topic").title = group.topics.join(", ");
       card.querySelector(".meter i").style.width = `${group.end ? (100 * group.position) / group.end : 0}%`;
       drawSparkline(card, group.lag_history);
     });
@@ -307,6 +325,7 @@ function draw(state) {
   drawShop(state);
   drawSearches(state);
   drawRecommendations(state);
+  drawStatements(state);
   drawGroups(state);
   drawBrokers(state.cluster, state.records);
   drawSchemas(state.registry);

@@ -32,6 +32,15 @@ RUNNER = "barnabas.sql.runner"
 """`spark` or `local`: what runs persistent queries."""
 MASTER = "barnabas.sql.spark.master"
 """Spark's master, as `local[2]` or `spark://host:7077`."""
+TASKS = "barnabas.sql.spark.tasks"
+"""How many tasks share the partitions of a query's stage."""
+DEFAULT_TRIGGER_MS = 100
+TRIGGER = "barnabas.sql.spark.trigger.ms"
+"""No micro-batch of a query begins sooner after its last one began."""
+MARK_RESULTS = "barnabas.sql.mark.results"
+"""Exactly once, headers of results say which micro-batch they are of."""
+PIPELINES = "barnabas.sql.pipelines"
+"""Pipelines in Python that share the Spark session: `module:function`, separated by commas."""
 STATE_DIRECTORY = "ksql.streams.state.dir"
 PEER_USER = "barnabas.sql.peer.user.info"
 """`name:password` with which servers of one service log in at each other."""
@@ -199,6 +208,46 @@ class ServerConfig:
     @property
     def spark_master(self) -> str:
         return str(self.values.get(MASTER) or "local[2]")
+
+    @property
+    def pipelines(self) -> tuple[str, ...]:
+        """What runs beside the statements. Raises ServerConfigError."""
+        text = str(self.values.get(PIPELINES) or "")
+        found = tuple(name.strip() for name in text.split(",") if name.strip())
+        if found and not self.runs_on_spark:
+            raise ServerConfigError(f"{PIPELINES} needs the runner spark")
+        return found
+
+    @property
+    def is_exactly_once(self) -> bool:
+        """What a statement's query guarantees unless its session says otherwise."""
+        found = self.values.get(config.STREAMS_PREFIX + "processing.guarantee")
+        return str(found or "").lower().startswith("exactly_once")
+
+    @property
+    def spark_trigger_ms(self) -> int:
+        """Raises ServerConfigError."""
+        return self._whole_number(TRIGGER) or DEFAULT_TRIGGER_MS
+
+    @property
+    def spark_tasks(self) -> int | None:
+        """Raises ServerConfigError."""
+        return self._whole_number(TASKS)
+
+    def is_set(self, key: str) -> bool:
+        """Whether a property is true; false if it is not given. Raises ServerConfigError."""
+        found = str(self.values.get(key) or "false").lower()
+        if found not in ("true", "false"):
+            raise ServerConfigError(f"{key} is true or false, not {found}")
+        return found == "true"
+
+    def _whole_number(self, key: str) -> int | None:
+        given = self.values.get(key)
+        if given in (None, ""):
+            return None
+        if not str(given).isdecimal() or int(str(given)) < 1:
+            raise ServerConfigError(f"{key} is a whole number from 1, not {given}")
+        return int(str(given))
 
     @property
     def state_directory(self) -> str:

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import signal
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from barnabas.pipeline.sql.engine.command_log import CommandLogError
 from barnabas.pipeline.sql.engine.engine import KsqlEngine
@@ -13,7 +14,12 @@ from barnabas.pipeline.sql.engine.local_runner import LocalRunner
 from barnabas.pipeline.sql.engine.noting import NoteEntry
 from barnabas.pipeline.sql.engine.queries import QueryRunner
 from barnabas.pipeline.sql.server.app import KsqlApi
-from barnabas.pipeline.sql.server.config import Listener, ServerConfig
+from barnabas.pipeline.sql.server.config import (
+    MARK_RESULTS,
+    Listener,
+    ServerConfig,
+    ServerConfigError,
+)
 from barnabas.pipeline.sql.server.kafka_cluster import KafkaCluster
 from barnabas.pipeline.sql.server.kafka_command_log import KafkaCommandLog
 from barnabas.pipeline.sql.server.listening import Room, bound, serve
@@ -25,7 +31,11 @@ from barnabas.pipeline.sql.server.processing_topic import (
     ProcessingTopic,
 )
 from barnabas.pipeline.sql.server.protection import protected
+from barnabas.pipeline.sql.server.spark_session import python_pipelines, spark_session
 from barnabas.pipeline.udf import load_extensions
+
+if TYPE_CHECKING:
+    from barnabas.pipeline.hosting import PipelineHost
 
 _log = logging.getLogger(__name__)
 _LOG_POLL_S = 1.0
@@ -63,6 +73,7 @@ class Server:
         heartbeats, client = config.heartbeats, config.peer_client
         self.peers = Peers(self.engine, url, self.membership, heartbeats, client)
         self.engine.before_delete = self.peers.have_read
+        self._pipelines: PipelineHost | None = None
         log = self.processing_log
         metrics = ServerMetrics(self.engine, lambda: (log.written, log.dropped))
         self.api = KsqlApi(self.engine, self.peers, metrics=metrics)
@@ -90,12 +101,19 @@ class Server:
         return self.membership.may_write()
 
     async def run(self, ready: Ready) -> None:
-        """Serve until SIGTERM or SIGINT."""
+        """Serve until SIGTERM or SIGINT. Raises ServerConfigError."""
         stopping = asyncio.Event()
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, stopping.set)
         await asyncio.to_thread(self._start)
+        try:
+            self._pipelines = await asyncio.to_thread(python_pipelines, self.config)
+        except ServerConfigError:
+            await asyncio.to_thread(self._close)
+            raise
+        if self._pipelines is not None:
+            self._pipelines.start()
         self.membership.start()
         following = asyncio.gather(self._follow_log(), self.peers.run())
         listeners = zip(self.listeners, self._sockets, strict=True)
@@ -124,6 +142,8 @@ class Server:
 
     def _close(self) -> None:
         self.membership.close()
+        if self._pipelines is not None:
+            self._pipelines.close()
         self.engine.close()
         self.processing_log.close()
         self.cluster.close()
@@ -131,7 +151,6 @@ class Server:
 
 def _spark_runner(config: ServerConfig, note: NoteEntry) -> QueryRunner:
     """Queries on Spark; the session starts with the first of them."""
-    from barnabas.pipeline.session import SessionOptions, start_session
     from barnabas.pipeline.sql.engine.spark_runner import SparkRunner
     from barnabas.pipeline.sql.spark.options import SparkQueryOptions
 
@@ -145,14 +164,11 @@ def _spark_runner(config: ServerConfig, note: NoteEntry) -> QueryRunner:
         clients=config.kafka,
         service_id=config.service_id,
         extension_directory=config.extension_directory,
+        tasks_max=config.spark_tasks,
+        marks_results=config.is_set(MARK_RESULTS),
+        trigger_ms=config.spark_trigger_ms,
     )
-    session = SessionOptions(
-        app_name=f"barnabas sql {config.service_id}",
-        master=config.spark_master,
-        # Rows of Spark's are parcels of many records: there is little for it to optimise.
-        small_batches=True,
-    )
-    return SparkRunner(options, lambda: start_session(session), note=note)
+    return SparkRunner(options, lambda: spark_session(config), note=note)
 
 
 def run_server(config: ServerConfig, ready: Ready) -> int:

@@ -53,6 +53,10 @@ class SparkQueryOptions:
     """Of each source: what a query that catches up takes at once."""
     extension_directory: str | None = None
     """Where functions of users are: on every machine of Spark's, as workers load them too."""
+    marks_results: bool = False
+    """Exactly once, headers of each result say which micro-batch it is of."""
+    tasks_max: int | None = None
+    """How many tasks share the partitions of a stage; None: as many as Spark has cores."""
     service_id: str = ""
     """Begins the transactional ids of exactly-once queries."""
     on_notes: OnNotes = _ignore

@@ -33,7 +33,7 @@ from pyspark.sql import functions as f
 from pyspark.sql.streaming.query import StreamingQuery
 
 from barnabas.pipeline.exactly_once import TransactionalWriter
-from barnabas.pipeline.progress import last_progress
+from barnabas.pipeline.progress import committed_offsets, last_progress
 from barnabas.pipeline.session import cores_of
 from barnabas.pipeline.sql.plan.encoding import encode_plan
 from barnabas.pipeline.sql.plan.steps import QueryPlan
@@ -236,11 +236,20 @@ class SparkQuery:
             tuple(self._errors),
             self.figures,
             lag_of(progress),
-            positions_of(progress),
+            positions_of(progress) if progress else self._committed_positions(),
             sum(operator["numRowsTotal"] for operator in operators),
             sum(operator["memoryUsedBytes"] for operator in operators),
             progress.get("durationMs", {}),
         )
+
+    def _committed_positions(self) -> dict[tuple[str, int], tuple[int, int]]:
+        """Those of the checkpoint: before the first micro-batch since the start."""
+        reached = committed_offsets(self.checkpoint_directory)
+        return {
+            (topic, partition): (at, at)
+            for topic, ends in reached.items()
+            for partition, at in ends.items()
+        }
 
     def _note_failure(self, stream: StreamingQuery) -> None:
         if stream.isActive or self._state is not QueryState.RUNNING:
@@ -276,7 +285,7 @@ class SparkQuery:
             if topic not in counts:
                 raise MissingTopicError(f"Topic {topic} of query {self.plan.query_id} is missing")
         partitions = self.options.partitions or max(counts[topic] for topic in sources)
-        cores = cores_of(str(self._spark.sparkContext.master))
+        cores = self.options.tasks_max or cores_of(str(self._spark.sparkContext.master))
         tasks = partitions if cores is None else min(partitions, cores)
         shape = shape_of(draft.topology, draft.stages)
         checkpoint = open_checkpoint(self.checkpoint_directory, encoded, partitions, tasks, shape)
@@ -330,8 +339,13 @@ class SparkQuery:
         if self.options.guarantee is Guarantee.AT_LEAST_ONCE:
             return None
         name = f"{self.options.service_id}{self.plan.query_id}"
-        servers, clients = self.options.bootstrap_servers, self.options.clients
-        return TransactionalWriter(servers, name, self.checkpoint_directory, clients)
+        return TransactionalWriter(
+            self.options.bootstrap_servers,
+            name,
+            self.checkpoint_directory,
+            self.options.clients,
+            marks_all=self.options.marks_results,
+        )
 
     def _frame(self, hosted: HostedPlan) -> DataFrame:
         """All from the topics to parcels of results."""
@@ -342,7 +356,10 @@ class SparkQuery:
             if target is None:
                 target = topology.next_operator(topology.entries[stage], hosted.stages)
             function = SourceFunction(hosted.hosting, stage, place)
-            read = self._records(topic).mapInArrow(function.__call__, SCHEMA)
+            records = self._records(topic)
+            if self.options.tasks_max is not None:
+                records = records.coalesce(self.options.tasks_max)
+            read = records.mapInArrow(function.__call__, SCHEMA)
             waiting.setdefault(target, []).append(read)
         for number, members in enumerate(topology.operators):
             processor = OperatorProcessor(hosted.hosting, number)

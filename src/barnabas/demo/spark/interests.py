@@ -1,65 +1,34 @@
-"""The shop's story: activity, conversion, searches, and what is bought together."""
+"""What the shop's users are interested in: searches, and what is bought together, ranked.
+
+SQL lacks two things that this needs: each event once, over all time, and an order among all rows
+of a result.
+"""
 
 from __future__ import annotations
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from barnabas.demo.spark.events import each_once, window_bounds, window_of
 from barnabas.demo.topics import (
-    ACTIVITY_KINDS,
-    MINUTE_MS,
     RECOMMENDATIONS_COUNT_MAX,
     TOP_SEARCHES_COUNT_MAX,
+    WATERMARK_DELAY_MS,
 )
 from barnabas.pipeline.sink import Rows
 
 
-def activity_minutes(activity: DataFrame) -> DataFrame:
-    """Return one row per minute: how many of each kind, sessions opened, purchases, revenue.
+def each_once(events: DataFrame) -> DataFrame:
+    """Drop the copies of an event (same `event_id`, same event time), wherever they come.
 
-    One aggregation serves two topics: `activity_counts` and `conversion` split it.
+    On a stream an id is remembered until the watermark has passed its event time by the delay. A
+    copy carries its event's time, so one that comes after that is behind the watermark itself and
+    dropped as late: no copy is ever counted, however late it is.
     """
-    kind = f.col("kind")
-    return (
-        each_once(activity)
-        .groupBy(window_of(MINUTE_MS))
-        .agg(
-            *(f.count_if(kind == name).alias(name) for name in ACTIVITY_KINDS),
-            f.count_if(f.col("sequence") == 0).alias("sessions"),
-            f.sum("amount_cents").alias("revenue_cents"),
-        )
-        .select(*window_bounds(), *ACTIVITY_KINDS, "sessions", "revenue_cents")
-    )
-
-
-def activity_counts(minutes: Rows) -> Rows:
-    """Return rows of `activity-counts` from `activity_minutes`; kinds without an event are out."""
-    return [
-        {
-            "kind": kind,
-            "events": minute[kind],
-            "window_start_ms": minute["window_start_ms"],
-            "window_end_ms": minute["window_end_ms"],
-        }
-        for minute in minutes
-        for kind in ACTIVITY_KINDS
-        if minute[kind]
-    ]
-
-
-def conversion(minutes: Rows) -> Rows:
-    """Return rows of `conversion` from `activity_minutes`."""
-    return [
-        {
-            "window_start_ms": minute["window_start_ms"],
-            "window_end_ms": minute["window_end_ms"],
-            "sessions": minute["sessions"],
-            "purchases": minute["purchase"],
-            "revenue_cents": minute["revenue_cents"],
-        }
-        for minute in minutes
-    ]
+    if not events.isStreaming:
+        return events.dropDuplicates(["event_id"])
+    return events.withWatermark(
+        "event_time", f"{WATERMARK_DELAY_MS} milliseconds"
+    ).dropDuplicatesWithinWatermark(["event_id"])
 
 
 def interest_totals(activity: DataFrame) -> DataFrame:

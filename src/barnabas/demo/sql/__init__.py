@@ -1,0 +1,1 @@
+"""The demo's pipelines as statements of SQL, and the functions that they use."""

@@ -1,0 +1,66 @@
+"""The server's Spark session, which statements and pipelines in Python share.
+
+Spark is imported when it is needed: a server with the runner `local` does without.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from typing import TYPE_CHECKING
+
+from barnabas.pipeline.sql.server.config import ServerConfig, ServerConfigError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from barnabas.pipeline.hosting import PipelineHost
+
+_log = logging.getLogger(__name__)
+
+
+def spark_session(config: ServerConfig) -> SparkSession:
+    """The session of this process, started by whoever asks first."""
+    from barnabas.pipeline.session import SessionOptions, start_session
+
+    options = SessionOptions(
+        app_name=f"barnabas sql {config.service_id}",
+        master=config.spark_master,
+        # Rows of Spark's are parcels of many records: there is little for it to optimise.
+        small_batches=True,
+    )
+    return start_session(options, _log.info)
+
+
+def python_pipelines(config: ServerConfig) -> PipelineHost | None:
+    """What runs beside the statements, in the same session. Raises ServerConfigError."""
+    if not config.pipelines:
+        return None
+    from barnabas.pipeline.hosting import (
+        PipelineContext,
+        PipelineError,
+        PipelineHost,
+        load_pipeline,
+    )
+    from barnabas.pipeline.session import SparkStartError
+
+    try:
+        pipelines = [load_pipeline(name) for name in config.pipelines]
+        session = spark_session(config)
+        queries = [
+            query
+            for pipeline in pipelines
+            for query in pipeline(
+                PipelineContext(
+                    session.newSession(),
+                    config.bootstrap_servers,
+                    ",".join(config.registry_urls),
+                    os.path.join(config.state_directory, "pipelines"),
+                    config.is_exactly_once,
+                    config.values,
+                )
+            )
+        ]
+        return PipelineHost(config.bootstrap_servers, queries)
+    except (PipelineError, SparkStartError) as error:
+        raise ServerConfigError(str(error)) from error
