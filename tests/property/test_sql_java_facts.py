@@ -11,6 +11,7 @@ import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -154,7 +155,8 @@ def test_groups(java: Java, seed: int) -> None:
         text = subject(random)
 
         def found(regex: str = regex, text: str = text) -> str:
-            matches = list(find_all(compile_java(regex), text))[:50]
+            # Of `re`, as the texts are short.
+            matches: list[Any] = list(find_all(compile_java(regex), text))[:50]
             spans = [
                 ",".join([str(m.start()), str(m.end()), *map(told, m.groups())]) for m in matches
             ]
