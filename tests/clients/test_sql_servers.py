@@ -85,7 +85,7 @@ def expected(count: int) -> list[list[Any]]:
 def written(bootstrap_servers: str, topic: str) -> list[tuple[str, dict[str, Any]]]:
     """The records of a topic, each partition in order."""
     consumer = Consumer({"bootstrap.servers": bootstrap_servers, "group.id": "check"})
-    found = []
+    found: list[tuple[str, dict[str, Any]]] = []
     try:
         for partition in range(2):
             place = TopicPartition(topic, partition, 0)

@@ -321,7 +321,10 @@ def test_what_the_sql_server_says_of_its_statements() -> None:
     }
     table = {"name": "T", "topic": "t", "writeQueries": [query], "queryOffsetSummaries": [summary]}
     source = {"name": "S", "topic": "s", "writeQueries": [], "queryOffsetSummaries": []}
-    answers = [{"sourceDescriptions": [source]}, {"sourceDescriptions": [table]}]
+    answers: list[dict[str, Any]] = [
+        {"sourceDescriptions": [source]},
+        {"sourceDescriptions": [table]},
+    ]
     status = StatementStatus("t", ["a", "b"], state="RUNNING", sink="t", text="CREATE TABLE T …")
     assert described(answers) == [(status, {("a", 0): 3, ("b", 0): 7})]
 
