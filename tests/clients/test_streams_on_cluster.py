@@ -229,8 +229,8 @@ from barnabas.pipeline import Pipeline, stream
 def shout(row):
     return {"user": row["user"].upper()}
 
-shouted = stream("IN", schema="user STRING").map(shout, "user STRING")
-pipeline = Pipeline("clicks", shouted.group_by("user").count("clicks").to("OUT"))
+shouted = stream("<read>", schema="user STRING").map(shout, "user STRING")
+pipeline = Pipeline("clicks", shouted.group_by("user").count("clicks").to("<written>"))
 
 if __name__ == "__main__":
     pipeline.run()
@@ -242,7 +242,7 @@ def test_a_pipeline_as_a_program(kafka: Kafka, tmp_path: Path, how: str) -> None
     """SIGTERM ends it with exit code 0; the next start goes on from its checkpoint."""
     read, written = kafka.topic("in"), kafka.topic("out")
     file = tmp_path / "clicks.py"
-    file.write_text(CLICKS.replace("IN", read).replace("OUT", written))
+    file.write_text(CLICKS.replace("<read>", read).replace("<written>", written))
     environment = {
         **os.environ,
         "BARNABAS_BOOTSTRAP_SERVERS": kafka.bootstrap_servers,
