@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.pipeline.progress import committed_offsets
+from barnabas.pipeline.sql.spark.reach import committed_positions
 
 
 @pytest.mark.parametrize(
@@ -34,3 +35,10 @@ def test_a_checkpoint_tells_what_is_committed(
 
 def test_no_checkpoint_tells_nothing(tmp_path: Path) -> None:
     assert committed_offsets(str(tmp_path / "absent")) == {}
+
+
+def test_positions_before_the_first_micro_batch_are_the_checkpoints(tmp_path: Path) -> None:
+    for name, text in (("offsets", 'v1\n{}\n{"t":{"0":7,"1":3}}'), ("commits", "v1\n{}")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "0").write_text(text)
+    assert committed_positions(str(tmp_path)) == {("t", 0): (7, 7), ("t", 1): (3, 3)}

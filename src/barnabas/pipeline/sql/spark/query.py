@@ -33,7 +33,7 @@ from pyspark.sql import functions as f
 from pyspark.sql.streaming.query import StreamingQuery
 
 from barnabas.pipeline.exactly_once import TransactionalWriter
-from barnabas.pipeline.progress import committed_offsets, last_progress
+from barnabas.pipeline.progress import last_progress
 from barnabas.pipeline.session import cores_of
 from barnabas.pipeline.sql.plan.encoding import encode_plan
 from barnabas.pipeline.sql.plan.steps import QueryPlan
@@ -45,7 +45,7 @@ from barnabas.pipeline.sql.spark.checkpoint import (
 )
 from barnabas.pipeline.sql.spark.hosted import HostedPlan, Hosting
 from barnabas.pipeline.sql.spark.options import Guarantee, SparkQueryOptions
-from barnabas.pipeline.sql.spark.reach import lag_of, positions_of
+from barnabas.pipeline.sql.spark.reach import committed_positions, lag_of, positions_of
 from barnabas.pipeline.sql.spark.results import (
     Figures,
     KafkaWriter,
@@ -236,20 +236,11 @@ class SparkQuery:
             tuple(self._errors),
             self.figures,
             lag_of(progress),
-            positions_of(progress) if progress else self._committed_positions(),
+            positions_of(progress) if progress else committed_positions(self.checkpoint_directory),
             sum(operator["numRowsTotal"] for operator in operators),
             sum(operator["memoryUsedBytes"] for operator in operators),
             progress.get("durationMs", {}),
         )
-
-    def _committed_positions(self) -> dict[tuple[str, int], tuple[int, int]]:
-        """Those of the checkpoint: before the first micro-batch since the start."""
-        reached = committed_offsets(self.checkpoint_directory)
-        return {
-            (topic, partition): (at, at)
-            for topic, ends in reached.items()
-            for partition, at in ends.items()
-        }
 
     def _note_failure(self, stream: StreamingQuery) -> None:
         if stream.isActive or self._state is not QueryState.RUNNING:

@@ -1,9 +1,11 @@
-"""How far a query has read, from Spark's progress of its last micro-batch."""
+"""How far a query has read, from Spark's progress of its last micro-batch, or its checkpoint."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
+
+from barnabas.pipeline.progress import committed_offsets
 
 
 def lag_of(progress: Mapping[str, Any]) -> dict[str, int]:
@@ -30,3 +32,12 @@ def positions_of(progress: Mapping[str, Any]) -> dict[tuple[str, int], tuple[int
                 reached = min(reached, positions.get(place, (reached, 0))[0])
                 positions[place] = reached, latest.get(topic, {}).get(partition, reached)
     return positions
+
+
+def committed_positions(checkpoint: str) -> dict[tuple[str, int], tuple[int, int]]:
+    """What `positions_of` gave last: before the first micro-batch since a start."""
+    return {
+        (topic, partition): (at, at)
+        for topic, ends in committed_offsets(checkpoint).items()
+        for partition, at in ends.items()
+    }
