@@ -168,7 +168,9 @@ class SqlServer(Engine):
         self._query = answer["commandStatus"]["queryId"]
 
     def end(self) -> None:
-        self.ask(f"TERMINATE {self._query};")
+        query, self._query = self._query, ""
+        if query:
+            self.ask(f"TERMINATE {query};")
 
     def ask(self, text: str, **properties: str) -> list[dict[str, Any]]:
         """The answers to statements. Raises RuntimeError where one is refused."""
