@@ -23,7 +23,7 @@ from barnabas.demo.topics import (
     USER_ACTIVITY,
     Station,
 )
-from barnabas.pipeline.avro import decoded
+from barnabas.pipeline.avro_topic import decoded
 from barnabas.pipeline.kafka_io import Decode, events_of, table_of
 from barnabas.pipeline.registry_schemas import frame
 

@@ -18,7 +18,7 @@ from barnabas.demo.results import AvroValues, read_row
 from barnabas.demo.schemas import first_schema
 from barnabas.demo.spark.interests import interest_totals, recommendations, top_searches
 from barnabas.demo.spark.warehouse import WarehouseTable, schema_of
-from barnabas.pipeline.avro import AvroTopic
+from barnabas.pipeline.avro_topic import AvroTopic
 from barnabas.pipeline.exactly_once import TransactionalWriter
 from barnabas.pipeline.hosting import PipelineContext, PythonQuery
 from barnabas.pipeline.kafka_io import read_stream

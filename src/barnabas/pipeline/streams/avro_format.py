@@ -94,7 +94,7 @@ class AvroReader(Reader):
     def parsed(self, data: Column) -> Column:
         from pyspark.sql import functions as f
 
-        from barnabas.pipeline.avro import decoded
+        from barnabas.pipeline.avro_topic import decoded
 
         if not self._writers:
             # Nothing has been written yet: the type is known all the same.

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import functions as f
 
-from barnabas.pipeline.avro import new_schema_id
+from barnabas.pipeline.avro_topic import new_schema_id
 from barnabas.pipeline.exactly_once import TransactionalWriter
 from barnabas.pipeline.progress import last_progress
 from barnabas.pipeline.registry_schemas import RegistryUnavailableError

@@ -17,7 +17,7 @@ from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
 from barnabas.app.testing import Kafka
-from barnabas.pipeline.avro import AvroTopic, SchemaAbsentError, decoded, new_schema_id
+from barnabas.pipeline.avro_topic import AvroTopic, SchemaAbsentError, decoded, new_schema_id
 from barnabas.pipeline.kafka_io import events_of, read_stream
 from barnabas.pipeline.registry_schemas import (
     RegistrySchemas,
