@@ -78,6 +78,8 @@ class ListeningSocket(socket.socket):
             connection.close()
             raise ConnectionAbortedError("too many connections")
         connection.room = self.room
+        # asyncio does so only for sockets that name their protocol.
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return connection, address
 
 
