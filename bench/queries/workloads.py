@@ -214,6 +214,7 @@ def pull(session: QuerySession, server: SqlServer) -> Figures:
     """Pull queries by key, one after the other, on a table that is filled."""
     settings = session.settings
     job = session.job(server, "count")
+    session.append(settings.query_records // 10)()
     reader = Reader(session, job)
     name = job.sink.replace("-", "_")
     try:
