@@ -78,6 +78,10 @@ class CommandLogError(Exception):
     """A record of the log cannot be read, or none can be written."""
 
 
+class OvertakenError(CommandLogError):
+    """Another server has written since the log was read: read it, and decide anew."""
+
+
 class CommandLog(Protocol):
     """Where commands are kept. `step`: how far apart the numbers of two records are."""
 
@@ -92,7 +96,10 @@ class CommandLog(Protocol):
         ...
 
     def append(self, key: bytes, value: bytes) -> int:
-        """Write a record, which counts as read: gives its number. Raises CommandLogError."""
+        """Write a record, which counts as read: gives its number. Raises CommandLogError.
+
+        Raises OvertakenError, and writes nothing, if there are records that were not read.
+        """
         ...
 
     def close(self) -> None: ...
@@ -116,7 +123,8 @@ class MemoryCommandLog:
         return len(self.entries)
 
     def append(self, key: bytes, value: bytes) -> int:
-        assert self._read == len(self.entries), "read what others wrote first"
+        if self._read < len(self.entries):
+            raise OvertakenError("another server has written a statement")
         self.entries.append(LogEntry(len(self.entries), key, value))
         self._read = len(self.entries)
         return self._read - 1

@@ -11,7 +11,7 @@ import logging
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from barnabas.pipeline.sql.analysis import commands
 from barnabas.pipeline.sql.analysis.commands import (
@@ -33,6 +33,7 @@ from barnabas.pipeline.sql.engine.command_log import (
     CommandLogError,
     ControlCommand,
     LoggedCommand,
+    OvertakenError,
     StoredCommand,
     decode,
     encode,
@@ -57,7 +58,10 @@ from barnabas.pipeline.sql.syntax.tree import Control, ParsedStatement
 from barnabas.pipeline.sql.syntax.variables import statement_texts, substitute
 
 _log = logging.getLogger(__name__)
+Result = TypeVar("Result")
 _STATUSES_MAX = 10_000
+_ATTEMPTS_MAX = 10
+"""A statement is tried anew so often because other servers were quicker."""
 
 DISTRIBUTED = (
     tree.CreateSource,
@@ -170,10 +174,13 @@ class KsqlEngine:
                 return
             try:
                 self._apply(decode(entry), entry.sequence)
-            except (CommandLogError, SqlError) as error:
+            except Exception as error:  # noqa: BLE001  whatever it is, the server has to tell
                 # Going on would build later commands on a state that never was.
-                self.degraded = f"{error}"
-                _log.error("the command log cannot be followed: %s", error)
+                self.degraded = str(error) or type(error).__name__
+                is_expected = isinstance(error, CommandLogError | SqlError)
+                _log.error(
+                    "the command log cannot be followed: %s", error, exc_info=not is_expected
+                )
 
     def own(self, slots: Iterable[int]) -> None:
         """Run the queries of these slots and no others; at first an engine runs all."""
@@ -249,28 +256,40 @@ class KsqlEngine:
     def execute(self, parsed: ParsedStatement, session: Session) -> list[Executed]:
         """Do a statement of the command log's kind; raises SqlError."""
         with self._lock, text_in_errors(parsed.text):
+            return self._up_to_date(lambda: self._execute(parsed, session))
+
+    def _up_to_date(self, do: Callable[[], Result]) -> Result:
+        """Do what writes into the log, on what the log says: anew if another server was quicker."""
+        for _ in range(_ATTEMPTS_MAX):
             self._read_log()
             if self.degraded:
                 raise EngineError(f"The command log cannot be followed: {self.degraded}")
-            if isinstance(parsed.statement, tree.ControlQuery):
-                found = controls(parsed.statement, self.metastore)
-                return [self._distribute(control, parsed.text, session) for control in found]
-            self.metastore.next_query = self._log.next_sequence()
-            command = self._context.analyse(parsed, session)
-            if isinstance(command, commands.NothingCommand):
-                is_create = isinstance(parsed.statement, (tree.CreateSource, tree.CreateAsSelect))
-                name = statement_id(parsed.statement)
-                return [Executed(name, command.message, is_warning=is_create)]
-            if isinstance(command, (InsertValuesCommand, PullQueryCommand)):
-                raise EngineError("Statement not executable")
-            self._check_limits(command)
-            note = self._check_replacement(command)
-            apply_to(self.metastore.copy(), command, parsed.text)
-            for wish in wishes(command):
-                is_sink = isinstance(command, QueryCommand)
-                make_topic(wish.topic, self.cluster, session.settings, is_sink=is_sink)
-                register_schemas(wish, self.schemas, is_sink=is_sink)
-            return [replace(self._distribute(command, parsed.text, session), note=note)]
+            try:
+                return do()
+            except OvertakenError:
+                continue
+        raise EngineError("Other servers write statements all the time: try again.")
+
+    def _execute(self, parsed: ParsedStatement, session: Session) -> list[Executed]:
+        if isinstance(parsed.statement, tree.ControlQuery):
+            found = controls(parsed.statement, self.metastore)
+            return [self._distribute(control, parsed.text, session) for control in found]
+        self.metastore.next_query = self._log.next_sequence()
+        command = self._context.analyse(parsed, session)
+        if isinstance(command, commands.NothingCommand):
+            is_create = isinstance(parsed.statement, (tree.CreateSource, tree.CreateAsSelect))
+            name = statement_id(parsed.statement)
+            return [Executed(name, command.message, is_warning=is_create)]
+        if isinstance(command, (InsertValuesCommand, PullQueryCommand)):
+            raise EngineError("Statement not executable")
+        self._check_limits(command)
+        note = self._check_replacement(command)
+        apply_to(self.metastore.copy(), command, parsed.text)
+        for wish in wishes(command):
+            is_sink = isinstance(command, QueryCommand)
+            make_topic(wish.topic, self.cluster, session.settings, is_sink=is_sink)
+            register_schemas(wish, self.schemas, is_sink=is_sink)
+        return [replace(self._distribute(command, parsed.text, session), note=note)]
 
     def _check_replacement(self, command: Command) -> str:
         """What CREATE OR REPLACE does to the state of a query that runs; raises AnalysisError."""
@@ -303,6 +322,8 @@ class KsqlEngine:
         )
         try:
             sequence = self._log.append(*encode(logged))
+        except OvertakenError:
+            raise
         except CommandLogError as error:
             raise EngineError(
                 f"Could not write the statement '{text}' into the command topic: {error}"
@@ -312,17 +333,20 @@ class KsqlEngine:
     def terminate_cluster(self, patterns: Iterable[str]) -> Executed:
         """End all queries for good; delete the sinks' topics that a pattern fits."""
         with self._lock:
-            session = Session(self.settings)
             wanted = [re.compile(pattern) for pattern in patterns]
+            last = self._up_to_date(self._terminate_all)
             sinks = [s for s in self.metastore.sources.values() if s.is_query_target]
-            last = -1
-            for query_id in list(self.metastore.queries):
-                command = ControlCommand(Control.TERMINATE, query_id)
-                last = self._distribute(command, f"TERMINATE {query_id};", session).sequence
             for source in sinks:
                 if any(pattern.fullmatch(source.topic) for pattern in wanted):
                     self.cluster.delete_topic(source.topic)
             return Executed("cluster/TerminateCluster/terminate", "Cluster terminated.", last)
+
+    def _terminate_all(self) -> int:
+        session, last = Session(self.settings), -1
+        for query_id in list(self.metastore.queries):
+            command = ControlCommand(Control.TERMINATE, query_id)
+            last = self._distribute(command, f"TERMINATE {query_id};", session).sequence
+        return last
 
     # --- applying ----------------------------------------------------------------------------
 

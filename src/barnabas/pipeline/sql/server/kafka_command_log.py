@@ -1,7 +1,8 @@
 """The command log as a topic: one partition, written in transactions, kept for ever.
 
 A server that writes takes the topic's transactional id, which ends the transactions of any other,
-reads what others wrote, and only then writes: commands of two servers cannot cross.
+and looks whether others wrote since it read the topic: then its statement is tried anew. So it is
+if another server takes the id before this one has written: commands of two servers cannot cross.
 """
 
 from __future__ import annotations
@@ -14,7 +15,12 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, Topi
 
 from barnabas.app.partitioning import JAVA_PARTITIONER
 from barnabas.pipeline.sql.engine.cluster import Cluster, NewTopic
-from barnabas.pipeline.sql.engine.command_log import CommandLogError, LogEntry, topic_name
+from barnabas.pipeline.sql.engine.command_log import (
+    CommandLogError,
+    LogEntry,
+    OvertakenError,
+    topic_name,
+)
 
 TIMEOUT_S = 30.0
 _CONFIG = {
@@ -23,6 +29,14 @@ _CONFIG = {
     "retention.bytes": "-1",
     "unclean.leader.election.enable": "false",
 }
+_FENCED = frozenset(
+    {
+        KafkaError._FENCED,
+        KafkaError.PRODUCER_FENCED,
+        KafkaError.INVALID_PRODUCER_EPOCH,
+    }
+)
+"""Another server has taken the transactional id."""
 
 
 class KafkaCommandLog:
@@ -42,6 +56,7 @@ class KafkaCommandLog:
         cluster.create_topic(NewTopic(self.topic, 1, replicas, _CONFIG))
         self._place = TopicPartition(self.topic, 0, 0)
         self._next = 0
+        self._unread: list[LogEntry] = []
         self._consumer = Consumer(
             {
                 **settings,
@@ -59,8 +74,12 @@ class KafkaCommandLog:
         self._producer: Producer | None = None
 
     def read_new(self) -> list[LogEntry]:
-        end = self._end()
-        entries: list[LogEntry] = []
+        self._read_to(self._end())
+        entries, self._unread = self._unread, []
+        return entries
+
+    def _read_to(self, end: int) -> None:
+        """Have all records before that offset in `_unread`: they stay there if this fails."""
         deadline = time.monotonic() + TIMEOUT_S
         while self._next < end:
             messages = self._consumer.consume(500, 0.05)
@@ -74,11 +93,11 @@ class KafkaCommandLog:
                     if failure.retriable() or failure.code() == KafkaError._TRANSPORT:
                         continue
                     raise CommandLogError(f"cannot read {self.topic}: {failure}")
-                entries.append(LogEntry(offset, message.key() or b"", message.value() or b""))
+                entry = LogEntry(offset, message.key() or b"", message.value() or b"")
+                self._unread.append(entry)
                 self._next = offset + 1
-            if time.monotonic() > deadline:
+            if self._next < end and time.monotonic() > deadline:
                 raise CommandLogError(f"cannot read {self.topic} to its end at {end}")
-        return entries
 
     def _end(self) -> int:
         try:
@@ -93,6 +112,8 @@ class KafkaCommandLog:
     def append(self, key: bytes, value: bytes) -> int:
         try:
             producer = self._writer()
+            if self._unread:
+                raise OvertakenError(f"another server has written to {self.topic}")
             written: list[int] = []
             producer.begin_transaction()
             producer.produce(
@@ -105,15 +126,19 @@ class KafkaCommandLog:
             producer.commit_transaction(TIMEOUT_S)
         except KafkaException as error:
             self._producer = None
-            raise CommandLogError(f"cannot write to {self.topic}: {error.args[0]}") from error
+            failure = error.args[0]
+            if failure.code() in _FENCED:
+                raise OvertakenError(f"another server writes to {self.topic}") from error
+            raise CommandLogError(f"cannot write to {self.topic}: {failure}") from error
         (offset,) = written
         self._consumer.seek(TopicPartition(self.topic, 0, offset + 1))
         self._next = offset + 1
         return offset
 
     def _writer(self) -> Producer:
+        """The producer. Once it is made, whoever else writes ends it: what is read then is all."""
         if self._producer is None:
-            self._producer = Producer(
+            producer = Producer(
                 {
                     **self._settings,
                     **JAVA_PARTITIONER,
@@ -121,7 +146,9 @@ class KafkaCommandLog:
                     "linger.ms": 0,
                 }
             )
-            self._producer.init_transactions(TIMEOUT_S)
+            producer.init_transactions(TIMEOUT_S)
+            self._read_to(self._end())
+            self._producer = producer
         return self._producer
 
     def close(self) -> None:
