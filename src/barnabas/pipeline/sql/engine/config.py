@@ -201,7 +201,7 @@ _USER_IN_URL = re.compile(r"(?<=://)[^/@\s,]*@")
 def shown(settings: Mapping[str, Any]) -> dict[str, str]:
     """Settings as LIST PROPERTIES shows them: as text, without secrets."""
     return {
-        name: "[hidden]" if _is_secret(name) else _USER_IN_URL.sub("", _text(value))
+        name: "[hidden]" if is_secret(name) else _USER_IN_URL.sub("", _text(value))
         for name, value in sorted(settings.items())
     }
 
@@ -211,11 +211,12 @@ def without_secrets(settings: Mapping[str, Any]) -> dict[str, str]:
     return {
         name: _USER_IN_URL.sub("", _text(value))
         for name, value in settings.items()
-        if not _is_secret(name)
+        if not is_secret(name)
     }
 
 
-def _is_secret(name: str) -> bool:
+def is_secret(name: str) -> bool:
+    """Whether a property of that name holds something that nobody may see."""
     return any(word in name.lower() for word in _SECRETS)
 
 

@@ -317,7 +317,7 @@ class KsqlEngine:
             command_id(command),
             text,
             command,
-            dict(session.overrides),
+            {n: value for n, value in session.overrides.items() if not config.is_secret(n)},
             config.without_secrets(self.settings),
         )
         try:
