@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -26,6 +27,8 @@ from barnabas.pipeline.sql.server.errors import (
 )
 
 _LINE_BYTES_MAX = 4 * 1024 * 1024
+_ANSWERS_MAX = 1_000
+_log = logging.getLogger(__name__)
 
 
 async def inserts_stream(engine: KsqlEngine, request: Request) -> Response:
@@ -88,11 +91,11 @@ async def _answers(
     """Acknowledgements, written whenever all that was received so far is in the topic."""
     yield "" if is_delimited else "["
     # Rows are read also while answers cannot be sent: a client may send all before it reads.
-    ready: asyncio.Queue[list[dict[str, Any]] | None] = asyncio.Queue()
-    writing = asyncio.create_task(_write_all(engine, source, lines, ready))
+    progress = _Progress()
+    writing = asyncio.create_task(_write_all(engine, source, lines, progress))
     is_first = True
     try:
-        while (answers := await ready.get()) is not None:
+        async for answers in progress.answers():
             texts = list(map(json.dumps, answers))
             if is_delimited:
                 yield "".join(f"{text}\n" for text in texts)
@@ -105,29 +108,71 @@ async def _answers(
         writing.cancel()
 
 
+class _Progress:
+    """How many rows are written, and why no more are. Acknowledgements that wait for a client to
+    read them take no room: they are made of this."""
+
+    def __init__(self) -> None:
+        self._done = 0
+        self._failure: dict[str, Any] | None = None
+        self._is_over = False
+        self._has_news = asyncio.Event()
+
+    def wrote(self, count: int) -> None:
+        """So many more rows are written."""
+        self._done += count
+        self._has_news.set()
+
+    def fail(self, body: dict[str, Any], *, is_of_row: bool) -> None:
+        """No more rows are written; `is_of_row`: because of the next one."""
+        place = {"seq": self._done} if is_of_row else {}
+        self._failure = {**body, "status": "error", **place}
+
+    def end(self) -> None:
+        self._is_over = True
+        self._has_news.set()
+
+    async def answers(self) -> AsyncIterator[list[dict[str, Any]]]:
+        """All acknowledgements, some at a time."""
+        told = 0
+        while not (self._is_over and told == self._done):
+            await self._has_news.wait()
+            self._has_news.clear()
+            while told < self._done:
+                first, told = told, min(self._done, told + _ANSWERS_MAX)
+                yield [{"status": "ok", "seq": number} for number in range(first, told)]
+        if self._failure is not None:
+            yield [self._failure]
+
+
 async def _write_all(
     engine: KsqlEngine,
     source: DataSource,
     lines: AsyncIterator[bytes | None],
-    ready: asyncio.Queue[list[dict[str, Any]] | None],
+    progress: _Progress,
 ) -> None:
-    """Write the rows, and hand over what is to be answered; None is the end."""
+    """Write the rows, and note what is to be answered."""
     try:
-        async for answers in _written(engine, source, lines):
-            ready.put_nowait(answers)
+        await _write_batches(engine, source, lines, progress)
     except ClientDisconnect:
         pass
     except ApiError as error:
-        ready.put_nowait([{**error.body(), "status": "error"}])
+        progress.fail(error.body(), is_of_row=False)
+    except Exception as error:  # noqa: BLE001  the answer has begun: it must tell of it
+        _log.exception("an inserts stream ends")
+        message = str(error) or type(error).__name__
+        progress.fail(ApiError(SERVER_ERROR, message).body(), is_of_row=False)
     finally:
-        ready.put_nowait(None)
+        progress.end()
 
 
-async def _written(
-    engine: KsqlEngine, source: DataSource, lines: AsyncIterator[bytes | None]
-) -> AsyncIterator[list[dict[str, Any]]]:
-    """The answers to each batch of rows."""
-    sequence, batch = 0, list[bytes]()
+async def _write_batches(
+    engine: KsqlEngine,
+    source: DataSource,
+    lines: AsyncIterator[bytes | None],
+    progress: _Progress,
+) -> None:
+    batch: list[bytes] = []
     async for line in lines:
         if line:
             batch.append(line)
@@ -135,16 +180,10 @@ async def _written(
         if not batch:
             continue
         done, error = await run_in_threadpool(_write, engine, source, batch)
-        answers: list[dict[str, Any]] = [
-            {"status": "ok", "seq": sequence + number} for number in range(done)
-        ]
-        sequence += done
         batch = []
+        progress.wrote(done)
         if error is not None:
-            answers.append({**error, "status": "error", "seq": sequence})
-        if answers:
-            yield answers
-        if error is not None:
+            progress.fail(error, is_of_row=True)
             return
 
 
