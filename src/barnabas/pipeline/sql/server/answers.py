@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Any
 
 from barnabas.pipeline.sql.engine.engine import KsqlEngine
@@ -46,7 +46,7 @@ async def push_answer(
     """The answer to a push query, part by part, until it ends or nobody reads it any more."""
     mailbox: Mailbox[PushRow | End] = Mailbox()
     yield form.begin(query.query_id, query.schema)
-    running = asyncio.create_task(_run(engine, query, mailbox, is_pull=is_pull))
+    running = asyncio.create_task(run_push(engine, query, mailbox, is_pull=is_pull))
     try:
         while True:
             parts = []
@@ -67,9 +67,11 @@ async def push_answer(
         await asyncio.shield(running)
 
 
-async def _run(
+async def run_push(
     engine: KsqlEngine, query: PushQuery, mailbox: Mailbox[PushRow | End], *, is_pull: bool
 ) -> None:
+    """Start a push query whose results go into the mailbox, and so does why it cannot start."""
+
     def run() -> None:
         try:
             engine.asking.run_push(query, mailbox.put, is_pull=is_pull)
@@ -79,7 +81,7 @@ async def _run(
     await asyncio.to_thread(run)
 
 
-async def print_answer(engine: KsqlEngine, printer: TopicPrinter) -> AsyncIterator[str]:
+async def print_answer(engine: KsqlEngine, printer: TopicPrinter) -> AsyncGenerator[str]:
     """The lines of a PRINT."""
     mailbox: Mailbox[str | End] = Mailbox()
     starting = asyncio.create_task(asyncio.to_thread(printer.start, engine.cluster, mailbox.put))

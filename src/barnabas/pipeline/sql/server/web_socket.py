@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Callable
+from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
 from starlette.concurrency import run_in_threadpool
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
+from barnabas.pipeline.sql.engine.cluster import ClusterError
 from barnabas.pipeline.sql.engine.engine import KsqlEngine
 from barnabas.pipeline.sql.engine.pull import PullQuery
 from barnabas.pipeline.sql.engine.push import End, PushQuery, PushRow
 from barnabas.pipeline.sql.errors import SqlError
 from barnabas.pipeline.sql.schema import Schema
-from barnabas.pipeline.sql.server.answers import error_body, print_answer
+from barnabas.pipeline.sql.server.answers import error_body, print_answer, run_push
 from barnabas.pipeline.sql.server.entities import fields
 from barnabas.pipeline.sql.server.errors import ApiError, of_sql
 from barnabas.pipeline.sql.server.mailbox import Mailbox
 from barnabas.pipeline.sql.server.values import row_text
 from barnabas.pipeline.sql.syntax import tree
+from barnabas.pipeline.sql.syntax.tree import ParsedStatement
 
 if TYPE_CHECKING:
     from barnabas.pipeline.sql.server.app import KsqlApi
@@ -38,6 +42,8 @@ async def query_socket(api: KsqlApi, socket: WebSocket) -> None:
         await _close(socket, _UNACCEPTABLE, error.message)
     except SqlError as error:
         await _close(socket, _UNACCEPTABLE, of_sql(error).message)
+    except ClusterError as error:
+        await _close(socket, _FAILED, str(error))
     except WebSocketDisconnect:
         return
 
@@ -55,9 +61,7 @@ async def _answer(api: KsqlApi, socket: WebSocket) -> None:
     session = api.session(body, "streamsProperties")
     parsed, own = await run_in_threadpool(api.one_query, text_member(body, "ksql"), session)
     if isinstance(parsed.statement, tree.PrintTopic):
-        lines = print_answer(api.engine, api.printer(parsed))
-        async for line in lines:
-            await socket.send_text(line)
+        await _print(api, socket, parsed)
         return
     assert isinstance(parsed.statement, tree.Query)
     is_pull = parsed.statement.emit is None
@@ -77,6 +81,17 @@ async def _answer(api: KsqlApi, socket: WebSocket) -> None:
     await _push(api.engine, query, socket, is_pull=is_pull)
 
 
+async def _print(api: KsqlApi, socket: WebSocket, parsed: ParsedStatement) -> None:
+    printer = await run_in_threadpool(api.printer, parsed)
+    leaving = asyncio.create_task(_until_left(socket, printer.stop))
+    try:
+        async with aclosing(print_answer(api.engine, printer)) as lines:
+            async for line in lines:
+                await socket.send_text(line)
+    finally:
+        leaving.cancel()
+
+
 def _header(schema: Schema) -> str:
     return json.dumps(fields(schema.columns))
 
@@ -85,10 +100,8 @@ async def _push(engine: KsqlEngine, query: PushQuery, socket: WebSocket, *, is_p
     mailbox: Mailbox[PushRow | End] = Mailbox()
     await socket.send_text(_header(query.schema))
     text = row_text(query.schema.columns)
-    running = asyncio.create_task(
-        asyncio.to_thread(lambda: engine.asking.run_push(query, mailbox.put, is_pull=is_pull))
-    )
-    leaving = asyncio.create_task(_until_left(socket, query))
+    running = asyncio.create_task(run_push(engine, query, mailbox, is_pull=is_pull))
+    leaving = asyncio.create_task(_until_left(socket, query.stop))
     try:
         while True:
             for item in await mailbox.take():
@@ -111,10 +124,10 @@ async def _end(socket: WebSocket, end: End) -> None:
     await socket.send_text(json.dumps(message))
 
 
-async def _until_left(socket: WebSocket, query: PushQuery) -> None:
-    """Stop the query once the client is gone."""
+async def _until_left(socket: WebSocket, stop: Callable[[], None]) -> None:
+    """Stop what is shown once the client is gone."""
     while True:
         message = await socket.receive()
         if message["type"] == "websocket.disconnect":
-            await asyncio.to_thread(query.stop)
+            await asyncio.to_thread(stop)
             return
