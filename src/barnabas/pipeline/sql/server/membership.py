@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from barnabas.pipeline.sql.engine.cluster import Cluster, NewTopic
@@ -57,6 +57,7 @@ class Membership:
         self._calls = threading.Lock()
         self._has_won = False
         self._is_closed = False
+        self._told = ""
         self._lease = Lease(session_timeout_ms / 1000, time.monotonic())
         self._admin = AdminClient(dict(settings))
         cluster.create_topic(NewTopic(self._topic, SLOTS, replicas))
@@ -92,15 +93,31 @@ class Membership:
     def _follow(self) -> None:
         self._subscribe()
         while not self._is_closed:
-            self._consumer.poll(_POLL_S)
+            self._poll()
             if not self._lease.is_held(time.monotonic()) and not self._is_closed:
                 _log.warning("this server stood still for too long: it joins its group anew")
-                self._set(frozenset())
-                self._consumer.unsubscribe()
-                self._lease.begin(time.monotonic())
-                self._subscribe()
+                self._join_anew()
         self._set(frozenset())
         self._consumer.close()
+
+    def _poll(self) -> None:
+        """Let changes of slots come in, and tell what keeps them away."""
+        try:
+            message = self._consumer.poll(_POLL_S)
+        except KafkaException:
+            _log.exception("this server's slots are not known: it joins its group anew")
+            self._join_anew()
+            return
+        failure = None if message is None else message.error()
+        if failure is not None and failure.str() != self._told:
+            self._told = failure.str()
+            _log.warning("the group %s: %s", self._group, self._told)
+
+    def _join_anew(self) -> None:
+        self._set(frozenset())
+        self._consumer.unsubscribe()
+        self._lease.begin(time.monotonic())
+        self._subscribe()
 
     def _subscribe(self) -> None:
         self._consumer.subscribe(

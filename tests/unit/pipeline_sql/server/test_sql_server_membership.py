@@ -1,0 +1,80 @@
+"""A server in its group: what keeps its slots away is told, and it joins anew."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
+
+from barnabas.pipeline.sql.engine.memory_cluster import MemoryCluster
+from barnabas.pipeline.sql.server import membership
+from barnabas.pipeline.sql.server.membership import Membership
+from support.node_process import wait_until
+
+
+class FakeMessage:
+    def __init__(self, code: int) -> None:
+        self.code = code
+
+    def error(self) -> KafkaError:
+        return KafkaError(self.code)
+
+
+class FakeConsumer:
+    """Hands slots out; `events` come with the next polls."""
+
+    def __init__(self, settings: Any) -> None:
+        self.events: list[Callable[[], FakeMessage | None]] = []
+        self.joined = 0
+
+    def subscribe(self, topics: list[str], on_assign: Any, **given: Any) -> None:
+        self.joined += 1
+        self.events.append(lambda: on_assign(self, [TopicPartition("slots", 3)]))
+
+    def unsubscribe(self) -> None: ...
+
+    def poll(self, timeout_s: float) -> FakeMessage | None:
+        return self.events.pop(0)() if self.events else None
+
+    def incremental_assign(self, places: Any) -> None: ...
+
+    def pause(self, places: Any) -> None: ...
+
+    def close(self) -> None: ...
+
+
+@pytest.fixture
+def member(monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.setattr(membership, "Consumer", FakeConsumer)
+    monkeypatch.setattr(membership, "AdminClient", lambda settings: None)
+    owned: list[frozenset[int]] = []
+    found = Membership(MemoryCluster(), {}, "test_", "http://a:1", owned.append)
+    found.owned = owned  # type: ignore[attr-defined]
+    found.start()
+    yield found
+    found.close()
+    assert owned[-1] == frozenset()
+
+
+def test_a_group_that_may_not_be_joined_is_told_once(
+    member: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    refused = KafkaError.GROUP_AUTHORIZATION_FAILED
+    member._consumer.events += [lambda: FakeMessage(refused)] * 3
+    wait_until(lambda: not member._consumer.events, "all errors are read")
+    wait_until(lambda: "Group authorization failed" in caplog.text, "it is told")
+    assert caplog.text.count("Group authorization failed") == 1
+
+
+def test_a_member_that_cannot_take_its_slots_joins_anew(member: Any) -> None:
+    wait_until(lambda: frozenset({3}) in member.owned, "its slot")
+
+    def fail() -> None:
+        raise KafkaException(KafkaError(KafkaError._STATE))
+
+    member._consumer.events.append(fail)
+    wait_until(lambda: member._consumer.joined == 2, "it joins again")
+    wait_until(lambda: member.owned[-1] == frozenset({3}), "its slot again")
+    assert frozenset() in member.owned
