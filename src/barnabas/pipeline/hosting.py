@@ -86,16 +86,39 @@ class _Hosted:
     reached: list[TopicPartition] = field(default_factory=list)
     """What is processed and not committed yet."""
     committer: Consumer | None = None
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    """Held by whoever starts it or ends it."""
+
+    def end(self) -> None:
+        """Stop it, to be started again another time."""
+        stream, self.stream = self.stream, None
+        if stream is not None:
+            with suppress(PySparkException, Py4JError):
+                stream.stop()
+        committer, self.committer = self.committer, None
+        if committer is not None:
+            committer.close()
+        self.reached, self.failures, self.start_at = [], 0, 0.0
 
 
 class PipelineHost:
-    """Runs queries in a thread of its own, from `start` to `close`."""
+    """Runs queries in a thread of its own, from `start` to `close`.
 
-    def __init__(self, bootstrap_servers: str, queries: Sequence[PythonQuery]) -> None:
+    `clients`: librdkafka's settings, for a cluster that asks for a login.
+    """
+
+    def __init__(
+        self,
+        bootstrap_servers: str,
+        queries: Sequence[PythonQuery],
+        clients: Mapping[str, Any] | None = None,
+    ) -> None:
         names = [query.name for query in queries]
         if len(set(names)) < len(names):
             raise PipelineError(f"two queries have one name: {', '.join(sorted(names))}")
-        self._bootstrap_servers = bootstrap_servers
+        self.names = tuple(names)
+        self._clients = {**(clients or {}), "bootstrap.servers": bootstrap_servers}
+        self._wanted = frozenset(names)
         self._hosted = [_Hosted(query) for query in queries]
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="python-pipelines", daemon=True)
@@ -104,21 +127,28 @@ class PipelineHost:
         """Start all queries, in the background."""
         self._thread.start()
 
+    def run_only(self, names: Iterable[str]) -> None:
+        """Run the queries of these names; the others have stopped once this returns."""
+        self._wanted = frozenset(names)
+        for hosted in self._hosted:
+            if hosted.query.name not in self._wanted:
+                with hosted.lock:
+                    hosted.end()
+
     def close(self) -> None:
         """Stop all queries; a micro-batch that runs is run again by the next start."""
         self._stopping.set()
-        self._thread.join()
+        if self._thread.is_alive():
+            self._thread.join()
         for hosted in self._hosted:
-            if hosted.stream is not None:
-                with suppress(PySparkException, Py4JError):
-                    hosted.stream.stop()
-            if hosted.committer is not None:
-                hosted.committer.close()
+            hosted.end()
 
     def _run(self) -> None:
         while True:
             for hosted in self._hosted:
-                self._look_at(hosted)
+                with hosted.lock:
+                    if hosted.query.name in self._wanted:
+                        self._look_at(hosted)
             if self._stopping.wait(_LOOK_SECONDS):
                 return
 
@@ -156,7 +186,7 @@ class PipelineHost:
         if hosted.committer is None:
             hosted.committer = Consumer(
                 {
-                    "bootstrap.servers": self._bootstrap_servers,
+                    **self._clients,
                     "group.id": hosted.query.name,
                     "enable.auto.commit": False,
                     "log_level": 2,

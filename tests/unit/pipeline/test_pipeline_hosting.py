@@ -104,6 +104,50 @@ def test_groups_say_how_far_queries_have_read(kafka: Kafka, queries: list[FakeQu
     consumer.close()
 
 
+def test_only_what_is_wanted_runs(kafka: Kafka) -> None:
+    first, second = FakeQuery("first"), FakeQuery("second")
+    host = PipelineHost(kafka.bootstrap_servers, [first.query, second.query])
+    host.run_only(())
+    host.start()
+    assert host.names == ("first", "second")
+    host.run_only(["second"])
+    wait_until(lambda: bool(second.streams), "a stream")
+    host.run_only(["first"])
+    assert not second.streams[0].isActive
+    wait_until(lambda: bool(first.streams), "a stream")
+    assert (len(first.streams), len(second.streams)) == (1, 1)
+    host.close()
+
+
+def test_offsets_are_committed_with_the_cluster_s_login(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    given: list[dict[str, Any]] = []
+
+    class FakeConsumer:
+        def __init__(self, settings: dict[str, Any]) -> None:
+            given.append(settings)
+
+        def commit(self, **options: Any) -> None: ...
+
+        def close(self) -> None: ...
+
+    monkeypatch.setattr(hosting, "Consumer", FakeConsumer)
+    fake = FakeQuery("first")
+    login = {"security.protocol": "SASL_SSL", "sasl.username": "ann"}
+    host = PipelineHost("a:1", [fake.query], login)
+    host.start()
+    wait_until(lambda: bool(fake.streams), "a stream")
+    fake.streams[0].lastProgress = {"batchId": 0, "sources": [{"endOffset": {"t": {"0": 1}}}]}
+    wait_until(lambda: bool(given), "a consumer")
+    host.close()
+    assert given[0].items() >= {**login, "bootstrap.servers": "a:1"}.items()
+
+
+def test_a_host_that_never_started_closes(kafka: Kafka) -> None:
+    PipelineHost(kafka.bootstrap_servers, [FakeQuery("a").query]).close()
+
+
 def test_two_queries_of_one_name_are_refused(kafka: Kafka) -> None:
     with pytest.raises(PipelineError, match="one name: a, a"):
         PipelineHost(kafka.bootstrap_servers, [FakeQuery("a").query, FakeQuery("a").query])

@@ -13,7 +13,14 @@ from barnabas.pipeline.sql.engine.command_log import LogEntry, MemoryCommandLog
 from barnabas.pipeline.sql.engine.engine import KsqlEngine
 from barnabas.pipeline.sql.engine.local_runner import LocalRunner
 from barnabas.pipeline.sql.engine.memory_cluster import MemoryCluster
-from barnabas.pipeline.sql.engine.ownership import ALL_SLOTS, SLOTS, Lease, Slots, slot_of
+from barnabas.pipeline.sql.engine.ownership import (
+    ALL_SLOTS,
+    SLOTS,
+    Lease,
+    Slots,
+    slot_of,
+    slot_of_name,
+)
 from barnabas.pipeline.sql.engine.session import Session
 from barnabas.pipeline.sql.functions.built_in import functions
 from support.sql_server_world import SETTINGS, SqlWorld
@@ -31,6 +38,11 @@ def test_servers_with_neighbouring_slots_share_queries_evenly(servers: int, firs
         assert sum(shares) == count
         # No server has more than a few more than its part.
         assert max(shares) <= count / servers * 2 + 2
+
+
+def test_names_have_slots_that_all_servers_know_alike() -> None:
+    assert slot_of_name("ranking") == 16
+    assert {slot_of_name(f"query-{number}") for number in range(1000)} == ALL_SLOTS
 
 
 def test_two_servers_take_turns_and_four_too() -> None:

@@ -11,6 +11,7 @@ alike. The numbers are spread so that servers which have neighbouring slots shar
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -26,6 +27,11 @@ def slot_of(number: int) -> int:
     for bit in range(_BITS):
         slot |= (number >> bit & 1) << (_BITS - 1 - bit)
     return slot
+
+
+def slot_of_name(name: str) -> int:
+    """The slot of what is not in the command log: all servers know its name alike."""
+    return zlib.crc32(name.encode()) % SLOTS
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
@@ -62,6 +63,7 @@ class Peers:
         self._urls: dict[str, str] = {self.own: url}
         self._make_client = client
         self._client: httpx.AsyncClient | None = None
+        self._beats: set[asyncio.Task[None]] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
 
     # --- who there is ------------------------------------------------------------------------
@@ -109,8 +111,13 @@ class Peers:
         message = {"hostInfo": self.own, "timestamp": _now_ms()}
         for url in self.others().values():
             # No one waits for an answer: the next heartbeat is as good.
-            task = asyncio.ensure_future(self._post(url, "/heartbeat", message, 1.0))
-            task.add_done_callback(lambda done: done.exception())
+            task = asyncio.create_task(self._beat(url, message))
+            self._beats.add(task)
+            task.add_done_callback(self._beats.discard)
+
+    async def _beat(self, url: str, message: Any) -> None:
+        with suppress(httpx.HTTPError, ValueError):
+            await self._post(url, "/heartbeat", message, 1.0)
 
     async def _check(self) -> None:
         self.hosts.check(_now_ms())
@@ -209,7 +216,7 @@ class Peers:
             try:
                 return await self._post(url, "/ksql", body, _ASK_S)
             except (httpx.HTTPError, ValueError) as error:
-                _log.info("%s does not answer: %s", url, error)
+                _log.warning("%s does not answer: %s", url, error)
                 return None
 
         async def ask_all() -> list[Any]:

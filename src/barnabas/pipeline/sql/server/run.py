@@ -12,6 +12,7 @@ from barnabas.pipeline.sql.engine.command_log import CommandLogError
 from barnabas.pipeline.sql.engine.engine import KsqlEngine
 from barnabas.pipeline.sql.engine.local_runner import LocalRunner
 from barnabas.pipeline.sql.engine.noting import NoteEntry
+from barnabas.pipeline.sql.engine.ownership import slot_of_name
 from barnabas.pipeline.sql.engine.queries import QueryRunner
 from barnabas.pipeline.sql.server.app import KsqlApi
 from barnabas.pipeline.sql.server.config import (
@@ -49,6 +50,7 @@ class Server:
     def __init__(self, config: ServerConfig) -> None:
         self.config = config
         self._tls = config.listener_tls
+        client = config.peer_client()
         room = Room(config.connections_max)
         self._sockets = [bound(listener, room) for listener in config.listeners]
         self.listeners = [
@@ -66,12 +68,11 @@ class Server:
             config.kafka,
             config.service_id,
             url,
-            self.engine.own,
+            self._own,
             replicas=config.internal_replicas,
             session_timeout_ms=config.session_timeout_ms,
         )
-        heartbeats, client = config.heartbeats, config.peer_client
-        self.peers = Peers(self.engine, url, self.membership, heartbeats, client)
+        self.peers = Peers(self.engine, url, self.membership, config.heartbeats, lambda: client)
         self.engine.before_delete = self.peers.have_read
         self._pipelines: PipelineHost | None = None
         log = self.processing_log
@@ -100,6 +101,13 @@ class Server:
     def _may_write(self) -> bool:
         return self.membership.may_write()
 
+    def _own(self, slots: frozenset[int]) -> None:
+        """Run what has these slots, and nothing else."""
+        if self._pipelines is not None:
+            names = self._pipelines.names
+            self._pipelines.run_only(name for name in names if slot_of_name(name) in slots)
+        self.engine.own(slots)
+
     async def run(self, ready: Ready) -> None:
         """Serve until SIGTERM or SIGINT. Raises ServerConfigError."""
         stopping = asyncio.Event()
@@ -113,6 +121,7 @@ class Server:
             await asyncio.to_thread(self._close)
             raise
         if self._pipelines is not None:
+            self._pipelines.run_only(())
             self._pipelines.start()
         self.membership.start()
         following = asyncio.gather(self._follow_log(), self.peers.run())
@@ -139,6 +148,8 @@ class Server:
                 await asyncio.to_thread(self.engine.read_log)
             except CommandLogError as error:
                 _log.warning("%s", error)
+            except Exception:  # noqa: BLE001  the next time may do better
+                _log.exception("the command log could not be read")
 
     def _close(self) -> None:
         self.membership.close()

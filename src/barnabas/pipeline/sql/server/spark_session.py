@@ -61,6 +61,6 @@ def python_pipelines(config: ServerConfig) -> PipelineHost | None:
                 )
             )
         ]
-        return PipelineHost(config.bootstrap_servers, queries)
+        return PipelineHost(config.bootstrap_servers, queries, config.kafka)
     except (PipelineError, SparkStartError) as error:
         raise ServerConfigError(str(error)) from error
