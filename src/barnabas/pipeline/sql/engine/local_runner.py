@@ -96,6 +96,7 @@ class LocalRunner:
         hosted = LocalQuery(
             query, self._cluster, self._functions, self._schemas, self._note, self._may_write
         )
+        self._running = [one for one in self._running if not one.is_ended]
         self._running.append(hosted)
         if is_paused:
             hosted.pause()
@@ -117,6 +118,9 @@ class LocalRunner:
                     name = output.name if isinstance(output, Channel) else output.topic
                     lines.append(f"    Sink: (topic: {name})")
         return "\n".join(lines) + "\n\n"
+
+    def forget(self, query: PersistentQuery) -> None:
+        self._cluster.forget_group(query.group)
 
     def check_replacement(self, old: PersistentQuery, plan: QueryPlan) -> str:
         return (
@@ -159,7 +163,7 @@ class LocalQuery:
             "errors": 0,
             "stream_time_ms": -1,
         }
-        self._is_ended = False
+        self.is_ended = False
         self._has_failed = False
         self._plan: PlanInput | None = None
         self._writers: list[tuple[str, TopicWriter]] = []
@@ -275,13 +279,13 @@ class LocalQuery:
 
     def restart(self) -> None:
         with self._lock:
-            if self._state is QueryState.ERROR and not self._is_ended:
+            if self._state is QueryState.ERROR and not self.is_ended:
                 self._close()
                 self.begin()
 
     def stop(self, *, forget: bool = False) -> None:
         with self._lock:
-            self._is_ended = True
+            self.is_ended = True
             self._close()
             if forget:
                 self._cluster.forget_group(self._query.group)

@@ -101,6 +101,10 @@ class QueryRunner(Protocol):
         """How the query runs, for EXPLAIN."""
         ...
 
+    def forget(self, query: PersistentQuery) -> None:
+        """Delete what a query has done and its state: it is terminated, and does not run."""
+        ...
+
     def check_replacement(self, old: PersistentQuery, plan: QueryPlan) -> str:
         """What becomes of the state if a plan takes the place of a query, for who asks for it.
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,6 +28,7 @@ from barnabas.pipeline.sql.engine.restarting import Restarting
 from barnabas.pipeline.sql.syntax.tree import Control
 
 _log = logging.getLogger(__name__)
+_LEFT_MAX = 1_000
 
 
 @dataclass
@@ -54,8 +57,9 @@ class RunningQuery:
     @property
     def state(self) -> QueryState:
         """How it is."""
-        if self.hosted is not None:
-            return self.hosted.state
+        hosted = self.hosted
+        if hosted is not None:
+            return hosted.state
         if self.failure is not None:
             return QueryState.ERROR
         return QueryState.PAUSED if self.is_paused else QueryState.RUNNING
@@ -63,16 +67,23 @@ class RunningQuery:
     @property
     def failures(self) -> tuple[QueryFailure, ...]:
         """The latest failures, oldest first: as many as the setting allows."""
-        found = () if self.hosted is None else self.hosted.failures
-        if self.failure is not None:
-            found = (*found, self.failure)
+        hosted, failure = self.hosted, self.failure
+        found = () if hosted is None else hosted.failures
+        if failure is not None:
+            found = (*found, failure)
         limit = int(self.query.properties.get(config.ERRORS_MAX, 10))
         return found[-limit:] if limit > 0 else ()
 
     @property
     def figures(self) -> Mapping[str, float]:
         """What it has done; see HostedQuery."""
-        return {} if self.hosted is None else self.hosted.figures
+        hosted = self.hosted
+        return {} if hosted is None else hosted.figures
+
+    def positions(self) -> Mapping[tuple[str, int], tuple[int, int]]:
+        """How far it has read; see HostedQuery."""
+        hosted = self.hosted
+        return {} if hosted is None else hosted.positions()
 
 
 class RunningQueries:
@@ -85,6 +96,8 @@ class RunningQueries:
         self._is_started = False
         self._slots = Slots(ALL_SLOTS)
         self._added = 0
+        self._left: deque[RunningQuery] = deque(maxlen=_LEFT_MAX)
+        """Terminated while this server did not have their slot: whoever gets it forgets them."""
 
     def start(self) -> None:
         """Run all of them, and from now on those that are added."""
@@ -126,13 +139,34 @@ class RunningQueries:
                 if running.slot in change.won:
                     with running.lock:
                         self._host(running)
+            for left in list(self._left):
+                if left.slot in change.won:
+                    self._left.remove(left)
+                    self._forget(left)
 
     def _release(self, running: RunningQuery) -> None:
         with running.lock:
             hosted, running.hosted, running.failure = running.hosted, None, None
             running.is_here = False
             if hosted is not None:
-                hosted.stop()
+                with self._guarded(running):
+                    hosted.stop()
+
+    def _forget(self, running: RunningQuery) -> None:
+        """Delete what a query has left that was terminated while nobody ran it."""
+        if running.slot not in self._slots.owned:
+            self._left.append(running)
+        elif running.query.query_id not in self.by_id:
+            with self._guarded(running):
+                self._runner.forget(running.query)
+
+    @contextmanager
+    def _guarded(self, running: RunningQuery) -> Iterator[None]:
+        """One query that makes trouble does not keep others from being ended."""
+        try:
+            yield
+        except Exception:  # noqa: BLE001  whatever it is, only this query has it
+            _log.exception("query %s could not be stopped or changed", running.query.query_id)
 
     def _host(self, running: RunningQuery) -> None:
         running.is_here = running.slot in self._slots.owned
@@ -168,7 +202,8 @@ class RunningQueries:
             with running.lock:
                 running.is_paused = is_pause
                 if running.hosted is not None:
-                    running.hosted.pause() if is_pause else running.hosted.resume()
+                    with self._guarded(running):
+                        running.hosted.pause() if is_pause else running.hosted.resume()
         return "Query paused." if is_pause else "Query resumed."
 
     def terminate(self, query_id: str) -> None:
@@ -181,7 +216,10 @@ class RunningQueries:
         with running.lock:
             running.is_ended = True
             if running.hosted is not None:
-                running.hosted.stop(forget=forget)
+                with self._guarded(running):
+                    running.hosted.stop(forget=forget)
+            elif forget and self._is_started:
+                self._forget(running)
 
     def close(self) -> None:
         """Stop all that runs, to be started again another time."""

@@ -25,6 +25,7 @@ from barnabas.pipeline.sql.plan.steps import QueryPlan
 from barnabas.pipeline.sql.processing_log import Entry
 from barnabas.pipeline.sql.query_failures import failure_type
 from barnabas.pipeline.sql.spark import query as spark_query
+from barnabas.pipeline.sql.spark.checkpoint import delete_checkpoint
 from barnabas.pipeline.sql.spark.hosted import HostedPlan, Hosting
 from barnabas.pipeline.sql.spark.options import Guarantee, SparkQueryOptions
 from barnabas.pipeline.sql.spark.parcels import Note
@@ -108,6 +109,9 @@ class SparkRunner:
             return running[-1].explain()
         spark = self._started
         return "" if spark is None else SparkQuery(query.plan, self._options, spark).explain()
+
+    def forget(self, query: PersistentQuery) -> None:
+        delete_checkpoint(self._options.checkpoint_of(query.query_id))
 
     def check_replacement(self, old: PersistentQuery, plan: QueryPlan) -> str:
         reason = why_not_replaced(*self._encoded(old.plan), *self._encoded(plan))

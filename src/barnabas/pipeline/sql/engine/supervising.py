@@ -55,15 +55,10 @@ class Supervisor:
         """Look at all queries once."""
         running = list(self._queries.by_id.values())
         for one in running:
-            query_id = one.query.query_id
-            if query_id in self._restarting:
-                continue
-            state = one.state
-            if state is QueryState.ERROR:
-                self._tell(query_id, one)
-            if one.restarting.is_due(state, now_ms):
-                self._restarting.add(query_id)
-                self._pool.submit(self._restart, one)
+            try:
+                self._look_at(one, now_ms)
+            except Exception:  # noqa: BLE001  the others are looked at all the same
+                _log.exception("query %s could not be looked at", one.query.query_id)
         if now_ms - self._rates_ms >= _RATES_MS:
             self._rates_ms = now_ms
             wall_ms = time.time_ns() // 1_000_000
@@ -71,6 +66,17 @@ class Supervisor:
                 one.rates.look(one.figures, wall_ms)
         for gone in self._told.keys() - self._queries.by_id.keys():
             del self._told[gone]
+
+    def _look_at(self, one: RunningQuery, now_ms: int) -> None:
+        query_id = one.query.query_id
+        if query_id in self._restarting:
+            return
+        state = one.state
+        if state is QueryState.ERROR:
+            self._tell(query_id, one)
+        if one.restarting.is_due(state, now_ms):
+            self._restarting.add(query_id)
+            self._pool.submit(self._restart, one)
 
     def _tell(self, query_id: str, one: RunningQuery) -> None:
         failures = one.failures

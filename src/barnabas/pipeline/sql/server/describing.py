@@ -236,7 +236,7 @@ class Describer:
         }
 
     def _offsets(self, running: list[RunningQuery]) -> list[Entity]:
-        read = {p for one in running if one.hosted is not None for p in one.hosted.positions()}
+        read = {place for one in running for place in one.positions()}
         try:
             bounds = self._engine.cluster.bounds(sorted(read)) if read else {}
         except ClusterError:  # what is known without the cluster is told
@@ -328,7 +328,7 @@ Bounds = Mapping[tuple[str, int], tuple[int, int]]
 def _offsets(running: RunningQuery, bounds: Bounds) -> Entity:
     """How far a query has read each of its topics; `bounds`: where partitions begin and end."""
     summaries: dict[str, list[Entity]] = {}
-    positions = {} if running.hosted is None else running.hosted.positions()
+    positions = running.positions()
     for (topic, partition), (position, known_end) in sorted(positions.items()):
         start, end = bounds.get((topic, partition), (0, known_end))
         summaries.setdefault(topic, []).append(

@@ -193,9 +193,7 @@ def _counts(families: _Families, running: RunningQuery) -> None:
 
 
 def _places(families: _Families, running: RunningQuery) -> None:
-    if running.hosted is None:
-        return
-    for (topic, partition), (position, end) in sorted(running.hosted.positions().items()):
+    for (topic, partition), (position, end) in sorted(running.positions().items()):
         labels = {_QUERY: running.query.query_id, "topic": topic, "partition": str(partition)}
         behind = "Records of the partition that the query has not read."
         families.gauge("ksql_query_consumer_lag", behind, max(0, end - position), **labels)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
@@ -60,3 +61,7 @@ class SparkQueryOptions:
     service_id: str = ""
     """Begins the transactional ids of exactly-once queries."""
     on_notes: OnNotes = _ignore
+
+    def checkpoint_of(self, query_id: str) -> str:
+        """The directory of a query's checkpoint."""
+        return os.path.join(self.checkpoints, query_id)

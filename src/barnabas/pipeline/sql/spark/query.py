@@ -15,7 +15,6 @@ Several operators with state may follow each other: Spark allows that in output 
 from __future__ import annotations
 
 import math
-import os
 import re
 import threading
 import time
@@ -112,7 +111,7 @@ class SparkQuery:
         self._errors: list[QueryError] = []
         self._noting = threading.Lock()
         self._is_ending = False
-        self.checkpoint_directory = os.path.join(options.checkpoints, plan.query_id)
+        self.checkpoint_directory = options.checkpoint_of(plan.query_id)
 
     # --- life --------------------------------------------------------------------------------
 

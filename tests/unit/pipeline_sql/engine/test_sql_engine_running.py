@@ -1,0 +1,117 @@
+"""Persistent queries that cannot be stopped, asked or started, beside others that can."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from barnabas.pipeline.sql.engine.ownership import ALL_SLOTS
+from barnabas.pipeline.sql.engine.queries import QueryState
+from barnabas.pipeline.sql.engine.running import RunningQuery
+from barnabas.pipeline.sql.engine.supervising import Supervisor
+from support.sql_server_world import SqlWorld
+
+STORY = (
+    "CREATE STREAM s (k STRING KEY, v INT) "
+    "WITH (kafka_topic='s', value_format='JSON', partitions=1);"
+    "CREATE STREAM a AS SELECT * FROM s; CREATE STREAM b AS SELECT * FROM s;"
+)
+
+
+def broken(*given: object, **options: object) -> Any:
+    raise ConnectionError("Spark is away")
+
+
+async def test_a_query_that_does_not_stop_keeps_no_other_running(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    world = SqlWorld()
+    await world.ksql(STORY)
+    first, second = world.engine.queries.values()
+    monkeypatch.setattr(first.hosted, "stop", broken)
+    hosted: Any = second.hosted
+    world.engine.own(())
+    assert hosted.is_ended
+    assert (first.is_here, second.is_here) == (False, False)
+    assert f"query {first.query.query_id} could not be stopped" in caplog.text
+    monkeypatch.undo()
+    await world.close()
+
+
+async def test_what_a_query_left_is_deleted_by_who_gets_its_slot() -> None:
+    world = SqlWorld()
+    await world.ksql(STORY)
+    first, second = world.engine.queries.values()
+    world.engine.own(())
+    await world.ksql(f"TERMINATE {first.query.query_id};")
+    assert {first.query.group, second.query.group} <= world.cluster._groups.keys()
+    world.engine.own(ALL_SLOTS)
+    assert first.query.group not in world.cluster._groups
+    assert second.query.group in world.cluster._groups
+    await world.close()
+
+
+async def test_what_runs_again_under_its_name_is_not_deleted() -> None:
+    world = SqlWorld()
+    insert = "INSERT INTO a WITH (QUERY_ID='MINE') SELECT * FROM b;"
+    await world.ksql(STORY + insert)
+    world.engine.own(())
+    await world.ksql("TERMINATE MINE;")
+    await world.ksql(insert)
+    world.engine.own(ALL_SLOTS)
+    assert world.engine.queries["MINE"].query.group in world.cluster._groups
+    await world.close()
+
+
+async def test_a_query_that_has_ended_takes_no_memory() -> None:
+    world = SqlWorld()
+    await world.ksql(STORY)
+    runner: Any = world.engine.runner
+    for _ in range(3):
+        world.engine.own(())
+        world.engine.own(ALL_SLOTS)
+    assert len(runner._running) == 2
+    await world.close()
+
+
+async def test_a_query_may_be_given_up_while_it_is_looked_at() -> None:
+    world = SqlWorld()
+    await world.ksql(STORY)
+    running, _ = world.engine.queries.values()
+
+    class GivenUp(RunningQuery):
+        """Is hosted at the first look, and not at the next."""
+
+        def __getattribute__(self, name: str) -> Any:
+            found = super().__getattribute__(name)
+            if name == "hosted":
+                self.hosted = None
+            return found
+
+    def given_up() -> RunningQuery:
+        return GivenUp(running.query, hosted=running.hosted)
+
+    assert given_up().state is QueryState.RUNNING
+    assert given_up().failures == ()
+    assert given_up().figures["rows_in"] == 0
+    assert given_up().positions() == {("s", 0): (0, 0)}
+    await world.close()
+
+
+async def test_a_query_that_cannot_be_asked_does_not_hide_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = SqlWorld()
+    await world.ksql(STORY)
+    first, second = world.engine.queries.values()
+    told: list[str] = []
+    supervisor = Supervisor(world.engine._running, lambda query_id, failure: told.append(query_id))
+    hosted: Any = second.hosted
+    hosted._fail(ValueError("broken"))
+    monkeypatch.setattr(first, "restarting", None)
+    supervisor.step(0)
+    assert told == [second.query.query_id]
+    monkeypatch.undo()
+    supervisor.close()
+    await world.close()
