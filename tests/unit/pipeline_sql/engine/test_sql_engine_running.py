@@ -75,6 +75,25 @@ async def test_a_query_that_has_ended_takes_no_memory() -> None:
     await world.close()
 
 
+async def test_a_pause_ends_the_attempts_to_start_a_query(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = SqlWorld()
+    await world.ksql(STORY)
+    running, _ = world.engine.queries.values()
+    query_id = running.query.query_id
+    world.engine.own(())
+    start = world.engine.runner.start
+    monkeypatch.setattr(world.engine.runner, "start", broken)
+    world.engine.own(ALL_SLOTS)
+    assert running.state is QueryState.ERROR
+    await world.ksql(f"PAUSE {query_id};")
+    assert (running.state, running.hosted) == (QueryState.PAUSED, None)
+    monkeypatch.setattr(world.engine.runner, "start", start)
+    await world.ksql(f"RESUME {query_id};")
+    assert running.state is QueryState.RUNNING
+    assert running.hosted is not None
+    await world.close()
+
+
 async def test_a_query_may_be_given_up_while_it_is_looked_at() -> None:
     world = SqlWorld()
     await world.ksql(STORY)

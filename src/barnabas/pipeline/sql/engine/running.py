@@ -204,6 +204,10 @@ class RunningQueries:
                 if running.hosted is not None:
                     with self._guarded(running):
                         running.hosted.pause() if is_pause else running.hosted.resume()
+                elif is_pause:
+                    running.failure = None
+                elif self._is_started:
+                    self._host(running)
         return "Query paused." if is_pause else "Query resumed."
 
     def terminate(self, query_id: str) -> None:
