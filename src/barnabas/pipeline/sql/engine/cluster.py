@@ -92,11 +92,13 @@ class Cluster(Protocol):
         ...
 
     def write(self, topic: str, record: TopicRecord) -> None:
-        """Write a record, which may be done after the call returned: see `flush`."""
+        """Write a record, which may be done after the call returned: see `flush`, which is for
+        the same thread to call."""
         ...
 
     def flush(self) -> None:
-        """Wait until all that was written is in its topics."""
+        """Wait until all that was written is in its topics. Raises ClusterError for what this
+        thread wrote."""
         ...
 
     def follow(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -35,6 +36,16 @@ _BOUNDS_S = 5.0
 """Who asks this knows something without it."""
 
 
+class _Outcome:
+    """What became of the records that a thread has written: why the last one was refused."""
+
+    failure: KafkaError | None = None
+
+    def take(self, error: KafkaError | None, _message: Message) -> None:
+        if error is not None:
+            self.failure = error
+
+
 class KafkaCluster:
     """`settings`: librdkafka's, `bootstrap.servers` among them."""
 
@@ -50,7 +61,7 @@ class KafkaCluster:
                 "queue.buffering.max.messages": 200_000,
             }
         )
-        self._failure: KafkaError | None = None
+        self._own = threading.local()
         self._cluster_id = ""
 
     @property
@@ -127,7 +138,7 @@ class KafkaCluster:
     # --- writing -----------------------------------------------------------------------------
 
     def write(self, topic: str, record: TopicRecord) -> None:
-        options: dict[str, Any] = {}
+        options: dict[str, Any] = {"on_delivery": self._outcome().take}
         if record.partition is not None:
             options["partition"] = record.partition
         if record.headers:
@@ -139,7 +150,6 @@ class KafkaCluster:
                     record.value,
                     record.key,
                     timestamp=record.timestamp_ms,
-                    on_delivery=self._delivered,
                     **options,
                 )
                 break
@@ -149,13 +159,17 @@ class KafkaCluster:
                 raise ClusterError(str(error.args[0].str())) from error
         self._producer.poll(0)
 
-    def _delivered(self, error: KafkaError | None, message: Message) -> None:
-        if error is not None:
-            self._failure = error
+    def _outcome(self) -> _Outcome:
+        """Of this thread's records since it flushed: queries and inserts share the producer."""
+        found: _Outcome | None = getattr(self._own, "outcome", None)
+        if found is None:
+            found = self._own.outcome = _Outcome()
+        return found
 
     def flush(self) -> None:
         left = self._producer.flush(TIMEOUT_S)
-        failure, self._failure = self._failure, None
+        failure = self._outcome().failure
+        self._own.outcome = None
         if failure is not None:
             raise ClusterError(failure.str())
         if left:
