@@ -70,10 +70,20 @@ def load_pipeline(name: str) -> Pipeline:
         found = getattr(importlib.import_module(module), function or "pipeline")
     except (ImportError, AttributeError) as error:
         raise PipelineError(f"there is no pipeline {name}: {error}") from error
+    except Exception as error:
+        raise PipelineError(f"the module of pipeline {name} fails: {error!r}") from error
     if not callable(found):
         raise PipelineError(f"{name} is no function")
     pipeline: Pipeline = found
     return pipeline
+
+
+def queries_of(name: str, pipeline: Pipeline, context: PipelineContext) -> list[PythonQuery]:
+    """What a pipeline's function returns. Raises PipelineError, whatever that raises."""
+    try:
+        return list(pipeline(context))
+    except Exception as error:
+        raise PipelineError(f"pipeline {name} fails: {error!r}") from error
 
 
 @dataclass(slots=True)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import itertools
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from confluent_kafka import TopicPartition
@@ -14,7 +15,14 @@ from pyspark.errors import StreamingQueryException
 
 from barnabas.app.testing import Kafka
 from barnabas.pipeline import hosting
-from barnabas.pipeline.hosting import PipelineError, PipelineHost, PythonQuery, load_pipeline
+from barnabas.pipeline.hosting import (
+    PipelineContext,
+    PipelineError,
+    PipelineHost,
+    PythonQuery,
+    load_pipeline,
+    queries_of,
+)
 from support.node_process import wait_until
 
 
@@ -157,6 +165,18 @@ def test_two_queries_of_one_name_are_refused(kafka: Kafka) -> None:
 def test_a_name_that_leads_nowhere_is_refused(name: str) -> None:
     with pytest.raises(PipelineError, match=name):
         load_pipeline(name)
+
+
+def test_a_pipeline_that_fails_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def fail(context: Any) -> Any:
+        raise LookupError("no table")
+
+    with pytest.raises(PipelineError, match=r"pipeline own:run fails: LookupError\('no table'\)"):
+        queries_of("own:run", fail, cast(PipelineContext, None))
+    (tmp_path / "broken_pipelines.py").write_text("run(:")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(PipelineError, match="module of pipeline broken_pipelines:run fails"):
+        load_pipeline("broken_pipelines:run")
 
 
 def test_a_pipeline_is_a_function_of_a_module(monkeypatch: pytest.MonkeyPatch) -> None:

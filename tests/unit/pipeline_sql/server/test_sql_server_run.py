@@ -13,6 +13,7 @@ from barnabas.pipeline.sql.engine.command_log import CommandLogError
 from barnabas.pipeline.sql.engine.ownership import slot_of_name
 from barnabas.pipeline.sql.server import run
 from barnabas.pipeline.sql.server.config import ServerConfig, ServerConfigError
+from barnabas.pipeline.sql.server.processing_topic import ProcessingLogSettings
 from barnabas.pipeline.sql.server.run import Server
 
 
@@ -22,6 +23,13 @@ def test_a_store_for_other_servers_that_cannot_be_read_is_told_at_the_start(
     values = {"ssl.truststore.location": tmp_path / "none", "listeners": "http://127.0.0.1:0"}
     with pytest.raises(ServerConfigError, match=r"ssl\.truststore\.location"):
         Server(ServerConfig({name: str(value) for name, value in values.items()}))
+
+
+@pytest.mark.parametrize("value", ["many", "0", "-1"])
+def test_the_processing_log_has_a_number_of_partitions(value: str) -> None:
+    key = "ksql.logging.processing.topic.partitions"
+    with pytest.raises(ServerConfigError, match=f"{key} is a positive number, not {value}"):
+        ProcessingLogSettings({key: value})
 
 
 def test_the_queries_of_pipelines_have_slots(monkeypatch: pytest.MonkeyPatch) -> None:

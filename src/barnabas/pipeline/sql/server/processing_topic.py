@@ -26,6 +26,7 @@ from barnabas.pipeline.sql.engine.noting import log_entry
 from barnabas.pipeline.sql.engine.session import Session
 from barnabas.pipeline.sql.errors import SqlError
 from barnabas.pipeline.sql.processing_log import COLUMNS, PREFIX, Entry, encode_entry
+from barnabas.pipeline.sql.server.config import ServerConfigError
 
 _log = logging.getLogger(__name__)
 _QUEUE_MAX = 10_000
@@ -35,7 +36,7 @@ _CLOSE_S = 3.0
 
 
 class ProcessingLogSettings:
-    """What the server's properties say of the processing log."""
+    """What the server's properties say of the processing log. Raises ServerConfigError."""
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
         def of(name: str, default: Any) -> str:
@@ -47,8 +48,8 @@ class ProcessingLogSettings:
         service_id = settings.get(config.SERVICE_ID) or config.DEFAULTS[config.SERVICE_ID]
         self.topic = of("topic.name", f"{service_id}ksql_processing_log")
         self.stream = of("stream.name", "KSQL_PROCESSING_LOG")
-        self.partitions = int(of("topic.partitions", 1))
-        self.replicas = int(of("topic.replication.factor", 1))
+        self.partitions = _positive("topic.partitions", of("topic.partitions", 1))
+        self.replicas = _positive("topic.replication.factor", of("topic.replication.factor", 1))
         self.is_written = (
             self.creates_topic
             or self.creates_stream
@@ -62,6 +63,12 @@ class ProcessingLogSettings:
             f"CREATE STREAM {self.stream} ({COLUMNS}) WITH (KAFKA_TOPIC="
             f"'{self.topic}', VALUE_FORMAT='JSON', KEY_FORMAT='KAFKA');"
         )
+
+
+def _positive(name: str, text: str) -> int:
+    if not text.isdecimal() or int(text) == 0:
+        raise ServerConfigError(f"{PREFIX}{name} is a positive number, not {text}")
+    return int(text)
 
 
 class ProcessingTopic:

@@ -41,16 +41,19 @@ def python_pipelines(config: ServerConfig) -> PipelineHost | None:
         PipelineError,
         PipelineHost,
         load_pipeline,
+        queries_of,
     )
     from barnabas.pipeline.session import SparkStartError
 
     try:
-        pipelines = [load_pipeline(name) for name in config.pipelines]
+        pipelines = {name: load_pipeline(name) for name in config.pipelines}
         session = spark_session(config)
         queries = [
             query
-            for pipeline in pipelines
-            for query in pipeline(
+            for name, pipeline in pipelines.items()
+            for query in queries_of(
+                name,
+                pipeline,
                 PipelineContext(
                     session.newSession(),
                     config.bootstrap_servers,
@@ -58,7 +61,7 @@ def python_pipelines(config: ServerConfig) -> PipelineHost | None:
                     os.path.join(config.state_directory, "pipelines"),
                     config.is_exactly_once,
                     config.values,
-                )
+                ),
             )
         ]
         return PipelineHost(config.bootstrap_servers, queries, config.kafka)
