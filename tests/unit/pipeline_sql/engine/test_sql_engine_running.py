@@ -89,8 +89,7 @@ async def test_a_pause_ends_the_attempts_to_start_a_query(monkeypatch: pytest.Mo
     assert (running.state, running.hosted) == (QueryState.PAUSED, None)
     monkeypatch.setattr(world.engine.runner, "start", start)
     await world.ksql(f"RESUME {query_id};")
-    assert running.state is QueryState.RUNNING
-    assert running.hosted is not None
+    assert (running.state, running.hosted is not None) == (QueryState.RUNNING, True)
     await world.close()
 
 

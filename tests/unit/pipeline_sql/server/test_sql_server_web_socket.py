@@ -70,6 +70,17 @@ async def test_a_query_that_cannot_start_says_so(
     assert json.loads(last)["errorMessage"]["message"] == "no broker answers"
 
 
+async def test_a_print_that_cannot_start_says_so(
+    world: SqlWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(world.cluster, "follow", refuse)
+    async with asyncio.timeout(30):
+        found = await asyncio.to_thread(talk, world, "PRINT 's';", to_the_end)
+        answer = await world.post("/query-stream", {"sql": "PRINT 's';"})
+    assert found == ["no broker answers\n"]
+    assert answer.text == "no broker answers\n"
+
+
 async def test_a_cluster_that_is_away_is_told(
     world: SqlWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -84,7 +84,14 @@ async def run_push(
 async def print_answer(engine: KsqlEngine, printer: TopicPrinter) -> AsyncGenerator[str]:
     """The lines of a PRINT."""
     mailbox: Mailbox[str | End] = Mailbox()
-    starting = asyncio.create_task(asyncio.to_thread(printer.start, engine.cluster, mailbox.put))
+
+    def start() -> None:
+        try:
+            printer.start(engine.cluster, mailbox.put)
+        except Exception as error:  # noqa: BLE001  the answer has begun: it must tell of it
+            mailbox.put(End("", error))
+
+    starting = asyncio.create_task(asyncio.to_thread(start))
     try:
         while True:
             lines = []
