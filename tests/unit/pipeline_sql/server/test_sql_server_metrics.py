@@ -119,3 +119,12 @@ def test_rates_are_of_the_last_half_minute(looks: list[tuple[int, int]], rate: f
     for now_ms, count in looks:
         rates.look({"rows_in": count}, now_ms)
     assert rates.per_second("rows_in") == rate
+
+
+async def test_a_query_is_told_of_by_who_runs_it(world: SqlWorld) -> None:
+    await world.ksql(STORY)
+    world.engine.own(())
+    found = await scraped(world)
+    assert found["ksql_num_persistent_queries{}"] == 1
+    assert found["ksql_queries{RUNNING}"] == 0
+    assert not any("CTAS_T_1" in name for name in found)

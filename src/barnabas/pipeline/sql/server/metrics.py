@@ -121,6 +121,8 @@ class EngineCollector(Collector):
         families = _Families()
         self._server(families)
         for running in list(self._engine.queries.values()):
+            if not running.is_here:
+                continue  # who runs it tells of it
             _states(families, running)
             _counts(families, running)
             _places(families, running)
@@ -134,10 +136,15 @@ class EngineCollector(Collector):
         gauge("ksql_command_runner_healthy", degraded, 0 if engine.degraded else 1)
         queries = list(engine.queries.values())
         gauge("ksql_num_persistent_queries", "Persistent queries.", len(queries))
-        states = [running.state for running in queries]
+        states = [running.state for running in queries if running.is_here]
         for state in QueryState:
             count = states.count(state)
-            gauge("ksql_queries", "Persistent queries by state.", count, state=state.value)
+            gauge(
+                "ksql_queries",
+                "Persistent queries that this server runs, by state.",
+                count,
+                state=state.value,
+            )
         running = "Push queries that run now."
         gauge("ksql_push_queries", running, len(engine.asking.push_queries))
         written, dropped = self._log_counts()
