@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import errno
 import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
 from typing import Any, cast
 
 from barnabas.pipeline.sql.engine.queries import BATCH_MS, PersistentQuery, QueryState
-from barnabas.pipeline.sql.engine.spark_runner import SparkHosted
+from barnabas.pipeline.sql.engine.spark_runner import SparkHosted, SparkRunner
+from barnabas.pipeline.sql.spark.options import SparkQueryOptions
 from barnabas.pipeline.sql.spark.query import QueryError, QueryStatus, SparkQuery
 from barnabas.pipeline.sql.spark.query import QueryState as SparkState
 from barnabas.pipeline.sql.spark.results import Figures
@@ -122,3 +127,29 @@ def test_a_query_that_is_ended_or_paused_is_not_started_again() -> None:
     found.stop()
     found.restart()
     assert query.now is SparkState.NOT_RUNNING
+
+
+def test_queries_that_start_at_once_share_one_session() -> None:
+    starts: list[int] = []
+    both = threading.Barrier(2)
+
+    def start() -> Any:
+        starts.append(1)
+        # Where two are let in, they meet here.
+        with suppress(threading.BrokenBarrierError):
+            both.wait(0.2)
+        return object()
+
+    runner = SparkRunner(SparkQueryOptions("a:1", "/none"), start)
+    with ThreadPoolExecutor(2) as pool:
+        first, second = pool.map(lambda _: runner._spark(), range(2))
+    assert (first is second, len(starts)) == (True, 1)
+
+
+def test_what_a_terminated_query_left_is_deleted(tmp_path: Path) -> None:
+    options = SparkQueryOptions("a:1", str(tmp_path))
+    left, other = (tmp_path / name for name in (PLAN.query_id, "OTHER"))
+    for directory in (left, other):
+        directory.mkdir()
+    SparkRunner(options, lambda: cast("Any", None)).forget(PersistentQuery(PLAN, "", "group"))
+    assert list(tmp_path.iterdir()) == [other]

@@ -57,11 +57,13 @@ class SparkRunner:
         self._session = session
         self._started: SparkSession | None = None
         self._running: list[SparkHosted] = []
+        self._lock = threading.Lock()
 
     def _spark(self) -> SparkSession:
-        if self._started is None:
-            self._started = self._session()
-        return self._started
+        with self._lock:
+            if self._started is None:
+                self._started = self._session()
+            return self._started
 
     def start(self, query: PersistentQuery, *, is_paused: bool = False) -> SparkHosted:
         options = replace(
@@ -76,8 +78,9 @@ class SparkRunner:
             },
         )
         hosted = SparkHosted(query, SparkQuery(query.plan, options, self._spark()))
-        self._running = [one for one in self._running if not one.is_ended]
-        self._running.append(hosted)
+        with self._lock:
+            self._running = [one for one in self._running if not one.is_ended]
+            self._running.append(hosted)
         if is_paused:
             hosted.pause()
         else:
