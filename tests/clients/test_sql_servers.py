@@ -173,7 +173,7 @@ def test_statements_work_at_any_server(
     def states(server: SqlServer) -> dict[str, dict[str, int]]:
         return {one["id"]: one["statusCount"] for one in server.ksql("SHOW QUERIES;")[0]["queries"]}
 
-    for server in servers:
+    for server in (*servers, first):
         server.ksql(f"PAUSE {energy}; PAUSE {doubled};")
         for one in servers:
             both = {energy: {"PAUSED": 1}, doubled: {"PAUSED": 1}}
