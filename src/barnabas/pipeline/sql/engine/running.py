@@ -28,7 +28,8 @@ from barnabas.pipeline.sql.engine.restarting import Restarting
 from barnabas.pipeline.sql.syntax.tree import Control
 
 _log = logging.getLogger(__name__)
-_LEFT_MAX = 1_000
+_LEFT_MAX = 100
+"""Terminated queries that are remembered for who gets their slot: asking for each takes time."""
 
 
 @dataclass
