@@ -332,7 +332,7 @@ class KsqlApi:
 
 async def read_body(request: Request) -> dict[str, Any]:
     """The JSON object of a request; raises ApiError."""
-    data = b""
+    data = bytearray()
     async for chunk in request.stream():
         data += chunk
         if len(data) > _BODY_BYTES_MAX:
@@ -340,7 +340,7 @@ async def read_body(request: Request) -> dict[str, Any]:
     return parse_object(data)
 
 
-def parse_object(data: bytes | str) -> dict[str, Any]:
+def parse_object(data: bytes | bytearray | str) -> dict[str, Any]:
     """The JSON object of a text; raises ApiError."""
     try:
         body = json.loads(data)

@@ -90,7 +90,7 @@ class Describer:
 
     def _sources(self, kind: SourceKind, text: str, *, extended: bool) -> Entity:
         sources = sorted(
-            (s for s in self._engine.metastore.sources.values() if s.kind is kind),
+            (s for s in list(self._engine.metastore.sources.values()) if s.kind is kind),
             key=lambda source: source.name,
         )
         if extended:
@@ -179,7 +179,7 @@ class Describer:
             is_stream = statement.described is Described.STREAMS
             kind = SourceKind.STREAM if is_stream else SourceKind.TABLE
             sources = sorted(
-                (s for s in self._engine.metastore.sources.values() if s.kind is kind),
+                (s for s in list(self._engine.metastore.sources.values()) if s.kind is kind),
                 key=lambda source: source.name,
             )
             described = [self._source(s, extended=statement.extended) for s in sources]
