@@ -9,14 +9,18 @@ from time import time_ns
 import pyarrow
 import pytest
 from confluent_kafka import OFFSET_BEGINNING, TIMESTAMP_CREATE_TIME, TopicPartition
+from confluent_kafka.cimpl import Message
 
 from barnabas.app.testing import Kafka
+from barnabas.pipeline.datasource import journal
 from barnabas.pipeline.datasource.committer import Committer, task_prefix
 from barnabas.pipeline.datasource.control import TransactionControl
+from barnabas.pipeline.datasource.journal import Journal
 from barnabas.pipeline.datasource.options import SinkOptions, read_options
 from barnabas.pipeline.datasource.protocol import (
     Abort,
     Commit,
+    Decision,
     Effect,
     Event,
     LostTransactionError,
@@ -355,3 +359,48 @@ def test_a_driver_that_wakes_up_leaves_its_successor_s_transactions_alone(world:
     control.close()
     world.committer().commit(1, world.tasks(1), was_retried=False)
     world.check()
+
+
+def test_a_decision_behind_what_another_sink_has_left_open_is_read(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = world.options
+    first = Journal(options.connection, options.decision_topic, world.sink)
+    first.take_over()
+    other = world.kafka.producer(transactional_id=world.kafka.name("other"))
+    other.init_transactions(60)
+    other.begin_transaction()
+    other.produce(options.decision_topic, "{}", "other", partition=0)
+    assert other.flush(60) == 0
+    decision = Decision(7, (Prepared(0, "x", 1, 2, 3, 4),))
+    first.write(decision)
+
+    class Reader(journal.Consumer):  # type: ignore[misc,name-defined]  # of C
+        """The other's transaction ends when all that comes before it is read."""
+
+        is_open = True
+
+        def poll(self, timeout: float = 60.0) -> Message | None:
+            message: Message | None = super().poll(timeout)
+            if self.is_open and message is not None and message.error():
+                other.abort_transaction(60)
+                self.is_open = False
+            return message
+
+    monkeypatch.setattr(journal, "Consumer", Reader)
+    second = Journal(options.connection, options.decision_topic, world.sink)
+    second.take_over()
+    assert second.last == decision
+
+
+def test_a_decision_on_many_tasks_fits(world: World) -> None:
+    options = world.options
+    decisions = Journal(options.connection, options.decision_topic, world.sink)
+    decisions.take_over()
+    made = tuple(
+        Prepared(task, f"{world.prefix}{task % 7:032x}.{task // 7}", 2**40, 0, 10**6, 2**62 + task)
+        for task in range(10_000)
+    )
+    decisions.write(Decision(0, made))
+    decisions.take_over()
+    assert decisions.last == Decision(0, made)

@@ -33,6 +33,8 @@ TOPIC_CONFIG: Final = {
 CALL_TIMEOUT_SECONDS: Final = 60.0
 _TRANSACTION_TIMEOUT_MS: Final = 10_000
 """A driver that dies in the middle of a decision keeps others from reading theirs for so long."""
+_DECISION_SIZE_BYTES_MAX: Final = 16 * 1024 * 1024
+"""Before it is compressed; brokers limit what is left of it (message.max.bytes, 1 MiB)."""
 _FORMAT: Final = 1
 _PARTITION: Final = 0
 
@@ -68,10 +70,13 @@ class Journal:
                 "transactional.id": self.transactional_id,
                 "transaction.timeout.ms": _TRANSACTION_TIMEOUT_MS,
                 "linger.ms": 0,
+                # A decision names all tasks of a batch, and their ids differ little.
+                "compression.type": "gzip",
+                "message.max.bytes": _DECISION_SIZE_BYTES_MAX,
             }
         )
         producer.init_transactions(CALL_TIMEOUT_SECONDS)
-        self.last = self._read()
+        self.last = self._read(self._end())
         self._producer = producer
 
     def write(self, decision: Decision) -> None:
@@ -101,7 +106,23 @@ class Journal:
             if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
                 raise
 
-    def _read(self) -> Decision | None:
+    def _end(self) -> int:
+        """Return the end of the topic, which may have been created just now.
+
+        It is behind what others have left open: a consumer that reads only what is committed would
+        be told where the first open transaction begins.
+        """
+        consumer = Consumer(
+            {**self._config, "group.id": self._sink, "isolation.level": "read_uncommitted"}
+        )
+        try:
+            place = TopicPartition(self._topic, _PARTITION)
+            _, end = consumer.get_watermark_offsets(place, CALL_TIMEOUT_SECONDS)
+            return int(end)
+        finally:
+            consumer.close()
+
+    def _read(self, end: int) -> Decision | None:
         consumer = Consumer(
             {
                 **self._config,
@@ -115,9 +136,11 @@ class Journal:
         )
         last = None
         try:
-            place = TopicPartition(self._topic, _PARTITION, OFFSET_BEGINNING)
-            end = _end(consumer, place)
-            consumer.assign([place])
+            # A client that does not know the leader yet may take a second to ask for it.
+            consumer.get_watermark_offsets(
+                TopicPartition(self._topic, _PARTITION), CALL_TIMEOUT_SECONDS
+            )
+            consumer.assign([TopicPartition(self._topic, _PARTITION, OFFSET_BEGINNING)])
             while True:
                 message = consumer.poll(CALL_TIMEOUT_SECONDS)
                 if message is None:
@@ -136,12 +159,6 @@ class Journal:
                     return None if last is None else decode(last)
         finally:
             consumer.close()
-
-
-def _end(consumer: Consumer, place: TopicPartition) -> int:
-    """Return the end of the topic, which may have been created just now."""
-    _, end = consumer.get_watermark_offsets(place, CALL_TIMEOUT_SECONDS)
-    return int(end)
 
 
 def encode(decision: Decision) -> bytes:
