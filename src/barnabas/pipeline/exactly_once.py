@@ -78,7 +78,7 @@ class TransactionalWriter:
             if batch_id <= self._committed_batch(places):
                 return False
             self._commit(batch_id, records, places)
-        except KafkaException:
+        except BaseException:
             # Its transaction is ended by whoever takes the id next, this writer or another.
             self.close()
             raise
@@ -135,6 +135,8 @@ class TransactionalWriter:
         asked = [TopicPartition(place.topic, place.partition) for place in places]
         batches = [-1]
         for place in self._offsets.committed(asked, CALL_TIMEOUT_SECONDS):
+            if place.error is not None:  # not told is not the same as not committed
+                raise KafkaException(place.error)
             # A checkpoint that was deleted begins with 0 again: its numbers say nothing here.
             stamp = json.loads(place.metadata) if place.metadata else {}
             if stamp.get("checkpoint") == checkpoint_id(self._checkpoint):

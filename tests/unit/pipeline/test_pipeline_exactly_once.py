@@ -6,6 +6,7 @@ import json
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -208,6 +209,31 @@ def test_a_client_that_is_stuck_is_left_behind(
     woken.set()
     assert not world.write(writer, 1)
     assert world.values() == world.values_of(0, 1)
+
+
+def test_a_record_that_cannot_be_written_leaves_no_transaction_behind(world: World) -> None:
+    writer = world.writer()
+    world.plan(0)
+    unfit: Any = (world.targets[0], "key", 5)
+    with pytest.raises(TypeError):
+        writer.write(0, [*world.records(0), unfit])
+    assert world.write(writer, 0)
+    assert world.values() == world.values_of(0)
+
+
+def test_who_is_not_told_what_is_committed_writes_nothing(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class UntoldConsumer(exactly_once.Consumer):  # type: ignore[misc,name-defined]  # of C
+        def committed(self, *_arguments: Any) -> list[Any]:
+            error = KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED)
+            return [SimpleNamespace(error=error, metadata=None)]
+
+    world.write(world.writer(), 0)
+    monkeypatch.setattr(exactly_once, "Consumer", UntoldConsumer)
+    with pytest.raises(KafkaException, match="TOPIC_AUTHORIZATION_FAILED"):
+        world.write(world.writer(), 0)
+    assert world.values() == world.values_of(0)
 
 
 def test_a_planned_micro_batch_is_needed(world: World) -> None:
