@@ -92,6 +92,10 @@ REFUSED = {
     "own id": ({**SERVERS, "kafka.transactional.id": "x"}, r"kafka\.transactional\.id is not"),
     "acks": ({**SERVERS, "kafka.acks": "1"}, r"kafka\.acks is all"),
     "idempotence": ({**SERVERS, "kafka.enable.idempotence": "false"}, "is true for exactly once"),
+    "no port": (
+        {"kafka.bootstrap.servers": "a:9092,b"},
+        r"kafka\.bootstrap\.servers: 'b' is not host:port",
+    ),
     "lost": ({**SERVERS, "onLostTransaction": "ignore"}, "fail or skip, not ignore"),
     "protocol": ({**SERVERS, "kafka.security.protocol": "TLS"}, "is one of PLAINTEXT, SSL"),
     "plaintext with TLS": (
@@ -133,6 +137,23 @@ REFUSED = {
         "has no PlainLoginModule",
     ),
 }
+
+
+def test_no_secret_is_shown() -> None:
+    options = read_options(
+        {
+            **SERVERS,
+            "kafka.security.protocol": "SASL_SSL",
+            "kafka.ssl.keystore.location": "/key.pem",
+            "kafka.ssl.keystore.type": "PEM",
+            "kafka.ssl.key.password": "secret",
+            "kafka.sasl.mechanism": "PLAIN",
+            "kafka.sasl.username": "ann",
+            "kafka.sasl.password": "secret",
+        }
+    )
+    assert (options.access.password, options.access.key_password) == ("secret", "secret")
+    assert "secret" not in repr(options)
 
 
 @pytest.mark.parametrize("name", REFUSED)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from barnabas.pipeline.datasource.journal import DEFAULT_TOPIC
@@ -76,8 +76,8 @@ class SinkOptions:
     `sink_id` names a batch job; a streaming query has the id of its checkpoint.
     """
 
-    producer: Mapping[str, Any]
-    connection: Mapping[str, Any]
+    producer: Mapping[str, Any] = field(repr=False)
+    connection: Mapping[str, Any] = field(repr=False)
     access: Access
     topic: str | None = None
     sink_id: str | None = None
@@ -142,8 +142,11 @@ def _producer_settings(kafka: Mapping[str, str]) -> dict[str, Any]:
 def read_security(servers: str, kafka: dict[str, str]) -> tuple[dict[str, Any], Access]:
     """Take the settings of security out of `kafka`: for librdkafka, and for our own connections.
 
-    Raises OptionError.
+    Raises OptionError, for `servers` too.
     """
+    for server in servers.split(","):
+        if not server.strip().rpartition(":")[2].isdigit():
+            raise OptionError(f"{_SERVERS}: {server!r} is not host:port")
     protocol = kafka.pop("security.protocol", "PLAINTEXT").upper()
     if protocol not in _PROTOCOLS:
         raise OptionError(f"kafka.security.protocol is one of {', '.join(_PROTOCOLS)}")

@@ -45,20 +45,17 @@ def read_options(options: Mapping[str, str]) -> ShareOptions:
         elif name.lower() not in _SPARKS:
             raise OptionError(f"unknown option {name}; there are {', '.join(_KNOWN)}")
     servers, group = (_needed(kafka.pop(name, ""), f"kafka.{name}") for name in (SERVERS, GROUP))
-    for server in servers.split(","):
-        if not server.strip().rpartition(":")[2].isdigit():
-            raise OptionError(f"kafka.{SERVERS}: {server!r} is not host:port")
     _, access = read_security(servers, kafka)
     if kafka:
         raise OptionError(f"kafka.{next(iter(kafka))} is not supported by this source")
-    subscribed = _needed(given.get("subscribe", ""), "subscribe")
+    subscribed = _needed(given.get("subscribe", "").replace(",", " "), "subscribe")
     loss = given.get("failOnDataLoss", "true").lower()
     if loss not in ("true", "false"):
         raise OptionError(f"failOnDataLoss is true or false, not {loss}")
     return ShareOptions(
         access=access,
         group=group,
-        topics=tuple(sorted({name.strip() for name in subscribed.split(",") if name.strip()})),
+        topics=tuple(sorted(set(subscribed.split()))),
         readers=_number(given, "readers", 4, 1, 200),
         records_max=_number(given, "maxRecordsPerBatch", 10_000, 1, 1_000_000),
         verdicts=given.get("verdicts"),

@@ -40,6 +40,7 @@ from barnabas.pipeline.datasource.committer import Committer, task_prefix
 from barnabas.pipeline.datasource.options import OptionError, SinkOptions, read_options
 from barnabas.pipeline.datasource.protocol import Prepared
 from barnabas.pipeline.datasource.task import TaskPlace, WriteError, write_rows
+from barnabas.pipeline.datasource.wire import Access
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
@@ -182,7 +183,7 @@ class JobWriter(DataSourceArrowWriter):
         _abort(self._options, 0, messages)
 
 
-_COMMITTERS: dict[str, Committer] = {}
+_COMMITTERS: dict[tuple[str, Access, str, bool], Committer] = {}
 """Of this process, by options and sink."""
 
 
@@ -220,7 +221,7 @@ def _done(messages: Sequence[WriterCommitMessage | None]) -> list[TaskDone]:
 
 
 def _committer(options: SinkOptions, sink_id: str) -> Committer:
-    key = f"{sink_id} {options}"
+    key = sink_id, options.access, options.decision_topic, options.skips_lost
     if key not in _COMMITTERS:
         # One at a time: a session that runs for months has many queries after one another.
         for committer in _COMMITTERS.values():

@@ -22,6 +22,7 @@ from barnabas.app.partitioning import JAVA_PARTITIONER
 from barnabas.pipeline.datasource.control import TransactionControl
 from barnabas.pipeline.datasource.options import SinkOptions
 from barnabas.pipeline.datasource.protocol import Prepared
+from barnabas.pipeline.datasource.wire import Access
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
@@ -69,7 +70,7 @@ class IdPool:
 
 
 POOL: Final = IdPool()
-_CONTROLS: dict[tuple[int, str], TransactionControl] = {}
+_CONTROLS: dict[tuple[int, Access], TransactionControl] = {}
 
 
 def write_rows(
@@ -182,7 +183,7 @@ class _Transaction:
 
 def _control(options: SinkOptions) -> TransactionControl:
     """Return this process's connections for transactions, which outlive a task."""
-    key = os.getpid(), repr(options.access)
+    key = os.getpid(), options.access
     if key not in _CONTROLS:
         _CONTROLS[key] = TransactionControl(options.access)
     return _CONTROLS[key]

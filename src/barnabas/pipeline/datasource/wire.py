@@ -10,7 +10,7 @@ import secrets
 import socket
 import ssl
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from struct import Struct
 from typing import Any, Final, TypeVar
 
@@ -53,11 +53,11 @@ class Access:
     ca_pem: str | None = None
     certificate_path: str | None = None
     key_path: str | None = None
-    key_password: str | None = None
+    key_password: str | None = field(default=None, repr=False)
     checks_host: bool = True
     mechanism: str | None = None
     user: str = ""
-    password: str = ""
+    password: str = field(default="", repr=False)
     timeout_seconds: float = 10.0
 
     def addresses(self) -> list[tuple[str, int]]:
