@@ -29,6 +29,7 @@ from barnabas.pipeline.datasource.protocol import (
     ReadDecision,
     WriteDecision,
 )
+from barnabas.pipeline.datasource.sink import JobWriter, close_committer
 from barnabas.pipeline.datasource.task import (
     IdPool,
     TaskPlace,
@@ -404,3 +405,12 @@ def test_a_decision_on_many_tasks_fits(world: World) -> None:
     decisions.write(Decision(0, made))
     decisions.take_over()
     assert decisions.last == Decision(0, made)
+
+
+def test_a_job_whose_tasks_are_all_killed_leaves_nothing_open(world: World) -> None:
+    world.task(0, 0, IdPool())  # nobody hears of it
+    JobWriter(world.options, world.sink).abort([None])
+    close_committer()
+    control = TransactionControl(world.options.access)
+    wait_until(lambda: not control.open_ids(world.prefix), "the abort of the lost transaction")
+    control.close()

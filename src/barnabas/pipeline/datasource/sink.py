@@ -154,13 +154,21 @@ class QueryWriter(DataSourceArrowWriter):
         self, messages: Sequence[WriterCommitMessage | None], batch_id: int
     ) -> None:
         """Commit a micro-batch; runs beside the driver."""
-        _commit(self._options, batch_id, messages)
+        done = _done(messages)
+        if done:
+            _commit(self._options, done[0].sink_id, batch_id, done)
 
     def abort(  # type: ignore[override]  # see the class
         self, messages: Sequence[WriterCommitMessage | None], batch_id: int
     ) -> None:
-        """Abort a micro-batch of which a task, or the commit, has failed."""
-        _abort(self._options, batch_id, messages)
+        """Abort a micro-batch of which a task, or the commit, has failed.
+
+        Only its tasks know the query. Where none is done, what they left open has to wait for the
+        query's next commit.
+        """
+        done = _done(messages)
+        if done:
+            _abort(self._options, done[0].sink_id, batch_id, done)
 
 
 class JobWriter(DataSourceArrowWriter):
@@ -176,11 +184,11 @@ class JobWriter(DataSourceArrowWriter):
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Commit the job; runs beside the driver."""
-        _commit(self._options, 0, messages)
+        _commit(self._options, self._sink_id, 0, _done(messages))
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Abort a job of which a task, or the commit, has failed."""
-        _abort(self._options, 0, messages)
+        _abort(self._options, self._sink_id, 0, _done(messages))
 
 
 _COMMITTERS: dict[tuple[str, Access, str, bool], Committer] = {}
@@ -197,23 +205,15 @@ def _write(
     return TaskDone(sink_id, prepared, context.attemptNumber() > 0)
 
 
-def _commit(
-    options: SinkOptions, batch: int, messages: Sequence[WriterCommitMessage | None]
-) -> None:
-    done = _done(messages)
-    if done:
-        prepared = [one.prepared for one in done if one.prepared is not None]
-        was_retried = any(one.was_retried for one in done)
-        _committer(options, done[0].sink_id).commit(batch, prepared, was_retried=was_retried)
+def _commit(options: SinkOptions, sink_id: str, batch: int, done: Sequence[TaskDone]) -> None:
+    prepared = [one.prepared for one in done if one.prepared is not None]
+    was_retried = any(one.was_retried for one in done)
+    _committer(options, sink_id).commit(batch, prepared, was_retried=was_retried)
 
 
-def _abort(
-    options: SinkOptions, batch: int, messages: Sequence[WriterCommitMessage | None]
-) -> None:
-    done = _done(messages)
-    if done:
-        prepared = [one.prepared for one in done if one.prepared is not None]
-        _committer(options, done[0].sink_id).abort(batch, prepared)
+def _abort(options: SinkOptions, sink_id: str, batch: int, done: Sequence[TaskDone]) -> None:
+    prepared = [one.prepared for one in done if one.prepared is not None]
+    _committer(options, sink_id).abort(batch, prepared)
 
 
 def _done(messages: Sequence[WriterCommitMessage | None]) -> list[TaskDone]:
@@ -224,8 +224,13 @@ def _committer(options: SinkOptions, sink_id: str) -> Committer:
     key = sink_id, options.access, options.decision_topic, options.skips_lost
     if key not in _COMMITTERS:
         # One at a time: a session that runs for months has many queries after one another.
-        for committer in _COMMITTERS.values():
-            committer.close()
-        _COMMITTERS.clear()
+        close_committer()
         _COMMITTERS[key] = Committer(options, sink_id)
     return _COMMITTERS[key]
+
+
+def close_committer() -> None:
+    """Close what this process keeps open between commits."""
+    for committer in _COMMITTERS.values():
+        committer.close()
+    _COMMITTERS.clear()
