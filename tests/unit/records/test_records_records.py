@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.protocol.records.batch import (
+    HEADER_SIZE_BYTES,
     Codec,
     CorruptBatchError,
     TimestampType,
@@ -17,6 +18,7 @@ from barnabas.protocol.records.batch import (
 from barnabas.protocol.records.records import (
     Record,
     decode_records,
+    decode_records_between,
     encode_batch,
     validate_records,
 )
@@ -93,6 +95,35 @@ def test_batch_that_compaction_thinned() -> None:
     assert [record.offset for record in decode_records(data)] == [51, 55]
     with pytest.raises(ValueError, match="below"):
         encode_batch([Record(55)], base_offset=50, last_offset_delta=4)
+
+
+@pytest.mark.parametrize("codec", [Codec.NONE, Codec.GZIP])
+@pytest.mark.parametrize("is_thinned", [False, True])
+@pytest.mark.parametrize("timestamp_type", TimestampType)
+def test_records_between_two_offsets(
+    codec: Codec, is_thinned: bool, timestamp_type: TimestampType
+) -> None:
+    made = [record for record in RECORDS if not is_thinned or record.offset != 11]
+    data = bytes(7) + encode_batch(
+        made, base_offset=10, codec=codec, timestamp_type=timestamp_type, last_offset_delta=3
+    )
+    everything = decode_records(data, 7)
+    for first in range(8, 16):
+        for last in range(first - 1, 16):
+            found = decode_records_between(data, 7, first, last)
+            assert found == [one for one in everything if first <= one.offset <= last]
+
+
+def test_records_that_are_passed_over_are_not_looked_at() -> None:
+    data = encode_batch([Record(0, 1, b"k", b"v"), Record(1, 2, b"k", b"w"), Record(2, 3)])
+    data[HEADER_SIZE_BYTES + 4] = 0x7F  # the first key's length
+    assert [one.value for one in decode_records_between(data, 0, 1, 1)] == [b"w"]
+    data[HEADER_SIZE_BYTES] = 1  # the first record's length
+    with pytest.raises(CorruptBatchError, match="has length -1"):
+        decode_records_between(data, 0, 1, 1)
+    data[HEADER_SIZE_BYTES] = 0x7E
+    with pytest.raises(CorruptBatchError, match="ends after the batch"):
+        decode_records_between(data, 0, 1, 1)
 
 
 def test_delete_horizon_takes_the_base_timestamps_place() -> None:

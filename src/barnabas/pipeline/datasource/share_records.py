@@ -7,11 +7,13 @@ again, elsewhere and after its locks are gone.
 from __future__ import annotations
 
 import os
+import random
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from barnabas.base.backoff import ExponentialBackoff
 from barnabas.pipeline.datasource.share_ranges import Delivery, Partition
 from barnabas.pipeline.datasource.wire import Access, Brokers, WireError
 from barnabas.protocol.apis import FETCH, LIST_OFFSETS, METADATA
@@ -24,16 +26,18 @@ from barnabas.protocol.messages.list_offsets import (
 )
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from barnabas.protocol.records.batch import TimestampType, iterate_headers
-from barnabas.protocol.records.records import Record, decode_records
+from barnabas.protocol.records.records import Record, decode_records_between
 
 FETCH_BYTES_MAX: Final = 1 << 20
 """A task reads a part of a batch: what is behind it would be in vain."""
 ROWS_MAX: Final = 10_000
 """In one yield."""
 WAIT_MS: Final = 500
-RETRY_S: Final = 0.1
+RETRY_FIRST_MS: Final = 50
+RETRY_MAX_MS: Final = 2_000
 GIVE_UP_S: Final = 60.0
 """How long a partition may be without an answer before the task fails, to be tried again."""
+_BACKOFF = ExponentialBackoff(RETRY_FIRST_MS, RETRY_MAX_MS, random.Random())
 NO_REPLICA: Final = -1
 EARLIEST: Final = -2
 
@@ -69,19 +73,24 @@ class LogReader:
         cannot be read for a minute.
         """
         rows = Rows(deliveries[0].partition.number)
-        give_up_s = time.monotonic() + GIVE_UP_S
-        for delivery in deliveries:
+        give_up_s, failures = time.monotonic() + GIVE_UP_S, 0
+        data: Any = b""
+        for delivery in sorted(deliveries):
             offset = delivery.first
             while offset <= delivery.last:
                 start, problem = offset, "no records"
-                try:
-                    offset = self._read_on(topic, delivery, offset, rows, fails_on_loss)
-                except WireError as error:
-                    problem = str(error)
-                    self._forget()
-                    time.sleep(RETRY_S)
+                # Often of the batch, or the answer, that the last delivery was of.
+                offset = _take(data, delivery, offset, rows)
+                if offset == start:
+                    try:
+                        offset, data = self._read_on(topic, delivery, offset, fails_on_loss)
+                    except WireError as error:
+                        problem = str(error)
+                        self._forget()
+                        time.sleep(_BACKOFF.after(failures) / 1000)
+                        failures += 1
                 if offset > start:
-                    give_up_s = time.monotonic() + GIVE_UP_S
+                    give_up_s, failures = time.monotonic() + GIVE_UP_S, 0
                 elif time.monotonic() > give_up_s:
                     raise WireError(f"{topic}-{rows.partition} at {offset}: {problem}")
                 if len(rows.records) >= ROWS_MAX:
@@ -91,14 +100,14 @@ class LogReader:
             yield rows
 
     def _read_on(
-        self, topic: str, delivery: Delivery, offset: int, rows: Rows, fails_on_loss: bool
-    ) -> int:
-        """Take what one request gives. Returns the next offset to read."""
+        self, topic: str, delivery: Delivery, offset: int, fails_on_loss: bool
+    ) -> tuple[int, Any]:
+        """Send one request. Returns the offset to go on with, and batches from there on."""
         partition = delivery.partition
         entry = self._fetch(topic, partition, offset)
         code = ErrorCode.of(entry.error_code)
         if code is ErrorCode.NONE:
-            return _take(entry.records or b"", delivery, offset, rows)
+            return offset, entry.records or b""
         if code is ErrorCode.OFFSET_OUT_OF_RANGE:
             log_start_offset = self._log_start_offset(topic, partition)
             if log_start_offset > offset:
@@ -108,7 +117,7 @@ class LogReader:
                         f"offset {offset} of this batch is deleted; with the option "
                         "failOnDataLoss=false the batch goes on without it"
                     )
-                return log_start_offset
+                return log_start_offset, b""
         raise WireError(f"Fetch: {code.name}")
 
     def _log_start_offset(self, topic: str, partition: Partition) -> int:
@@ -208,11 +217,10 @@ def _take(data: Any, delivery: Delivery, offset: int, rows: Rows) -> int:
             continue
         if not header.is_control and header.record_count:
             kind = 1 if header.timestamp_type is TimestampType.LOG_APPEND_TIME else 0
-            for record in decode_records(data, position):
-                if offset <= record.offset <= delivery.last:
-                    rows.records.append(record)
-                    rows.timestamp_types.append(kind)
-                    rows.counts.append(delivery.attempt)
+            records = decode_records_between(data, position, offset, delivery.last)
+            rows.records += records
+            rows.timestamp_types += [kind] * len(records)
+            rows.counts += [delivery.attempt] * len(records)
         offset = header.last_offset + 1
         if offset > delivery.last:
             break

@@ -163,6 +163,44 @@ def decode_records(buffer: Buffer, position: int = 0) -> list[Record]:
     return records
 
 
+def decode_records_between(buffer: Buffer, position: int, first: int, last: int) -> list[Record]:
+    """The records with offsets `first` to `last` of the batch at `position`, in order.
+
+    For whoever wants a few of many: the others are passed over by their lengths, and what they
+    hold is not looked at. Raises CorruptBatchError, as `decode_records` does.
+    """
+    header = read_header(buffer, position)
+    data = _records_of(buffer, position, header)
+    append_time = (
+        header.max_timestamp if header.timestamp_type is TimestampType.LOG_APPEND_TIME else None
+    )
+    skipped, end = 0, header.record_count
+    if header.last_offset_delta == header.record_count - 1:  # without gaps
+        skipped = max(first - header.base_offset, 0)
+        end = min(last + 1 - header.base_offset, end)
+    at = 0
+    records: list[Record] = []
+    try:
+        for index in range(min(skipped, end)):
+            size, at = read_varint(data, at, index, VARINT_BYTES_MAX)
+            if size < 0:
+                raise BadRecordError(index, f"has length {size}")
+            at += size
+        for index in range(skipped, end):
+            record, at = _decode_record(data, at, index)
+            record.offset += header.base_offset
+            if first <= record.offset <= last:
+                record.timestamp = (
+                    record.timestamp + header.base_timestamp if append_time is None else append_time
+                )
+                records.append(record)
+    except BadRecordError as error:
+        raise CorruptBatchError(str(error), ErrorCode.INVALID_RECORD) from error
+    except IndexError:
+        raise CorruptBatchError("a record ends after the batch") from None
+    return records
+
+
 def encode_batch(
     records: Sequence[Record],
     *,
