@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from pathlib import Path
 
 import pytest
@@ -44,6 +46,7 @@ def test_security_is_that_of_the_sink() -> None:
     [
         ({"kafka.group.id": " "}, "kafka.group.id is missing"),
         ({"subscribe": ""}, "subscribe is missing"),
+        ({"subscribe": " , "}, "subscribe is missing"),
         ({"kafka.bootstrap.servers": "a"}, "'a' is not host:port"),
         ({"reader": "1"}, "unknown option reader"),
         ({"kafka.fetch.max.bytes": "1"}, "kafka.fetch.max.bytes is not supported"),
@@ -74,6 +77,19 @@ def test_verdicts_are_read_as_they_were_written(tmp_path: Path) -> None:
         Verdict.REJECT: [Delivery(Partition(TOPIC, 1), 7, 7, 1)],
     }
     assert [Path(path).name for path in paths] == ["3.verdicts.json"]
+
+
+def test_verdicts_and_their_name_are_on_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[tuple[bool, bool]] = []
+
+    def fsync(fd: int) -> None:
+        done.append((stat.S_ISDIR(os.fstat(fd).st_mode), (tmp_path / "3.verdicts.json").exists()))
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    write_verdicts(str(tmp_path), 3, [])
+    assert done == [(False, False), (True, True)]
 
 
 @pytest.mark.parametrize("verdict", [None, "Accept", "drop"])

@@ -73,7 +73,7 @@ class Books:
             self.failure = self.failure or error
             self.changed.notify_all()
 
-    def holds_any(self) -> bool:
+    def is_batch_running(self) -> bool:
         """Whether a batch runs, so that acknowledgements will follow soon."""
         return self.ledger.is_running
 
@@ -182,7 +182,7 @@ class Session(threading.Thread):
 
     def _fetch(self) -> None:
         with self._books.changed:
-            is_busy = self._books.holds_any()
+            is_busy = self._books.is_batch_running()
             wanted = self._wanted
         request = fetching.ShareFetchRequest(
             group_id=self._options.group,

@@ -66,6 +66,12 @@ def write_verdicts(
         file.flush()
         os.fsync(file.fileno())
     os.replace(f"{path}.partial", path)
+    # Lost with the machine's power, a verdict would be an acceptance.
+    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
 
 
 def read_verdicts(
