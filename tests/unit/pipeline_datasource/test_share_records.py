@@ -48,7 +48,7 @@ def test_deliveries_of_one_batch_are_fetched_once(monkeypatch: pytest.MonkeyPatc
 
     def fetch(_reader: LogReader, _topic: str, _partition: Partition, offset: int) -> Any:
         asked.append(offset)
-        return SimpleNamespace(error_code=0, records=bytes().join(batches[offset // 10 :][:2]))
+        return SimpleNamespace(error_code=0, records=b"".join(batches[offset // 10 :][:2]))
 
     monkeypatch.setattr(LogReader, "_fetch", fetch)
     deliveries = [Delivery(PARTITION, at, at + 1, 1 + at % 2) for at in (3, 6, 9, 14, 19, 25, 28)]

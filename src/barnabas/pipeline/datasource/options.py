@@ -190,10 +190,10 @@ def _tls(given: dict[str, str], tls: dict[str, Any]) -> dict[str, Any]:
         "key_path": ("ssl.key.location", certificate),
         "key_password": ("ssl.key.password", None),
     }
-    for field, (name, java_value) in names.items():
+    for own, (name, java_value) in names.items():
         value = given.pop(name, java_value)
         if value is not None:
-            tls[field] = settings[name] = value
+            tls[own] = settings[name] = value
     tls["checks_host"] = checks.lower() == "https"
     settings["ssl.endpoint.identification.algorithm"] = "https" if tls["checks_host"] else "none"
     return settings
