@@ -9,6 +9,7 @@ from time import time_ns
 import pyarrow
 import pytest
 from confluent_kafka import OFFSET_BEGINNING, TIMESTAMP_CREATE_TIME, TopicPartition
+from confluent_kafka.admin import ConfigResource, ResourceType
 from confluent_kafka.cimpl import Message
 
 from barnabas.app.testing import Kafka
@@ -392,6 +393,14 @@ def test_a_decision_behind_what_another_sink_has_left_open_is_read(
     second = Journal(options.connection, options.decision_topic, world.sink)
     second.take_over()
     assert second.last == decision
+
+
+def test_decisions_are_kept_for_ever(world: World) -> None:
+    options = world.options
+    Journal(options.connection, options.decision_topic, world.sink).take_over()
+    topic = ConfigResource(ResourceType.TOPIC, options.decision_topic)
+    config = world.kafka.admin.describe_configs([topic])[topic].result(60)
+    assert config["cleanup.policy"].value == "compact"
 
 
 def test_a_decision_on_many_tasks_fits(world: World) -> None:

@@ -16,6 +16,7 @@ from confluent_kafka import (
     KafkaError,
     KafkaException,
     Producer,
+    TopicCollection,
     TopicPartition,
 )
 from confluent_kafka.admin import AdminClient
@@ -96,9 +97,16 @@ class Journal:
 
     def _create_topic(self) -> None:
         admin = AdminClient(self._config)
-        topics = admin.list_topics(self._topic, CALL_TIMEOUT_SECONDS).topics
-        if topics[self._topic].error is None:
+        # Unlike `list_topics` this does not have brokers create it, with their own configuration.
+        asked = admin.describe_topics(
+            TopicCollection([self._topic]), request_timeout=CALL_TIMEOUT_SECONDS
+        )
+        try:
+            asked[self._topic].result(CALL_TIMEOUT_SECONDS)
             return
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                raise
         new = NewTopic(self._topic, num_partitions=1, config=TOPIC_CONFIG)
         try:
             admin.create_topics([new])[self._topic].result(CALL_TIMEOUT_SECONDS)
