@@ -141,6 +141,46 @@ def test_steps_without_state(spark: SparkSession) -> None:
     ]
 
 
+def test_rows_whose_function_fails_are_dead_letters(spark: SparkSession) -> None:
+    """Two branches call the function; an int is a DOUBLE; what does not fit the schema fails."""
+
+    def ratio(row: dict[str, Any]) -> dict[str, Any]:
+        return {"user": row["user"], "ratio": row["a"] // row["b"]}
+
+    mapped = stream("pairs", schema="user STRING, a INT, b INT").map(
+        ratio, "user STRING NOT NULL, ratio DOUBLE"
+    )
+    both = mapped.filter("ratio > 1").union(mapped.filter("ratio <= 1"))
+    with PipelineTest(of(both.to("out")), spark=spark) as test:
+        test.pipe("pairs", {"user": "ann", "a": 6, "b": 3}, key="ann")
+        test.pipe("pairs", {"user": "bob", "a": 6, "b": 0}, key="bob", headers={"h": b"1"}, at=5)
+        test.pipe("pairs", {"a": 6, "b": 1})
+        assert test.values("out") == [{"user": "ann", "ratio": 2.0}]
+        letters = {letter.key: letter for letter in test.read("test-dead-letters")}
+    assert letters.keys() == {"bob", None}
+    bob = letters["bob"]
+    assert json.loads(bob.value) == {"user": "bob", "a": 6, "b": 0}
+    assert bob.at.second == 5
+    found = {
+        name.removeprefix("__connect.errors."): value.decode()
+        for name, value in bob.headers.items()
+    }
+    assert "ZeroDivisionError" in found.pop("exception.stacktrace")
+    assert found == {
+        "h": "1",
+        "topic": "pairs",
+        "partition": "0",
+        "offset": "1",
+        "connector.name": "test",
+        "task.id": "0",
+        "stage": "TRANSFORMATION",
+        "class.name": f"{ratio.__qualname__}",
+        "exception.class.name": "builtins.ZeroDivisionError",
+        "exception.message": "integer division or modulo by zero",
+    }
+    assert b"user" in letters[None].headers["__connect.errors.exception.message"]
+
+
 def test_avro_with_the_registry(spark: SparkSession) -> None:
     schema = json.dumps(
         {

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from barnabas.app.testing import Kafka
-from barnabas.pipeline.streams.sinks import AtLeastOnce, Gate, StoppedError
+from barnabas.pipeline.record_writer import KafkaRecord
+from barnabas.pipeline.streams.sinks import (
+    AtLeastOnce,
+    ExactlyOnce,
+    Gate,
+    StoppedError,
+    TaskWriter,
+)
 
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
 COUNT = 40
@@ -61,6 +70,29 @@ def test_records_keep_their_time_and_headers(spark: SparkSession, kafka: Kafka) 
     assert (message.value(), message.timestamp()[1], message.headers()) == (
         b"3", 1_003, [("h", b"1")],
     )  # fmt: skip
+
+
+def test_dead_letters_are_written_with_the_micro_batch(spark: SparkSession, kafka: Kafka) -> None:
+    """After its results, and before it is committed; exactly once in its transaction."""
+    topic, letters = kafka.topic("out"), kafka.topic("letters")
+    failed = [KafkaRecord(letters, b"k", b"row", 7, [("h", b"1")])]
+    settings = (("bootstrap.servers", kafka.bootstrap_servers), ("sasl.password", "words"))
+    assert "words" not in repr(TaskWriter(topic, settings))
+    sink = AtLeastOnce(topic, settings[:1], lambda: failed)
+    sink.write(records(spark).limit(1), 0)
+    sink.close()
+    assert kafka.consume(topic, 1) == [b"0"]
+    assert kafka.consume(letters, 1) == [b"row"]
+
+    class Writer:
+        def write(self, batch_id: int, given: list[KafkaRecord]) -> bool:
+            self.given = batch_id, given
+            return True
+
+    writer: Any = Writer()
+    ExactlyOnce(topic, writer, lambda: failed).write(records(spark).limit(1), 3)
+    assert writer.given[0] == 3
+    assert [one.topic for one in writer.given[1]] == [topic, letters]
 
 
 def test_a_micro_batch_is_whole_or_not_begun(spark: SparkSession) -> None:

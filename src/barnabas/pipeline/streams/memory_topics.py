@@ -15,6 +15,7 @@ from barnabas.pipeline.streams.failures import why
 from barnabas.pipeline.streams.formats import Binding, Writer
 from barnabas.pipeline.streams.memory_schemas import MemorySchemas
 from barnabas.pipeline.streams.outputs import Output
+from barnabas.pipeline.streams.query_settings import query_settings
 from barnabas.pipeline.streams.steps import Building
 
 if TYPE_CHECKING:
@@ -120,6 +121,8 @@ class Topics:
         self.written: dict[str, list[Sent]] = defaultdict(list)
         self._schemas = schemas
         self._pins: dict[str, str] = {}
+        self.failed: list[Record] = []
+        """Dead letters of functions, which nobody has read yet."""
         self._readers: dict[tuple[str, str], Any] = {}
 
     def binding(self, topic: str, part: str) -> Binding:
@@ -155,7 +158,7 @@ class Topics:
         rows = found.select("key", "value", f.unix_millis("timestamp").alias("at"), "headers")
         return [
             Record(
-                None if row.key is None else bytes(row.key).decode(errors="replace"),
+                _letter_key(row.key),
                 None if row.value is None else bytes(row.value),
                 EPOCH + row.at * _MILLISECOND,
                 {header.key: bytes(header.value or b"") for header in row.headers},
@@ -192,22 +195,27 @@ class _Still:
 class Query:
     """One output of a pipeline under test."""
 
-    def __init__(self, output: Output, topics: Topics, checkpoint: str) -> None:
+    def __init__(self, output: Output, topics: Topics, checkpoint: str, pipeline: str) -> None:
         from pyspark.sql import functions as f
+
+        from barnabas.pipeline.streams.failed_rows import FailedRows
 
         self.output = output
         self._spark = topics.spark
         self._mode = output.mode()
         self._feed = Feed(topics)
-        frame, self._key, self._value = output.records(self._feed)
+        self._topics = topics
+        self._failed_rows = (
+            None if topics.dead_letters is None else FailedRows(topics.spark, pipeline)
+        )
+        with query_settings(topics.spark):
+            frame, self._key, self._value = output.records(self._feed, self._failed_rows)
         self._frame = frame.select("key", "value", f.unix_millis("timestamp").alias("at"))
         self._checkpoint = checkpoint
         self._query: StreamingQuery | None = None
         self._written: list[Sent] = []
 
     def start(self) -> None:
-        from barnabas.pipeline.streams.query_settings import query_settings
-
         with query_settings(self._spark, {"spark.sql.shuffle.partitions": "1"}):
             self._query = (
                 self._frame.writeStream.foreachBatch(self._write)
@@ -246,6 +254,10 @@ class Query:
         for row in frame.collect():
             at = EPOCH + (row.at or 0) * _MILLISECOND
             self._written.append(Sent(_bytes(row.key), _bytes(row.value), at))
+        for row in () if self._failed_rows is None else self._failed_rows.take():
+            at = EPOCH + row.at * _MILLISECOND
+            headers = {name: value or b"" for name, value in row.headers}
+            self._topics.failed.append(Record(_letter_key(row.key), row.value, at, headers))
 
 
 def _unfolded(lines: DataFrame, topic: str) -> DataFrame:
@@ -286,6 +298,10 @@ def _python(writer: Writer, data: bytes | None) -> Any:
 
 def _bytes(data: Any) -> bytes | None:
     return None if data is None else bytes(data)
+
+
+def _letter_key(data: Any) -> str | None:
+    return None if data is None else bytes(data).decode(errors="replace")
 
 
 def _text(data: bytes | None) -> str | None:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import DataType
 
+    from barnabas.pipeline.streams.failed_rows import FailedRows
+
 
 class Output:
     """One topic that is written, by one query of Spark's."""
@@ -64,12 +66,14 @@ class Output:
             )
         return "update" if emissions in (["changes"], ["either"]) else "append"
 
-    def records(self, environment: Environment) -> tuple[DataFrame, Writer, Writer]:
+    def records(
+        self, environment: Environment, failed_rows: FailedRows | None = None
+    ) -> tuple[DataFrame, Writer, Writer]:
         """Return the frame of records, and what writes keys and values."""
         from pyspark.sql import functions as f
         from pyspark.sql.types import StructType
 
-        rows = self.step.frame(Building(environment))
+        rows = self.step.frame(Building(environment, failed_rows=failed_rows))
         columns = value_columns(rows.columns)
         if not columns:
             raise PipelineError(f"{self.topic}: there is no column to write")

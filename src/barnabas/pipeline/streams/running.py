@@ -8,7 +8,7 @@ import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import FrameType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # comes without types
 from pyspark.sql import functions as f
@@ -16,6 +16,7 @@ from pyspark.sql import functions as f
 from barnabas.pipeline.streams.dead_letters import dead_letters
 from barnabas.pipeline.streams.environment import Cluster, active_session, registry_of
 from barnabas.pipeline.streams.errors import PipelineError
+from barnabas.pipeline.streams.failed_rows import FailedRows
 from barnabas.pipeline.streams.failures import why
 from barnabas.pipeline.streams.running_query import LOOK_SECONDS, QueryProgress, RunningQuery
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from barnabas.pipeline.streams.outputs import Output
     from barnabas.pipeline.streams.pipeline import Pipeline, RunOptions
 
 _TOPIC_TIMEOUT_SECONDS: Final = 30.0
@@ -148,18 +150,20 @@ class RunningPipeline:
 
     # --- inside ------------------------------------------------------------------------------
 
-    def _maker(self, output: Any) -> Callable[[], DataFrame]:
-        def make() -> DataFrame:
-            frame: DataFrame = output.records(self._cluster)[0]
+    def _maker(self, output: Output) -> Callable[[FailedRows | None], DataFrame]:
+        def make(failed_rows: FailedRows | None) -> DataFrame:
+            frame = output.records(self._cluster, failed_rows)[0]
             none = f.lit(None).cast("array<struct<key:string,value:binary>>")
             return frame.withColumn("headers", none)
 
         return make
 
-    def _letters(self) -> DataFrame:
+    def _letters(self, _failed_rows: FailedRows | None) -> DataFrame:
         return dead_letters(self.pipeline.sources(), self._cluster, self.pipeline.name)
 
-    def _query(self, topic: str, mode: str, make: Callable[[], DataFrame]) -> RunningQuery:
+    def _query(
+        self, topic: str, mode: str, make: Callable[[FailedRows | None], DataFrame]
+    ) -> RunningQuery:
         return RunningQuery(topic, mode, make, self._cluster, self.options, self.pipeline.name)
 
     def _make_topics(self) -> None:
@@ -170,7 +174,10 @@ class RunningPipeline:
         admin = AdminClient({**self._cluster.client_settings(), "log_level": 2})
         try:
             known = admin.list_topics(timeout=_TOPIC_TIMEOUT_SECONDS).topics
-            missing = [query.topic for query in self._queries if query.topic not in known]
+            written = [output.topic for output in self.pipeline.outputs]
+            if self.pipeline.dead_letters is not None:
+                written.append(self.pipeline.dead_letters)
+            missing = [topic for topic in written if topic not in known]
             read = {source.topic for source in self.pipeline.sources()} - set(missing)
             absent = sorted(topic for topic in read if topic not in known)
             if absent:

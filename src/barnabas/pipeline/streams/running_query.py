@@ -15,12 +15,21 @@ from pyspark.sql import functions as f
 from barnabas.pipeline.avro_topic import new_schema_id
 from barnabas.pipeline.exactly_once import TransactionalWriter
 from barnabas.pipeline.progress import last_progress
+from barnabas.pipeline.record_writer import KafkaRecord
 from barnabas.pipeline.registry_schemas import RegistryUnavailableError
 from barnabas.pipeline.streams.environment import Cluster
 from barnabas.pipeline.streams.errors import MalformedRecordError, PipelineError
+from barnabas.pipeline.streams.failed_rows import FailedRows
 from barnabas.pipeline.streams.failures import why
 from barnabas.pipeline.streams.query_settings import query_settings
-from barnabas.pipeline.streams.sinks import AtLeastOnce, ExactlyOnce, Gate, Sink
+from barnabas.pipeline.streams.sinks import (
+    AtLeastOnce,
+    ExactlyOnce,
+    Gate,
+    Letters,
+    Sink,
+    no_letters,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -64,7 +73,7 @@ class RunningQuery:
         self,
         topic: str,
         mode: str,
-        make: Callable[[], DataFrame],
+        make: Callable[[FailedRows | None], DataFrame],
         cluster: Cluster,
         options: RunOptions,
         pipeline: str,
@@ -92,11 +101,16 @@ class RunningQuery:
             if self._options.until_caught_up
             else {"processingTime": self._options.trigger}
         )
+        failed_rows = (
+            None
+            if self._cluster.dead_letters is None
+            else FailedRows(self._cluster.spark, self._pipeline)
+        )
         try:
-            frame = self._make()
+            # Spark notes the session's time zone where a frame is made.
             with query_settings(self._cluster.spark):
                 self._stream = (
-                    self._written(frame)
+                    self._written(self._make(failed_rows), failed_rows)
                     .queryName(f"{self._pipeline}/{self.topic}")
                     .outputMode(self._mode)
                     .option("checkpointLocation", self._checkpoint)
@@ -199,21 +213,30 @@ class RunningQuery:
             error=self._error,
         )
 
-    def _written(self, frame: DataFrame) -> DataStreamWriter:
+    def _written(self, frame: DataFrame, failed_rows: FailedRows | None) -> DataStreamWriter:
         """Say how the records are written."""
-        gate = self._gate = Gate(self._sink())
+        gate = self._gate = Gate(self._sink(self._letters(failed_rows)))
         at = f.unix_millis("timestamp").alias("at")
         records = frame.select("key", "value", at, "headers")
         return records.writeStream.foreachBatch(gate.write)
 
-    def _sink(self) -> Sink:
+    def _letters(self, failed_rows: FailedRows | None) -> Letters:
+        topic = self._cluster.dead_letters
+        if failed_rows is None or topic is None:
+            return no_letters
+        return lambda: [
+            KafkaRecord(topic, row.key, row.value, row.at, row.headers)
+            for row in failed_rows.take()
+        ]
+
+    def _sink(self, letters: Letters) -> Sink:
         settings = self._cluster.client_settings()
         if self._options.guarantee == "exactly_once":
             bootstrap = settings.pop("bootstrap.servers")
             name = f"{self._pipeline}-{self.topic}"
             writer = TransactionalWriter(bootstrap, name, self._checkpoint, settings)
-            return ExactlyOnce(self.topic, writer)
-        return AtLeastOnce(self.topic, tuple(settings.items()))
+            return ExactlyOnce(self.topic, writer, letters)
+        return AtLeastOnce(self.topic, tuple(settings.items()), letters)
 
     def _release(self) -> None:
         self._stream = None

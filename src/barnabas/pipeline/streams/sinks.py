@@ -8,8 +8,8 @@ Both give records their event time as timestamp, and the partition that Java's p
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
@@ -22,6 +22,15 @@ if TYPE_CHECKING:
 
 Settings = tuple[tuple[str, str], ...]
 """Of confluent-kafka's producers, `bootstrap.servers` among them."""
+
+
+Letters = Callable[[], list[KafkaRecord]]
+"""Dead letters of the micro-batch whose results have just been made."""
+
+
+def no_letters() -> list[KafkaRecord]:
+    """Return none."""
+    return []
 
 
 class StoppedError(Exception):
@@ -63,29 +72,38 @@ class Gate:
 class AtLeastOnce:
     """Writes from Spark's tasks. A micro-batch that Spark runs again is written again."""
 
-    def __init__(self, topic: str, settings: Settings) -> None:
+    def __init__(self, topic: str, settings: Settings, letters: Letters = no_letters) -> None:
         self._write = TaskWriter(topic, settings)
+        self._letters = letters
+        self._letter_writer = _writer(settings)
 
     def write(self, frame: DataFrame, batch_id: int) -> None:
-        """Write a micro-batch."""
+        """Write a micro-batch, and its dead letters."""
         frame.mapInArrow(self._write, "records BIGINT").collect()
+        letters = self._letters()
+        if letters:
+            self._letter_writer.write(batch_id, letters)
 
     def close(self) -> None:
         """Workers keep their producers for the next micro-batch."""
+        self._letter_writer.close()
 
 
 class ExactlyOnce:
     """Writes from the driver, in a transaction for each micro-batch."""
 
-    def __init__(self, topic: str, writer: TransactionalWriter) -> None:
+    def __init__(
+        self, topic: str, writer: TransactionalWriter, letters: Letters = no_letters
+    ) -> None:
         self._topic = topic
         self._writer = writer
+        self._letters = letters
 
     def write(self, frame: DataFrame, batch_id: int) -> None:
-        """Write a micro-batch, unless it was committed before."""
+        """Write a micro-batch and its dead letters, unless it was committed before."""
         table = frame.toArrow()
         records = [one for batch in table.to_batches() for one in records_of(self._topic, batch)]
-        self._writer.write(batch_id, records)
+        self._writer.write(batch_id, records + self._letters())
 
     def close(self) -> None:
         """Give up the connections."""
@@ -101,7 +119,8 @@ class TaskWriter:
     """For `mapInArrow`: writes records and tells how many."""
 
     topic: str
-    settings: Settings
+    settings: Settings = field(repr=False)
+    """Passwords are among them."""
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from barnabas.pipeline.archives import keep_archives
@@ -109,15 +128,18 @@ class TaskWriter:
         keep_archives()
         writer = _writers.get(self.settings)
         if writer is None:
-            settings = dict(self.settings)
-            writer = RecordWriter(settings.pop("bootstrap.servers"), settings)
-            _writers[self.settings] = writer
+            writer = _writers[self.settings] = _writer(self.settings)
         count = 0
         for batch in batches:
             records = list(records_of(self.topic, batch))
             writer.write(0, records)
             count += len(records)
         yield pa.RecordBatch.from_pydict({"records": [count]})
+
+
+def _writer(settings: Settings) -> RecordWriter:
+    others = dict(settings)
+    return RecordWriter(others.pop("bootstrap.servers"), others)
 
 
 def records_of(topic: str, batch: pa.RecordBatch) -> Iterator[KafkaRecord]:

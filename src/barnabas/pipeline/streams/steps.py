@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
 if TYPE_CHECKING:
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from barnabas.pipeline.streams.failed_rows import FailedRows
     from barnabas.pipeline.streams.formats import Binding
     from barnabas.pipeline.streams.outputs import Output
     from barnabas.pipeline.streams.sources import Source
@@ -67,14 +68,18 @@ class Environment(Protocol):
 
 @dataclass(frozen=True)
 class Building:
-    """How a step is built. `is_timed`: a step below counts on the watermark of `_timestamp`."""
+    """How a step is built. `is_timed`: a step below counts on the watermark of `_timestamp`.
+
+    `failed_rows` takes rows for which a function fails; None: the query fails.
+    """
 
     environment: Environment
     is_timed: bool = False
+    failed_rows: FailedRows | None = None
 
     def timed(self) -> Building:
         """For the steps before one that counts on the watermark."""
-        return Building(self.environment, is_timed=True)
+        return replace(self, is_timed=True)
 
 
 Emission = Literal["changes", "final", "either"]

@@ -191,10 +191,11 @@ class Stream:
         """Make of each row another, in Python: `function(row) -> row`, of columns of `schema`.
 
         Rows are dicts; a dataclass may be returned. None leaves the row out, a list gives several.
+        A row for which it raises, or returns what does not fit the schema, is a dead letter.
         """
-        from barnabas.pipeline.streams.mapping import mapped
+        from barnabas.pipeline.streams.mapping import Mapped
 
-        return self.transform(lambda frame: mapped(frame, function, schema))
+        return Stream(Mapped(self.step, function, schema))
 
     def union(self, *others: Stream) -> Stream:
         """Put streams of the same columns together."""

@@ -184,7 +184,8 @@ class PipelineTest:
     # --- inside ------------------------------------------------------------------------------
 
     def _query(self, output: Output) -> Query:
-        query = Query(output, self._topics, f"{self._directory}/{output.topic}")
+        directory = f"{self._directory}/{output.topic}"
+        query = Query(output, self._topics, directory, self.pipeline.name)
         query.start()
         return query
 
@@ -200,7 +201,8 @@ class PipelineTest:
             done = self._letters_read.get(source.topic, 0)
             self._letters_read[source.topic] = len(self._topics.written[source.topic])
             letters += self._topics.letters(source, done, self.pipeline.name)
-        return letters
+        failed, self._topics.failed = self._topics.failed, []
+        return letters + failed
 
     def _moment(self, at: Moment) -> datetime:
         if isinstance(at, str):
