@@ -56,33 +56,3 @@ def events_of(records: DataFrame, decode: Decode) -> DataFrame:
         .where("event_id IS NOT NULL AND event_time_ms IS NOT NULL")
         .withColumn("event_time", f.timestamp_millis("event_time_ms"))
     )
-
-
-def read_table(
-    spark: SparkSession, bootstrap_servers: str, topic: str, decode: Decode
-) -> DataFrame:
-    """Read a compacted topic as a table: the latest value of each key, none where it is null.
-
-    The frame is lazy: each query, and each micro-batch that joins it, reads the topic as it is.
-    """
-    records = (
-        spark.read.format("kafka")
-        .option("kafka.bootstrap.servers", bootstrap_servers)
-        .option("subscribe", topic)
-        .option("startingOffsets", "earliest")
-        .option("endingOffsets", "latest")
-        .load()
-        .coalesce(1)  # a table is small: no shuffle for its grouping
-    )
-    return table_of(records, decode)
-
-
-def table_of(records: DataFrame, decode: Decode) -> DataFrame:
-    """Keep the latest value of each key (columns `key`, `value`, `partition`, `offset`)."""
-    return (
-        records.groupBy("key")
-        .agg(f.max_by("value", "offset").alias("value"))
-        .where("value IS NOT NULL")
-        .select(decode(f.col("value")).alias("row"))
-        .select("row.*")
-    )

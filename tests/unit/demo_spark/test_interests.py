@@ -21,21 +21,15 @@ from barnabas.demo.topics import (
     STATION_STATUS,
     STATIONS,
     USER_ACTIVITY,
-    Station,
 )
 from barnabas.pipeline.avro_topic import decoded
-from barnabas.pipeline.kafka_io import Decode, events_of, table_of
+from barnabas.pipeline.kafka_io import Decode, events_of
 from barnabas.pipeline.registry_schemas import frame
 
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
 
 NOON_MS = 1_741_003_200_000
 MINUTE_MS = topics.MINUTE_MS
-STATION_ROWS: list[Station] = [
-    {"station_id": "st-1", "name": "Ghent Harbour", "city": "Ghent", "power_w": 22_000},
-    {"station_id": "st-2", "name": "Ghent Mill", "city": "Ghent", "power_w": 22_000},
-    {"station_id": "st-3", "name": "Lyon Mill", "city": "Lyon", "power_w": 50_000},
-]
 
 Events = Callable[[list[dict[str, Any]], str], DataFrame]
 
@@ -113,27 +107,6 @@ def test_recommendations_are_what_was_bought_together_most(events: Events) -> No
         "d": [("a", 1)],
         "e": [("a", 1)],
     }
-
-
-def test_a_table_is_the_latest_value_of_each_key(spark: SparkSession) -> None:
-    def record(key: str, offset: int, station: Station | None) -> tuple[Any, ...]:
-        value = None if station is None else framed(STATIONS, dict(station))
-        return (bytearray(key.encode()), value, offset)
-
-    first, second, third = STATION_ROWS
-    moved: Station = {**first, "city": "Bruges"}
-    records = spark.createDataFrame(
-        [
-            record("1", 0, first),
-            record("2", 1, second),
-            record("1", 2, moved),
-            record("2", 3, None),
-            record("3", 4, third),
-        ],
-        "key binary, value binary, offset long",
-    )
-    cities = {r["station_id"]: r["city"] for r in rows_of(table_of(records, decode_of(STATIONS)))}
-    assert cities == {"st-1": "Bruges", "st-3": "Lyon"}
 
 
 def test_rankings_are_the_generators_truth(events: Events) -> None:
