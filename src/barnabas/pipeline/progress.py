@@ -52,6 +52,8 @@ def planned_offsets(checkpoint: str, batch_id: int) -> dict[str, dict[int, int]]
     reached: dict[str, dict[int, int]] = {}
     for line in _sources(checkpoint, batch_id):
         for topic, ends in json.loads(line).items():
+            if not isinstance(ends, dict):
+                break  # no topics but files, or whatever else a query reads besides
             places = reached.setdefault(topic, {})
             for partition, at in ends.items():
                 # A topic that a query reads twice counts as far as the slower reader.

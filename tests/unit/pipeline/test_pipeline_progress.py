@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.pipeline.progress import committed_offsets
+from barnabas.pipeline.progress import committed_offsets, planned_offsets
 from barnabas.pipeline.sql.spark.reach import committed_positions
 
 
@@ -31,6 +31,12 @@ def test_a_checkpoint_tells_what_is_committed(
         (tmp_path / "commits" / str(batch)).write_text("v1\n{}")
         (tmp_path / "commits" / f".{batch}.crc").write_bytes(b"")
     assert committed_offsets(str(tmp_path)) == expected
+
+
+def test_sources_that_are_no_topics_tell_nothing(tmp_path: Path) -> None:
+    (tmp_path / "offsets").mkdir()
+    (tmp_path / "offsets" / "0").write_text('v1\n{}\n{"logOffset":3}\n7\n{"t":{"0":5}}')
+    assert planned_offsets(str(tmp_path), 0) == {"t": {0: 5}}
 
 
 def test_no_checkpoint_tells_nothing(tmp_path: Path) -> None:

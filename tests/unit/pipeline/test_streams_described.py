@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import contextvars
+import importlib
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any
+from unittest.mock import MagicMock
 
 import pytest
+from pyspark import cloudpickle
+from pyspark.errors import PySparkTypeError
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
@@ -32,20 +38,30 @@ from barnabas.pipeline import (
     PipelineError,
     Processor,
     col,
+    connect,
     f,
+    from_dataframe,
     stream,
     table,
 )
 from barnabas.pipeline import (
     json as json_of,
 )
+from barnabas.pipeline.exactly_once import writer_name
 from barnabas.pipeline.streams.avro_format import avro_bytes, avro_schema_of, avro_value
-from barnabas.pipeline.streams.environment import Cluster
+from barnabas.pipeline.streams.client_settings import java_settings, librdkafka_settings
+from barnabas.pipeline.streams.code import send_whole
+from barnabas.pipeline.streams.environment import Cluster, current
 from barnabas.pipeline.streams.failures import why
 from barnabas.pipeline.streams.loading import load_pipeline
+from barnabas.pipeline.streams.mapping import RowFunction, as_python, as_spark
 from barnabas.pipeline.streams.memory_schemas import MemorySchemas
 from barnabas.pipeline.streams.pipeline import RunOptions
+from barnabas.pipeline.streams.running import RunningPipeline
+from barnabas.pipeline.streams.running_query import RunningQuery
 from barnabas.pipeline.streams.schemas import ddl_of, maker_of, to_row
+from barnabas.pipeline.streams.sinks import no_letters
+from barnabas.pipeline.streams.sources import Source
 from barnabas.pipeline.streams.stream import Stream
 from barnabas.pipeline.streams.table_state import in_order
 
@@ -162,6 +178,18 @@ USERS = table("users", schema="name STRING")
 
 MISTAKES: list[tuple[str, Callable[[], Any], str]] = [
     ("a name with a slash", lambda: Pipeline("a/b", CLICKS.to("x")), "letters, digits"),
+    ("a name that is a place", lambda: Pipeline("..", CLICKS.to("x")), "letters, digits"),
+    (
+        "dead letters among results",
+        lambda: Pipeline("a", CLICKS.to("a-dead-letters")),
+        "reads or writes a-dead-letters already",
+    ),
+    (
+        "dead letters that are read",
+        lambda: Pipeline("a", CLICKS.to("x"), dead_letters="clicks"),
+        "reads or writes clicks already",
+    ),
+    ("a topic named as a file", lambda: Pipeline("a", CLICKS.to("first-start")), "have that name"),
     ("nothing written", lambda: Pipeline("a"), r"end a stream with \.to\(topic\)"),
     ("a topic twice", lambda: Pipeline("a", CLICKS.to("x"), CLICKS.to("x")), "writes x twice"),
     ("no bound in time", lambda: CLICKS.join(CLICKS, on="user"), "needs a bound in time"),
@@ -311,3 +339,157 @@ def test_json_is_read_with_a_schema_only() -> None:
     binding = Cluster(None, "nowhere:1").binding("a", "value")  # type: ignore[arg-type]  # unused
     with pytest.raises(PipelineError, match="JSON is read with a schema"):
         json_of().reader(binding)
+
+
+def test_each_output_has_a_writer_of_its_own() -> None:
+    """A pipeline a-b that writes c is not the pipeline a that writes b-c."""
+
+    def transactional_id(pipeline: str, topic: str) -> str:
+        options = RunOptions("nowhere:1", guarantee="exactly_once")
+        cluster: Any = Cluster(None, "nowhere:1")  # type: ignore[arg-type]  # unused
+        query = RunningQuery(topic, "append", lambda _: cluster, cluster, options, pipeline)
+        sink: Any = query._sink(no_letters)
+        return str(writer_name(sink._writer._query_name))
+
+    assert transactional_id("a-b", "c") != transactional_id("a", "b-c")
+
+
+def test_to_catch_up_a_query_waits_for_what_it_reads() -> None:
+    first = CLICKS.through("between")
+    second = first.read(schema="user STRING").through("further").read(schema="user STRING")
+    pipeline = Pipeline("three", second.to("x"))
+    nothing: Any = None
+    for until_caught_up in (False, True):
+        options = RunOptions("nowhere:1", until_caught_up=until_caught_up)
+        running = RunningPipeline(pipeline, options, nothing)
+        queries = {query.topic: query for query in running._queries}
+        started = [topic for topic, query in queries.items() if not query.must_wait()]
+        if not until_caught_up:
+            assert started == ["between", "further", "x", "three-dead-letters"]
+            continue
+        assert started == ["between"]
+        queries["between"].has_ended = True
+        assert not queries["further"].must_wait()
+        assert queries["x"].must_wait()
+        assert queries["three-dead-letters"].must_wait()
+        queries["further"].has_ended = True
+        assert not queries["three-dead-letters"].must_wait()
+
+
+def test_a_connection_is_there_for_other_threads_and_cells() -> None:
+    unused: Any = object()
+    made = contextvars.copy_context().run(lambda: connect("nowhere:1", spark=unused))
+    assert current() is made
+
+
+def test_a_table_is_read_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a bound rows would be joined before the table is there."""
+    spark: Any = MagicMock()
+    cluster = Cluster(spark, "nowhere:1", records_per_batch_max=5)
+    option = spark.readStream.format.return_value.option
+    for source in (USERS.source, CLICKS.step):
+        assert isinstance(source, Source)
+        cluster.records(source)
+    bounded = [call.args for call in option.return_value.option.call_args_list]
+    assert bounded == [("maxOffsetsPerTrigger", 5)]
+
+
+def test_dead_letters_of_a_topic_that_is_read_twice_come_once() -> None:
+    again = stream("clicks", schema="user STRING").step
+    other = stream("clicks", schema="user INT").step
+    assert isinstance(CLICKS.step, Source)
+    assert isinstance(again, Source)
+    assert isinstance(other, Source)
+    assert CLICKS.step.reads_like(again)
+    assert not CLICKS.step.reads_like(other)
+
+
+LOGIN = {"sasl.mechanism": "PLAIN", "security.protocol": "SASL_PLAINTEXT"}
+JAAS = (
+    'org.apache.kafka.common.security.plain.PlainLoginModule required username="ann" '
+    'password="words";'
+)
+
+
+@pytest.mark.parametrize(
+    "login", [{"sasl.username": "ann", "sasl.password": "words"}, {"sasl.jaas.config": JAAS}]
+)
+def test_a_login_is_for_both_kinds_of_clients(login: dict[str, str]) -> None:
+    given = {**LOGIN, **login, "client.rack": "a"}
+    cluster = Cluster(None, "nowhere:1", client=given)  # type: ignore[arg-type]  # unused
+    assert cluster.client_settings() == {
+        **LOGIN,
+        "bootstrap.servers": "nowhere:1",
+        "client.rack": "a",
+        "sasl.username": "ann",
+        "sasl.password": "words",
+    }
+    assert java_settings(given) == {**LOGIN, "client.rack": "a", "sasl.jaas.config": JAAS}
+    assert "words" not in repr(cluster)
+    assert "words" not in repr(RunOptions("nowhere:1", client=given))
+
+
+def test_certificates_are_for_both_kinds_of_clients(tmp_path: Path) -> None:
+    authority = tmp_path / "authority.pem"
+    authority.write_text("-----BEGIN CERTIFICATE-----\nabc\n-----END CERTIFICATE-----\n")
+    given = {"security.protocol": "SSL", "ssl.ca.location": str(authority)}
+    assert librdkafka_settings(given) == given
+    java = java_settings(given)
+    assert "BEGIN CERTIFICATE" in java["ssl.truststore.certificates"]
+    with pytest.raises(PipelineError, match="cannot be read"):
+        java_settings({**given, "ssl.ca.location": "/nowhere.pem"})
+    kerberos = {"security.protocol": "SASL_SSL", "sasl.mechanism": "GSSAPI", "sasl.x": "y"}
+    assert java_settings(kerberos) == librdkafka_settings(kerberos) == kerberos
+
+
+def test_what_functions_give_is_made_to_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spark makes null of an int for a DOUBLE, and takes a time without a zone for local."""
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    try:
+        part = StructType().add("at", TimestampType()).add("n", DoubleType())
+        row = StructType().add("parts", ArrayType(part)).add("sums", MapType(StringType(), part))
+        noon = datetime.fromisoformat("2026-01-01T12:00:00")
+        made = {"parts": [{"at": noon, "n": 1}], "sums": {"a": {"n": True}}}
+        utc = noon.replace(tzinfo=UTC)
+        assert as_spark(made, row) == ([(utc, 1.0)], {"a": (None, True)})
+        given = {"parts": [{"at": noon, "n": 1.0}], "sums": {}}
+        tokyo = {"at": utc - timedelta(hours=9), "n": 1.0}
+        assert as_python(given, row) == {"parts": [tokyo], "sums": {}}
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+
+
+def test_a_function_that_fails_fails_the_query_without_dead_letters() -> None:
+    schema = StructType().add("a", LongType(), False)
+    call = RowFunction(lambda row: {"a": str(row["a"])}, schema, schema, None)
+    with pytest.raises(PySparkTypeError):
+        call({"a": 1}, None)
+    assert RowFunction(lambda row: [row, row], schema, schema, None)({"a": 1}, None) == [(1,), (1,)]
+    assert RowFunction(lambda row: None, schema, schema, None)({"a": 1}, None) == []
+
+
+def test_modules_beside_a_pipeline_are_sent_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    (tmp_path / "beside_it.py").write_text("def double(row): return row")
+    (tmp_path / "shop_pipeline.py").write_text(
+        "from beside_it import double\ndef change(row): return double(row)\n"
+    )
+    module = importlib.import_module("shop_pipeline")
+    send_whole(module.change)
+    sent = cloudpickle.dumps(module.change)  # type: ignore[no-untyped-call]  # PySpark's
+    for name in ("shop_pipeline", "beside_it"):
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setattr(sys, "path", sys.path[1:])
+    assert cloudpickle.loads(sent)(5) == 5
+
+
+def test_exactly_once_needs_a_topic_that_is_read() -> None:
+    frame: Any = None
+    pipeline = Pipeline("rates", from_dataframe(frame).to("x"))
+    options = RunOptions("nowhere:1", guarantee="exactly_once")
+    with pytest.raises(PipelineError, match="exactly once needs a topic that is read"):
+        RunningPipeline(pipeline, options, frame)

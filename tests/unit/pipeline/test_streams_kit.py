@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
@@ -21,6 +22,7 @@ from barnabas.pipeline import (
     table,
 )
 from barnabas.pipeline.streams.outputs import Output
+from barnabas.pipeline.streams.table_join import order_of
 from barnabas.pipeline.testing import PipelineTest, Record
 
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
@@ -35,10 +37,24 @@ def of(output: Output, **named: Any) -> Pipeline:
     return Pipeline("test", output, **named)
 
 
-def test_windows_change_survive_a_restart_and_malformed_records(spark: SparkSession) -> None:
-    """The tutorial's first pipeline. Late rows count as long as their window is open."""
+@pytest.fixture
+def spark_in_tokyo(spark: SparkSession) -> Iterator[SparkSession]:
+    name = "spark.sql.session.timeZone"
+    before = spark.conf.get(name)
+    spark.conf.set(name, "Asia/Tokyo")
+    yield spark
+    spark.conf.set(name, before or "UTC")
+
+
+def test_windows_change_survive_a_restart_and_malformed_records(
+    spark_in_tokyo: SparkSession,
+) -> None:
+    """The tutorial's first pipeline. Late rows count as long as their window is open.
+
+    Times are in UTC, wherever the session is.
+    """
     pipeline = of(CLICKS.window("1 minute").group_by("user").count("clicks").to("counts"))
-    with PipelineTest(pipeline, spark=spark) as test:
+    with PipelineTest(pipeline, spark=spark_in_tokyo) as test:
         test.pipe_all("clicks", [at(5, user="ann"), at(55, user="ann"), at(7, user="bob")])
         malformed = {
             b"no JSON": "not a JSON object",
@@ -228,5 +244,9 @@ def test_any_frame_of_spark_is_a_stream(spark: SparkSession) -> None:
 
     connect("nowhere:1", spark=spark)
     assert [row.n for row in step.df.collect()] == [2]
+    both = step.union(from_dataframe(frame.withColumn("_offset", f.lit(1).column())).select("n"))
+    assert sorted(row.n for row in both.df.collect()) == [1, 2, 2]
+    # Rows without a time come after all changes of a table.
+    assert {row[0] for row in both.df.select(order_of(both.df)).collect()} == {2**62}
     output = step.to("out").df.collect()
     assert [(bytes(row.key), bytes(row.value)) for row in output] == [(b"b", b'{"n":2}')]

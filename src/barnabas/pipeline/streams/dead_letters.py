@@ -25,7 +25,11 @@ EXCEPTION: Final = "barnabas.pipeline.MalformedRecordError"
 def dead_letters(sources: Sequence[Source], environment: Environment, pipeline: str) -> DataFrame:
     """Stream what none of the sources can read: `key`, `value`, `timestamp`, `headers`."""
     building = Building(environment)
-    frames = [_letters(source, building, pipeline) for source in sources]
+    each: list[Source] = []
+    for source in sources:
+        if not any(source.reads_like(other) for other in each):
+            each.append(source)
+    frames = [_letters(source, building, pipeline) for source in each]
     return reduce(lambda one, other: one.unionByName(other), frames)
 
 

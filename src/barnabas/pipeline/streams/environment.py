@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Mapping
-from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from barnabas.pipeline.streams.client_settings import java_settings, librdkafka_settings
 from barnabas.pipeline.streams.errors import PipelineError
 from barnabas.pipeline.streams.formats import Binding, Schemas
 from barnabas.pipeline.streams.steps import Environment
@@ -21,15 +21,17 @@ if TYPE_CHECKING:
 BOOTSTRAP_VARIABLE: Final = "BARNABAS_BOOTSTRAP_SERVERS"
 REGISTRY_VARIABLE: Final = "BARNABAS_SCHEMA_REGISTRY_URL"
 DEFAULT_BOOTSTRAP: Final = "localhost:9092"
+FIRST_START: Final = "first-start"
+"""The directory of what later starts must find, beside the checkpoints of the queries."""
 _ASK_TIMEOUT_SECONDS: Final = 10.0
 
-_current: ContextVar[Environment | None] = ContextVar("pipeline_environment", default=None)
+_connected: list[Environment] = []
+"""That of the last `connect`: for all threads, and for each cell of a notebook."""
 
 
 def current() -> Environment:
     """Return what `.df` is built in: that of `connect`, else one of the environment variables."""
-    environment = _current.get()
-    return connect() if environment is None else environment
+    return _connected[-1] if _connected else connect()
 
 
 def connect(
@@ -47,7 +49,7 @@ def connect(
         bootstrap_servers or default_bootstrap(),
         registry_of(schema_registry_url or os.environ.get(REGISTRY_VARIABLE)),
     )
-    _current.set(environment)
+    _connected[:] = [environment]
     return environment
 
 
@@ -92,13 +94,14 @@ class Cluster:
     dead_letters: str | None = "dead-letters"
     is_committed_only: bool = False
     records_per_batch_max: int | None = None
-    client: Mapping[str, str] = field(default_factory=dict)
+    client: Mapping[str, str] = field(default_factory=dict, repr=False)
     learned: dict[int, str | None] = field(default_factory=dict)
 
     def records(self, source: Source) -> DataFrame:
         """Stream a topic."""
         reader = self.spark.readStream.format("kafka").option("startingOffsets", source.starting)
-        if self.records_per_batch_max is not None:
+        # A table is read whole before the first row joins it.
+        if self.records_per_batch_max is not None and not source.is_table:
             reader = reader.option("maxOffsetsPerTrigger", self.records_per_batch_max)
         return _columns(reader.options(**self._options(source)).load())
 
@@ -123,7 +126,7 @@ class Cluster:
 
     def client_settings(self) -> dict[str, str]:
         """Return settings of confluent-kafka's clients."""
-        return {"bootstrap.servers": self.bootstrap_servers, **self.client}
+        return {"bootstrap.servers": self.bootstrap_servers, **librdkafka_settings(self.client)}
 
     def _options(self, source: Source) -> dict[str, Any]:
         options: dict[str, Any] = {
@@ -133,7 +136,8 @@ class Cluster:
         }
         if self.is_committed_only:
             options["kafka.isolation.level"] = "read_committed"
-        options |= {f"kafka.{name}": value for name, value in self.client.items()}
+        settings = java_settings(self.client)
+        options |= {f"kafka.{name}": value for name, value in settings.items()}
         return options | source.options
 
     def _ends(self, topic: str) -> dict[int, int]:
@@ -161,7 +165,7 @@ class Cluster:
     def _pinned(self, name: str, make: Callable[[], str]) -> str:
         if self.directory is None:
             return make()
-        path = os.path.join(self.directory, "first-start", name)
+        path = os.path.join(self.directory, FIRST_START, name)
         try:
             with open(path, encoding="utf-8") as file:
                 return file.read()

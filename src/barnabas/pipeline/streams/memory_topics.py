@@ -254,10 +254,10 @@ class Query:
         for row in frame.collect():
             at = EPOCH + (row.at or 0) * _MILLISECOND
             self._written.append(Sent(_bytes(row.key), _bytes(row.value), at))
-        for row in () if self._failed_rows is None else self._failed_rows.take():
-            at = EPOCH + row.at * _MILLISECOND
-            headers = {name: value or b"" for name, value in row.headers}
-            self._topics.failed.append(Record(_letter_key(row.key), row.value, at, headers))
+        for failed in () if self._failed_rows is None else self._failed_rows.take():
+            at = EPOCH + failed.at * _MILLISECOND
+            headers = {name: value or b"" for name, value in failed.headers}
+            self._topics.failed.append(Record(_letter_key(failed.key), failed.value, at, headers))
 
 
 def _unfolded(lines: DataFrame, topic: str) -> DataFrame:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from barnabas.pipeline.streams.environment import FIRST_START
 from barnabas.pipeline.streams.errors import PipelineError
 from barnabas.pipeline.streams.outputs import Output
 from barnabas.pipeline.streams.sources import Source
@@ -29,7 +30,7 @@ class Pipeline:
     """
 
     def __init__(self, name: str, *outputs: Output, dead_letters: str | None = _BY_NAME) -> None:
-        if not re.fullmatch(r"[A-Za-z0-9._-]+", name):
+        if not re.fullmatch(r"[A-Za-z0-9._-]+", name) or name in (".", ".."):
             raise PipelineError(f"a pipeline's name has letters, digits, '.', '_', '-': {name!r}")
         self.name = name
         self.outputs = tuple(_with_feeders(outputs))
@@ -42,6 +43,13 @@ class Pipeline:
                 f"the pipeline {name} writes {', '.join(twice)} twice: put them together by union()"
             )
         self.dead_letters = f"{name}-dead-letters" if dead_letters == _BY_NAME else dead_letters
+        if self.dead_letters in {*topics, *(source.topic for source in self.sources())}:
+            raise PipelineError(
+                f"the pipeline {name} reads or writes {self.dead_letters} already: name another "
+                "topic for dead_letters"
+            )
+        if FIRST_START in topics:
+            raise PipelineError(f"{FIRST_START} cannot be written: checkpoints have that name")
 
     def sources(self) -> list[Source]:
         """Return the topics that are read, each once."""
@@ -108,7 +116,7 @@ class RunOptions:
     until_caught_up: bool = False
     records_per_batch_max: int | None = None
     restarts_max: int = 5
-    client: Mapping[str, str] = field(default_factory=dict)
+    client: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(

@@ -19,6 +19,7 @@ from barnabas.pipeline.streams.errors import PipelineError
 from barnabas.pipeline.streams.failed_rows import FailedRows
 from barnabas.pipeline.streams.failures import why
 from barnabas.pipeline.streams.running_query import LOOK_SECONDS, QueryProgress, RunningQuery
+from barnabas.pipeline.streams.sources import Source
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -86,6 +87,12 @@ class RunningPipeline:
         self.options = options
         self.directory = options.directory(pipeline.name)
         is_exact = options.guarantee == "exactly_once"
+        for output in pipeline.outputs if is_exact else ():
+            if not any(isinstance(step, Source) for step in output.step.walk()):
+                raise PipelineError(
+                    f"{output.topic}: exactly once needs a topic that is read, whose committed "
+                    "offsets say which micro-batch was written last"
+                )
         self._cluster = Cluster(
             spark,
             options.bootstrap_servers,
@@ -100,6 +107,7 @@ class RunningPipeline:
                          for output in pipeline.outputs]  # fmt: skip
         if pipeline.dead_letters is not None and pipeline.sources():
             self._queries.append(self._query(pipeline.dead_letters, "append", self._letters))
+        self._set_order()
         self._is_stopping = threading.Event()
         self._has_ended = threading.Event()
         self._watcher = threading.Thread(
@@ -114,7 +122,8 @@ class RunningPipeline:
         os.makedirs(self.directory, exist_ok=True)
         self._make_topics()
         for query in self._queries:
-            query.start()
+            if not query.must_wait():
+                query.start()
         self._watcher.start()
 
     def stop(self) -> None:
@@ -165,6 +174,20 @@ class RunningPipeline:
         self, topic: str, mode: str, make: Callable[[FailedRows | None], DataFrame]
     ) -> RunningQuery:
         return RunningQuery(topic, mode, make, self._cluster, self.options, self.pipeline.name)
+
+    def _set_order(self) -> None:
+        by_topic = {query.topic: query for query in self._queries}
+        feeders = {
+            output.topic: tuple(
+                by_topic[feeder.topic] for step in output.step.walk() for feeder in step.feeders
+            )
+            for output in self.pipeline.outputs
+        }
+        for output in self.pipeline.outputs:
+            by_topic[output.topic].after = feeders[output.topic]
+        if self.pipeline.dead_letters in by_topic:
+            # It reads all that the others read.
+            by_topic[self.pipeline.dead_letters].after = sum(feeders.values(), ())
 
     def _make_topics(self) -> None:
         """Make topics that are written and missing, with the brokers' defaults."""

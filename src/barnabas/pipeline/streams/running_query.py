@@ -46,8 +46,9 @@ STOP_TIMEOUT_SECONDS: Final = 30.0
 
 @dataclass(frozen=True)
 class QueryProgress:
-    """What one query does. Counts are since its last start; times are milliseconds.
+    """What one query does. Times are milliseconds; `batches` counts from its first start.
 
+    `rows`, `rows_per_second`, `dropped_late` and `batch_ms` are those of the last micro-batch.
     `lag`: how many records it was behind its topics when the last micro-batch was planned.
     `watermark`: ISO text, or None before the first record.
     """
@@ -91,8 +92,17 @@ class RunningQuery:
         self._failures = 0
         """In a row, without a micro-batch between them."""
         self._batch_at_start = -1
+        self._learned: set[int] = set()
+        """Schemas that it was started again for."""
         self._restart_at = 0.0
         self._error: str | None = None
+        self.after: tuple[RunningQuery, ...] = ()
+        """Those that write what it reads; to catch up, it starts when they have ended."""
+        self.has_ended = False
+
+    def must_wait(self) -> bool:
+        """Whether it is too early to start."""
+        return self._options.until_caught_up and not all(one.has_ended for one in self.after)
 
     def start(self) -> None:
         """Start, or go on from the checkpoint."""
@@ -157,17 +167,19 @@ class RunningQuery:
     def look_after(self) -> bool:
         """Start again what failed; returns whether the query goes on. Raises PipelineError."""
         if self._stream is None:
-            if time.monotonic() < self._restart_at:
+            if time.monotonic() < self._restart_at or self.must_wait():
                 return True
             try:
                 self.start()
-            except PipelineError:
+            except PipelineError as error:
+                self._error = str(error).removeprefix(f"{self.topic}: ")
                 self._back_off()
             return True
         if self._stream.isActive:
             return True
         failure = self._stream.exception()
         if failure is None:
+            self.has_ended = True
             return False  # it was to process what was there, and has
         self._error = why(failure)
         self._restarts += 1
@@ -178,12 +190,15 @@ class RunningQuery:
             raise MalformedRecordError(f"{self.topic}: {self._error}") from failure
         schema_id = new_schema_id(failure)
         self._release()
-        if schema_id is not None and schema_id not in self._cluster.learned:
+        if schema_id is not None and schema_id not in self._learned:
+            self._learned.add(schema_id)
             try:
-                self._cluster.learn(schema_id)
+                if schema_id not in self._cluster.learned:
+                    self._cluster.learn(schema_id)
                 self._restart_at = 0.0
                 return True
             except RegistryUnavailableError as error:
+                self._learned.discard(schema_id)
                 self._error = str(error)
         self._back_off()
         return True
@@ -191,7 +206,7 @@ class RunningQuery:
     def progress(self) -> QueryProgress:
         """Return what the query does."""
         stream = self._stream
-        state = "waiting to restart" if stream is None else "running"
+        state = "waiting to start" if stream is None else "running"
         if stream is not None and not stream.isActive:
             state = "ended" if stream.exception() is None else "failed"
         told = None if stream is None else last_progress(stream)
@@ -233,7 +248,8 @@ class RunningQuery:
         settings = self._cluster.client_settings()
         if self._options.guarantee == "exactly_once":
             bootstrap = settings.pop("bootstrap.servers")
-            name = f"{self._pipeline}-{self.topic}"
+            # Neither name has a slash, so no other pair gives the same.
+            name = f"{self._pipeline}/{self.topic}"
             writer = TransactionalWriter(bootstrap, name, self._checkpoint, settings)
             return ExactlyOnce(self.topic, writer, letters)
         return AtLeastOnce(self.topic, tuple(settings.items()), letters)

@@ -41,7 +41,7 @@ _PARTS: Final = Parts()
 
 
 class Source(Step):
-    """A topic. With `keeps_deletes` a null value is a row of nulls, else it is passed over."""
+    """A topic. In a table a null value is a row of nulls, in a stream it is passed over."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class Source(Step):
         starting: str,
         options: dict[str, Any],
         *,
-        keeps_deletes: bool = False,
+        is_table: bool = False,
     ) -> None:
         self.topic = topic
         self.value_format = value_format
@@ -62,7 +62,15 @@ class Source(Step):
         self.options = options
         self._event_time = event_time
         self._watermark = watermark
-        self._keeps_deletes = keeps_deletes
+        self.is_table = is_table
+
+    def reads_like(self, other: Source) -> bool:
+        """Whether both find the same records malformed."""
+        mine, theirs = (
+            (one.topic, one.value_format, one.key_format, one._event_time, one.options)
+            for one in (self, other)
+        )
+        return mine == theirs
 
     def frame(self, building: Building) -> DataFrame:
         from pyspark.sql import functions as f
@@ -78,7 +86,7 @@ class Source(Step):
             columns += [f"{_PARTS.value}.*"]
         else:
             columns += [f.col(_PARTS.value).alias(SCALAR_COLUMN)]
-        if self._keeps_deletes:
+        if self.is_table:
             columns += [f.col("value").isNull().alias(DELETED)]
         key_content = key.content(f.col(_PARTS.key)).alias(KEY)
         time = f.coalesce(f.col("tick"), _PARTS.time) if "tick" in parsed.columns else _PARTS.time
@@ -161,7 +169,7 @@ class Source(Step):
         from pyspark.sql import functions as f
 
         problem = f.col(_PARTS.problem)
-        has_value = f.lit(True) if self._keeps_deletes else f.col("value").isNotNull()
+        has_value = f.lit(True) if self.is_table else f.col("value").isNotNull()
         if building.environment.dead_letters is not None:
             return problem.isNull() & has_value
         where = f.format_string("%s, partition %d, offset %d: %s", "topic", "partition", "offset",

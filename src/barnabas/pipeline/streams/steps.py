@@ -122,14 +122,16 @@ class Change(Step):
 
 
 class Union(Step):
-    """Rows of several streams with the same columns."""
+    """Rows of several streams with the same columns, and the record columns that all have."""
 
     def __init__(self, *parents: Step) -> None:
         self.parents = parents
 
     def frame(self, building: Building) -> DataFrame:
         frames = [parent.frame(building) for parent in self.parents]
-        first, *others = frames
+        common = set.intersection(*(set(frame.columns) for frame in frames))
+        lost = [name for name in RECORD_COLUMNS if name not in common]
+        first, *others = (frame.drop(*lost) for frame in frames)
         for other in others:
             first = first.unionByName(other)
         return first

@@ -103,7 +103,7 @@ def table(
             None,
             "earliest",
             {},
-            keeps_deletes=True,
+            is_table=True,
         )
     )
 

@@ -41,6 +41,8 @@ _BUCKETS: Final = 64
 _FOR_EVER: Final = "2200-01-01"
 """The event time of the table's changes: none is ever late."""
 _BEFORE_ALL: Final = -(2**62)
+_AFTER_ALL: Final = 2**62
+"""The order of rows without a time."""
 
 
 class TableJoined(Step):
@@ -75,7 +77,7 @@ class TableJoined(Step):
         ours = rows.select(
             f.col(self._on).cast("string").alias("key"),
             f.col(TIMESTAMP).alias("time"),
-            f.unix_micros(WRITTEN if WRITTEN in rows.columns else TIMESTAMP).alias("order"),
+            order_of(rows).alias("order"),
             _offset(rows).alias("offset"),
             f.lit(False).alias("is_change"),
             packed(_struct(rows.columns), row_schema).alias("row"),
@@ -164,6 +166,15 @@ def _struct(names: list[str]) -> Column:
     from pyspark.sql import functions as f
 
     return f.struct(*(f.col(f"`{name}`") for name in names))
+
+
+def order_of(rows: DataFrame) -> Column:
+    """Return by what a stream's rows are ordered among the table's changes."""
+    from pyspark.sql import functions as f
+
+    time = f.unix_micros(WRITTEN if WRITTEN in rows.columns else TIMESTAMP)
+    # pandas would make floats of integers with nulls, and sort nothing that is none.
+    return f.coalesce(time, f.lit(_AFTER_ALL))
 
 
 def _offset(rows: DataFrame) -> Column:
