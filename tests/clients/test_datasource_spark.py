@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -84,6 +85,22 @@ def test_a_batch_job(spark: SparkSession, kafka: Kafka) -> None:
     kafka.produce(topic, ["last"])
     want = Counter([*(str(n).encode() for n in range(100)), b"last"])
     assert values_of(kafka, topic, 101) == want
+
+
+def test_a_thread_of_ones_own(spark: SparkSession, kafka: Kafka) -> None:
+    register(spark)
+    topic = kafka.topic("sink", PARTITIONS)
+    rows = records(spark.range(1), "id").write.format("barnabas").mode("append")
+    rows.option("kafka.bootstrap.servers", kafka.bootstrap_servers).option("topic", topic)
+    rows.option("decisionTopic", kafka.name("decisions"))
+
+    def write() -> None:
+        register(spark)
+        rows.save()
+
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(write).result()
+    assert values_of(kafka, topic, 1) == Counter([b"0"])
 
 
 def test_what_is_refused_is_said(spark: SparkSession, kafka: Kafka) -> None:
