@@ -259,6 +259,7 @@ class SimTransport:
     def __init__(self, network: SimNetwork, peer_host: str, peer_port: int) -> None:
         self.peer_host = peer_host
         self.peer_port = peer_port
+        self.tls = None
         self.other: SimTransport
         self.is_closed = False
         self.network = network

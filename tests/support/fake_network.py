@@ -60,6 +60,7 @@ class FakeConnection:
     def __init__(self, node: FakeNode) -> None:
         self.node = node
         self.peer_host, self.peer_port = node.name, 1
+        self.tls = None
         self.handler: StreamHandler | None = None
         self.is_closed = False
 

@@ -16,11 +16,30 @@ Part = Buffer | FileRange
 """One piece of an outgoing message: bytes in memory, or a range of a file."""
 
 
+@dataclass(frozen=True, slots=True)
+class TlsSession:
+    """What a TLS handshake agreed on."""
+
+    version: str
+    """`TLSv1.3` or `TLSv1.2`."""
+    cipher: str
+    peer_subject: str | None = None
+    """The distinguished name of the peer's certificate in the notation of RFC 2253, which Java
+    uses; None where it showed none."""
+
+
 class Transport(Protocol):
-    """One established connection."""
+    """One established connection.
+
+    Where TLS is spoken, the handshake comes before the first bytes that the handler gets.
+    """
 
     peer_host: str
     peer_port: int
+
+    @property
+    def tls(self) -> TlsSession | None:
+        """Set when the handshake is done; None on a connection in plain text."""
 
     def send(self, parts: Sequence[Part]) -> None:
         """Queue `parts` in order and write what the peer takes at once. Never blocks.

@@ -1,6 +1,7 @@
 """Request context: header and origin of a request."""
 
 from barnabas.net.connection import Connection
+from barnabas.security.authorizer import Caller
 from barnabas.security.principal import Principal
 
 
@@ -35,3 +36,8 @@ class RequestContext:
         self.client_host = connection.peer_host
         self.listener_name = connection.listener_name
         self.principal = principal
+
+    @property
+    def caller(self) -> Caller:
+        """Who asks and from where, for the authorizer."""
+        return Caller(self.principal, self.client_host)

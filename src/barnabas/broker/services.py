@@ -27,6 +27,7 @@ from barnabas.metadata.node import MetadataNode
 from barnabas.protocol.apis import ApiKey
 from barnabas.protocol.errors import ErrorCode
 from barnabas.replication.replica_manager import ReplicaManager
+from barnabas.security.authorizer import ALLOW_ALL, Authorizer
 from barnabas.share.partitions import SharePartitions
 
 VERIFICATION_KEY = "transaction.partition.verification.enable"
@@ -62,6 +63,8 @@ class BrokerServices:
     """Runs what nobody waits for beside everything else; the node's end cancels what is left."""
     verifies_transactions: bool = True
     """Whether a transaction must be known to its coordinator before it is written (KIP-890)."""
+    authorizer: Authorizer = ALLOW_ALL
+    """Whether the sender of a request may do what it asks."""
     served_apis: set[ApiKey] = field(default_factory=set)
     streams_topics: StreamsTopics = field(default_factory=StreamsTopics)
     _tasks: set["asyncio.Future[None]"] = field(default_factory=set)

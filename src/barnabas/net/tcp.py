@@ -22,6 +22,7 @@ from barnabas.base.network import (
     Part,
     SocketOptions,
     StreamHandler,
+    TlsSession,
     Transport,
 )
 
@@ -56,6 +57,7 @@ class TcpTransport:
         "_writing",
         "peer_host",
         "peer_port",
+        "tls",
     )
 
     def __init__(self, sock: socket.socket, loop: asyncio.AbstractEventLoop) -> None:
@@ -65,6 +67,7 @@ class TcpTransport:
         peer = sock.getpeername()
         self.peer_host: str = peer[0]
         self.peer_port: int = peer[1]
+        self.tls: TlsSession | None = None
         self._sock = sock
         self._fd = sock.fileno()
         self._loop = loop

@@ -31,6 +31,7 @@ class FakeTransport:
     """Keeps what is sent."""
 
     peer_host, peer_port = "client", 1
+    tls = None
 
     def __init__(self) -> None:
         self.sends: list[bytes] = []

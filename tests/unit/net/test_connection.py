@@ -18,6 +18,7 @@ class FakeTransport:
 
     peer_host = "client"
     peer_port = 1
+    tls = None
 
     def __init__(self) -> None:
         self.sent: list[bytes] = []

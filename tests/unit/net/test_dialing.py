@@ -260,6 +260,7 @@ class Lost:
     """A connection that stands, and is gone at the first word."""
 
     peer_host, peer_port = "nowhere", 0
+    tls = None
 
     def __init__(self, factory: Callable[[Transport], StreamHandler]) -> None:
         self.handler = factory(self)  # type: ignore[arg-type]  # only what the peer uses of it

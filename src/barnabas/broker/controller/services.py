@@ -7,6 +7,7 @@ from barnabas.base.clock import Clock
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.node import MetadataNode
 from barnabas.protocol.api import ApiKey
+from barnabas.security.authorizer import ALLOW_ALL, Authorizer
 
 
 @dataclass(slots=True)
@@ -17,6 +18,8 @@ class ControllerServices:
     random: random.Random
     cluster_id: str
     metadata: MetadataNode
+    authorizer: Authorizer = ALLOW_ALL
+    """Whether the sender of a request may do what it asks."""
     served_apis: set[ApiKey] = field(default_factory=set)
 
     @property

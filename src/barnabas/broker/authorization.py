@@ -1,0 +1,84 @@
+"""What handlers ask of the authorizer about the sender of a request.
+
+A handler that finds a right missing answers with the error of its resource, and as if the
+resource were not there where even its existence is a secret.
+"""
+
+from collections.abc import Iterable
+from typing import Protocol
+
+from barnabas.broker.context import RequestContext
+from barnabas.protocol.acls import CLUSTER_NAME, Operation, ResourceType
+from barnabas.security.authorizer import Authorizer
+
+
+class HasAuthorizer(Protocol):
+    """The services of any listener."""
+
+    @property
+    def authorizer(self) -> Authorizer:
+        """Who decides."""
+
+
+def may(
+    services: HasAuthorizer,
+    context: RequestContext,
+    operation: Operation,
+    resource_type: ResourceType,
+    name: str = CLUSTER_NAME,
+    *,
+    logs_denial: bool = True,
+    logs_grant: bool = True,
+) -> bool:
+    """Whether the sender of a request may do this; `name` is left out for the cluster."""
+    authorizer = services.authorizer
+    return not authorizer.is_enabled or authorizer.allows(
+        context.caller,
+        operation,
+        resource_type,
+        name,
+        logs_denial=logs_denial,
+        logs_grant=logs_grant,
+    )
+
+
+def may_some(
+    services: HasAuthorizer,
+    context: RequestContext,
+    operation: Operation,
+    resource_type: ResourceType,
+) -> bool:
+    """Whether the sender may do this with any resource of the type (KIP-679)."""
+    authorizer = services.authorizer
+    return not authorizer.is_enabled or authorizer.allows_some(
+        context.caller, operation, resource_type
+    )
+
+
+def allowed(
+    services: HasAuthorizer,
+    context: RequestContext,
+    operation: Operation,
+    resource_type: ResourceType,
+    names: Iterable[str],
+    *,
+    logs_denial: bool = True,
+    logs_grant: bool = True,
+) -> set[str]:
+    """Those of `names` with which the sender may do this; each is asked once."""
+    authorizer = services.authorizer
+    if not authorizer.is_enabled:
+        return set(names)
+    caller = context.caller
+    return {
+        name
+        for name in set(names)
+        if authorizer.allows(
+            caller,
+            operation,
+            resource_type,
+            name,
+            logs_denial=logs_denial,
+            logs_grant=logs_grant,
+        )
+    }
