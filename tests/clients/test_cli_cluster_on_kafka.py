@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from barnabas.app.testing import Kafka
-from support.apache_kafka import AVAILABLE, ApacheKafka
+from support.apache_kafka import ApacheKafka, needs_apache_kafka
 from support.cli import ClusterCli
 from support.cluster_processes import ClusterProcesses
 
-pytestmark = pytest.mark.skipif(not AVAILABLE, reason="needs java and Kafka's jars in .cache")
+pytestmark = needs_apache_kafka
 
 
 @pytest.fixture(scope="module")

@@ -63,7 +63,7 @@ class Secure:
 @pytest.fixture(scope="module")
 def secure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secure]:
     if not apache_kafka.AVAILABLE:
-        pytest.skip("Apache Kafka is not here")
+        pytest.skip(apache_kafka.MISSING)
     directory = tmp_path_factory.mktemp("secure")
     authority = Authority(directory)
     plain, controller, tls, sasl = (free_port() for _ in range(4))

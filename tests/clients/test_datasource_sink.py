@@ -52,7 +52,7 @@ PARTITIONS = 3
 def apache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """One node of Apache Kafka."""
     if not apache_kafka.AVAILABLE:
-        pytest.skip("Apache Kafka is not here")
+        pytest.skip(apache_kafka.MISSING)
     directory = tmp_path_factory.mktemp("apache")
     with ClusterProcesses(directory, 1, program=apache_kafka.ApacheKafka()) as cluster:
         yield cluster.bootstrap_servers

@@ -10,11 +10,10 @@ import time
 from pathlib import Path
 from typing import Any
 
-import pytest
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient
 
-from support.apache_kafka import AVAILABLE, ApacheKafka
+from support.apache_kafka import ApacheKafka, needs_apache_kafka
 from support.cluster_processes import Barnabas, ClusterProcesses
 
 TIMEOUT_S = 90
@@ -25,7 +24,7 @@ QUICK = {
 }
 
 
-@pytest.mark.skipif(not AVAILABLE, reason="needs java and Kafka's jars in .cache/kafka-4.3*/libs")
+@needs_apache_kafka
 def test_groups_move_with_their_directory(tmp_path: Path) -> None:
     with ClusterProcesses(tmp_path, 1, QUICK) as cluster:
         cluster.create_topic("t", 4)

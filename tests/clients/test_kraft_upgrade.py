@@ -11,7 +11,7 @@ import pytest
 from client_cluster import PROGRAM
 
 from barnabas.app.testing import Kafka
-from support.apache_kafka import AVAILABLE, ApacheKafka
+from support.apache_kafka import ApacheKafka, needs_apache_kafka
 from support.cluster_processes import EAGER, Barnabas, ClusterNode, ClusterProcesses, Program
 from support.java_host import JavaHost, ToolResult
 from support.node_process import wait_until
@@ -152,7 +152,7 @@ def test_static_voters_become_voters_that_come_and_go(
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-@pytest.mark.skipif(not AVAILABLE, reason="needs java and Kafka 4.3.1 in .cache")
+@needs_apache_kafka
 @pytest.mark.parametrize("leader", ["Kafka's", "ours"])
 def test_voters_of_kafka_and_ours_tell_each_other(
     java: JavaHost, tmp_path: Path, leader: str

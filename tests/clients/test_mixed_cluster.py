@@ -12,12 +12,12 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from support.apache_kafka import AVAILABLE, ApacheKafka
+from support.apache_kafka import ApacheKafka, needs_apache_kafka
 from support.cluster_processes import Barnabas, ClusterNode, Loopback, Program
 from support.node_process import wait_until
 
 pytestmark = [
-    pytest.mark.skipif(not AVAILABLE, reason="needs java and Kafka 4.3.1 in .cache"),
+    needs_apache_kafka,
     pytest.mark.timeout(180),
 ]
 TOPIC = "charges"

@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.app.testing import Kafka
-from support import apache_kafka
-from support.apache_kafka import ApacheKafka
+from support.apache_kafka import ApacheKafka, needs_apache_kafka
 from support.cluster_processes import ClusterProcesses
 from support.node_process import wait_until
 from support.share_query import ShareQuery, begin_at_the_start
@@ -29,7 +28,7 @@ ONE_REPLICA = {
 RECORDS = 2000
 
 
-@pytest.mark.skipif(not apache_kafka.AVAILABLE, reason="no jars of Apache Kafka, or no Java")
+@needs_apache_kafka
 def test_eight_readers_of_one_partition_of_apache_kafka(tmp_path: Path) -> None:
     with (
         ClusterProcesses(tmp_path / "kafka", 1, ONE_REPLICA, program=ApacheKafka()) as cluster,

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from support.apache_kafka import AVAILABLE, ApacheKafka
+from support.apache_kafka import ApacheKafka, needs_apache_kafka
 from support.certificates import Authority
 from support.ports import free_port
 from support.sql_server_process import SqlServer, running
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(not AVAILABLE, reason="needs the jars of Apache Kafka"),
+    needs_apache_kafka,
 ]
 CLUSTER_ID = "4L6g3nShT-eMCtK--X86sw"
 MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule required"

@@ -34,7 +34,7 @@ from barnabas.protocol.messages.offset_fetch import (
     OffsetFetchRequestTopics,
     OffsetFetchResponse,
 )
-from support.apache_kafka import AVAILABLE, ApacheKafka
+from support.apache_kafka import ApacheKafka, needs_apache_kafka
 from support.cluster_processes import Barnabas, ClusterNode, ClusterProcesses
 from support.node_process import wait_until
 from support.raw_client import RawClient
@@ -42,7 +42,7 @@ from support.streams_world import COUNTING, subtopology, tasks_of, topology
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(not AVAILABLE, reason="needs java and Kafka's jars in .cache"),
+    needs_apache_kafka,
 ]
 SETTINGS = {
     "offsets.topic.num.partitions": "1",

@@ -5,10 +5,14 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 LIBS = sorted(ROOT.glob(".cache/kafka-4.3*/libs"))
 JAVA = shutil.which("java")
 AVAILABLE = bool(LIBS) and JAVA is not None
+MISSING = "needs java and Kafka's jars in .cache/kafka-4.3*/libs"
+needs_apache_kafka = pytest.mark.skipif(not AVAILABLE, reason=MISSING)
 HEAP = "512m"
 TELEMETRY = ROOT / "tests" / "support" / "java" / "log4j2.properties"
 
