@@ -29,6 +29,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "cluster": ("Show the nodes of a cluster; add, drain and remove nodes.", "cluster"),
     "rebalance": ("Spread replicas and leaders evenly over the nodes.", "rebalance"),
     "quorum": ("Show the metadata quorum; add and remove voters.", "quorum"),
+    "cert": ("Make and inspect certificates for development.", "cert"),
     "registry": ("Run a schema registry; register, check and compare schemas.", "registry"),
     "sql": ("Run a SQL server, or ask one: a shell, scripts, tests of statements.", "sql"),
     "pipeline": ("Run a data pipeline that is written in Python, on Spark.", "pipeline"),

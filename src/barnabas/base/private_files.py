@@ -1,0 +1,27 @@
+"""Files that hold secrets: readable by their owner alone, and never half written."""
+
+import os
+import secrets
+
+MODE = 0o600
+
+
+def write_private(path: str, text: str, *, replaces: bool = True) -> None:
+    """Write `text` to a file of mode 0600, whole or not at all.
+
+    Raises OSError; FileExistsError where the file exists and `replaces` is False.
+    """
+    partial = f"{path}.{secrets.token_hex(4)}.partial"
+    descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, MODE)
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        if replaces:
+            os.replace(partial, path)
+        else:
+            os.link(partial, path)  # unlike a rename, it fails where the name is taken
+    finally:
+        if os.path.lexists(partial):
+            os.unlink(partial)
