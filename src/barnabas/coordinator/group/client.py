@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from barnabas.coordinator.group.step import Client
+from barnabas.coordinator.group.step import Client, KeepVisible
 from barnabas.security.principal import Principal
 
 
@@ -14,8 +14,12 @@ class ClientInfo:
     client_host: str
     principal: Principal
     api_version: int
+    keep_visible: KeepVisible | None = None
+    """Of topics, those that the client may know of; None: it may know of all."""
 
     @property
     def sender(self) -> Client:
         """The sender as groups note it."""
-        return Client(self.client_id or "", f"/{self.client_host}", self.api_version)
+        return Client(
+            self.client_id or "", f"/{self.client_host}", self.api_version, self.keep_visible
+        )

@@ -4,6 +4,7 @@ A step lives as long as one event is handled. Handlers change the group's unwrit
 timers by key, and put records and answers here; the shard turns it into a `Decision`.
 """
 
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, NamedTuple
@@ -53,6 +54,8 @@ class TimerKey(NamedTuple):
 
 
 GroupTimers = TimerQueue[TimerKey]
+KeepVisible = Callable[[Iterable[str]], Collection[str]]
+"""Of the topics it is given, those that somebody may know of."""
 
 
 @dataclass(slots=True)
@@ -62,6 +65,8 @@ class Client:
     client_id: str
     host: str
     api_version: int
+    keep_visible: KeepVisible | None = None
+    """None: it may know of all topics."""
 
 
 @dataclass(slots=True)
@@ -72,6 +77,8 @@ class Step:
     config: GroupConfig
     timers: GroupTimers
     metadata: GroupMetadata = field(default_factory=GroupMetadata)
+    keep_visible: KeepVisible | None = None
+    """Which topics the client of the step may know of; None: all."""
     records: list[CoordinatorRecord] = field(default_factory=list)
     answers: list[Answer] = field(default_factory=list)
     continuation: Any = None

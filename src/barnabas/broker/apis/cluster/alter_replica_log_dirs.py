@@ -5,10 +5,12 @@ that is not here yet is refused too, and its directory remembered for when it co
 """
 
 from barnabas.base.ids import TopicPartition
+from barnabas.broker.authorization import may
 from barnabas.broker.context import RequestContext
 from barnabas.broker.services import BrokerServices
 from barnabas.log.errors import LogDirFailure
 from barnabas.log.names import NAME_LENGTH_MAX, future_directory_name
+from barnabas.protocol.acls import Operation, ResourceType
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirPartitionResult,
@@ -30,12 +32,17 @@ def handle_alter_replica_log_dirs(
         for topic in entry.topics
         for index in topic.partitions
     }
+    is_allowed = may(services, context, Operation.ALTER, ResourceType.CLUSTER)
     answers: dict[str, list[AlterReplicaLogDirPartitionResult]] = {}
     for topic_partition, path in wanted.items():
         answers.setdefault(topic_partition.topic, []).append(
             AlterReplicaLogDirPartitionResult(
                 partition_index=topic_partition.partition,
-                error_code=_alter(services, topic_partition, path),
+                error_code=(
+                    _alter(services, topic_partition, path)
+                    if is_allowed
+                    else ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+                ),
             )
         )
     return AlterReplicaLogDirsResponse(

@@ -1,7 +1,9 @@
-"""DescribeLogDirs (key 35), versions 1-5: KIP-113, 827, 1066."""
+"""DescribeLogDirs (key 35), versions 1-5: KIP-113, 827, 1066. Needs DESCRIBE of the cluster."""
 
+from barnabas.broker.authorization import may
 from barnabas.broker.context import RequestContext
 from barnabas.broker.services import BrokerServices
+from barnabas.protocol.acls import Operation, ResourceType
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.describe_log_dirs import (
     DescribeLogDirsPartition,
@@ -18,6 +20,8 @@ def handle_describe_log_dirs(
     services: BrokerServices, context: RequestContext, request: DescribeLogDirsRequest
 ) -> DescribeLogDirsResponse:
     """List what each log directory holds."""
+    if not may(services, context, Operation.DESCRIBE, ResourceType.CLUSTER):
+        return DescribeLogDirsResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     wanted: set[tuple[str, int]] | None = None
     if request.topics is not None:
         wanted = {(topic.topic, index) for topic in request.topics for index in topic.partitions}

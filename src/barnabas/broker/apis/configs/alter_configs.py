@@ -22,7 +22,7 @@ async def handle_alter_configs(
     services: BrokerServices, context: RequestContext, request: AlterConfigsRequest
 ) -> AlterConfigsResponse:
     """Replace the configuration of resources, each for itself; answers are in their order."""
-    here, left = decide_here(services, request.resources, _decide)
+    here, left = decide_here(services, context, request.resources, _decide)
     passed_on = AlterConfigsRequest(resources=left, validate_only=request.validate_only)
     response: AlterConfigsResponse = await ask_controller(services, context, passed_on)
     response.responses = in_order(request.resources, here, response.responses)

@@ -1,10 +1,12 @@
 """DescribeConfigs (key 32), versions 1-4: KIP-133, 226, 412, 569, 714, 848.
 
-A broker describes itself and what is set for all brokers; values are those that hold now.
+A broker describes itself and what is set for all brokers; values are those that hold now. Needs
+DESCRIBE_CONFIGS of the topic, the group, or the cluster for all else.
 """
 
 from barnabas.broker.apis.configs.broker_loggers import logger_levels
 from barnabas.broker.apis.configs.broker_resources import check_node_id
+from barnabas.broker.apis.configs.rights import refuse
 from barnabas.broker.context import RequestContext
 from barnabas.broker.services import BrokerServices
 from barnabas.metadata.config_view import (
@@ -19,6 +21,7 @@ from barnabas.metadata.config_view import (
 from barnabas.metadata.controller.decision import Failure
 from barnabas.metadata.image import ConfigResourceType
 from barnabas.metadata.topic_names import invalid_topic_name_reason
+from barnabas.protocol.acls import Operation
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
@@ -33,10 +36,23 @@ from barnabas.protocol.messages.describe_configs import (
 def handle_describe_configs(
     services: BrokerServices, context: RequestContext, request: DescribeConfigsRequest
 ) -> DescribeConfigsResponse:
-    """Describe resources, each for itself."""
-    return DescribeConfigsResponse(
-        results=[_describe(services, resource, request) for resource in request.resources]
-    )
+    """Describe resources, each for itself; those that the sender may not describe come last."""
+    described, refused = [], []
+    for resource in request.resources:
+        kind, name = resource.resource_type, resource.resource_name
+        error = refuse(services, context, Operation.DESCRIBE_CONFIGS, kind, name)
+        if error:
+            refused.append(
+                DescribeConfigsResult(
+                    error_code=error,
+                    error_message=error.message,
+                    resource_type=kind,
+                    resource_name=name,
+                )
+            )
+        else:
+            described.append(_describe(services, resource, request))
+    return DescribeConfigsResponse(results=described + refused)
 
 
 def _describe(

@@ -1,6 +1,8 @@
 """Resources whose configuration is altered: some are decided here, the others by the controller.
 
-AlterConfigs and IncrementalAlterConfigs have each resource stand for itself.
+AlterConfigs and IncrementalAlterConfigs have each resource stand for itself. A resource that the
+sender may not alter is left to the controller, which refuses it: what this broker would have
+against it may tell of its configuration.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -8,7 +10,10 @@ from typing import TypeVar
 
 from barnabas.broker.apis.configs.broker_resources import check_broker_resource
 from barnabas.broker.apis.configs.pool_sizes import refused_pool_sizes
+from barnabas.broker.apis.configs.rights import refuse
+from barnabas.broker.context import RequestContext
 from barnabas.broker.services import BrokerServices
+from barnabas.protocol.acls import Operation
 from barnabas.protocol.messages import alter_configs as legacy
 from barnabas.protocol.messages import incremental_alter_configs as incremental
 
@@ -22,6 +27,7 @@ Key = tuple[int, str]
 
 def decide_here(
     services: BrokerServices,
+    context: RequestContext,
     resources: Sequence[Resource],
     decide: Callable[[Resource, str | None], Answer | None],
 ) -> tuple[dict[Key, Answer], list[Resource]]:
@@ -34,9 +40,10 @@ def decide_here(
     refused_sizes = refused_pool_sizes(services, resources)
     for resource in resources:
         key = (resource.resource_type, resource.resource_name)
-        answer = decide(
-            resource, check_broker_resource(services, resource) or refused_sizes.get(key)
-        )
+        reason = None
+        if not refuse(services, context, Operation.ALTER_CONFIGS, *key, is_lookup=True):
+            reason = check_broker_resource(services, resource) or refused_sizes.get(key)
+        answer = decide(resource, reason)
         if answer is None:
             left.append(resource)
         else:

@@ -1,11 +1,14 @@
 """ListConfigResources (key 74), versions 0-1: KIP-714, 1142.
 
-Version 0 lists client metrics subscriptions; version 1 the resources of the types asked for.
+Needs DESCRIBE_CONFIGS of the cluster. Version 0 lists client metrics subscriptions; version 1 the
+resources of the types asked for.
 """
 
+from barnabas.broker.authorization import may
 from barnabas.broker.context import RequestContext
 from barnabas.broker.services import BrokerServices
 from barnabas.metadata.image import ConfigResourceType
+from barnabas.protocol.acls import Operation, ResourceType
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.list_config_resources import (
     ConfigResource,
@@ -26,6 +29,8 @@ def handle_list_config_resources(
     services: BrokerServices, context: RequestContext, request: ListConfigResourcesRequest
 ) -> ListConfigResourcesResponse:
     """List what can be configured; no types at all ask for every type."""
+    if not may(services, context, Operation.DESCRIBE_CONFIGS, ResourceType.CLUSTER):
+        return ListConfigResourcesResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     wanted: list[int] = request.resource_types or list(LISTED_TYPES)
     if context.api_version == 0:
         wanted = [ConfigResourceType.CLIENT_METRICS]

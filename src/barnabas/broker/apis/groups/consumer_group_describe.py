@@ -3,11 +3,11 @@
 Groups of the consumer protocol; others have APIs of their own and are not found here.
 """
 
-from collections.abc import Awaitable
+from collections.abc import Iterator
 
-from barnabas.base.promise import then
+from barnabas.base.promise import Promise, then
+from barnabas.broker.apis.groups.describing import describe_groups
 from barnabas.broker.apis.groups.requests import serves_consumer_protocol
-from barnabas.broker.authorized_operations import GROUP_OPERATIONS
 from barnabas.broker.context import RequestContext
 from barnabas.broker.services import BrokerServices
 from barnabas.protocol.errors import ErrorCode
@@ -17,24 +17,31 @@ from barnabas.protocol.messages.consumer_group_describe import (
     DescribedGroup,
 )
 
+HIDDEN = "The group has described topic(s) that the client is not authorized to describe."
+
 
 def handle_consumer_group_describe(
     services: BrokerServices, context: RequestContext, request: ConsumerGroupDescribeRequest
-) -> ConsumerGroupDescribeResponse | Awaitable[ConsumerGroupDescribeResponse]:
+) -> ConsumerGroupDescribeResponse | Promise[ConsumerGroupDescribeResponse]:
     """Describe consumer groups and their members."""
     if not serves_consumer_protocol(services):
         return ConsumerGroupDescribeResponse(
             groups=[
-                DescribedGroup(group_id=group_id, error_code=ErrorCode.UNSUPPORTED_VERSION)
-                for group_id in request.group_ids
+                _failed(group_id, ErrorCode.UNSUPPORTED_VERSION) for group_id in request.group_ids
             ]
         )
+    groups = describe_groups(
+        services, context, request, services.groups.consumers.describe, _failed, _topics, HIDDEN
+    )
+    return then(groups, lambda groups: ConsumerGroupDescribeResponse(groups=groups))
 
-    def finish(groups: list[DescribedGroup]) -> ConsumerGroupDescribeResponse:
-        if request.include_authorized_operations:
-            for group in groups:
-                if not group.error_code:
-                    group.authorized_operations = GROUP_OPERATIONS
-        return ConsumerGroupDescribeResponse(groups=groups)
 
-    return then(services.groups.consumers.describe(request.group_ids), finish)
+def _failed(group_id: str, error: ErrorCode, message: str | None = None) -> DescribedGroup:
+    return DescribedGroup(group_id=group_id, error_code=error, error_message=message)
+
+
+def _topics(group: DescribedGroup) -> Iterator[str]:
+    """The topics of which members have partitions, or are to have."""
+    for member in group.members:
+        for assignment in (member.assignment, member.target_assignment):
+            yield from (topic.topic_name for topic in assignment.topic_partitions)

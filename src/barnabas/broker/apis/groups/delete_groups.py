@@ -1,14 +1,27 @@
 """DeleteGroups (key 42), versions 0-2: KIP-229."""
 
-from collections.abc import Awaitable
-
+from barnabas.broker.apis.groups.requests import split_groups
 from barnabas.broker.context import RequestContext
 from barnabas.broker.services import BrokerServices
-from barnabas.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
+from barnabas.protocol.acls import Operation
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.delete_groups import (
+    DeletableGroupResult,
+    DeleteGroupsRequest,
+    DeleteGroupsResponse,
+)
 
 
-def handle_delete_groups(
+async def handle_delete_groups(
     services: BrokerServices, context: RequestContext, request: DeleteGroupsRequest
-) -> DeleteGroupsResponse | Awaitable[DeleteGroupsResponse]:
+) -> DeleteGroupsResponse:
     """Delete groups that have no members; of share groups also what share coordinators keep."""
-    return services.share_groups.delete_groups(request)
+    names = list(dict.fromkeys(request.groups_names))
+    asked, denied = split_groups(services, context, Operation.DELETE, names)
+    request.groups_names = list(asked)
+    response = await services.share_groups.delete_groups(request)
+    refused = ErrorCode.GROUP_AUTHORIZATION_FAILED
+    response.results += [
+        DeletableGroupResult(group_id=group_id, error_code=refused) for group_id in denied
+    ]
+    return response

@@ -1,15 +1,20 @@
 """DeleteShareGroupOffsets (key 92), version 0: KIP-932.
 
-Has a share group without members forget topics.
+Has a share group without members forget topics. Needs DELETE of the group and READ of each topic.
 """
 
-from barnabas.broker.apis.groups.requests import serves_share_groups
+from dataclasses import replace
+
+from barnabas.broker.apis.groups.requests import allowed_topics, serves_share_groups
+from barnabas.broker.authorization import may
 from barnabas.broker.context import RequestContext
 from barnabas.broker.services import BrokerServices
+from barnabas.protocol.acls import Operation, ResourceType
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.delete_share_group_offsets import (
     DeleteShareGroupOffsetsRequest,
     DeleteShareGroupOffsetsResponse,
+    DeleteShareGroupOffsetsResponseTopic,
 )
 
 
@@ -19,4 +24,25 @@ async def handle_delete_share_group_offsets(
     """Forget where a share group is with topics."""
     if not serves_share_groups(services):
         return DeleteShareGroupOffsetsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
-    return await services.share_groups.delete_offsets(request)
+    if not services.authorizer.is_enabled:
+        return await services.share_groups.delete_offsets(request)
+    if not may(services, context, Operation.DELETE, ResourceType.GROUP, request.group_id):
+        error = ErrorCode.GROUP_AUTHORIZATION_FAILED
+        return DeleteShareGroupOffsetsResponse(error_code=error, error_message=error.message)
+    names = [topic.topic_name for topic in request.topics]
+    readable = allowed_topics(services, context, Operation.READ, names)
+    refused = [_refused(name) for name in names if name not in readable]
+    asked = [topic for topic in request.topics if topic.topic_name in readable]
+    if refused and not asked:
+        return DeleteShareGroupOffsetsResponse(responses=refused)
+    response = await services.share_groups.delete_offsets(replace(request, topics=asked))
+    if not response.error_code:
+        response.responses[:0] = refused
+    return response
+
+
+def _refused(name: str) -> DeleteShareGroupOffsetsResponseTopic:
+    error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    return DeleteShareGroupOffsetsResponseTopic(
+        topic_name=name, error_code=error, error_message=error.message
+    )

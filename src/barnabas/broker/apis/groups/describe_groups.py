@@ -6,11 +6,14 @@ Classic groups only, as in Kafka; groups of the other protocols have APIs of the
 from collections.abc import Awaitable
 
 from barnabas.base.promise import then
-from barnabas.broker.apis.groups.requests import client_of
+from barnabas.broker.apis.groups.requests import client_of, split_groups
 from barnabas.broker.authorized_operations import GROUP_OPERATIONS
 from barnabas.broker.context import RequestContext
 from barnabas.broker.services import BrokerServices
+from barnabas.protocol.acls import Operation
+from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.describe_groups import (
+    DescribedGroup,
     DescribeGroupsRequest,
     DescribeGroupsResponse,
 )
@@ -21,11 +24,20 @@ def handle_describe_groups(
 ) -> DescribeGroupsResponse | Awaitable[DescribeGroupsResponse]:
     """Describe groups and their members."""
 
+    asked, denied = split_groups(services, context, Operation.DESCRIBE, request.groups)
+
     def finish(response: DescribeGroupsResponse) -> DescribeGroupsResponse:
         if request.include_authorized_operations:
             for group in response.groups:
                 if not group.error_code:
                     group.authorized_operations = GROUP_OPERATIONS
+        if denied:
+            refused = ErrorCode.GROUP_AUTHORIZATION_FAILED
+            response.groups[:0] = [
+                DescribedGroup(group_id=group_id, error_code=refused) for group_id in denied
+            ]
         return response
 
+    if denied:
+        request.groups = list(asked)
     return then(services.groups.classics.describe(request, client_of(context)), finish)

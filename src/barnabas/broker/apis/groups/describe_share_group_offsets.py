@@ -1,18 +1,26 @@
 """DescribeShareGroupOffsets (key 90), versions 0-1: KIP-932, 1226.
 
-Where share groups start in partitions, and how many records of each are not done.
+Where share groups start in partitions, and how many records of each are not done. Needs DESCRIBE of
+the group and of each topic; whoever asks for all topics is told of those that it may DESCRIBE.
 """
 
 import asyncio
+from dataclasses import replace
 
-from barnabas.broker.apis.groups.requests import serves_share_groups
+from barnabas.broker.apis.groups.requests import allowed_topics, serves_share_groups
+from barnabas.broker.authorization import may
 from barnabas.broker.context import RequestContext
 from barnabas.broker.services import BrokerServices
+from barnabas.protocol.acls import Operation, ResourceType
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.describe_share_group_offsets import (
     DescribeShareGroupOffsetsRequest,
+    DescribeShareGroupOffsetsRequestGroup,
+    DescribeShareGroupOffsetsRequestTopic,
     DescribeShareGroupOffsetsResponse,
     DescribeShareGroupOffsetsResponseGroup,
+    DescribeShareGroupOffsetsResponsePartition,
+    DescribeShareGroupOffsetsResponseTopic,
 )
 
 
@@ -30,6 +38,52 @@ async def handle_describe_share_group_offsets(
             ]
         )
     groups = await asyncio.gather(
-        *(services.share_groups.describe_offsets(group) for group in request.groups)
+        *(_describe(services, context, group) for group in request.groups)
     )
     return DescribeShareGroupOffsetsResponse(groups=groups)
+
+
+async def _describe(
+    services: BrokerServices,
+    context: RequestContext,
+    group: DescribeShareGroupOffsetsRequestGroup,
+) -> DescribeShareGroupOffsetsResponseGroup:
+    """What the sender may know of one group."""
+    if not services.authorizer.is_enabled:
+        return await services.share_groups.describe_offsets(group)
+    if not may(services, context, Operation.DESCRIBE, ResourceType.GROUP, group.group_id):
+        error = ErrorCode.GROUP_AUTHORIZATION_FAILED
+        return DescribeShareGroupOffsetsResponseGroup(group_id=group.group_id, error_code=error)
+    if group.topics is None:
+        response = await services.share_groups.describe_offsets(group)
+        names = [topic.topic_name for topic in response.topics]
+        visible = allowed_topics(services, context, Operation.DESCRIBE, names)
+        response.topics = [topic for topic in response.topics if topic.topic_name in visible]
+        return response
+    names = [topic.topic_name for topic in group.topics]
+    visible = allowed_topics(services, context, Operation.DESCRIBE, names)
+    asked = [topic for topic in group.topics if topic.topic_name in visible]
+    response = await services.share_groups.describe_offsets(replace(group, topics=asked))
+    if not response.error_code:
+        response.topics += [
+            _refused(topic) for topic in group.topics if topic.topic_name not in visible
+        ]
+    return response
+
+
+def _refused(
+    topic: DescribeShareGroupOffsetsRequestTopic,
+) -> DescribeShareGroupOffsetsResponseTopic:
+    error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    return DescribeShareGroupOffsetsResponseTopic(
+        topic_name=topic.topic_name,
+        partitions=[
+            DescribeShareGroupOffsetsResponsePartition(
+                partition_index=index,
+                start_offset=-1,
+                error_code=error,
+                error_message=error.message,
+            )
+            for index in topic.partitions
+        ],
+    )

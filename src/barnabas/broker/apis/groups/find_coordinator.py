@@ -1,17 +1,19 @@
 """FindCoordinator (key 10), versions 0-6: KIP-98, 699, 890, 932.
 
 Groups, transactional ids and share-partitions are found; their topic is created when the first
-client asks. The key of a share-partition is `group:topicId:partition`.
+client asks that may know. The key of a share-partition is `group:topicId:partition`.
 """
 
 from barnabas.base.ids import NO_NODE
 from barnabas.base.internal_topics import CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE
 from barnabas.broker.apis.topics.auto_create import create_topics
+from barnabas.broker.authorization import allowed, may
 from barnabas.broker.context import RequestContext
 from barnabas.broker.services import BrokerServices
 from barnabas.coordinator.partition_of import partition_of
 from barnabas.coordinator.share.state import SharePartitionKey
 from barnabas.metadata.image import TopicImage
+from barnabas.protocol.acls import Operation, ResourceType
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.find_coordinator import (
     Coordinator,
@@ -24,6 +26,14 @@ GROUP = 0
 TRANSACTION = 1
 SHARE = 2
 TOPICS = {GROUP: CONSUMER_OFFSETS, TRANSACTION: TRANSACTION_STATE, SHARE: SHARE_GROUP_STATE}
+DESCRIBED = {
+    GROUP: (ResourceType.GROUP, ErrorCode.GROUP_AUTHORIZATION_FAILED),
+    TRANSACTION: (
+        ResourceType.TRANSACTIONAL_ID,
+        ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    ),
+}
+"""What clients must be allowed to DESCRIBE to learn who coordinates it, and the error if not."""
 BATCHED_FROM_VERSION = 4
 SHARE_FROM_VERSION = 6
 
@@ -38,7 +48,7 @@ async def handle_find_coordinator(
     if name is None or (name == SHARE_GROUP_STATE and context.api_version < SHARE_FROM_VERSION):
         found = [_failure(key, ErrorCode.INVALID_REQUEST) for key in keys]
     else:
-        found = await _find(services, context, name, keys)
+        found = await _find_allowed(services, context, request.key_type, keys)
     if is_batched:
         return FindCoordinatorResponse(coordinators=found)
     only = found[0]
@@ -49,6 +59,24 @@ async def handle_find_coordinator(
         host=only.host,
         port=only.port,
     )
+
+
+async def _find_allowed(
+    services: BrokerServices, context: RequestContext, key_type: int, keys: list[str]
+) -> list[Coordinator]:
+    """Find what the sender may know of, and refuse the rest."""
+    name = TOPICS[key_type]
+    if not services.authorizer.is_enabled:
+        return await _find(services, context, name, keys)
+    if key_type == SHARE:
+        if may(services, context, Operation.CLUSTER_ACTION, ResourceType.CLUSTER):
+            return await _find(services, context, name, keys)
+        return [_failure(key, ErrorCode.CLUSTER_AUTHORIZATION_FAILED) for key in keys]
+    resource_type, error = DESCRIBED[key_type]
+    visible = allowed(services, context, Operation.DESCRIBE, resource_type, keys)
+    found = await _find(services, context, name, [key for key in keys if key in visible])
+    in_order = iter(found)
+    return [next(in_order) if key in visible else _failure(key, error) for key in keys]
 
 
 async def _find(

@@ -5,9 +5,10 @@ REBALANCE_IN_PROGRESS tells a member to join again.
 
 from collections.abc import Awaitable
 
-from barnabas.broker.apis.groups.requests import client_of
+from barnabas.broker.apis.groups.requests import client_of, may_read_group
 from barnabas.broker.context import RequestContext
 from barnabas.broker.services import BrokerServices
+from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 
 
@@ -15,4 +16,6 @@ def handle_heartbeat(
     services: BrokerServices, context: RequestContext, request: HeartbeatRequest
 ) -> HeartbeatResponse | Awaitable[HeartbeatResponse]:
     """Keep a member's session alive."""
+    if not may_read_group(services, context, request.group_id):
+        return HeartbeatResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
     return services.groups.classics.heartbeat(request, client_of(context))

@@ -5,9 +5,11 @@ The answer comes when the group's next generation begins.
 
 from collections.abc import Awaitable
 
-from barnabas.broker.apis.groups.requests import client_of
+from barnabas.broker.apis.groups.requests import may_read_group, subscriber_of
 from barnabas.broker.context import RequestContext
 from barnabas.broker.services import BrokerServices
+from barnabas.coordinator.group.classic.responses import join_error, level_join
+from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 
 
@@ -15,4 +17,7 @@ def handle_join_group(
     services: BrokerServices, context: RequestContext, request: JoinGroupRequest
 ) -> JoinGroupResponse | Awaitable[JoinGroupResponse]:
     """Join a group."""
-    return services.groups.classics.join(request, client_of(context))
+    if not may_read_group(services, context, request.group_id):
+        refused = join_error(ErrorCode.GROUP_AUTHORIZATION_FAILED, "")
+        return level_join(refused, context.api_version)
+    return services.groups.classics.join(request, subscriber_of(services, context))

@@ -5,9 +5,10 @@ Versions before 3 name one member, whose error is the whole's.
 
 from collections.abc import Awaitable
 
-from barnabas.broker.apis.groups.requests import client_of
+from barnabas.broker.apis.groups.requests import client_of, may_read_group
 from barnabas.broker.context import RequestContext
 from barnabas.broker.services import BrokerServices
+from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
 
 
@@ -15,4 +16,6 @@ def handle_leave_group(
     services: BrokerServices, context: RequestContext, request: LeaveGroupRequest
 ) -> LeaveGroupResponse | Awaitable[LeaveGroupResponse]:
     """Take members out of a group."""
+    if not may_read_group(services, context, request.group_id):
+        return LeaveGroupResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
     return services.groups.classics.leave(request, client_of(context))

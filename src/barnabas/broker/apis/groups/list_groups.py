@@ -1,17 +1,31 @@
 """ListGroups (key 16), versions 0-5: KIP-518, 848.
 
-The groups that this broker coordinates; clients ask every broker.
+The groups that this broker coordinates; clients ask every broker. Who may DESCRIBE the cluster
+sees all of them, others those that they may DESCRIBE.
 """
 
-from collections.abc import Awaitable
-
+from barnabas.base.promise import Promise, then
+from barnabas.broker.authorization import allowed, may
 from barnabas.broker.context import RequestContext
 from barnabas.broker.services import BrokerServices
+from barnabas.protocol.acls import Operation, ResourceType
 from barnabas.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 
 
 def handle_list_groups(
     services: BrokerServices, context: RequestContext, request: ListGroupsRequest
-) -> ListGroupsResponse | Awaitable[ListGroupsResponse]:
+) -> ListGroupsResponse | Promise[ListGroupsResponse]:
     """List groups."""
-    return services.groups.list_groups(request)
+    found = services.groups.list_groups(request)
+    if may(services, context, Operation.DESCRIBE, ResourceType.CLUSTER, logs_denial=False):
+        return found
+
+    def finish(response: ListGroupsResponse) -> ListGroupsResponse:
+        names = {group.group_id for group in response.groups}
+        visible = allowed(
+            services, context, Operation.DESCRIBE, ResourceType.GROUP, names, logs_denial=False
+        )
+        response.groups = [group for group in response.groups if group.group_id in visible]
+        return response
+
+    return then(found, finish)

@@ -1,20 +1,27 @@
 """OffsetCommit (key 8), versions 2-10: KIP-211, 320, 345, 516, 848.
 
-Topics and partitions that do not exist are answered here; the coordinator stores the others, each
-with its topic's id.
+Needs READ of the group and of each topic. Topics and partitions that do not exist, or of which the
+sender may not know, are answered here; the coordinator stores the others, each with its topic's id.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from barnabas.base.network import Part
 from barnabas.base.promise import Promise, then
 from barnabas.broker.apis.groups.offset_commit_again import learn
-from barnabas.broker.apis.groups.requests import client_of, find_topic
+from barnabas.broker.apis.groups.requests import (
+    allowed_topics,
+    client_of,
+    find_topic,
+    may_read_group,
+)
 from barnabas.broker.context import RequestContext
 from barnabas.broker.deferred_reply import answer_later
 from barnabas.broker.responses import respond
 from barnabas.broker.services import BrokerServices
+from barnabas.coordinator.group.offset_responses import commit_error
 from barnabas.net.connection import Reply
+from barnabas.protocol.acls import Operation
 from barnabas.protocol.codec import decode_at
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.offset_commit import (
@@ -33,11 +40,15 @@ def handle_offset_commit(
 ) -> Sequence[Part] | Reply:
     """Store the offsets of a group. Raises DecodeError for a malformed request."""
     request, _ = decode_at(OffsetCommitRequest, context.api_version, frame, position)
+    generation = services.authorizer.generation
+    if not may_read_group(services, context, request.group_id):
+        error = ErrorCode.GROUP_AUTHORIZATION_FAILED
+        return respond(context, commit_error(request, error))
     refused = _refuse_unknown(services, context, request)
     if not request.topics:
         return respond(context, OffsetCommitResponse(topics=refused))
     if not refused:
-        learn(services, context, request, frame, position)
+        learn(services, context, request, frame, position, generation)
     response = then(
         services.groups.offset_commit(request, client_of(context)),
         lambda response: _merge(response, refused),
@@ -52,10 +63,17 @@ def _refuse_unknown(
 ) -> list[OffsetCommitResponseTopic]:
     """Take out of the request what does not exist, and name the topics of the others."""
     by_id = context.api_version >= TOPIC_IDS_FROM_VERSION
+    readable = _readable(services, context, request, by_id=by_id)
     refused: list[OffsetCommitResponseTopic] = []
     known: list[OffsetCommitRequestTopic] = []
     for topic in request.topics:
         image = find_topic(services, topic.name, topic.topic_id, by_id=by_id)
+        if readable is not None:
+            name = topic.name if image is None else image.name
+            if name and name not in readable:  # an unknown id has no name
+                error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+                refused.append(_refuse(topic, [p.partition_index for p in topic.partitions], error))
+                continue
         if image is None:
             error = ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             refused.append(_refuse(topic, [p.partition_index for p in topic.partitions], error))
@@ -77,6 +95,19 @@ def _refuse_unknown(
             known.append(topic)
     request.topics = known
     return refused
+
+
+def _readable(
+    services: BrokerServices, context: RequestContext, request: OffsetCommitRequest, *, by_id: bool
+) -> Collection[str] | None:
+    """The topics whose offsets the sender may commit; None: it may commit all."""
+    if not services.authorizer.is_enabled:
+        return None
+    names = []
+    for topic in request.topics:
+        image = find_topic(services, topic.name, topic.topic_id, by_id=by_id)
+        names.append(topic.name if image is None else image.name)
+    return allowed_topics(services, context, Operation.READ, names)
 
 
 def _refuse(

@@ -6,6 +6,9 @@ of the last one is not decoded, nor are its topics looked up or its answer encod
 coordinator takes the offsets as they are (`coordinator/group/repeated_commit.py`), and what it does
 not take so as any other request.
 
+What the client may do is asked again when it may have changed: with every new generation of the
+authorizer the next commit is handled as the first was.
+
 `python -m bench.commit_cost` shows the gain.
 """
 
@@ -184,6 +187,29 @@ class CommitShape:
         return answer_later(promise, context, lambda _, outcome: respond(correlation, outcome))
 
 
+class GuardedCommitShape(CommitShape):
+    """Where there is an authorizer: good for as long as its answers are."""
+
+    __slots__ = ("_authorizer", "_generation")
+
+    def __init__(
+        self,
+        services: BrokerServices,
+        context: RequestContext,
+        request: OffsetCommitRequest,
+        frame: bytearray,
+        generation: int,
+    ) -> None:
+        """`generation` is that of the answers by which `request` is allowed."""
+        super().__init__(services, context, request, frame)
+        self._authorizer = services.authorizer
+        self._generation = generation
+
+    def take(self, frame: bytearray) -> Sequence[Any] | None:
+        """As its base, unless what is allowed may have changed."""
+        return super().take(frame) if self._authorizer.generation == self._generation else None
+
+
 def _number(correlation: bytearray) -> int:
     return int.from_bytes(correlation, "big", signed=True)
 
@@ -194,8 +220,12 @@ def learn(
     request: OffsetCommitRequest,
     frame: bytearray,
     position: int,
+    generation: int,
 ) -> None:
-    """Remember a request, whose body begins at `position`, if it may be repeated."""
+    """Remember a request, whose body begins at `position`, if it may be repeated.
+
+    `generation` is that of the authorizer when it was asked.
+    """
     version = context.api_version
     if version < FLEXIBLE_FROM or len(request.topics) != 1:
         return
@@ -209,4 +239,7 @@ def learn(
         and frame[position:] == encode(request, version)
     ):
         state = client_state(context.connection)
-        state.repeated = CommitShape(services, context, request, frame)
+        if services.authorizer.is_enabled:
+            state.repeated = GuardedCommitShape(services, context, request, frame, generation)
+        else:
+            state.repeated = CommitShape(services, context, request, frame)

@@ -1,17 +1,22 @@
 """OffsetDelete (key 47), version 0: KIP-496.
 
-Topics and partitions that do not exist are answered here. Offsets of deleted topics are gone
+Needs DELETE of the group and READ of each topic. Topics and partitions that do not exist are
+answered here. Offsets of deleted topics are gone
 already.
 """
 
 from collections.abc import Awaitable
 
 from barnabas.base.promise import then
+from barnabas.broker.apis.groups.requests import allowed_topics
+from barnabas.broker.authorization import may
 from barnabas.broker.context import RequestContext
 from barnabas.broker.services import BrokerServices
+from barnabas.protocol.acls import Operation, ResourceType
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.offset_delete import (
     OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
     OffsetDeleteRequestTopic,
     OffsetDeleteResponse,
     OffsetDeleteResponsePartition,
@@ -23,26 +28,24 @@ def handle_offset_delete(
     services: BrokerServices, context: RequestContext, request: OffsetDeleteRequest
 ) -> OffsetDeleteResponse | Awaitable[OffsetDeleteResponse]:
     """Forget offsets that a group has committed."""
+    if not may(services, context, Operation.DELETE, ResourceType.GROUP, request.group_id):
+        return OffsetDeleteResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    names = [topic.name for topic in request.topics]
+    readable = allowed_topics(services, context, Operation.READ, names)
     refused: list[OffsetDeleteResponseTopic] = []
     known: list[OffsetDeleteRequestTopic] = []
     for topic in request.topics:
+        if topic.name not in readable:
+            error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            refused.append(_refused(topic.name, topic.partitions, error))
+            continue
         image = services.image.topics.by_name.get(topic.name)
         partitions = {} if image is None else image.partitions
         missing = [p for p in topic.partitions if p.partition_index not in partitions]
         present = [p for p in topic.partitions if p.partition_index in partitions]
         if missing:
-            refused.append(
-                OffsetDeleteResponseTopic(
-                    name=topic.name,
-                    partitions=[
-                        OffsetDeleteResponsePartition(
-                            partition_index=partition.partition_index,
-                            error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-                        )
-                        for partition in missing
-                    ],
-                )
-            )
+            error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            refused.append(_refused(topic.name, missing, error))
         if present:
             known.append(OffsetDeleteRequestTopic(name=topic.name, partitions=present))
 
@@ -59,3 +62,17 @@ def handle_offset_delete(
 
     asked = OffsetDeleteRequest(group_id=request.group_id, topics=known)
     return then(services.groups.offset_delete(asked), finish)
+
+
+def _refused(
+    name: str, partitions: list[OffsetDeleteRequestPartition], error: ErrorCode
+) -> OffsetDeleteResponseTopic:
+    return OffsetDeleteResponseTopic(
+        name=name,
+        partitions=[
+            OffsetDeleteResponsePartition(
+                partition_index=partition.partition_index, error_code=error
+            )
+            for partition in partitions
+        ],
+    )

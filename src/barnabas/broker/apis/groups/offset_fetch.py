@@ -1,15 +1,19 @@
 """OffsetFetch (key 9), versions 1-10: KIP-88, 320, 447, 516, 709, 848.
 
-One group up to version 7, several from version 8. Versions before 2 have no error of the whole,
-so that every partition carries it.
+Needs DESCRIBE of the group and of each topic; whoever asks for all topics is told of those that it
+may DESCRIBE. One group up to version 7, several from version 8. Versions before 2 have no error of
+the whole, so that every partition carries it.
 """
 
 from collections.abc import Awaitable
+from dataclasses import replace
 
 from barnabas.base.promise import Promise, then
-from barnabas.broker.apis.groups.requests import find_topic
+from barnabas.broker.apis.groups.requests import allowed_topics, find_topic
+from barnabas.broker.authorization import may
 from barnabas.broker.context import RequestContext
 from barnabas.broker.services import BrokerServices
+from barnabas.protocol.acls import Operation, ResourceType
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
@@ -37,54 +41,78 @@ def handle_offset_fetch(
     if version < GROUPS_FROM_VERSION:
         group = _single_group(request)
         return then(
-            services.groups.offset_fetch(group, require_stable=request.require_stable),
+            _fetch(services, context, group, request.require_stable, by_id=False),
             lambda fetched: _single_response(group, fetched, version),
         )
     by_id = version >= TOPIC_IDS_FROM_VERSION
     fetched = [
-        _fetch(services, group, request.require_stable, by_id=by_id) for group in request.groups
+        _fetch(services, context, group, request.require_stable, by_id=by_id)
+        for group in request.groups
     ]
     if any(isinstance(part, Promise) for part in fetched):
         return _wait(fetched)
-    return OffsetFetchResponse(groups=[part for part in fetched if not isinstance(part, Awaitable)])
+    return OffsetFetchResponse(groups=[part for part in fetched if not isinstance(part, Promise)])
 
 
 async def _wait(
-    parts: list[OffsetFetchResponseGroup | Awaitable[OffsetFetchResponseGroup]],
+    parts: list[OffsetFetchResponseGroup | Promise[OffsetFetchResponseGroup]],
 ) -> OffsetFetchResponse:
     return OffsetFetchResponse(
-        groups=[await part if isinstance(part, Awaitable) else part for part in parts]
+        groups=[await part if isinstance(part, Promise) else part for part in parts]
     )
 
 
 def _fetch(
     services: BrokerServices,
+    context: RequestContext,
     group: OffsetFetchRequestGroup,
     require_stable: bool,
     *,
     by_id: bool,
-) -> OffsetFetchResponseGroup | Awaitable[OffsetFetchResponseGroup]:
+) -> OffsetFetchResponseGroup | Promise[OffsetFetchResponseGroup]:
     """One group; with topic ids, unknown ones are answered and names looked up."""
-    unknown: list[OffsetFetchResponseTopics] = []
+    if not may(services, context, Operation.DESCRIBE, ResourceType.GROUP, group.group_id):
+        error = ErrorCode.GROUP_AUTHORIZATION_FAILED
+        return OffsetFetchResponseGroup(group_id=group.group_id, error_code=error)
+    refused: list[OffsetFetchResponseTopics] = []
     if by_id and group.topics is not None:
         known = []
         for topic in group.topics:
             image = find_topic(services, "", topic.topic_id, by_id=True)
             if image is None:
-                unknown.append(_unknown(topic))
+                refused.append(_refused(topic, ErrorCode.UNKNOWN_TOPIC_ID))
             else:
                 topic.name = image.name
                 known.append(topic)
         group.topics = known
+    if services.authorizer.is_enabled and group.topics is not None:
+        names = [topic.name for topic in group.topics]
+        visible = allowed_topics(services, context, Operation.DESCRIBE, names)
+        error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        refused += [_refused(topic, error) for topic in group.topics if topic.name not in visible]
+        visible_topics = [topic for topic in group.topics if topic.name in visible]
+        group = replace(group, topics=visible_topics)
 
     def finish(response: OffsetFetchResponseGroup) -> OffsetFetchResponseGroup:
+        if group.topics is None:
+            _keep_visible(services, context, response)
         if by_id and group.topics is None:
             response.topics = [topic for topic in response.topics if _name_to_id(services, topic)]
         if not response.error_code:
-            response.topics += unknown
+            response.topics += refused
         return response
 
     return then(services.groups.offset_fetch(group, require_stable=require_stable), finish)
+
+
+def _keep_visible(
+    services: BrokerServices, context: RequestContext, response: OffsetFetchResponseGroup
+) -> None:
+    """Leave out topics of which the sender may not know."""
+    if services.authorizer.is_enabled:
+        names = [topic.name for topic in response.topics]
+        visible = allowed_topics(services, context, Operation.DESCRIBE, names)
+        response.topics = [topic for topic in response.topics if topic.name in visible]
 
 
 def _name_to_id(services: BrokerServices, topic: OffsetFetchResponseTopics) -> bool:
@@ -96,15 +124,16 @@ def _name_to_id(services: BrokerServices, topic: OffsetFetchResponseTopics) -> b
     return True
 
 
-def _unknown(topic: OffsetFetchRequestTopics) -> OffsetFetchResponseTopics:
+def _refused(topic: OffsetFetchRequestTopics, error: ErrorCode) -> OffsetFetchResponseTopics:
     return OffsetFetchResponseTopics(
+        name=topic.name,
         topic_id=topic.topic_id,
         partitions=[
             OffsetFetchResponsePartitions(
                 partition_index=index,
                 committed_offset=NO_OFFSET,
                 metadata="",
-                error_code=ErrorCode.UNKNOWN_TOPIC_ID,
+                error_code=error,
             )
             for index in topic.partition_indexes
         ],

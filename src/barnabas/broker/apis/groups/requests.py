@@ -1,12 +1,17 @@
-"""Shared by the handlers of groups: the client of a request, and its topics that exist."""
+"""Shared by the handlers of groups: the client of a request, what it may do, its topics."""
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 
 from barnabas.base.ids import ZERO_UUID, Uuid
+from barnabas.broker.authorization import allowed, may
 from barnabas.broker.context import RequestContext
 from barnabas.broker.services import BrokerServices
 from barnabas.coordinator.group.client import ClientInfo
 from barnabas.coordinator.group.group_type import GroupType
 from barnabas.metadata.features import GROUP_VERSION, SHARE_VERSION, STREAMS_VERSION
 from barnabas.metadata.image import TopicImage
+from barnabas.protocol.acls import Operation, ResourceType
 
 
 def client_of(context: RequestContext) -> ClientInfo:
@@ -14,6 +19,60 @@ def client_of(context: RequestContext) -> ClientInfo:
     return ClientInfo(
         context.client_id, context.client_host, context.principal, context.api_version
     )
+
+
+def subscriber_of(services: BrokerServices, context: RequestContext) -> ClientInfo:
+    """The sender as the coordinator knows it, where it may subscribe by a regular expression."""
+    if not services.authorizer.is_enabled:
+        return client_of(context)
+
+    def keep_visible(names: Iterable[str]) -> Collection[str]:
+        return allowed(
+            services, context, Operation.DESCRIBE, ResourceType.TOPIC, names, logs_denial=False
+        )
+
+    return replace(client_of(context), keep_visible=keep_visible)
+
+
+def may_read_group(services: BrokerServices, context: RequestContext, group_id: str) -> bool:
+    """Whether the sender may be a member of the group, and commit its offsets."""
+    return may(services, context, Operation.READ, ResourceType.GROUP, group_id)
+
+
+def split_groups(
+    services: BrokerServices,
+    context: RequestContext,
+    operation: Operation,
+    group_ids: Sequence[str],
+) -> tuple[Sequence[str], Sequence[str]]:
+    """The groups with which the sender may do this, and the others."""
+    if not services.authorizer.is_enabled:
+        return group_ids, ()
+    rightful = allowed(services, context, operation, ResourceType.GROUP, group_ids)
+    return (
+        [group_id for group_id in group_ids if group_id in rightful],
+        [group_id for group_id in group_ids if group_id not in rightful],
+    )
+
+
+def allowed_topics(
+    services: BrokerServices,
+    context: RequestContext,
+    operation: Operation,
+    names: Iterable[str],
+) -> set[str]:
+    """The topics with which the sender may do this."""
+    return allowed(services, context, operation, ResourceType.TOPIC, names)
+
+
+def may_describe_topics(
+    services: BrokerServices, context: RequestContext, names: Iterable[str]
+) -> bool:
+    """Whether the sender may know of all these topics."""
+    if not services.authorizer.is_enabled:
+        return True
+    asked = set(names)
+    return len(allowed_topics(services, context, Operation.DESCRIBE, asked)) == len(asked)
 
 
 def find_topic(

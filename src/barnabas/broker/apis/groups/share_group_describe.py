@@ -3,11 +3,11 @@
 Share groups and their members; groups of other types are not found here.
 """
 
-from collections.abc import Awaitable
+from collections.abc import Iterator
 
-from barnabas.base.promise import then
+from barnabas.base.promise import Promise, then
+from barnabas.broker.apis.groups.describing import describe_groups
 from barnabas.broker.apis.groups.requests import serves_share_groups
-from barnabas.broker.authorized_operations import GROUP_OPERATIONS
 from barnabas.broker.context import RequestContext
 from barnabas.broker.services import BrokerServices
 from barnabas.protocol.errors import ErrorCode
@@ -17,24 +17,30 @@ from barnabas.protocol.messages.share_group_describe import (
     ShareGroupDescribeResponse,
 )
 
+HIDDEN = "The group has described topic(s) that the client is not authorized to describe."
+
 
 def handle_share_group_describe(
     services: BrokerServices, context: RequestContext, request: ShareGroupDescribeRequest
-) -> ShareGroupDescribeResponse | Awaitable[ShareGroupDescribeResponse]:
+) -> ShareGroupDescribeResponse | Promise[ShareGroupDescribeResponse]:
     """Describe share groups and their members."""
     if not serves_share_groups(services):
         return ShareGroupDescribeResponse(
             groups=[
-                DescribedGroup(group_id=group_id, error_code=ErrorCode.UNSUPPORTED_VERSION)
-                for group_id in request.group_ids
+                _failed(group_id, ErrorCode.UNSUPPORTED_VERSION) for group_id in request.group_ids
             ]
         )
+    groups = describe_groups(
+        services, context, request, services.share_groups.describe, _failed, _topics, HIDDEN
+    )
+    return then(groups, lambda groups: ShareGroupDescribeResponse(groups=groups))
 
-    def finish(groups: list[DescribedGroup]) -> ShareGroupDescribeResponse:
-        if request.include_authorized_operations:
-            for group in groups:
-                if not group.error_code:
-                    group.authorized_operations = GROUP_OPERATIONS
-        return ShareGroupDescribeResponse(groups=groups)
 
-    return then(services.share_groups.describe(request.group_ids), finish)
+def _failed(group_id: str, error: ErrorCode, message: str | None = None) -> DescribedGroup:
+    return DescribedGroup(group_id=group_id, error_code=error, error_message=message)
+
+
+def _topics(group: DescribedGroup) -> Iterator[str]:
+    """The topics of which members have partitions."""
+    for member in group.members:
+        yield from (topic.topic_name for topic in member.assignment.topic_partitions)

@@ -3,11 +3,12 @@
 Groups of the streams protocol; others have APIs of their own and are not found here.
 """
 
-from collections.abc import Awaitable
+from collections.abc import Iterator
 
-from barnabas.base.promise import then
+from barnabas.base.promise import Promise, then
+from barnabas.broker.apis.groups.describing import describe_groups
 from barnabas.broker.apis.groups.requests import serves_streams_protocol
-from barnabas.broker.authorized_operations import GROUP_OPERATIONS
+from barnabas.broker.apis.groups.streams_topics import topic_names
 from barnabas.broker.context import RequestContext
 from barnabas.broker.services import BrokerServices
 from barnabas.protocol.errors import ErrorCode
@@ -17,24 +18,29 @@ from barnabas.protocol.messages.streams_group_describe import (
     StreamsGroupDescribeResponse,
 )
 
+HIDDEN = "The described group uses topics that the client is not authorized to describe."
+
 
 def handle_streams_group_describe(
     services: BrokerServices, context: RequestContext, request: StreamsGroupDescribeRequest
-) -> StreamsGroupDescribeResponse | Awaitable[StreamsGroupDescribeResponse]:
+) -> StreamsGroupDescribeResponse | Promise[StreamsGroupDescribeResponse]:
     """Describe streams groups, their topologies and their members."""
     if not serves_streams_protocol(services):
         return StreamsGroupDescribeResponse(
             groups=[
-                DescribedGroup(group_id=group_id, error_code=ErrorCode.UNSUPPORTED_VERSION)
-                for group_id in request.group_ids
+                _failed(group_id, ErrorCode.UNSUPPORTED_VERSION) for group_id in request.group_ids
             ]
         )
+    groups = describe_groups(
+        services, context, request, services.groups.streams.describe, _failed, _topics, HIDDEN
+    )
+    return then(groups, lambda groups: StreamsGroupDescribeResponse(groups=groups))
 
-    def finish(groups: list[DescribedGroup]) -> StreamsGroupDescribeResponse:
-        if request.include_authorized_operations:
-            for group in groups:
-                if not group.error_code:
-                    group.authorized_operations = GROUP_OPERATIONS
-        return StreamsGroupDescribeResponse(groups=groups)
 
-    return then(services.groups.streams.describe(request.group_ids), finish)
+def _failed(group_id: str, error: ErrorCode, message: str | None = None) -> DescribedGroup:
+    return DescribedGroup(group_id=group_id, error_code=error, error_message=message)
+
+
+def _topics(group: DescribedGroup) -> Iterator[str]:
+    """The topics of the topology."""
+    return topic_names((group.topology and group.topology.subtopologies) or ())

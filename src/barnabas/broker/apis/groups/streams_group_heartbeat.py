@@ -2,25 +2,34 @@
 
 A member of a streams group joins, stays, follows its tasks and leaves by it; internal topics that
 its topology needs are created beside it. Refused with UNSUPPORTED_VERSION where
-`group.coordinator.rebalance.protocols` or `streams.version` leaves the protocol out. Topics are
-not authorised yet.
+`group.coordinator.rebalance.protocols` or `streams.version` leaves the protocol out. The member may
+DESCRIBE all topics of its topology, and CREATE those that are created for it.
 """
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 
 from barnabas.base.internal_topics import INTERNAL_TOPICS
 from barnabas.base.promise import then
-from barnabas.broker.apis.groups.requests import client_of, serves_streams_protocol
+from barnabas.broker.apis.groups.requests import (
+    allowed_topics,
+    client_of,
+    may_describe_topics,
+    may_read_group,
+    serves_streams_protocol,
+)
+from barnabas.broker.apis.groups.streams_topics import topic_names
+from barnabas.broker.authorization import may
 from barnabas.broker.context import RequestContext
 from barnabas.broker.services import BrokerServices
 from barnabas.coordinator.group.streams.heartbeat import Heard
-from barnabas.coordinator.group.streams.topology import Status
+from barnabas.coordinator.group.streams.topology import InternalTopic, Status
 from barnabas.metadata.topic_names import is_valid_topic_name
+from barnabas.protocol.acls import Operation, ResourceType
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.streams_group_heartbeat import Status as ToldStatus
 from barnabas.protocol.messages.streams_group_heartbeat import (
     StreamsGroupHeartbeatRequest,
     StreamsGroupHeartbeatResponse,
-    Topology,
 )
 
 FAILURES_SHOWN = 3
@@ -33,34 +42,61 @@ def handle_streams_group_heartbeat(
 ) -> StreamsGroupHeartbeatResponse | Awaitable[StreamsGroupHeartbeatResponse]:
     """Hear a member, and tell it what tasks it has."""
     if not serves_streams_protocol(services):
-        return StreamsGroupHeartbeatResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, status=[])
-    message = "" if request.topology is None else _refused_names(request.topology)
-    if message:
-        return StreamsGroupHeartbeatResponse(
-            error_code=ErrorCode.STREAMS_INVALID_TOPOLOGY, error_message=message, status=[]
-        )
+        return _refused(ErrorCode.UNSUPPORTED_VERSION)
+    if not may_read_group(services, context, request.group_id):
+        return _refused(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    if request.topology is not None:
+        names = list(dict.fromkeys(topic_names(request.topology.subtopologies)))
+        message = _what_is_wrong(names)
+        if message:
+            return _refused(ErrorCode.STREAMS_INVALID_TOPOLOGY, message)
+        if not may_describe_topics(services, context, names):
+            return _refused(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
 
     def finish(heard: Heard) -> StreamsGroupHeartbeatResponse:
         if heard.missing_topics:
-            _create(services, context, request.group_id, heard)
+            denied = _not_creatable(services, context, heard.missing_topics)
+            if denied:
+                _tell(heard.response, f"Unauthorized to CREATE on topics {', '.join(denied)}.")
+            else:
+                _create(services, context, request.group_id, heard)
         return heard.response
 
     return then(services.groups.streams.heartbeat(request, client_of(context)), finish)
 
 
-def _refused_names(topology: Topology) -> str:
-    """What is wrong with the names of topics, of any kind."""
-    names: dict[str, None] = {}
-    for subtopology in topology.subtopologies:
-        names |= dict.fromkeys(subtopology.source_topics)
-        names |= dict.fromkeys(subtopology.repartition_sink_topics)
-        names |= dict.fromkeys(topic.name for topic in subtopology.repartition_source_topics)
-        names |= dict.fromkeys(topic.name for topic in subtopology.state_changelog_topics)
+def _refused(error: ErrorCode, message: str | None = None) -> StreamsGroupHeartbeatResponse:
+    return StreamsGroupHeartbeatResponse(error_code=error, error_message=message, status=[])
+
+
+def _what_is_wrong(names: list[str]) -> str:
+    """Why topics cannot be part of a topology."""
     internal = ",".join(name for name in names if name in INTERNAL_TOPICS)
     if internal:
         return f"Use of Kafka internal topics {internal} in a Kafka Streams topology is prohibited."
     invalid = ",".join(name for name in names if not is_valid_topic_name(name))
     return f"Topic names {invalid} are not valid topic names." if invalid else ""
+
+
+def _not_creatable(
+    services: BrokerServices, context: RequestContext, topics: Sequence[InternalTopic]
+) -> list[str]:
+    """The topics that the member may not have created."""
+    if may(services, context, Operation.CREATE, ResourceType.CLUSTER, logs_denial=False):
+        return []
+    names = [topic.name for topic in topics]
+    creatable = allowed_topics(services, context, Operation.CREATE, names)
+    return [name for name in names if name not in creatable]
+
+
+def _tell(response: StreamsGroupHeartbeatResponse, detail: str) -> None:
+    """Say why internal topics are still missing."""
+    statuses = response.status = response.status or []
+    for status in statuses:
+        if status.status_code == Status.MISSING_INTERNAL_TOPICS:
+            status.status_detail += f"; {detail}"
+            return
+    statuses.append(ToldStatus(status_code=Status.MISSING_INTERNAL_TOPICS, status_detail=detail))
 
 
 def _create(services: BrokerServices, context: RequestContext, group_id: str, heard: Heard) -> None:
@@ -75,6 +111,7 @@ def _create(services: BrokerServices, context: RequestContext, group_id: str, he
                 services.metadata,
                 claimed,
                 principal=str(context.principal),
+                client_address=context.client_host,
                 failed_until_ms=now_ms + FAILURES_TOLD_HEARTBEATS * interval_ms,
             )
         )

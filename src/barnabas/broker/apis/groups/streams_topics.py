@@ -1,4 +1,4 @@
-"""Internal topics of Kafka Streams groups: created in passing, for members that wait for them.
+"""Topics of Kafka Streams groups; internal ones are created in passing, for members that wait.
 
 A heartbeat that finds topics missing has them created beside itself and tells the member so; a
 later heartbeat finds them, or says why they could not be created. Source: Kafka's
@@ -6,13 +6,14 @@ AutoTopicCreationManager.
 """
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from barnabas.base.internal_topics import CREATION_TIMEOUT_MS
 from barnabas.coordinator.group.streams.topology import InternalTopic
 from barnabas.metadata.node import MetadataNode
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages import streams_group_describe, streams_group_heartbeat
 from barnabas.protocol.messages.create_topics import (
     CreatableTopic,
     CreatableTopicConfig,
@@ -24,6 +25,18 @@ DEFAULT_REPLICATION_FACTOR = -1
 REMEMBERED_FAILURES_MAX = 1_000
 
 telemetry = logging.getLogger(__name__)
+
+
+Subtopology = streams_group_heartbeat.Subtopology | streams_group_describe.Subtopology
+
+
+def topic_names(subtopologies: Iterable[Subtopology]) -> Iterator[str]:
+    """The topics of any kind that a topology names."""
+    for subtopology in subtopologies:
+        yield from subtopology.source_topics
+        yield from subtopology.repartition_sink_topics
+        yield from (topic.name for topic in subtopology.repartition_source_topics)
+        yield from (topic.name for topic in subtopology.state_changelog_topics)
 
 
 @dataclass(slots=True)
@@ -61,15 +74,19 @@ class StreamsTopics:
         topics: list[InternalTopic],
         *,
         principal: str,
+        client_address: str,
         failed_until_ms: int,
     ) -> None:
-        """Create claimed topics, and remember why some cannot be."""
+        """Create claimed topics for a client, and remember why some cannot be."""
         request = CreateTopicsRequest(
             topics=[_description(topic) for topic in topics], timeout_ms=CREATION_TIMEOUT_MS
         )
         try:
             response = await metadata.handle(
-                request, principal=principal, timeout_ms=CREATION_TIMEOUT_MS
+                request,
+                principal=principal,
+                client_address=client_address,
+                timeout_ms=CREATION_TIMEOUT_MS,
             )
         finally:
             self._creating.difference_update(topic.name for topic in topics)

@@ -43,6 +43,7 @@ class ConsumerGroupRequests(ModernGroupRequests[ConsumerGroup, ConsumerMember]):
     ) -> Decision:
         """ConsumerGroupHeartbeat."""
         step = self.step(now)
+        step.keep_visible = client.keep_visible
         response = heartbeat(step, self._groups, request, client, new_member_id)
         if isinstance(response, Refusal):
             return Decision(response=refused(response))
@@ -59,6 +60,7 @@ class ConsumerGroupRequests(ModernGroupRequests[ConsumerGroup, ConsumerMember]):
     def join(self, group: ConsumerGroup, request: Join, now: Moment) -> Decision:
         """JoinGroup to a consumer group that has members."""
         step = self.step(now)
+        step.keep_visible = request.client.keep_visible
         response = classic_members.join(step, self._groups, group, request)
         if isinstance(response, ErrorCode):
             return Decision(response=join_error(response, request.request.member_id))

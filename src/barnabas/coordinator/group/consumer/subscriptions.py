@@ -147,9 +147,11 @@ def _refresh_regexes(step: Step, draft: Draft) -> bool:
 
 
 def _resolve(step: Step, pattern: Any) -> ResolvedRegex:
-    names = step.metadata.topics.by_name
+    names = [name for name in step.metadata.topics.by_name if matches(pattern, name)]
     return ResolvedRegex(
-        frozenset(name for name in names if matches(pattern, name)),
+        # As in Kafka, the rights of the member whose heartbeat has topics looked up count for all
+        # members with that expression.
+        frozenset(names if step.keep_visible is None else step.keep_visible(names)),
         step.metadata.version,
         step.now.wall_ms,
     )
