@@ -190,6 +190,7 @@ async def _decide_for(services: ControllerServices, principal: str, request: Mes
 FORWARDED = frozenset(
     {
         ApiKey.ADD_RAFT_VOTER,
+        ApiKey.ALTER_CLIENT_QUOTAS,
         ApiKey.ALTER_CONFIGS,
         ApiKey.ALTER_PARTITION_REASSIGNMENTS,
         ApiKey.CREATE_PARTITIONS,
@@ -219,6 +220,7 @@ CONTROLLER_ROUTES: tuple[Route[ControllerServices], ...] = (
     route(apis.INCREMENTAL_ALTER_CONFIGS, handle_incremental_alter_configs_at_controller),
     _decision_route(apis.ALTER_PARTITION_REASSIGNMENTS),
     _decision_route(apis.LIST_PARTITION_REASSIGNMENTS),
+    _decision_route(apis.ALTER_CLIENT_QUOTAS),
     _quorum_route(apis.VOTE),
     _quorum_route(apis.BEGIN_QUORUM_EPOCH),
     _quorum_route(apis.END_QUORUM_EPOCH),

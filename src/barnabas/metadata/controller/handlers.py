@@ -10,6 +10,7 @@ from barnabas.metadata.controller.brokers import (
     register_broker,
     unregister_broker,
 )
+from barnabas.metadata.controller.client_quotas import alter_client_quotas
 from barnabas.metadata.controller.config_changes import alter_configs, incremental_alter_configs
 from barnabas.metadata.controller.controllers import register_controller
 from barnabas.metadata.controller.create_partitions import create_partitions
@@ -24,6 +25,7 @@ from barnabas.metadata.controller.reassignment import (
     list_partition_reassignments,
 )
 from barnabas.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest
+from barnabas.protocol.messages.alter_client_quotas import AlterClientQuotasRequest
 from barnabas.protocol.messages.alter_configs import AlterConfigsRequest
 from barnabas.protocol.messages.alter_partition import AlterPartitionRequest
 from barnabas.protocol.messages.alter_partition_reassignments import (
@@ -50,6 +52,7 @@ DECIDE: Final[dict[type, Callable[[ControllerState, Any], Decision[Any]]]] = {
     CreatePartitionsRequest: create_partitions,
     AlterConfigsRequest: alter_configs,
     IncrementalAlterConfigsRequest: incremental_alter_configs,
+    AlterClientQuotasRequest: alter_client_quotas,
     AllocateProducerIdsRequest: allocate_producer_ids,
     AlterPartitionRequest: alter_partition,
     AlterPartitionReassignmentsRequest: alter_partition_reassignments,

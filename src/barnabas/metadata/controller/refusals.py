@@ -7,6 +7,7 @@ from barnabas.protocol.apis import APIS
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages import (
     allocate_producer_ids,
+    alter_client_quotas,
     alter_configs,
     alter_partition,
     alter_partition_reassignments,
@@ -96,6 +97,26 @@ def _alter_configs(request: Any, code: int, message: str) -> Any:
     return response
 
 
+def _alter_client_quotas(
+    request: alter_client_quotas.AlterClientQuotasRequest, code: int, message: str
+) -> Any:
+    return alter_client_quotas.AlterClientQuotasResponse(
+        entries=[
+            alter_client_quotas.AlterClientQuotasResponseEntryData(
+                error_code=code,
+                error_message=message,
+                entity=[
+                    alter_client_quotas.AlterClientQuotasResponseEntityData(
+                        entity_type=part.entity_type, entity_name=part.entity_name
+                    )
+                    for part in entry.entity
+                ],
+            )
+            for entry in request.entries
+        ]
+    )
+
+
 _RESPONSE_OF: Final[dict[type, Callable[..., Any]]] = {
     api.request: api.response for api in APIS.values()
 }
@@ -157,6 +178,7 @@ _REFUSALS: Final[dict[type, Callable[[Any, int, str], Any]]] = {
     create_topics.CreateTopicsRequest: _create_topics,
     delete_topics.DeleteTopicsRequest: _delete_topics,
     create_partitions.CreatePartitionsRequest: _create_partitions,
+    alter_client_quotas.AlterClientQuotasRequest: _alter_client_quotas,
     alter_configs.AlterConfigsRequest: _alter_configs,
     incremental_alter_configs.IncrementalAlterConfigsRequest: _alter_configs,
     allocate_producer_ids.AllocateProducerIdsRequest: _with_code(

@@ -1,0 +1,1 @@
+"""How fast a client may be: limits, what was measured against them, how long it must wait."""
