@@ -20,6 +20,7 @@ from barnabas.base.clock import Clock, Timer
 from barnabas.base.config.node import NodeConfig
 from barnabas.base.ids import Uuid
 from barnabas.base.network import Network
+from barnabas.base.principals import ANONYMOUS
 from barnabas.metadata.controller.activation import activation_records
 from barnabas.metadata.controller.brokers import fence_records, register_broker
 from barnabas.metadata.controller.decision import ControllerState, Decision
@@ -137,7 +138,9 @@ class ActiveController:
 
     # -- requests
 
-    async def handle(self, request: Any, timeout_ms: int | None = None) -> Any:
+    async def handle(
+        self, request: Any, timeout_ms: int | None = None, *, requester: str = ANONYMOUS
+    ) -> Any:
         """Decide a request and return its response once it is committed.
 
         Raises NotLeaderError when this controller is not, or no longer, the active one;
@@ -146,13 +149,13 @@ class ActiveController:
         """
         if not self.is_active:
             raise NotLeaderError
-        decision = self._decide(request)
+        decision = self._decide(request, requester)
         last_offset = self._take(decision)
         async with asyncio.timeout(None if timeout_ms is None else timeout_ms / 1000):
             await self._raft.wait_committed(last_offset)
         return decision.response
 
-    def _decide(self, request: Any) -> Decision[Any]:
+    def _decide(self, request: Any, requester: str) -> Decision[Any]:
         now_ms = self._clock.monotonic_ms()
         if isinstance(request, BrokerRegistrationRequest):
             return self._register(request, now_ms)
@@ -160,7 +163,7 @@ class ActiveController:
             broker = self._publisher.latest.brokers.get(request.broker_id)
             if broker is not None and broker.epoch == request.broker_epoch:
                 self._sessions.heard(request.broker_id, request.broker_epoch, now_ms)
-        return DECIDE[type(request)](self._state(), request)
+        return DECIDE[type(request)](self._state(requester), request)
 
     def _register(self, request: BrokerRegistrationRequest, now_ms: int) -> Decision[Any]:
         # What this very node was before is gone, whatever its session says.
@@ -180,7 +183,7 @@ class ActiveController:
         # What it was decided on may itself be uncommitted.
         return self._raft.log_end_offset - 1
 
-    def _state(self) -> ControllerState:
+    def _state(self, requester: str = ANONYMOUS) -> ControllerState:
         return ControllerState(
             image=self._publisher.latest,
             effective=self._effective,
@@ -188,6 +191,8 @@ class ActiveController:
             random=self._random,
             next_offset=self._raft.log_end_offset,
             kraft_version=self._raft.kraft_version,
+            requester=requester,
+            now_ms=self._clock.now_ms(),
             kraft_version_refusal=self._raft.upgrade_refusal,
         )
 

@@ -71,6 +71,11 @@ class MetadataVersion(IntEnum):
         return self >= MetadataVersion.IBP_3_6_IV1
 
     @property
+    def has_delegation_tokens(self) -> bool:
+        """Whether delegation tokens may be kept as records (KIP-900)."""
+        return self >= MetadataVersion.IBP_3_6_IV2
+
+    @property
     def has_controller_registration(self) -> bool:
         return self >= MetadataVersion.IBP_3_7_IV0
 

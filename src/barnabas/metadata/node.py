@@ -473,4 +473,4 @@ class MetadataNode:
             return await self.raft.handle(request, api.max_stable_version)
         if self.controller is None:
             raise NotLeaderError
-        return await self.controller.handle(request, timeout_ms)
+        return await self.controller.handle(request, timeout_ms, requester=principal)

@@ -5,6 +5,7 @@ from typing import Any
 
 from barnabas.base.config.node import NodeConfig
 from barnabas.base.ids import Uuid
+from barnabas.base.principals import ANONYMOUS
 from barnabas.metadata.bootstrap import feature_records
 from barnabas.metadata.controller.activation import activation_records
 from barnabas.metadata.controller.decision import ControllerState
@@ -53,6 +54,8 @@ class Harness:
         self.loader = ImageLoader(MetadataImage(cluster_id=CLUSTER_ID))
         self.next_offset = 0
         self.kraft_version = 0
+        self.requester = ANONYMOUS
+        self.now_ms = 1000
         self.kraft_version_refusal: str | None = None
         self.records: list[MetadataRecord] = []
         levels = {name: feature.default_level(level) for name, feature in FEATURES.items()}
@@ -71,6 +74,8 @@ class Harness:
             random=self.random,
             next_offset=self.next_offset,
             kraft_version=self.kraft_version,
+            requester=self.requester,
+            now_ms=self.now_ms,
             kraft_version_refusal=lambda level: self.kraft_version_refusal,
         )
 

@@ -231,8 +231,12 @@ def test_another_topic_goes_on_waiting() -> None:
 def test_the_table_of_periodic_decisions() -> None:
     controller = cluster()
     periods = {entry.name: entry.period_ms(controller.effective.static) for entry in PERIODIC}
-    assert periods == {"balance leaders": 300_000, "elect unclean leaders": 300_000}
-    assert [entry.decide(controller.state()) for entry in PERIODIC] == [None, None]
+    assert periods == {
+        "balance leaders": 300_000,
+        "elect unclean leaders": 300_000,
+        "remove expired delegation tokens": 3_600_000,
+    }
+    assert [entry.decide(controller.state()) for entry in PERIODIC] == [None] * 3
 
 
 def test_an_unclean_leader_had_the_partition_before_it_was_reassigned() -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Generic, NamedTuple, TypeVar
 
 from barnabas.base.config.node import NodeConfig
+from barnabas.base.principals import ANONYMOUS
 from barnabas.metadata.effective_config import EffectiveConfig
 from barnabas.metadata.ids import RandomSource
 from barnabas.metadata.image import MetadataImage
@@ -58,6 +59,10 @@ class ControllerState:
     """The offset that the first record of the decision will have; it is a new broker's epoch."""
     kraft_version: int = 0
     """The quorum's own feature level, which no metadata record sets."""
+    requester: str = ANONYMOUS
+    """The principal that asks, as text."""
+    now_ms: int = 0
+    """Wall-clock time, which may step."""
     kraft_version_refusal: Callable[[int], str | None] = lambda level: None
     """Why the quorum cannot have another; raises NotLeaderError where it has another leader."""
 

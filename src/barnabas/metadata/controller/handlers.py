@@ -16,6 +16,11 @@ from barnabas.metadata.controller.controllers import register_controller
 from barnabas.metadata.controller.create_partitions import create_partitions
 from barnabas.metadata.controller.create_topics import create_topics
 from barnabas.metadata.controller.decision import ControllerState, Decision
+from barnabas.metadata.controller.delegation_tokens import (
+    create_delegation_token,
+    expire_delegation_token,
+    renew_delegation_token,
+)
 from barnabas.metadata.controller.delete_topics import delete_topics
 from barnabas.metadata.controller.elections import elect_leaders
 from barnabas.metadata.controller.features import update_features
@@ -35,14 +40,17 @@ from barnabas.protocol.messages.assign_replicas_to_dirs import AssignReplicasToD
 from barnabas.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
 from barnabas.protocol.messages.broker_registration import BrokerRegistrationRequest
 from barnabas.protocol.messages.controller_registration import ControllerRegistrationRequest
+from barnabas.protocol.messages.create_delegation_token import CreateDelegationTokenRequest
 from barnabas.protocol.messages.create_partitions import CreatePartitionsRequest
 from barnabas.protocol.messages.create_topics import CreateTopicsRequest
 from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest
 from barnabas.protocol.messages.elect_leaders import ElectLeadersRequest
+from barnabas.protocol.messages.expire_delegation_token import ExpireDelegationTokenRequest
 from barnabas.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
 from barnabas.protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
 )
+from barnabas.protocol.messages.renew_delegation_token import RenewDelegationTokenRequest
 from barnabas.protocol.messages.unregister_broker import UnregisterBrokerRequest
 from barnabas.protocol.messages.update_features import UpdateFeaturesRequest
 
@@ -64,4 +72,7 @@ DECIDE: Final[dict[type, Callable[[ControllerState, Any], Decision[Any]]]] = {
     UnregisterBrokerRequest: unregister_broker,
     ControllerRegistrationRequest: register_controller,
     UpdateFeaturesRequest: update_features,
+    CreateDelegationTokenRequest: create_delegation_token,
+    RenewDelegationTokenRequest: renew_delegation_token,
+    ExpireDelegationTokenRequest: expire_delegation_token,
 }

@@ -1,7 +1,7 @@
 """Periodic decisions of the active controller.
 
 Left out of Kafka's list: fencing of silent brokers, which is due when a session ends
-(sessions.py), NoOpRecords while idle, and the expiry of delegation tokens.
+(sessions.py), and NoOpRecords while idle.
 """
 
 from collections.abc import Callable
@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 
 from barnabas.base.config.node import NodeConfig
 from barnabas.metadata.controller.decision import ControllerState, Decision
+from barnabas.metadata.controller.delegation_tokens import remove_expired_tokens
 from barnabas.metadata.controller.elections import balance_leaders, elect_unclean_leaders
 
 
@@ -35,5 +36,11 @@ PERIODIC: Final = (
     ),
     PeriodicDecision(
         "elect unclean leaders", "unclean.leader.election.interval.ms", 1, elect_unclean_leaders
+    ),
+    PeriodicDecision(
+        "remove expired delegation tokens",
+        "delegation.token.expiry.check.interval.ms",
+        1,
+        remove_expired_tokens,
     ),
 )
