@@ -28,8 +28,8 @@ SECRET = "a-very-secret-key"
 KEY = "delegation_token_secret_key"
 
 
-def cluster(level: MetadataVersion | None = None, **config: str) -> Harness:
-    settings = {KEY: SECRET} | config
+def cluster(level: MetadataVersion | None = None, **config: Any) -> Harness:
+    settings: dict[str, Any] = {KEY: SECRET} | config
     harness = Harness(level, **settings) if level else Harness(**settings)
     harness.requester = "User:alice"
     harness.now_ms = 1_000_000
@@ -113,7 +113,7 @@ def test_a_token_for_another_owner_names_who_asked() -> None:
     ],
 )
 def test_how_long_a_token_lives(
-    asked_ms: int, config: dict[str, str], max_after_ms: int, expiry_after_ms: int
+    asked_ms: int, config: dict[str, Any], max_after_ms: int, expiry_after_ms: int
 ) -> None:
     harness = cluster(**config)
     response = create(harness, max_lifetime_ms=asked_ms)
@@ -169,7 +169,7 @@ def test_an_expired_token_can_only_be_removed() -> None:
     ],
 )
 def test_tokens_that_are_not_enabled(
-    level: MetadataVersion | None, config: dict[str, str], code: ErrorCode
+    level: MetadataVersion | None, config: dict[str, Any], code: ErrorCode
 ) -> None:
     harness = cluster(level, **config)
     assert create(harness).error_code == code
