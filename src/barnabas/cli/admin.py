@@ -7,7 +7,7 @@ those of controllers (`--bootstrap-controller`), and requests go to the active o
 """
 
 import asyncio
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, TypeVar
@@ -222,18 +222,29 @@ class Admin:
         return self.run(self._decide(request, what))
 
     async def _decide(self, request: Message, what: str) -> Any:
+        response = await self._retry(request, lambda answer: [answer.error_code])
+        if response.error_code != ErrorCode.NONE:
+            message = getattr(response, "error_message", None)
+            error = from_code(response.error_code, message, what)
+            if error.code is ExitCode.UNREACHABLE:
+                error.hint = "no controller decided it: barnabas quorum status tells more"
+            raise error
+        return response
+
+    def retry(self, request: Message, codes: Callable[[Any], Iterable[int]]) -> Any:
+        """The answer to what the active controller decides, with an error for each part of it.
+
+        `codes` takes those from the answer. It is asked again while another node decides.
+        """
+        return self.run(self._retry(request, codes))
+
+    async def _retry(self, request: Message, codes: Callable[[Any], Iterable[int]]) -> Any:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self.timeout_s
         while True:
             response = await self.send(request)
-            code = response.error_code
-            if code == ErrorCode.NONE:
+            if MOVED_CODES.isdisjoint(codes(response)) or loop.time() > deadline:
                 return response
-            if code not in MOVED_CODES or loop.time() > deadline:
-                error = from_code(code, getattr(response, "error_message", None), what)
-                if error.code is ExitCode.UNREACHABLE:
-                    error.hint = "no controller decided it: barnabas quorum status tells more"
-                raise error
             await asyncio.sleep(RETRY_S)
 
     # -- the cluster

@@ -1,18 +1,17 @@
 """Connections of commands to a cluster: options, client configuration, and waiting for answers."""
 
 import math
-import re
 import socket
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from barnabas.base.config.properties import parse_properties
 from barnabas.base.config.values import parse_host_port
+from barnabas.cli.client_config import TOKEN_KEY, check_files, from_java, read_client_file
 from barnabas.cli.errors import CliError, ExitCode, from_kafka
 from barnabas.cli.option_sets import Function, with_options
 
@@ -21,19 +20,6 @@ if TYPE_CHECKING:
 
 DEFAULT_BOOTSTRAP = "localhost:9092"
 PROBE_TIMEOUT_S = 3.0
-_JAAS_OPTION = re.compile(r'(username|password)\s*=\s*"((?:[^"\\]|\\.)*)"')
-JAVA_ONLY = frozenset(
-    {"key.serializer", "value.serializer", "key.deserializer", "value.deserializer"}
-    | {"sasl.client.callback.handler.class", "ssl.truststore.type", "ssl.keystore.type"}
-)
-JAVA_NAMES = {
-    "ssl.truststore.location": "ssl.ca.location",
-    "ssl.truststore.certificates": "ssl.ca.pem",
-    "ssl.keystore.key": "ssl.key.pem",
-    "ssl.keystore.certificate.chain": "ssl.certificate.pem",
-}
-"""Java's names of client keys, and librdkafka's."""
-
 SECONDS_MAX = 7 * 86400
 """Milliseconds of it have 32 bits in requests, with room to spare."""
 
@@ -60,7 +46,7 @@ class Connection:
     """Which cluster, and how long to wait for it."""
 
     bootstrap_servers: str
-    config: Mapping[str, str]
+    config: Mapping[str, str] = field(repr=False)
     timeout_s: float
 
     def client_config(self, **more: Any) -> dict[str, Any]:
@@ -70,6 +56,10 @@ class Connection:
         """
         if self.config.get("group.id") == "":
             raise CliError("group.id: the name is empty", ExitCode.USAGE)
+        if TOKEN_KEY in self.config:
+            raise CliError(
+                "this command cannot log in with a delegation token", hint="use a user's password"
+            )
         return {
             "bootstrap.servers": self.bootstrap_servers,
             "client.id": "barnabas-cli",
@@ -151,10 +141,14 @@ _OPTIONS: Sequence[Callable[[Any], Any]] = (
         f"{DEFAULT_BOOTSTRAP}.",
     ),
     click.option(
+        "--command-config",
         "--client-config",
-        envvar="BARNABAS_CLIENT_CONFIG",
+        "client_config",
+        envvar=["BARNABAS_COMMAND_CONFIG", "BARNABAS_CLIENT_CONFIG"],
         type=click.Path(dir_okay=False),
-        help="Properties file of a client, for TLS and SASL.",
+        metavar="FILE",
+        help="Properties of a client, Java's or librdkafka's, for TLS and SASL; by default the "
+        "file that BARNABAS_COMMAND_CONFIG names.",
     ),
     click.option(
         "-X",
@@ -177,26 +171,9 @@ _OPTIONS: Sequence[Callable[[Any], Any]] = (
 def _read_client_config(path: str | None, pairs: Sequence[str]) -> dict[str, str]:
     from barnabas.base.config.overrides import from_flags
 
-    values: dict[str, str] = {}
-    if path is not None:
-        try:
-            with open(path, encoding="utf-8") as file:
-                values = parse_properties(file.read())
-        except OSError as error:
-            raise CliError(f"{path}: {error.strerror}", ExitCode.NOT_FOUND) from error
-        except ValueError as error:
-            raise CliError(f"{path}: {error}", ExitCode.USAGE) from error
-    return from_java({**values, **from_flags(pairs)})
-
-
-def from_java(values: Mapping[str, str]) -> dict[str, str]:
-    """A Java client's properties in librdkafka's terms: PEM files and plain SASL log-ins."""
-    config = {
-        JAVA_NAMES.get(key, key): value for key, value in values.items() if key not in JAVA_ONLY
-    }
-    jaas = config.pop("sasl.jaas.config", "")
-    for name, quoted in _JAAS_OPTION.findall(jaas):
-        config.setdefault(f"sasl.{name}", re.sub(r"\\(.)", r"\1", quoted))
+    values = {} if path is None else read_client_file(path)
+    config = from_java({**values, **from_flags(pairs)})
+    check_files(config)
     return config
 
 

@@ -8,7 +8,9 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from barnabas.cli.connection import Connection, connection_options, from_java
+from barnabas.cli.client_config import from_java
+from barnabas.cli.connection import Connection, connection_options
+from barnabas.cli.errors import CliError
 
 
 def connect(*arguments: str, **environment: str) -> Connection:
@@ -70,3 +72,54 @@ def test_java_properties_are_translated() -> None:
 @pytest.mark.parametrize("text", ["", "x"])
 def test_a_broken_jaas_line_gives_no_credentials(text: str) -> None:
     assert from_java({"sasl.jaas.config": text}) == {}
+
+
+def test_a_pem_store_is_both_files() -> None:
+    config = from_java(
+        {
+            "ssl.keystore.type": "PEM",
+            "ssl.keystore.location": "/alice.pem",
+            "ssl.key.password": "x",
+            "ssl.endpoint.identification.algorithm": "",
+            "ssl.enabled.protocols": "TLSv1.3",
+        }
+    )
+    assert config == {
+        "ssl.certificate.location": "/alice.pem",
+        "ssl.key.location": "/alice.pem",
+        "ssl.key.password": "x",
+        "ssl.endpoint.identification.algorithm": "none",
+    }
+
+
+@pytest.mark.parametrize("store", ["keystore", "truststore"])
+def test_stores_that_only_java_reads(store: str) -> None:
+    with pytest.raises(CliError, match="JKS") as caught:
+        from_java({f"ssl.{store}.type": "JKS", f"ssl.{store}.password": "hidden"})
+    assert "PEM" in caught.value.line()
+    assert "hidden" not in caught.value.line()
+
+
+def test_a_delegation_token_is_not_for_librdkafka() -> None:
+    config = from_java(
+        {"sasl.jaas.config": 'x required username="id" password="mac" tokenauth="true";'}
+    )
+    with pytest.raises(CliError, match="delegation token"):
+        Connection("a:1", config, 1.0).client_config()
+
+
+def test_a_file_for_tls_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(CliError, match=r"ssl.ca.location: .*nothing.pem: No such file"):
+        connect("-X", f"ssl.ca.location={tmp_path}/nothing.pem")
+
+
+def test_passwords_are_not_shown() -> None:
+    assert "hidden" not in repr(Connection("a:1", {"sasl.password": "hidden"}, 1.0))
+
+
+@pytest.mark.parametrize("name", ["BARNABAS_COMMAND_CONFIG", "BARNABAS_CLIENT_CONFIG"])
+def test_the_environment_names_the_file(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "client.properties"
+    path.write_text("client.rack=r\n")
+    assert connect(**{name: str(path)}).config == {"client.rack": "r"}
+    assert connect("--command-config", str(path)).config == {"client.rack": "r"}
