@@ -32,6 +32,7 @@ TITLES = {
     "quotas": "Quotas and metrics",
     "tiering": "Tiered storage",
     "security": "Security",
+    "authorizer": "Authorization",
     "oauth": "OAuth",
     "tls": "TLS",
     "schemas": "Schema validation",

@@ -52,6 +52,7 @@ from barnabas.protocol.errors import ErrorCode
 from barnabas.replication.fetcher_manager import FETCHER_KEYS
 from barnabas.replication.partition import Partition
 from barnabas.replication.replica_manager import ReplicaManager
+from barnabas.security.authorizer import Authorizer
 from barnabas.security.principal import OWN
 from barnabas.share.partitions import SharePartitions
 from barnabas.share.settings import ShareSettings
@@ -69,6 +70,7 @@ class BrokerRole:
         network: Network,
         random: Random,
         metadata: MetadataNode,
+        authorizer: Authorizer,
         logs: LogManager,
     ) -> None:
         """Use `open`. `logs` are loaded."""
@@ -152,6 +154,7 @@ class BrokerRole:
             schemas=self._schemas,
             fetch_max_bytes=config.get_int("fetch.max.bytes"),
             in_background=self._background.start,
+            authorizer=authorizer,
         )
         worker: Worker = (
             ProcessWorker() if isinstance(disk, LocalDisk) else InlineWorker(disk, clock)
@@ -176,6 +179,7 @@ class BrokerRole:
         network: Network,
         random: Random,
         metadata: MetadataNode,
+        authorizer: Authorizer,
     ) -> "BrokerRole":
         """Recover the logs and bind the listeners. Raises CannotListenError."""
         logs = LogManager(
@@ -196,6 +200,7 @@ class BrokerRole:
                 network=network,
                 random=random,
                 metadata=metadata,
+                authorizer=authorizer,
                 logs=logs,
             )
         except BaseException:

@@ -15,6 +15,7 @@ from barnabas.broker.controller.services import ControllerServices
 from barnabas.broker.dispatch import Dispatcher
 from barnabas.metadata.node import MetadataNode
 from barnabas.net.server import Server
+from barnabas.security.authorizer import Authorizer
 
 
 class ControllerRole:
@@ -28,12 +29,17 @@ class ControllerRole:
         network: Network,
         random: Random,
         metadata: MetadataNode,
+        authorizer: Authorizer,
     ) -> None:
         """Put together what serves, and bind its listeners. Raises CannotListenError."""
         self._config = config
         self._metadata = metadata
         services = ControllerServices(
-            clock=clock, random=random, cluster_id=metadata.cluster_id, metadata=metadata
+            clock=clock,
+            random=random,
+            cluster_id=metadata.cluster_id,
+            metadata=metadata,
+            authorizer=authorizer,
         )
         self._dispatcher = Dispatcher(services, CONTROLLER_ROUTES)
         self.server = Server(

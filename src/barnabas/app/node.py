@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from random import Random, SystemRandom
 from typing import Protocol
 
+from barnabas.app.authorization import Authorization
 from barnabas.app.broker_role import BrokerRole
 from barnabas.app.controller_role import ControllerRole
 from barnabas.base.clock import Clock, SystemClock
@@ -80,6 +81,7 @@ class Node:
         metadata: MetadataNode,
         controller: ControllerRole | None,
         broker: BrokerRole | None,
+        authorization: Authorization,
         failure: NodeFailure,
     ) -> None:
         """Use `open`. `own_disk` is the disk where nobody else closes it."""
@@ -88,6 +90,7 @@ class Node:
         self._own_disk = own_disk
         self._controller = controller
         self._broker = broker
+        self._authorization = authorization
         self._failure = failure
         self._roles: Sequence[Role] = [role for role in (controller, broker) if role is not None]
         """In the order in which they start."""
@@ -126,6 +129,7 @@ class Node:
                 network=network,
                 on_failure=failure.must_end,
             )
+            authorization = Authorization(config, clock, metadata)
             if "broker" in config.process_roles:
                 broker = await BrokerRole.open(
                     config=config,
@@ -134,10 +138,16 @@ class Node:
                     network=network,
                     random=random,
                     metadata=metadata,
+                    authorizer=authorization.authorizer,
                 )
             if "controller" in config.process_roles:
                 controller = ControllerRole(
-                    config=config, clock=clock, network=network, random=random, metadata=metadata
+                    config=config,
+                    clock=clock,
+                    network=network,
+                    random=random,
+                    metadata=metadata,
+                    authorizer=authorization.authorizer,
                 )
         except BaseException:
             steps: list[Step] = []
@@ -155,6 +165,7 @@ class Node:
             metadata=metadata,
             controller=controller,
             broker=broker,
+            authorization=authorization,
             failure=failure,
         )
 
@@ -213,6 +224,7 @@ class Node:
         steps: list[Step] = [role.server.close for role in self._roles]
         steps.append(self.metadata.stop)
         steps.extend(role.abandon for role in self._roles)
+        steps.append(self._authorization.close)
         if self._own_disk is not None:
             steps.append(self._own_disk.close)
         await give_up(*steps)
@@ -225,6 +237,7 @@ class Node:
         steps: list[Step] = [role.leave for role in reversed(self._roles)]
         steps.append(self.metadata.stop)
         steps.extend(role.close for role in self._roles)
+        steps.append(self._authorization.close)
         if self._own_disk is not None:
             steps.append(self._own_disk.close)
         await take_all(*steps)

@@ -1,27 +1,67 @@
-"""The operations that a client may do, as the bit fields of KIP-430.
+"""The operations that a client may do with a resource, as the bit fields of KIP-430.
 
 Bit n stands for Kafka's AclOperation with code n. Without an authorizer everything is allowed.
 """
 
-READ, WRITE, CREATE, DELETE, ALTER, DESCRIBE = 3, 4, 5, 6, 7, 8
-CLUSTER_ACTION, DESCRIBE_CONFIGS, ALTER_CONFIGS, IDEMPOTENT_WRITE = 9, 10, 11, 12
-NOT_ASKED = -(2**31)
+from typing import Final
+
+from barnabas.broker.authorization import HasAuthorizer, may
+from barnabas.broker.context import RequestContext
+from barnabas.protocol.acls import CLUSTER_NAME, Operation, ResourceType
+
+NOT_ASKED: Final = -(2**31)
+OPERATIONS: Final[dict[ResourceType, tuple[Operation, ...]]] = {
+    ResourceType.TOPIC: (
+        Operation.READ,
+        Operation.WRITE,
+        Operation.CREATE,
+        Operation.DELETE,
+        Operation.ALTER,
+        Operation.DESCRIBE,
+        Operation.DESCRIBE_CONFIGS,
+        Operation.ALTER_CONFIGS,
+    ),
+    ResourceType.GROUP: (
+        Operation.READ,
+        Operation.DELETE,
+        Operation.DESCRIBE,
+        Operation.DESCRIBE_CONFIGS,
+        Operation.ALTER_CONFIGS,
+    ),
+    ResourceType.CLUSTER: (
+        Operation.CREATE,
+        Operation.ALTER,
+        Operation.DESCRIBE,
+        Operation.CLUSTER_ACTION,
+        Operation.DESCRIBE_CONFIGS,
+        Operation.ALTER_CONFIGS,
+        Operation.IDEMPOTENT_WRITE,
+    ),
+}
+"""What can be done with a resource of a type at all. Source: Kafka's AclEntry."""
 
 
-def _bits(*operations: int) -> int:
-    return sum(1 << operation for operation in operations)
+def authorized_operations(
+    services: HasAuthorizer, context: RequestContext, resource_type: ResourceType, name: str
+) -> int:
+    """The bits of what the sender of a request may do with a topic or group."""
+    return sum(
+        1 << operation
+        for operation in OPERATIONS[resource_type]
+        if may(
+            services,
+            context,
+            operation,
+            resource_type,
+            name,
+            logs_denial=False,
+            logs_grant=False,
+        )
+    )
 
 
-TOPIC_OPERATIONS = _bits(
-    READ, WRITE, CREATE, DELETE, ALTER, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS
-)
-GROUP_OPERATIONS = _bits(READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS)
-CLUSTER_OPERATIONS = _bits(
-    CREATE,
-    ALTER,
-    DESCRIBE,
-    CLUSTER_ACTION,
-    DESCRIBE_CONFIGS,
-    ALTER_CONFIGS,
-    IDEMPOTENT_WRITE,
-)
+def cluster_operations(services: HasAuthorizer, context: RequestContext) -> int:
+    """The bits of what the sender may do with the cluster; none unless it may describe it."""
+    if not may(services, context, Operation.DESCRIBE, ResourceType.CLUSTER):
+        return 0
+    return authorized_operations(services, context, ResourceType.CLUSTER, CLUSTER_NAME)

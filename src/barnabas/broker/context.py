@@ -40,4 +40,4 @@ class RequestContext:
     @property
     def caller(self) -> Caller:
         """Who asks and from where, for the authorizer."""
-        return Caller(self.principal, self.client_host)
+        return Caller(self.principal, self.client_host, self.api_key)

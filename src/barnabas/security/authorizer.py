@@ -15,6 +15,8 @@ class Caller(NamedTuple):
     principal: Principal
     host: str
     """The address of the connection, as text."""
+    request: int = -1
+    """The key of the API that is asked, for the audit log."""
 
 
 class Authorizer(Protocol):

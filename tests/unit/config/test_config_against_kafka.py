@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from barnabas.base.config.definitions import (
+    ADDED_TABLES,
     BROKER_KEYS,
     CLIENT_METRICS_KEYS,
-    CONFLUENT_TABLES,
     GROUP_KEYS,
     TOPIC_KEYS,
     ConfigKey,
@@ -48,8 +48,10 @@ ADDED = {
     "confluent.key.subject.name.strategy",
     "confluent.value.schema.validation",
     "confluent.value.subject.name.strategy",
+    "super.users",
+    "allow.everyone.if.no.acl.found",
 }
-"""Keys that Apache Kafka does not have: schema validation's, as Confluent Server names them."""
+"""Keys that Apache Kafka's definitions lack: schema validation's, and its authorizer's own."""
 
 
 def without_added(keys: dict[str, ConfigKey]) -> dict[str, ConfigKey]:
@@ -92,7 +94,7 @@ def test_names_are_those_of_kafka(table: str) -> None:
 
 
 def test_no_other_keys_are_added() -> None:
-    assert {name for table in CONFLUENT_TABLES for name in load_table(table)} == ADDED
+    assert {name for table in ADDED_TABLES for name in load_table(table)} == ADDED
     assert (BROKER_KEYS.keys() | TOPIC_KEYS.keys()) >= ADDED
 
 

@@ -105,13 +105,37 @@ def test_no_warning_where_nothing_is_lost(key: str, value: str) -> None:
         ("inter.broker.protocol.version", "3.9"),
         ("create.topic.policy.class.name", "com.example.Policy"),
         ("principal.builder.class", "com.example.Builder"),
-        ("authorizer.class.name", "org.apache.kafka.metadata.authorizer.StandardAuthorizer"),
     ],
 )
 def test_what_will_not_be_served_is_an_error(key: str, value: str) -> None:
     with pytest.raises(ConfigError, match="not served") as caught:
         with_values({key: value})
     assert caught.value.key == key
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["", "StandardAuthorizer", "org.apache.kafka.metadata.authorizer.StandardAuthorizer"],
+)
+def test_kafkas_own_authorizer_is_known(name: str) -> None:
+    values = {
+        "authorizer.class.name": name,
+        "super.users": "User:admin; User:CN=broker,O=x",
+        "allow.everyone.if.no.acl.found": "true",
+    }
+    assert with_values(values).warnings == []
+
+
+def test_another_authorizer_is_refused_with_what_can_be_used() -> None:
+    with pytest.raises(ConfigError, match="StandardAuthorizer") as caught:
+        with_values({"authorizer.class.name": "com.example.Authorizer"})
+    assert caught.value.key == "authorizer.class.name"
+
+
+def test_a_super_user_has_a_kind() -> None:
+    with pytest.raises(ConfigError, match="'admin' is not kind:name") as caught:
+        with_values({"super.users": "User:one;admin"})
+    assert caught.value.key == "super.users"
 
 
 def test_a_java_class_that_is_the_default_is_accepted() -> None:

@@ -6,9 +6,9 @@ A table holds two lines per key, the facts and our words about it:
         What it does.
 
 Names, types, defaults and checks are Kafka's (KafkaConfig, LogConfig, GroupConfig and
-ClientMetricsConfigs of 4.3.1); a test holds them against a dump of its definitions. The tables of
-schema validation alone (`CONFLUENT_TABLES`) are not Kafka's: their keys are those of Confluent
-Server. `check` is described in `values.py`.
+ClientMetricsConfigs of 4.3.1); a test holds them against a dump of its definitions. What
+`ADDED_TABLES` hold is not among them: the keys that Kafka's StandardAuthorizer reads by itself, and
+those of schema validation, which are Confluent Server's. `check` is described in `values.py`.
 """
 
 import os
@@ -30,12 +30,13 @@ BROKER_TABLES = (
     "quotas",
     "tiering",
     "security",
+    "authorizer",
     "oauth",
     "tls",
     "schemas",
 )
-CONFLUENT_TABLES = ("schemas", "topic_schemas")
-"""Tables of keys that Apache Kafka does not have."""
+ADDED_TABLES = ("authorizer", "schemas", "topic_schemas")
+"""Tables of keys that Apache Kafka's own definitions lack: its authorizer's, and Confluent's."""
 LEADER_RATE_KEY = "leader.replication.throttled.rate"
 FOLLOWER_RATE_KEY = "follower.replication.throttled.rate"
 LEADER_REPLICAS_KEY = "leader.replication.throttled.replicas"

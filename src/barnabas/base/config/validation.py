@@ -15,6 +15,11 @@ if TYPE_CHECKING:
 
 _HOST = re.compile(r"\[?[0-9a-zA-Z\-%._:]+\]?")
 RACK_AWARE_SELECTOR = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
+AUTHORIZER_KEY = "authorizer.class.name"
+SUPER_USERS_KEY = "super.users"
+STANDARD_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+AUTHORIZERS = (STANDARD_AUTHORIZER, "StandardAuthorizer")
+"""The names of the one authorizer that there is."""
 DEDUPE_BUFFER_PER_THREAD_MIN_BYTES = 1024 * 1024
 SOCKET_BUFFERS = (
     "socket.receive.buffer.bytes",
@@ -58,6 +63,7 @@ def validate(config: "NodeConfig") -> None:
     _check_advertised_hosts(config)
     _check_protocols(config)
     _check_connections(config)
+    _check_authorizer(config)
 
 
 def _check_node(config: "NodeConfig") -> None:
@@ -275,3 +281,21 @@ def parse_overrides(text: str) -> dict[str, int]:
             raise ConfigError(key, f"{host.strip()!r} is not a host")
         overrides[host.strip()] = int(count)
     return overrides
+
+
+def _check_authorizer(config: "NodeConfig") -> None:
+    name = config.get_str(AUTHORIZER_KEY).strip()
+    if name and name not in AUTHORIZERS:
+        raise ConfigError(
+            AUTHORIZER_KEY, f"Java classes cannot be loaded here; use {STANDARD_AUTHORIZER}"
+        )
+    parse_super_users(config.get_str(SUPER_USERS_KEY))
+
+
+def parse_super_users(text: str) -> frozenset[str]:
+    """The principals of super.users, as texts. Raises ConfigError."""
+    users = frozenset(filter(None, (part.strip() for part in text.split(";"))))
+    for user in users:
+        if ":" not in user:
+            raise ConfigError(SUPER_USERS_KEY, f"{user!r} is not kind:name, such as User:admin")
+    return users

@@ -5,7 +5,7 @@ described by brokers.
 """
 
 from barnabas.broker.apis.cluster.describe_cluster import CONTROLLERS
-from barnabas.broker.authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED
+from barnabas.broker.authorized_operations import NOT_ASKED, cluster_operations
 from barnabas.broker.context import RequestContext
 from barnabas.broker.controller.services import ControllerServices
 from barnabas.protocol.errors import ErrorCode
@@ -36,7 +36,7 @@ def handle_describe_cluster_at_controller(
             for end in voter.endpoints
             if end.listener == context.listener_name
         ],
-        cluster_authorized_operations=CLUSTER_OPERATIONS
+        cluster_authorized_operations=cluster_operations(services, context)
         if request.include_cluster_authorized_operations
         else NOT_ASKED,
     )

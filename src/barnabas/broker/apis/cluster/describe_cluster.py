@@ -3,7 +3,7 @@
 Controllers are described by controllers: a broker's listener refuses to speak for them.
 """
 
-from barnabas.broker.authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED
+from barnabas.broker.authorized_operations import NOT_ASKED, cluster_operations
 from barnabas.broker.context import RequestContext
 from barnabas.broker.services import BrokerServices
 from barnabas.protocol.errors import ErrorCode
@@ -47,7 +47,7 @@ def handle_describe_cluster(
         # Any broker passes controller requests on, so any will do (KIP-590).
         controller_id=services.random.choice(live) if live else -1,
         brokers=brokers,
-        cluster_authorized_operations=CLUSTER_OPERATIONS
+        cluster_authorized_operations=cluster_operations(services, context)
         if request.include_cluster_authorized_operations
         else NOT_ASKED,
     )

@@ -7,10 +7,10 @@ from collections.abc import Awaitable
 
 from barnabas.base.promise import then
 from barnabas.broker.apis.groups.requests import client_of, split_groups
-from barnabas.broker.authorized_operations import GROUP_OPERATIONS
+from barnabas.broker.authorized_operations import authorized_operations
 from barnabas.broker.context import RequestContext
 from barnabas.broker.services import BrokerServices
-from barnabas.protocol.acls import Operation
+from barnabas.protocol.acls import Operation, ResourceType
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.describe_groups import (
     DescribedGroup,
@@ -30,7 +30,9 @@ def handle_describe_groups(
         if request.include_authorized_operations:
             for group in response.groups:
                 if not group.error_code:
-                    group.authorized_operations = GROUP_OPERATIONS
+                    group.authorized_operations = authorized_operations(
+                        services, context, ResourceType.GROUP, group.group_id
+                    )
         if denied:
             refused = ErrorCode.GROUP_AUTHORIZATION_FAILED
             response.groups[:0] = [

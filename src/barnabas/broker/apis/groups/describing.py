@@ -9,10 +9,10 @@ from typing import Protocol, TypeVar
 
 from barnabas.base.promise import Promise, then
 from barnabas.broker.apis.groups.requests import allowed_topics, split_groups
-from barnabas.broker.authorized_operations import GROUP_OPERATIONS
+from barnabas.broker.authorized_operations import authorized_operations
 from barnabas.broker.context import RequestContext
 from barnabas.broker.services import BrokerServices
-from barnabas.protocol.acls import Operation
+from barnabas.protocol.acls import Operation, ResourceType
 from barnabas.protocol.errors import ErrorCode
 
 
@@ -54,7 +54,9 @@ def describe_groups(
         if request.include_authorized_operations:
             for group in groups:
                 if not group.error_code:
-                    group.authorized_operations = GROUP_OPERATIONS
+                    group.authorized_operations = authorized_operations(
+                        services, context, ResourceType.GROUP, group.group_id
+                    )
         if not services.authorizer.is_enabled:
             return groups
         refused = [failed(name, ErrorCode.GROUP_AUTHORIZATION_FAILED, None) for name in denied]

@@ -6,10 +6,11 @@ next one begins.
 
 from barnabas.base.internal_topics import INTERNAL_TOPICS
 from barnabas.broker.apis.topics.metadata import describe_partition
-from barnabas.broker.authorized_operations import TOPIC_OPERATIONS
+from barnabas.broker.authorized_operations import authorized_operations
 from barnabas.broker.context import RequestContext
 from barnabas.broker.services import BrokerServices
 from barnabas.metadata.image import PartitionImage, TopicImage
+from barnabas.protocol.acls import ResourceType
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
@@ -52,13 +53,17 @@ def handle_describe_topic_partitions(
             code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             response.topics.append(
                 DescribeTopicPartitionsResponseTopic(
-                    error_code=code, name=name, topic_authorized_operations=TOPIC_OPERATIONS
+                    error_code=code,
+                    name=name,
+                    topic_authorized_operations=authorized_operations(
+                        services, context, ResourceType.TOPIC, name
+                    ),
                 )
             )
             continue
         start = cursor.partition_index if cursor is not None and name == first else 0
         end = min(len(topic.partitions), start + remaining)
-        response.topics.append(_describe(services, context.listener_name, topic, start, end))
+        response.topics.append(_describe(services, context, topic, start, end))
         remaining -= max(0, end - start)
         if end < len(topic.partitions):
             response.next_cursor = _cursor(name, end)
@@ -67,17 +72,19 @@ def handle_describe_topic_partitions(
 
 
 def _describe(
-    services: BrokerServices, listener_name: str, topic: TopicImage, start: int, end: int
+    services: BrokerServices, context: RequestContext, topic: TopicImage, start: int, end: int
 ) -> DescribeTopicPartitionsResponseTopic:
     return DescribeTopicPartitionsResponseTopic(
         name=topic.name,
         topic_id=topic.id,
         is_internal=topic.name in INTERNAL_TOPICS,
         partitions=[
-            _partition(services, listener_name, index, topic.partitions[index])
+            _partition(services, context.listener_name, index, topic.partitions[index])
             for index in range(start, end)
         ],
-        topic_authorized_operations=TOPIC_OPERATIONS,
+        topic_authorized_operations=authorized_operations(
+            services, context, ResourceType.TOPIC, topic.name
+        ),
     )
 
 

@@ -8,14 +8,15 @@ from barnabas.base.ids import ZERO_UUID, Uuid
 from barnabas.base.internal_topics import INTERNAL_TOPICS
 from barnabas.broker.apis.topics.auto_create import create_topics
 from barnabas.broker.authorized_operations import (
-    CLUSTER_OPERATIONS,
     NOT_ASKED,
-    TOPIC_OPERATIONS,
+    authorized_operations,
+    cluster_operations,
 )
 from barnabas.broker.context import RequestContext
 from barnabas.broker.services import BrokerServices
 from barnabas.metadata.image import NO_LEADER, PartitionImage, TopicImage
 from barnabas.metadata.topic_names import is_valid_topic_name
+from barnabas.protocol.acls import ResourceType
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.metadata import (
     MetadataRequest,
@@ -45,7 +46,10 @@ async def handle_metadata(
     ]
     if request.include_topic_authorized_operations:
         for topic in topics:
-            topic.topic_authorized_operations = TOPIC_OPERATIONS
+            if topic.name is not None:
+                topic.topic_authorized_operations = authorized_operations(
+                    services, context, ResourceType.TOPIC, topic.name
+                )
     live = [broker.node_id for broker in brokers if not image.brokers[broker.node_id].fenced]
     return MetadataResponse(
         brokers=brokers,
@@ -53,7 +57,9 @@ async def handle_metadata(
         controller_id=services.random.choice(live) if live else -1,
         topics=topics,
         cluster_authorized_operations=(
-            CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED
+            cluster_operations(services, context)
+            if request.include_cluster_authorized_operations
+            else NOT_ASKED
         ),
     )
 

@@ -1,0 +1,187 @@
+"""The audit log: what was allowed and what was refused, to whom, and by which rule.
+
+Lines are those of Kafka's `kafka.authorizer.logger`, by the logger `barnabas.audit`: refusals at
+INFO, what was allowed at DEBUG, and at TRACE what was only looked up. Its level can be changed
+while the node runs, as that of any logger (KIP-412): WARN turns it off.
+
+Whoever is refused in a loop is named once a minute, with the number of times; and when very many
+different things are refused, the rest of the minute is only counted. So nobody can fill the disk.
+"""
+
+import logging
+from collections import OrderedDict
+from typing import Final, NamedTuple
+
+from barnabas.base.clock import Clock, Timer
+from barnabas.protocol.acls import Operation, PatternType, Permission, ResourceType
+from barnabas.protocol.api import ApiKey
+from barnabas.protocol.messages.metadata_records import AccessControlEntryRecord
+from barnabas.security.authorizer import Caller
+
+TRACE: Final = 5
+REPEAT_MS: Final = 60_000
+"""For so long the same refusal is only counted."""
+REFUSALS_MAX: Final = 1000
+"""So many different refusals are named within REPEAT_MS; more are only counted."""
+
+NAME_SHOWN_MAX: Final = 256
+
+audit = logging.getLogger("barnabas.audit")
+
+
+class Decided(NamedTuple):
+    """An answer, and the ACL or the rule that gave it."""
+
+    is_allowed: bool
+    rule: AccessControlEntryRecord | str
+
+
+class _Event(NamedTuple):
+    caller: Caller
+    operation: int
+    resource_type: int
+    name: str
+    rule: str
+
+
+class AuditLog:
+    """Writes the lines of one node."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._repeats: OrderedDict[_Event, list[int]] = OrderedDict()
+        """By refusal: when it was named, and how often it happened since."""
+        self._unnamed = 0
+        self._timer: Timer | None = None
+
+    def notes_grants(self) -> bool:
+        """Whether what is allowed is written too."""
+        return audit.isEnabledFor(logging.DEBUG)
+
+    def notes_all(self) -> bool:
+        """Whether what is only looked up is written too."""
+        return audit.isEnabledFor(TRACE)
+
+    def granted(
+        self,
+        caller: Caller,
+        operation: Operation,
+        resource_type: ResourceType,
+        name: str,
+        decided: Decided,
+        *,
+        is_use: bool,
+    ) -> None:
+        """Something was allowed; `is_use` is False where it was only looked up."""
+        level = logging.DEBUG if is_use else TRACE
+        if audit.isEnabledFor(level):
+            shown = name[:NAME_SHOWN_MAX]
+            what = _Event(caller, operation, resource_type, shown, _shown(decided.rule))
+            audit.log(level, "%s", _line(what, is_allowed=True))
+
+    def denied(
+        self,
+        caller: Caller,
+        operation: Operation,
+        resource_type: ResourceType,
+        name: str,
+        decided: Decided,
+        *,
+        is_attempt: bool,
+    ) -> None:
+        """Something was refused; `is_attempt` is False where it was only looked up."""
+        if not audit.isEnabledFor(logging.INFO if is_attempt else TRACE):
+            return
+        # As text: records cannot be hashed, and may be gone when it is repeated.
+        what = _Event(caller, operation, resource_type, name[:NAME_SHOWN_MAX], _shown(decided.rule))
+        if not is_attempt:
+            audit.log(TRACE, "%s", _line(what))
+            return
+        now_ms = self._clock.monotonic_ms()
+        self._end_repeats(now_ms)
+        repeated = self._repeats.get(what)
+        if repeated is not None:
+            repeated[1] += 1
+        elif len(self._repeats) < REFUSALS_MAX:
+            self._repeats[what] = [now_ms, 0]
+            audit.info("%s", _line(what))
+            return
+        else:
+            self._unnamed += 1
+        if self._timer is None:
+            self._timer = self._clock.call_later(REPEAT_MS, self._timer_rang)
+
+    def close(self) -> None:
+        """Say what was only counted."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._end_repeats(self._clock.monotonic_ms() + REPEAT_MS)
+
+    def _timer_rang(self) -> None:
+        self._timer = None
+        self._end_repeats(self._clock.monotonic_ms())
+        if any(times for _, times in self._repeats.values()):
+            self._timer = self._clock.call_later(REPEAT_MS, self._timer_rang)
+
+    def _end_repeats(self, now_ms: int) -> None:
+        """Say how often something happened, a while after it was named first."""
+        ended = 0
+        while self._repeats:
+            what, (named_ms, times) = next(iter(self._repeats.items()))
+            if now_ms - named_ms < REPEAT_MS:
+                break
+            del self._repeats[what]
+            ended += 1
+            if times:
+                audit.info("%s, %d times more in %d s", _line(what), times, REPEAT_MS // 1000)
+        if self._unnamed and ended:
+            audit.info("%d more refusals of other kinds are not named", self._unnamed)
+            self._unnamed = 0
+
+
+def _line(what: _Event, *, is_allowed: bool = False) -> str:
+    caller = what.caller
+    return (
+        f"Principal = {_safe(str(caller.principal))} is {'Allowed' if is_allowed else 'Denied'} "
+        f"operation = {_name(Operation, what.operation)} from host = {caller.host} "
+        f"on resource = {_pascal(_name(ResourceType, what.resource_type))}:LITERAL:"
+        f"{_safe(what.name)} for request = {_request(caller.request)} "
+        f"with resourceRefCount = 1 based on rule {what.rule}"
+    )
+
+
+def _shown(rule: AccessControlEntryRecord | str) -> str:
+    if isinstance(rule, str):
+        return rule
+    return (
+        f"MatchingAcl(acl=StandardAcl(resourceType={_name(ResourceType, rule.resource_type)}, "
+        f"resourceName={_safe(rule.resource_name)}, "
+        f"patternType={_name(PatternType, rule.pattern_type)}, "
+        f"principal={_safe(rule.principal)}, host={_safe(rule.host)}, "
+        f"operation={_name(Operation, rule.operation)}, "
+        f"permissionType={_name(Permission, rule.permission_type)}))"
+    )
+
+
+def _name(kind: type[Operation | ResourceType | PatternType | Permission], number: int) -> str:
+    try:
+        return kind(number).name
+    except ValueError:
+        return "UNKNOWN"
+
+
+def _pascal(name: str) -> str:
+    return "".join(word.capitalize() for word in name.split("_"))
+
+
+def _request(key: int) -> str:
+    try:
+        return _pascal(ApiKey(key).name)
+    except ValueError:
+        return "UNKNOWN"
+
+
+def _safe(text: str) -> str:
+    """A caller's text on one line: nobody writes lines of their own into this log."""
+    return text if text.isprintable() else text.encode("unicode_escape").decode()

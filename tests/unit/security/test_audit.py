@@ -1,0 +1,103 @@
+"""Lines of the audit log: Kafka's, few, and each on one line."""
+
+import logging
+
+import pytest
+
+from barnabas.protocol.acls import Operation as Op
+from barnabas.protocol.acls import Permission
+from barnabas.security import audit
+from support.acl_world import AclWorld, acl
+
+
+@pytest.fixture
+def lines(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
+    caplog.set_level(logging.INFO, "barnabas.audit")
+    return caplog
+
+
+def test_a_refusal_names_all_of_it(lines: pytest.LogCaptureFixture) -> None:
+    AclWorld().may(Op.READ)
+    assert lines.messages == [
+        (
+            "Principal = User:alice is Denied operation = READ from host = 10.0.0.1 on resource = "
+            "Topic:LITERAL:orders for request = Fetch with resourceRefCount = 1 based on rule "
+            "DefaultDeny"
+        )
+    ]
+    assert lines.records[0].levelno == logging.INFO
+
+
+def test_a_refusal_names_the_acl(lines: pytest.LogCaptureFixture) -> None:
+    AclWorld(acl(1, permission=Permission.DENY)).may(Op.READ)
+    assert lines.messages[0].endswith(
+        "based on rule MatchingAcl(acl=StandardAcl(resourceType=TOPIC, resourceName=orders, "
+        "patternType=LITERAL, principal=User:alice, host=*, operation=READ, permissionType=DENY))"
+    )
+
+
+def test_what_is_allowed_is_for_debugging(lines: pytest.LogCaptureFixture) -> None:
+    world = AclWorld(acl(1), super_users=frozenset({"User:root"}))
+    world.may(Op.READ)
+    assert lines.messages == []
+    lines.set_level(logging.DEBUG, "barnabas.audit")
+    world.may(Op.READ)
+    world.may(Op.WRITE, user="root")
+    assert "User:alice is Allowed operation = READ" in lines.messages[0]
+    assert lines.messages[1].endswith("SuperUser")
+    assert {record.levelno for record in lines.records} == {logging.DEBUG}
+
+
+def test_what_is_only_looked_up_is_for_tracing(lines: pytest.LogCaptureFixture) -> None:
+    world = AclWorld(acl(1))
+    lines.set_level(logging.DEBUG, "barnabas.audit")
+    world.may_some(Op.WRITE)
+    assert lines.messages == []
+    lines.set_level(audit.TRACE, "barnabas.audit")
+    world.may_some(Op.WRITE)
+    assert len(lines.messages) == 1
+
+
+def test_whoever_is_refused_in_a_loop_is_named_once_a_minute(
+    lines: pytest.LogCaptureFixture,
+) -> None:
+    world = AclWorld()
+    for _ in range(500):
+        world.may(Op.READ)
+        world.may(Op.READ, user="bob")
+        world.clock.advance(10)
+    assert len(lines.messages) == 2
+    world.clock.advance(60_000)
+    assert len(lines.messages) == 4
+    assert lines.messages[2].endswith("DefaultDeny, 499 times more in 60 s")
+    world.may(Op.READ)
+    assert len(lines.messages) == 5, "and named again"
+
+
+def test_what_was_counted_is_told_at_the_end(lines: pytest.LogCaptureFixture) -> None:
+    world = AclWorld()
+    for _ in range(3):
+        world.may(Op.READ)
+    world.audit.close()
+    assert lines.messages[1].endswith("2 times more in 60 s")
+    assert all(timer.is_cancelled for timer in world.clock.timers)
+
+
+def test_many_different_refusals_are_counted(
+    lines: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(audit, "REFUSALS_MAX", 20)
+    world = AclWorld()
+    for number in range(1000):
+        world.may(Op.READ, f"topic-{number}")
+    assert len(lines.messages) == 20
+    world.clock.advance(60_000)
+    assert lines.messages[20:] == ["980 more refusals of other kinds are not named"]
+
+
+def test_nobody_writes_lines_of_their_own(lines: pytest.LogCaptureFixture) -> None:
+    AclWorld().may(Op.READ, "x\nPrincipal = User:admin is Allowed", user="a\rb")
+    assert "\n" not in lines.messages[0]
+    assert "\r" not in lines.messages[0]
+    AclWorld().may(Op.READ, "y" * 10_000)
+    assert len(lines.messages[1]) < 1000
