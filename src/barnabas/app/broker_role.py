@@ -15,6 +15,7 @@ from barnabas.app.coordinators import Coordinators
 from barnabas.app.housekeeping import keep_coordinators, keep_logs
 from barnabas.app.listening import LIMIT_KEYS, bind_listeners, follow_limits, server_limits
 from barnabas.app.log_directories import LogDirectories
+from barnabas.app.logins import Gates
 from barnabas.app.shares import make_shares
 from barnabas.app.transactions import make_transactions
 from barnabas.base.clock import Clock
@@ -168,6 +169,15 @@ class BrokerRole:
         )
         self._dispatcher = Dispatcher(self.services, ROUTES)
         self.server = Server(network, clock, self._dispatcher, server_limits(config))
+        self.gates = Gates(
+            config=config,
+            clock=clock,
+            random=random,
+            metadata=metadata,
+            services=self.services,
+            service=self._dispatcher,
+        )
+        """What clients have to pass where they log in."""
 
     @classmethod
     async def open(
@@ -207,7 +217,7 @@ class BrokerRole:
             logs.abandon()
             raise
         try:
-            bind_listeners(role.server, config, config.broker_listeners)
+            bind_listeners(role.server, config, config.broker_listeners, role.gates)
         except BaseException:
             await role.abandon()
             raise

@@ -7,6 +7,7 @@ from functools import partial
 from random import Random
 
 from barnabas.app.listening import LIMIT_KEYS, bind_listeners, follow_limits, server_limits
+from barnabas.app.logins import Gates
 from barnabas.base.clock import Clock
 from barnabas.base.config.node import NodeConfig
 from barnabas.base.network import Network
@@ -45,7 +46,15 @@ class ControllerRole:
         self.server = Server(
             network, clock, self._dispatcher, server_limits(config), requests_overlap=True
         )
-        bind_listeners(self.server, config, config.controller_listeners)
+        gates = Gates(
+            config=config,
+            clock=clock,
+            random=random,
+            metadata=metadata,
+            services=services,
+            service=self._dispatcher,
+        )
+        bind_listeners(self.server, config, config.controller_listeners, gates)
 
     async def start(self) -> None:
         """Accept requests; the metadata has been started."""

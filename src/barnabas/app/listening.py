@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from barnabas.app.logins import Gates
 from barnabas.base.config.listeners import ListenerConfig
 from barnabas.base.config.node import NodeConfig
 from barnabas.base.config.validation import PER_IP_KEY, PER_IP_OVERRIDES_KEY, parse_overrides
@@ -28,11 +29,14 @@ class CannotListenError(OSError):
         return str(self.strerror)
 
 
-def bind_listeners(server: Server, config: NodeConfig, listeners: Iterable[ListenerConfig]) -> None:
+def bind_listeners(
+    server: Server, config: NodeConfig, listeners: Iterable[ListenerConfig], gates: Gates
+) -> None:
     """Bind the listeners of one role, all or none. Raises CannotListenError."""
     for listener in listeners:
         try:
-            server.listen(listener.host, listener.port, listener_options(config, listener))
+            options = listener_options(config, listener)
+            server.listen(listener.host, listener.port, options, gates.of(listener))
         except OSError as error:
             server.close()
             raise CannotListenError(listener, error) from error

@@ -32,11 +32,20 @@ class RepeatedRequests(Protocol):
 class ClientState:
     """Lives as long as the connection."""
 
-    __slots__ = ("checked_produce", "principal", "repeated", "software", "transactional_produce")
+    __slots__ = (
+        "checked_produce",
+        "is_token",
+        "principal",
+        "repeated",
+        "software",
+        "transactional_produce",
+    )
 
     def __init__(self) -> None:
         self.principal: Principal = ANONYMOUS
         """Who sends the requests."""
+        self.is_token = False
+        """Whether a delegation token showed who it is."""
         self.repeated: RepeatedRequests | None = None
         self.software: ClientSoftware | None = None
         self.transactional_produce: asyncio.Future[None] | None = None
@@ -44,9 +53,10 @@ class ClientState:
         self.checked_produce: asyncio.Future[None] | None = None
         """The last produce request that waits for a schema registry, or for one that does."""
 
-    def authenticated(self, principal: Principal) -> None:
+    def authenticated(self, principal: Principal, *, is_token: bool = False) -> None:
         """Note who the client is. What was learnt from another's requests is forgotten."""
         self.principal = principal
+        self.is_token = is_token
         self.repeated = None
 
 

@@ -13,6 +13,7 @@ from barnabas.base.config.node import NodeConfig
 from barnabas.base.network import Network
 from barnabas.net.client import Peer
 from barnabas.net.dialer import Dialer
+from barnabas.net.own_login import Toward
 from barnabas.protocol.messages.alter_partition import AlterPartitionRequest
 from barnabas.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
 from barnabas.protocol.messages.broker_registration import BrokerRegistrationRequest
@@ -55,10 +56,16 @@ class ControllerPeers:
         self._client_id = f"node-{config.node_id}"
         common = config, network, clock, random
         self._quorum_dialer = Dialer(  # its machine rests after a failure
-            *common, reconnect_backoff_ms=0, connect_timeout_ms=CONNECT_TIMEOUT_MS
+            *common,
+            reconnect_backoff_ms=0,
+            connect_timeout_ms=CONNECT_TIMEOUT_MS,
+            toward=Toward.CONTROLLERS,
         )
         self._dialer = Dialer(
-            *common, receive_buffer_key=None, connect_timeout_ms=CONNECT_TIMEOUT_MS
+            *common,
+            receive_buffer_key=None,
+            connect_timeout_ms=CONNECT_TIMEOUT_MS,
+            toward=Toward.CONTROLLERS,
         )
         self._on_response = on_response
         self._peers: dict[tuple[str, int, str], Peer] = {}

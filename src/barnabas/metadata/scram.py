@@ -6,17 +6,20 @@
 
 import base64
 import binascii
-import hashlib
-import hmac
 
+from barnabas.base.scram import (
+    HASHES,
+    ITERATIONS_MAX,
+    ITERATIONS_MIN,
+    MECHANISM_NUMBERS,
+    keys_of,
+    salted_password,
+)
 from barnabas.metadata.ids import RandomSource
 from barnabas.metadata.records import MetadataRecord
 from barnabas.protocol.messages.metadata_records import UserScramCredentialRecord
 
-MECHANISMS = {"SCRAM-SHA-256": (1, "sha256"), "SCRAM-SHA-512": (2, "sha512")}
 ITERATIONS_DEFAULT = 4096
-ITERATIONS_MIN = 4096
-ITERATIONS_MAX = 16384
 SALT_SIZE_BYTES = 24
 
 
@@ -29,27 +32,27 @@ def parse_scram(argument: str, random: RandomSource) -> MetadataRecord:
     mechanism, equals, text = argument.strip().partition("=")
     if not equals:
         raise ScramError(f"Failed to find equals sign in SCRAM argument '{argument}'")
-    if mechanism not in MECHANISMS:
+    if mechanism not in HASHES:
         raise ScramError(f"The add-scram mechanism {mechanism} is not supported.")
     if not (text.startswith("[") and text.endswith("]")):
         raise ScramError("Expected configuration string to start with [ and end with ]")
     values = _components(text[1:-1])
-    number, algorithm = MECHANISMS[mechanism]
+    algorithm = HASHES[mechanism]
     iterations = _iterations(values.get("iterations"))
     salt = (
         _base64(values["salt"], "salt") if "salt" in values else random.randbytes(SALT_SIZE_BYTES)
     )
     if "password" in values:
-        salted = hashlib.pbkdf2_hmac(algorithm, values["password"].encode(), salt, iterations)
+        salted = salted_password(algorithm, values["password"], salt, iterations)
     else:
         salted = _base64(values["saltedpassword"], "saltedpassword")
-    client_key = hmac.digest(salted, b"Client Key", algorithm)
+    keys = keys_of(algorithm, salted)
     record = UserScramCredentialRecord(
         name=values["name"],
-        mechanism=number,
+        mechanism=MECHANISM_NUMBERS[mechanism],
         salt=salt,
-        stored_key=hashlib.new(algorithm, client_key).digest(),
-        server_key=hmac.digest(salted, b"Server Key", algorithm),
+        stored_key=keys.stored_key,
+        server_key=keys.server_key,
         iterations=iterations,
     )
     return MetadataRecord(record)

@@ -4,9 +4,14 @@ Requests are pipelined and matched with their answers by correlation id. The fir
 connection is ApiVersions, so each request leaves in the highest version that both sides know. A
 request that takes too long ends its connection: what comes late must not be waited for, and the
 answers behind it would be late too.
+
+Where the listener at the other side wants a login, that is the second exchange. A login that ends
+is repeated before its end on the same connection, when next something is asked; what is asked
+meanwhile waits for it.
 """
 
 import asyncio
+import logging
 import struct
 from collections.abc import Callable
 from typing import Any
@@ -17,20 +22,30 @@ from barnabas.base.network import Network, Transport
 from barnabas.base.pause import pause
 from barnabas.net.dialing import PLAIN_DIALING, Dialing
 from barnabas.net.frames import FrameReader
+from barnabas.net.login import Login, LoginError
 from barnabas.protocol.apis import API_OF, APIS, AnyApi, ApiKey
 from barnabas.protocol.codec import decode_at
 from barnabas.protocol.errors import DecodeError, ErrorCode
 from barnabas.protocol.frames import decode_response_header, encode_request
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest
+from barnabas.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
+from barnabas.protocol.messages.sasl_handshake import SaslHandshakeRequest
 from barnabas.protocol.schema import Message
 
 FRAME_SIZE_MAX_BYTES = 256 << 20
 """A response that claims more is not believed."""
 REQUEST_TIMEOUT_MS = 30_000
 """For an answer, where nothing else is said."""
+LOGIN_STEPS_MAX = 16
+"""Messages of one login; no mechanism has as many."""
+REPEAT_AFTER = 0.85
+"""The share of a login's time after which it is repeated, as in Kafka."""
 _LENGTH = struct.Struct(">i")
 _CORRELATION_ID = struct.Struct(">i")
 _CORRELATION_AND_ERROR = struct.Struct(">ih")
+
+
+telemetry = logging.getLogger(__name__)
 
 
 class UnsupportedByPeerError(ConnectionError):
@@ -86,6 +101,8 @@ class Peer:
         """No connection is opened before."""
         self._connection: _PeerConnection | None = None
         self._connecting: asyncio.Task[_PeerConnection] | None = None
+        self._login_failure: str | None = None
+        """Why the last login failed, which is logged once."""
         self._is_closed = False
 
     @property
@@ -150,6 +167,14 @@ class Peer:
                 await self._network.connect(self.host, self.port, connection.attach, options)
                 self._setup_failures = 0
                 await connection.learn_versions(timeout_ms)
+                if self._dialing.login is not None:
+                    await connection.log_in(self._dialing.login, timeout_ms)
+                    self._login_failure = None
+        except LoginError as error:
+            self._rest()
+            connection.close()
+            self.login_failed(error)
+            raise
         except TimeoutError as error:
             self._rest()
             connection.close()
@@ -163,6 +188,12 @@ class Peer:
             raise ConnectionResetError(f"{self} closed the connection")
         self._connection = connection
         return connection
+
+    def login_failed(self, error: LoginError) -> None:
+        """Say so, once for each reason."""
+        if str(error) != self._login_failure:
+            self._login_failure = str(error)
+            telemetry.error("%s", error)
 
     def _rest(self) -> None:
         backoff_ms = self._dialing.reconnect_backoff_ms(max(self._setup_failures - 1, 0))
@@ -202,6 +233,12 @@ class _PeerConnection:
         self._pending: dict[int, _Pending] = {}
         self._next_correlation_id = 0
         self._versions: dict[int, int] = {}
+        self._login: Login | None = None
+        self._login_ends_ms: float | None = None
+        """When the login is to be repeated, in monotonic time."""
+        self._repeating: asyncio.Task[None] | None = None
+        self._held: list[bytes] = []
+        """Requests that wait for the repeated login."""
         self.is_closed = False
 
     def attach(self, transport: Transport) -> "_PeerConnection":
@@ -233,8 +270,67 @@ class _PeerConnection:
                 if highest >= max(known.min_version, entry.min_version):
                     self._versions[entry.api_key] = highest
 
+    async def log_in(self, login: Login, timeout_ms: int) -> None:
+        """Show who we are, and learn how long that holds. Raises LoginError, ConnectionError."""
+        self._login = login
+        mechanism = login.mechanism
+        response = await self._ask(SaslHandshakeRequest(mechanism=mechanism), timeout_ms)
+        if response.error_code != ErrorCode.NONE:
+            offered = ", ".join(response.mechanisms) or "none"
+            raise LoginError(
+                f"{self._peer} refused the login by {mechanism}; its mechanisms are: {offered}"
+            )
+        try:
+            exchange = await login.begin()
+            message = exchange.respond(b"")
+            for _ in range(LOGIN_STEPS_MAX):
+                if message is None:
+                    break
+                response = await self._ask(SaslAuthenticateRequest(auth_bytes=message), timeout_ms)
+                if response.error_code != ErrorCode.NONE:
+                    reason = response.error_message or ErrorCode.of(response.error_code).name
+                    raise LoginError(reason)
+                message = exchange.respond(response.auth_bytes)
+        except LoginError as error:
+            raise LoginError(f"the login to {self._peer} by {mechanism} failed: {error}") from error
+        if response.session_lifetime_ms > 0:
+            self._login_ends_ms = (
+                self._clock.monotonic_ms() + REPEAT_AFTER * response.session_lifetime_ms
+            )
+
+    def _ask(self, request: Message, timeout_ms: int) -> "asyncio.Future[Any]":
+        """Send a request of the login."""
+        api = API_OF[type(request)]
+        version = self._versions.get(api.key)
+        if version is None:
+            raise LoginError(f"{self._peer} does not serve {api.key.name}")
+        return self._exchange(api, version, request, timeout_ms, is_login=True)
+
+    def _repeat_login(self, timeout_ms: int) -> None:
+        """Log in once more; what is sent meanwhile is held."""
+        self._login_ends_ms = None
+        self._repeating = asyncio.ensure_future(self._log_in_again(timeout_ms))
+
+    async def _log_in_again(self, timeout_ms: int) -> None:
+        assert self._login is not None, "who never logged in does not do it again"
+        try:
+            await self.log_in(self._login, timeout_ms)
+        except LoginError as error:
+            self._peer.login_failed(error)
+            self._fail(error)
+        except OSError as error:
+            self._fail(ConnectionResetError(f"no second login to {self._peer}: {error}"))
+        finally:
+            self._repeating = None
+            held, self._held = self._held, []
+            if held and not self.is_closed and self._transport is not None:
+                self._transport.send(held)
+
     def send(self, request: Message, version: int | None, timeout_ms: int) -> "asyncio.Future[Any]":
         """Send a request; the future has its response."""
+        ends_ms = self._login_ends_ms
+        if ends_ms is not None and self._clock.monotonic_ms() >= ends_ms:
+            self._repeat_login(timeout_ms)
         api = API_OF[type(request)]
         common = self._versions.get(api.key)
         if common is None:
@@ -244,7 +340,13 @@ class _PeerConnection:
         return self._exchange(api, common, request, timeout_ms)
 
     def _exchange(
-        self, api: AnyApi, version: int, request: Message, timeout_ms: int
+        self,
+        api: AnyApi,
+        version: int,
+        request: Message,
+        timeout_ms: int,
+        *,
+        is_login: bool = False,
     ) -> "asyncio.Future[Any]":
         if self.is_closed or self._transport is None:
             raise ConnectionResetError(f"the connection to {self._peer} is closed")
@@ -254,7 +356,11 @@ class _PeerConnection:
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         timer = self._clock.call_later(timeout_ms, lambda: self._expire(correlation_id))
         self._pending[correlation_id] = _Pending(api, version, future, timer)
-        self._transport.send((_LENGTH.pack(len(body)) + body,))
+        framed = _LENGTH.pack(len(body)) + body
+        if self._repeating is not None and not is_login:
+            self._held.append(framed)
+        else:
+            self._transport.send((framed,))
         return future
 
     def _expire(self, correlation_id: int) -> None:
@@ -313,6 +419,7 @@ class _PeerConnection:
             return
         self.is_closed = True
         self._reader.clear()
+        self._held.clear()
         pending, self._pending = self._pending, {}
         for entry in pending.values():
             entry.timer.cancel()

@@ -9,6 +9,7 @@ is handled while the ones before it still wait, so that pipelined `acks=all` fil
 import logging
 from collections import deque
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from barnabas.base.network import ListenerOptions, Part, Transport
@@ -32,6 +33,16 @@ class Service(Protocol):
 
         Raises DecodeError when the peer broke the protocol; the connection is then closed.
         """
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """What a listener has its clients pass before they are served."""
+
+    service: Service
+    """Answers until it calls `Connection.admit`."""
+    frame_size_max_bytes: int
+    """`sasl.server.max.receive.size`: for frames of those who have not logged in."""
 
 
 class Reply:
@@ -82,6 +93,7 @@ class Connection:
     __slots__ = (
         "_busy",
         "_may_overlap",
+        "_may_overlap_inside",
         "_on_closed",
         "_paused",
         "_produce_only",
@@ -92,6 +104,7 @@ class Connection:
         "_when_closed",
         "frames",
         "get_buffer",
+        "is_admitted",
         "is_closed",
         "last_active_tick",
         "listener",
@@ -108,11 +121,17 @@ class Connection:
         on_closed: "Callable[[Connection], None]",
         *,
         may_overlap: bool = False,
+        gate: Gate | None = None,
     ) -> None:
-        """`may_overlap`: any request may start while those before it still wait."""
+        """`may_overlap`: any request may start while those before it still wait.
+
+        `gate`: what the client has to pass first.
+        """
         self._transport = transport
-        self._service = service
-        self._reader = FrameReader(listener.frame_size_max_bytes)
+        self._service = service if gate is None else gate.service
+        self._reader = FrameReader(
+            listener.frame_size_max_bytes if gate is None else gate.frame_size_max_bytes
+        )
         self.get_buffer = self._reader.buffer
         self._replies: deque[Reply] = deque()
         self.frames: deque[bytearray] = deque()
@@ -121,7 +140,8 @@ class Connection:
         self._produce_only = True  # every pending reply is one to a produce request
         self._paused = False
         self._busy = False
-        self._may_overlap = may_overlap
+        self._may_overlap = may_overlap and gate is None
+        self._may_overlap_inside = may_overlap
         self._on_closed = on_closed
         self._when_closed: tuple[Callable[[Connection], None], ...] = ()
         self.listener = listener
@@ -129,9 +149,22 @@ class Connection:
         self.listener_name = listener.name
         self.peer_host = transport.peer_host
         self.is_closed = False
+        self.is_admitted = gate is None
+        """Whether the client is past the listener's gate."""
         self.last_active_tick = 0
         self.state: object = None
         """What the service remembers of this client (software name, principal)."""
+
+    def serve_by(self, service: Service) -> None:
+        """Have `service` answer from the next request on."""
+        self._service = service
+
+    def admit(self, service: Service) -> None:
+        """The client has logged in: the listener's own limits hold from now on."""
+        self._service = service
+        self._reader.frame_size_max_bytes = self.listener.frame_size_max_bytes
+        self._may_overlap = self._may_overlap_inside
+        self.is_admitted = True
 
     @property
     def is_waiting(self) -> bool:

@@ -1,7 +1,7 @@
 """The dialer: every connection from this node to another one is opened through it.
 
-How connections between nodes are made (socket buffers, time limits, back-off and, when nodes come
-to encrypt and authenticate, that too) is settled here and in `Dialing`, which a `Peer` follows.
+How connections between nodes are made (socket buffers, time limits, back-off and logins) is
+settled here and in `Dialing`, which a `Peer` follows.
 Whoever asks other brokers by their ids uses `metadata.broker_peers`, which dials for it.
 """
 
@@ -11,6 +11,7 @@ from barnabas.base.config.node import NodeConfig
 from barnabas.base.network import Network
 from barnabas.net.client import REQUEST_TIMEOUT_MS, Peer
 from barnabas.net.dialing import RECEIVE_BUFFER_KEY, RECONNECT_BACKOFF_MS, dialing_of
+from barnabas.net.own_login import Toward, own_login
 
 
 class Dialer:
@@ -26,8 +27,11 @@ class Dialer:
         receive_buffer_key: str | None = RECEIVE_BUFFER_KEY,
         reconnect_backoff_ms: int = RECONNECT_BACKOFF_MS,
         connect_timeout_ms: int | None = None,
+        toward: Toward = Toward.BROKERS,
     ) -> None:
-        """`reconnect_backoff_ms` is 0 for those who rest after a failure themselves.
+        """`toward` says which listener of other nodes is connected to.
+
+        `reconnect_backoff_ms` is 0 for those who rest after a failure themselves.
 
         `receive_buffer_key` and `connect_timeout_ms`: see `dialing_of` and `Peer`.
         """
@@ -35,7 +39,11 @@ class Dialer:
         self._clock = clock
         self._connect_timeout_ms = connect_timeout_ms
         self._dialing = dialing_of(
-            config, random, receive_buffer_key, reconnect_backoff_ms=reconnect_backoff_ms
+            config,
+            random,
+            receive_buffer_key,
+            reconnect_backoff_ms=reconnect_backoff_ms,
+            login=own_login(config, toward, random),
         )
 
     def peer(

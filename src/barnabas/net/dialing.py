@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from barnabas.base.backoff import ExponentialBackoff, RandomSource
 from barnabas.base.config.node import NodeConfig
 from barnabas.base.network import SYSTEM_OPTIONS, SocketOptions
+from barnabas.net.login import Login
 
 SETUP_TIMEOUT_MS = 10_000
 SETUP_TIMEOUT_KEY = "socket.connection.setup.timeout.ms"
@@ -37,6 +38,8 @@ class Dialing:
     options: SocketOptions = SYSTEM_OPTIONS
     reconnect_backoff_ms: Callable[[int], int] = _at_once
     """How long after one was lost, or could not be opened so many times, the next is opened."""
+    login: Login | None = None
+    """How to log in at the other side; None: it wants none."""
 
 
 PLAIN_DIALING = Dialing()
@@ -48,6 +51,7 @@ def dialing_of(
     receive_buffer_key: str | None = RECEIVE_BUFFER_KEY,
     *,
     reconnect_backoff_ms: int = RECONNECT_BACKOFF_MS,
+    login: Login | None = None,
 ) -> Dialing:
     """How a node opens connections.
 
@@ -61,7 +65,8 @@ def dialing_of(
         None if receive_buffer_key is None else buffer_bytes(config, receive_buffer_key)
     )
     rest = ExponentialBackoff(reconnect_backoff_ms, reconnect_backoff_ms, random)
-    return Dialing(backoff.after, SocketOptions(receive_buffer_bytes=receive_buffer), rest.after)
+    options = SocketOptions(receive_buffer_bytes=receive_buffer)
+    return Dialing(backoff.after, options, rest.after, login)
 
 
 def listening_options(config: NodeConfig) -> SocketOptions:

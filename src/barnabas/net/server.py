@@ -11,7 +11,7 @@ from barnabas.base.network import (
     StreamHandler,
     Transport,
 )
-from barnabas.net.connection import Connection, Service
+from barnabas.net.connection import Connection, Gate, Service
 from barnabas.net.connection_quotas import ConnectionLimits, ConnectionQuotas
 
 SWEEPS_PER_IDLE_PERIOD = 10
@@ -72,6 +72,8 @@ class Server:
         self._listeners: dict[str, _Accepting] = {}
         self._connections: dict[Connection, None] = {}
         """In the order in which they came, in which they are closed too."""
+        self._outside: dict[Connection, int] = {}
+        """Those that may not have logged in yet, and the tick by which they must have."""
         self._tick = 0
         self._sweep_timer: Timer | None = None
         self._is_accepting = False
@@ -85,11 +87,16 @@ class Server:
         """The bound port of each listener, by name."""
         return {name: accepting.listener.port for name, accepting in self._listeners.items()}
 
-    def listen(self, host: str, port: int, options: ListenerOptions) -> int:
-        """Bind a listener without accepting yet; returns the bound port. Raises OSError."""
+    def listen(
+        self, host: str, port: int, options: ListenerOptions, gate: Gate | None = None
+    ) -> int:
+        """Bind a listener without accepting yet; returns the bound port. Raises OSError.
+
+        `gate` is what its clients have to pass before they are served.
+        """
 
         def connected(transport: Transport) -> StreamHandler:
-            return self._connected(transport, options)
+            return self._connected(transport, options, gate)
 
         listener = self._network.listen(host or "0.0.0.0", port, connected, options)
         self._listeners[options.name] = _Accepting(listener)
@@ -146,14 +153,19 @@ class Server:
         for connection in list(self._connections):
             connection.close()
 
-    def _connected(self, transport: Transport, listener: ListenerOptions) -> Connection:
+    def _connected(
+        self, transport: Transport, listener: ListenerOptions, gate: Gate | None
+    ) -> Connection:
         connection = Connection(
             transport,
             self._service,
             listener,
             self._closed,
             may_overlap=self._requests_overlap,
+            gate=gate,
         )
+        if gate is not None:
+            self._outside[connection] = self._tick + SWEEPS_PER_IDLE_PERIOD
         connection.last_active_tick = self._tick
         self._connections[connection] = None
         host = connection.peer_host
@@ -209,6 +221,7 @@ class Server:
 
     def _closed(self, connection: Connection) -> None:
         self._connections.pop(connection, None)
+        self._outside.pop(connection, None)
         self._quotas.closed(connection.listener_name, connection.peer_host)
         self._regulate()
 
@@ -220,6 +233,14 @@ class Server:
             if connection.last_active_tick < 0:
                 connection.last_active_tick = self._tick
             elif connection.last_active_tick <= oldest and not connection.is_waiting:
+                connection.close()
+        for connection, tick in list(self._outside.items()):
+            if connection.is_admitted:
+                del self._outside[connection]
+            elif tick <= self._tick:  # however slowly it sends
+                telemetry.warning(
+                    "closing a connection from %s: it has not logged in", connection.peer_host
+                )
                 connection.close()
         period_ms = max(1, self._limits.idle_max_ms // SWEEPS_PER_IDLE_PERIOD)
         self._sweep_timer = self._clock.call_later(period_ms, self._sweep)

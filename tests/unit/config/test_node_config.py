@@ -78,8 +78,7 @@ def test_defaults_leave_no_warning() -> None:
         ("num.partitons", "3", "did you mean num.partitions?"),
         ("something.else", "3", "not a key of Kafka 4.3"),
         ("log.message.downconversion.enable", "true", "ignored"),
-        ("listener.name.plaintext.sasl.enabled.mechanisms", "PLAIN", "not supported yet"),
-        ("listener.name.sasl.plain.sasl.jaas.config", "secret", "not supported yet"),
+        ("listener.name.plaintext.sasl.kerberos.kinit.cmd", "kinit", "not supported yet"),
     ],
 )
 def test_one_warning_per_key_without_effect(key: str, value: str, words: str) -> None:

@@ -25,6 +25,8 @@ HIDDEN = "[hidden]"
 PROTOCOL_MAP = "listener.security.protocol.map"
 LISTENER_KEY = re.compile(r"listener\.name\.([^.]+)\.(.+)")
 """A key for a single listener: its name in lower case, and the key that holds there."""
+MECHANISM_KEY = re.compile(r"(plain|scram-sha-256|scram-sha-512|oauthbearer)\.(.+)")
+"""A key for a single SASL mechanism, of one listener or of all."""
 ALL_DIRECTORIES = "*"
 PLUGIN_PREFIXES = ("rlmm.config.", "rsm.config.")
 
@@ -223,6 +225,11 @@ class NodeConfig:
             match = LISTENER_KEY.fullmatch(name)
             if match and match[2] in names:
                 found[name] = value
+        for name, text in self.originals.items():
+            match = LISTENER_KEY.fullmatch(name)
+            own = MECHANISM_KEY.fullmatch(match[2] if match else name)
+            if own and own[2] in names:
+                found[name] = text
         return found
 
     def _read(self) -> None:
@@ -242,7 +249,7 @@ class NodeConfig:
         match = LISTENER_KEY.fullmatch(name)
         base = match[2] if match else name
         key = BROKER_KEYS.get(base)
-        if key is None and match:
+        if key is None and (match or MECHANISM_KEY.fullmatch(name)):
             key = next((k for k in BROKER_KEYS.values() if base.endswith("." + k.name)), None)
         if key is None:
             self._note_unknown(name)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.base.config.errors import ConfigError
 from barnabas.base.config.listeners import ANY_ADDRESS, SERVED_PROTOCOLS
+from barnabas.base.config.sasl import check_sasl
 
 if TYPE_CHECKING:
     from barnabas.base.config.node import NodeConfig
@@ -62,6 +63,7 @@ def validate(config: "NodeConfig") -> None:
     _check_broker_listeners(config)
     _check_advertised_hosts(config)
     _check_protocols(config)
+    check_sasl(config)
     _check_connections(config)
     _check_authorizer(config)
 

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from barnabas.base.scram import HASHES
 from barnabas.pipeline.datasource.journal import DEFAULT_TOPIC
-from barnabas.pipeline.datasource.scram import HASHES
 from barnabas.pipeline.datasource.wire import Access
 
 DEFAULT_TRANSACTION_TIMEOUT_MS: Final = 900_000

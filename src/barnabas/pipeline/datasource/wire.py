@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from struct import Struct
 from typing import Any, Final, TypeVar
 
-from barnabas.pipeline.datasource.scram import HASHES, ScramClient, ScramError
+from barnabas.base.scram import HASHES, ScramClient, ScramError
 from barnabas.protocol.api import Api
 from barnabas.protocol.apis import API_VERSIONS, METADATA, SASL_AUTHENTICATE, SASL_HANDSHAKE
 from barnabas.protocol.codec import decode_at

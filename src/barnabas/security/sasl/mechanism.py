@@ -10,6 +10,13 @@ class AuthenticationError(Exception):
     """The login failed. Its text goes to the client and to the log, so it holds no secret."""
 
 
+class InvalidCredentialsError(AuthenticationError):
+    """The login failed, and the client is not told why: that would say which users there are.
+
+    The text goes to the log. The client gets Kafka's, which is the same for every reason.
+    """
+
+
 @dataclass(frozen=True, slots=True)
 class Login:
     """Who has logged in."""

@@ -1,6 +1,7 @@
 """SaslAuthenticate (key 36), versions 0-2: KIP-152, 368.
 
-No listener speaks SASL yet. On any other it comes at the wrong time, as in Kafka.
+Before a login it is answered by the listener's gate (`broker.login`). Here it comes at the wrong
+time, as in Kafka.
 """
 
 from barnabas.broker.context import RequestContext

@@ -1,6 +1,7 @@
 """SaslHandshake (key 17), versions 0-1: KIP-43, 152.
 
-No listener speaks SASL yet. On any other it comes at the wrong time, as in Kafka.
+Before a login it is answered by the listener's gate (`broker.login`). Here it comes at the wrong
+time, as in Kafka: after a login that has no end, or where there is none.
 """
 
 from barnabas.broker.context import RequestContext

@@ -4,7 +4,7 @@ import base64
 
 import pytest
 
-from barnabas.pipeline.datasource.scram import ScramClient, ScramError
+from barnabas.base.scram import ScramClient, ScramError
 
 NONCE = "rOprNGfwEbeRWgbNEkqO"
 SERVER_FIRST = (

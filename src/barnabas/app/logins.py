@@ -1,0 +1,65 @@
+"""The gates of a node's SASL listeners, put together from its configuration and its metadata."""
+
+from functools import partial
+from random import Random
+
+from barnabas.base.clock import Clock
+from barnabas.base.config.listeners import ListenerConfig
+from barnabas.base.config.node import NodeConfig
+from barnabas.base.config.sasl import MAX_REAUTH_KEY, mechanism_value, uses_sasl
+from barnabas.broker.apis.cluster.api_versions import ApiVersionsServices, handle_api_versions
+from barnabas.broker.login.gate import ListenerLogins
+from barnabas.metadata.node import MetadataNode
+from barnabas.net.connection import Gate, Service
+from barnabas.protocol.messages.metadata_records import UserScramCredentialRecord
+from barnabas.security.sasl.mechanisms import Ingredients, make_mechanisms
+
+MAX_RECEIVE_KEY = "sasl.server.max.receive.size"
+FAILURE_DELAY_KEY = "connection.failed.authentication.delay.ms"
+
+
+class Gates:
+    """Makes the gates of one role's listeners."""
+
+    def __init__(
+        self,
+        *,
+        config: NodeConfig,
+        clock: Clock,
+        random: Random,
+        metadata: MetadataNode,
+        services: ApiVersionsServices,
+        service: Service,
+    ) -> None:
+        """`service` answers who is in, with `services`."""
+        self._config = config
+        self._clock = clock
+        self._random = random
+        self._metadata = metadata
+        self._services = services
+        self._service = service
+
+    def of(self, listener: ListenerConfig) -> Gate | None:
+        """What clients of a listener have to pass; None: nothing. Raises ConfigError."""
+        config, name = self._config, listener.name
+        if not uses_sasl(config, name):
+            return None
+        mechanisms = make_mechanisms(
+            Ingredients(config, name, self._clock, self._random.randbytes, self._credential)
+        )
+        logins = ListenerLogins(
+            listener_name=name,
+            clock=self._clock,
+            mechanisms=mechanisms,
+            service=self._service,
+            answer_versions=partial(handle_api_versions, self._services),
+            failure_delay_ms=config.get_int(FAILURE_DELAY_KEY),
+            reauthentication_ms={
+                mechanism: mechanism_value(config, name, mechanism, MAX_REAUTH_KEY)
+                for mechanism in mechanisms
+            },
+        )
+        return Gate(logins, config.listener_value(name, MAX_RECEIVE_KEY))
+
+    def _credential(self, mechanism: int, user: str) -> UserScramCredentialRecord | None:
+        return self._metadata.image.scram.get((mechanism, user))

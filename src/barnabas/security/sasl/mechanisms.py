@@ -1,0 +1,61 @@
+"""The mechanisms that are served, by name, and what each is made from."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from barnabas.base.clock import Clock
+from barnabas.base.config.node import NodeConfig
+from barnabas.base.config.sasl import enabled_mechanisms, jaas_options
+from barnabas.base.scram import MECHANISM_NUMBERS
+from barnabas.security.sasl.mechanism import Mechanism
+from barnabas.security.sasl.plain import PlainMechanism, users_of
+from barnabas.security.sasl.scram import Credential, ScramMechanism, TokenCredential
+
+
+@dataclass(frozen=True, slots=True)
+class Ingredients:
+    """What mechanisms of one listener are made from."""
+
+    config: NodeConfig
+    listener_name: str
+    clock: Clock
+    randbytes: Callable[[int], bytes]
+    credential: Callable[[int, str], Credential | None]
+    """The SCRAM credential by mechanism number and user that holds now."""
+    token: Callable[[int, str], TokenCredential | None] = lambda number, token_id: None
+    """The delegation token of an id, with its credential for a SCRAM mechanism."""
+
+
+def make_mechanisms(ingredients: Ingredients) -> dict[str, Mechanism]:
+    """What the clients of a listener may log in by. Raises ConfigError."""
+    return {
+        name: MAKE[name](name, ingredients)
+        for name in enabled_mechanisms(ingredients.config, ingredients.listener_name)
+    }
+
+
+def options(name: str, ingredients: Ingredients) -> Mapping[str, str]:
+    """What the listener's JAAS line of a mechanism says."""
+    return jaas_options(ingredients.config, ingredients.listener_name, name) or {}
+
+
+def _plain(name: str, ingredients: Ingredients) -> Mechanism:
+    return PlainMechanism(users_of(options(name, ingredients)))
+
+
+def _scram(name: str, ingredients: Ingredients) -> Mechanism:
+    number = MECHANISM_NUMBERS[name]
+    return ScramMechanism(
+        name,
+        lambda user: ingredients.credential(number, user),
+        ingredients.randbytes,
+        lambda token_id: ingredients.token(number, token_id),
+    )
+
+
+MAKE: Final[dict[str, Callable[[str, Ingredients], Mechanism]]] = {
+    "PLAIN": _plain,
+    "SCRAM-SHA-256": _scram,
+    "SCRAM-SHA-512": _scram,
+}
