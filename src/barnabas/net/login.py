@@ -84,7 +84,7 @@ class ScramLogin:
 class _Scram:
     def __init__(self, client: ScramClient) -> None:
         self._client = client
-        self._next = self._first
+        self._next: Callable[[bytes], bytes | None] = self._first
 
     def respond(self, challenge: bytes) -> bytes | None:
         try:
