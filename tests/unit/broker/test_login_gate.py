@@ -25,7 +25,7 @@ from barnabas.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
 from barnabas.protocol.messages.sasl_handshake import SaslHandshakeRequest
 from barnabas.protocol.schema import Message
 from barnabas.security.principal import USER, Principal
-from barnabas.security.sasl.mechanism import Login
+from barnabas.security.sasl.mechanism import Exchange, Login, Mechanism
 from barnabas.security.sasl.plain import PlainMechanism
 from barnabas.security.sasl.scram import ScramMechanism
 from sim.manual_clock import ManualClock
@@ -84,7 +84,7 @@ class TokenMechanism:
     name = "TOKEN"
     login: Login | None = None
 
-    def begin(self) -> "TokenMechanism":
+    def begin(self) -> Exchange:
         return TokenMechanism()
 
     def respond(self, message: bytes) -> bytes:
@@ -101,7 +101,7 @@ class World:
         self.transport = FakeTransport()
         self.nonces = 0
         users = {"alice": b"alice-secret", "bob": b"bob-secret"}
-        mechanisms = {
+        mechanisms: dict[str, Mechanism] = {
             "PLAIN": PlainMechanism(users),
             "SCRAM-SHA-256": ScramMechanism("SCRAM-SHA-256", {"carol": CAROL}.get, bytes),
             "TOKEN": TokenMechanism(),
