@@ -15,6 +15,8 @@ ROOT = Path(__file__).parents[3]
 SOURCE = ROOT / "src" / "barnabas"
 BY_TOPICS = {broker_key for synonyms in BROKER_SYNONYMS.values() for broker_key, _ in synonyms}
 READ_BY_NODE_CONFIG = {
+    "sasl.enabled.mechanisms",
+    "sasl.jaas.config",
     "advertised.listeners",
     "listener.security.protocol.map",
     "inter.broker.listener.name",
