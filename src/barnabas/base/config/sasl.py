@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from barnabas.base.config.node import NodeConfig
 
 SASL_PROTOCOLS: Final = ("SASL_PLAINTEXT", "SASL_SSL")
-ENABLED_KEY: Final = "sasl.enabled.mechanisms"
-JAAS_KEY: Final = "sasl.jaas.config"
-INTER_BROKER_KEY: Final = "sasl.mechanism.inter.broker.protocol"
-CONTROLLER_KEY: Final = "sasl.mechanism.controller.protocol"
-MAX_REAUTH_KEY: Final = "connections.max.reauth.ms"
+ENABLED_KEY = "sasl.enabled.mechanisms"
+JAAS_KEY = "sasl.jaas.config"
+INTER_BROKER_KEY = "sasl.mechanism.inter.broker.protocol"
+CONTROLLER_KEY = "sasl.mechanism.controller.protocol"
+MAX_REAUTH_KEY = "connections.max.reauth.ms"
 LOGIN_MODULES: Final = {
     "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
     "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
