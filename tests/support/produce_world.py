@@ -30,6 +30,7 @@ from barnabas.protocol.messages.produce import (
 )
 from barnabas.replication.partition import Partition
 from barnabas.replication.replica_context import ReplicaContext
+from barnabas.security.authorizer import ALLOW_ALL
 from support.logs import NOW_MS, TOPIC_ID, LogBench, read_records
 from support.schema_world import SchemaWorld
 
@@ -56,6 +57,7 @@ class ProduceWorld:
             )
             self.partitions[topic] = partition
         services: Any = SimpleNamespace(
+            authorizer=ALLOW_ALL,
             clock=self.schemas.clock,
             replicas=SimpleNamespace(find=lambda topic, index: self.partitions[topic]),
             served_apis=set(),

@@ -53,6 +53,7 @@ from barnabas.protocol.records.records import decode_records
 from barnabas.replication.fetcher_manager import FETCHER_KEYS
 from barnabas.replication.partition import Partition
 from barnabas.replication.replica_manager import ReplicaManager
+from barnabas.security.authorizer import ALLOW_ALL
 from sim.clock import SimClock
 from sim.disk import SimDisk
 from sim.loop import Process, SimLoop
@@ -153,6 +154,7 @@ class Broker:
             broker_epoch=lambda: self.epoch,
         )
         services = self.services = SimpleNamespace(
+            authorizer=ALLOW_ALL,
             replicas=replicas,
             clock=self.clock,
             config=self.config,

@@ -7,7 +7,9 @@ resource were not there where even its existence is a secret.
 from collections.abc import Iterable
 from typing import Protocol
 
+from barnabas.broker.client_state import client_state
 from barnabas.broker.context import RequestContext
+from barnabas.broker.grants import Grants
 from barnabas.protocol.acls import CLUSTER_NAME, Operation, ResourceType
 from barnabas.security.authorizer import Authorizer
 
@@ -82,3 +84,21 @@ def allowed(
             logs_grant=logs_grant,
         )
     }
+
+
+def current_grants(services: HasAuthorizer, context: RequestContext) -> Grants | None:
+    """What the sender may write and read, for hot requests; None: everything.
+
+    It is another object whenever an answer may have changed.
+    """
+    authorizer = services.authorizer
+    if not authorizer.is_enabled:
+        return None
+    state = client_state(context.connection)
+    is_current = context.principal is state.principal
+    grants = state.grants
+    if grants is None or not is_current or grants.generation != authorizer.generation:
+        grants = Grants(authorizer, context.caller)
+        if is_current:
+            state.grants = grants
+    return grants

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from barnabas.base.network import Part
+from barnabas.broker.grants import Grants
 from barnabas.net.connection import Connection, Reply
 from barnabas.security.principal import ANONYMOUS, Principal
 
@@ -34,6 +35,7 @@ class ClientState:
 
     __slots__ = (
         "checked_produce",
+        "grants",
         "is_token",
         "principal",
         "repeated",
@@ -46,6 +48,8 @@ class ClientState:
         """Who sends the requests."""
         self.is_token = False
         """Whether a delegation token showed who it is."""
+        self.grants: Grants | None = None
+        """What the principal may do, as far as it has been asked."""
         self.repeated: RepeatedRequests | None = None
         self.software: ClientSoftware | None = None
         self.transactional_produce: asyncio.Future[None] | None = None
@@ -58,6 +62,7 @@ class ClientState:
         self.principal = principal
         self.is_token = is_token
         self.repeated = None
+        self.grants = None
 
 
 def client_state(connection: Connection) -> ClientState:

@@ -21,6 +21,7 @@ from barnabas.protocol import apis
 from barnabas.protocol.codec import decode
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages import fetch, share_fetch
+from barnabas.security.authorizer import ALLOW_ALL
 from barnabas.security.principal import ANONYMOUS
 from barnabas.share.sessions import SessionKey, ShareSession
 
@@ -81,6 +82,7 @@ def test_a_share_fetch(version: int, caplog: pytest.LogCaptureFixture) -> None:
     limits = SimpleNamespace(lock_duration_ms=30_000)
     settings = SimpleNamespace(of=lambda _: SimpleNamespace(limits=limits))
     services: Any = SimpleNamespace(
+        authorizer=ALLOW_ALL,
         image=SimpleNamespace(brokers={}),
         share_partitions=SimpleNamespace(settings=settings),
         fetch_max_bytes=1,

@@ -17,6 +17,7 @@ from barnabas.protocol.read_requests import READ_COMMITTED
 from barnabas.protocol.session_epochs import NO_SESSION
 from barnabas.replication.partition import Partition
 from barnabas.replication.replica_context import ReplicaContext
+from barnabas.security.authorizer import ALLOW_ALL
 from barnabas.security.principal import ANONYMOUS
 from support.logs import LOG_DIR, TOPIC_ID, TOPIC_PARTITION, LogBench
 
@@ -49,7 +50,7 @@ def make_fetch(bench: LogBench, request: FetchRequest, fetch_max_bytes: int = 1 
     partition.become_leader(ALONE)
     replicas = SimpleNamespace(find=lambda topic, index: partition)
     services = SimpleNamespace(
-        replicas=replicas, fetch_max_bytes=fetch_max_bytes, clock=bench.clock
+        authorizer=ALLOW_ALL, replicas=replicas, fetch_max_bytes=fetch_max_bytes, clock=bench.clock
     )
     connection = cast("Any", FakeConnection())
     context = RequestContext(ApiKey.FETCH, 12, 1, None, connection, ANONYMOUS)

@@ -17,6 +17,7 @@ from barnabas.protocol.messages.fetch import FetchRequest, ReplicaState
 from barnabas.protocol.session_epochs import NO_SESSION
 from barnabas.replication.partition import Partition
 from barnabas.replication.replica_context import ReplicaContext
+from barnabas.security.authorizer import ALLOW_ALL
 from barnabas.security.principal import ANONYMOUS
 from support.logs import TOPIC_ID, TOPIC_PARTITION, LogBench, make_batch
 
@@ -59,6 +60,7 @@ class Bench:
         self.partition._advance(2)
         quota = SimpleNamespace(is_active=False)
         self.services: Any = SimpleNamespace(
+            authorizer=ALLOW_ALL,
             replicas=SimpleNamespace(
                 find=lambda topic, index: self.partition,
                 fetchers=SimpleNamespace(leader_quota=quota),

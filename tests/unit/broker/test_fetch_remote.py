@@ -36,6 +36,7 @@ from barnabas.protocol.records.batch import iterate_headers
 from barnabas.protocol.records.records import decode_records
 from barnabas.replication.partition import Partition
 from barnabas.replication.replica_context import ReplicaContext
+from barnabas.security.authorizer import ALLOW_ALL
 from barnabas.security.principal import ANONYMOUS
 from sim.manual_clock import ManualClock
 from support.logs import TOPIC_ID, LogBench
@@ -70,6 +71,7 @@ class Broker:
             fetchers=SimpleNamespace(leader_quota=SimpleNamespace(is_active=False)),
         )
         self.services: Any = SimpleNamespace(
+            authorizer=ALLOW_ALL,
             replicas=replicas,
             fetch_max_bytes=1 << 20,
             clock=self.clock,

@@ -22,6 +22,7 @@ from barnabas.protocol.messages.offset_commit import (
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
+from barnabas.security.authorizer import ALLOW_ALL
 from support.group_world import GroupWorld
 
 PARTITIONS = range(4)
@@ -37,6 +38,7 @@ class Broker:
     def __init__(self, *, remembers: bool) -> None:
         self.world = GroupWorld()
         self.services = SimpleNamespace(
+            authorizer=ALLOW_ALL,
             image=SimpleNamespace(topics=self.topics()),
             groups=self.world.coordinator,
             served_apis=set(),

@@ -22,6 +22,7 @@ from barnabas.protocol.messages.produce import (
 )
 from barnabas.replication.partition import Partition
 from barnabas.replication.replica_context import ReplicaContext
+from barnabas.security.authorizer import ALLOW_ALL
 from support.logs import NOW_MS, TOPIC_ID, TOPIC_PARTITION, LogBench, make_batch, read_records
 
 VERSION = 12
@@ -69,6 +70,7 @@ class Bench:
         )
         replicas = SimpleNamespace(find=lambda topic, index: self.partition)
         services = SimpleNamespace(
+            authorizer=ALLOW_ALL,
             clock=self.log.clock,
             replicas=replicas,
             served_apis=set(),

@@ -27,6 +27,7 @@ from barnabas.protocol.messages.produce import (
 from barnabas.protocol.records.control import encode_end_txn
 from barnabas.replication.partition import Partition
 from barnabas.replication.replica_context import ReplicaContext
+from barnabas.security.authorizer import ALLOW_ALL
 from support.logs import NOW_MS, TOPIC_ID, TOPIC_PARTITION, LogBench, make_batch
 
 PRODUCER_ID = 7
@@ -49,6 +50,7 @@ class Bench:
         self.asked = 0
         self.refuses = False
         services = SimpleNamespace(
+            authorizer=ALLOW_ALL,
             clock=self.log.clock,
             replicas=SimpleNamespace(find=lambda topic, index: self.partition),
             served_apis=set(),

@@ -30,6 +30,7 @@ from barnabas.protocol.messages.txn_offset_commit import (
 )
 from barnabas.replication.partition import Partition
 from barnabas.replication.replica_context import ReplicaContext
+from barnabas.security.authorizer import ALLOW_ALL
 from support.logs import TOPIC_ID, TOPIC_PARTITION, make_batch
 from support.verifier_world import EPOCH, NODE_ID, PRODUCER_ID, TRANSACTIONAL_ID, VerifierWorld
 
@@ -51,6 +52,7 @@ class Broker(VerifierWorld):
         )
         known = SimpleNamespace(partitions={0: None})
         self.services: Any = SimpleNamespace(
+            authorizer=ALLOW_ALL,
             clock=clock,
             replicas=SimpleNamespace(find=lambda *_: partition),
             image=SimpleNamespace(topics=SimpleNamespace(by_name={TOPIC_PARTITION.topic: known})),

@@ -5,6 +5,9 @@ advances, until `max_wait_ms` is over. Records leave as the log gives them: slic
 appended lately, or ranges of a file. What is remote comes later, and the fetch waits for it: it
 has no records of its other partitions before, or the remote ones might never get their turn.
 
+Consumers need READ on each topic, followers CLUSTER_ACTION on the cluster. Who waits already when
+a right is taken away is served once more, as in Kafka; the next request is checked anew.
+
 Left out here: the high watermark that a follower may send since v18 (KIP-1166), which serves the
 quorum. Other followers are told of a new one within NEWS_DELAY_MS, with records or without.
 """
@@ -14,6 +17,7 @@ from collections.abc import Sequence
 
 from barnabas.base.clock import Timer
 from barnabas.base.network import Part
+from barnabas.broker.authorization import current_grants
 from barnabas.broker.context import RequestContext
 from barnabas.broker.current_leader import addresses
 from barnabas.broker.fetch.codec import (
@@ -26,6 +30,7 @@ from barnabas.broker.fetch.codec import (
 from barnabas.broker.fetch.late_reads import WAIT_MIN_MS
 from barnabas.broker.fetch.reading import Reader, replica_of
 from barnabas.broker.fetch.sessions import FetchSession, FetchTarget, PartitionKey
+from barnabas.broker.grants import Grants
 from barnabas.broker.responses import frame_response, respond_instead
 from barnabas.broker.services import BrokerServices
 from barnabas.net.connection import Reply
@@ -52,10 +57,12 @@ def handle_fetch(
     """Read what is there, or wait for it; raises DecodeError for a malformed request."""
     version = context.api_version
     request, _ = decode_at(FetchRequest, version, frame, position)
-    session = _session(services, request, version)
+    grants = current_grants(services, context)
+    session = _session(services, request, version, grants)
     if isinstance(session, ErrorCode):
         parts = encode_fetch(version, session, 0, [])
         return frame_response(context.correlation_id, version >= FLEXIBLE_FROM, parts)
+    session.check_again(grants)
     is_full = request.session_epoch in (FINAL_EPOCH, INITIAL_EPOCH)
     fetch = Fetch(services, context, request, session, is_full)
     fetch.look(is_first=True)
@@ -65,9 +72,12 @@ def handle_fetch(
 
 
 def _session(
-    services: BrokerServices, request: FetchRequest, version: int
+    services: BrokerServices, request: FetchRequest, version: int, grants: Grants | None
 ) -> FetchSession | ErrorCode:
-    """Open or resume the session that the request names, or make one for it alone."""
+    """Open or resume the session that the request names, or make one for it alone.
+
+    Nobody opens one as a follower, in the place of consumers, who may not be one.
+    """
     sessions = services.fetch_sessions
     by_id = version >= TOPIC_ID_FROM
     now_ms = services.clock.monotonic_ms()
@@ -76,7 +86,9 @@ def _session(
         is_follower = replica_of(request, version)[0] >= 0
         if request.session_id:
             sessions.remove(request.session_id)
-        if request.session_epoch == INITIAL_EPOCH:
+        if request.session_epoch == INITIAL_EPOCH and (
+            not is_follower or grants is None or grants.may_act_for_cluster()
+        ):
             session = sessions.create(by_id, now_ms, is_follower=is_follower)
         if session is None:
             session = FetchSession(NO_SESSION, by_id, now_ms, is_follower=is_follower)
@@ -186,7 +198,7 @@ class Fetch:
             elif not answer.error and not self._has_more(target, answer):
                 del session.ready[target]
             answers[target] = answer
-        if is_first and session.is_follower:
+        if is_first and session.is_follower and self._reader.may_follow:
             session.source.last_fetch_ms = self._services.clock.monotonic_ms()
 
     def _has_more(self, target: FetchTarget, answer: FetchAnswer) -> bool:

@@ -11,6 +11,7 @@ Source: Kafka's Partition.fetchRecords and ReplicaManager.readFromLog.
 import logging
 from dataclasses import dataclass
 
+from barnabas.base.ids import Uuid
 from barnabas.base.network import Part
 from barnabas.broker.context import RequestContext
 from barnabas.broker.current_leader import HINTED, current_leader
@@ -18,6 +19,7 @@ from barnabas.broker.fetch.codec import NO_REPLICA, PREFERRED_REPLICA_FROM, Fetc
 from barnabas.broker.fetch.late_reads import LateReads
 from barnabas.broker.fetch.preferred_replica import is_rack_aware, preferred_replica
 from barnabas.broker.fetch.sessions import FetchSession, FetchTarget
+from barnabas.broker.grants import Grants
 from barnabas.broker.services import BrokerServices
 from barnabas.log.errors import LogDirFailure
 from barnabas.log.partition_log import PartitionLog
@@ -50,6 +52,10 @@ class Reader:
     hints_leader: bool
     rack_id: str
     listener_name: str
+    grants: Grants | None
+    """What a consumer may read; None: every topic."""
+    may_follow: bool
+    """Whether a follower may read."""
     late: LateReads | None = None
     """Made at the first read that is answered later."""
 
@@ -65,6 +71,7 @@ class Reader:
         version = context.api_version
         replica_id, broker_epoch = replica_of(request, version)
         knows_replicas = version >= PREFERRED_REPLICA_FROM
+        grants = session.grants
         rack_id = request.rack_id if knows_replicas and replica_id < 0 else ""
         return cls(
             services=services,
@@ -77,6 +84,8 @@ class Reader:
             hints_leader=version >= LEADER_HINTS_FROM,
             rack_id=rack_id if rack_id and is_rack_aware(services.config) else "",
             listener_name=context.listener_name,
+            grants=grants,
+            may_follow=grants is None or (replica_id >= 0 and grants.may_act_for_cluster()),
         )
 
     def read(
@@ -87,6 +96,11 @@ class Reader:
         At the first look at a request a follower's position is taken note of.
         """
         topic, index = target.topic, target.index
+        if self.grants is not None:
+            error = self._check_rights(self.grants, topic)
+            if error:
+                self.session.watch(target, None)
+                return self._refuse(target, error)
         replicas = self.services.replicas
         found = (
             replicas.find_by_id(topic, index)
@@ -116,6 +130,22 @@ class Reader:
             return self._read(target, found, left_bytes, min_one_batch, is_first_look)
         except LogDirFailure:
             return self._refuse(target, ErrorCode.KAFKA_STORAGE_ERROR)
+
+    def _check_rights(self, grants: Grants, topic: str | Uuid) -> ErrorCode:
+        """Why the client may not read a topic.
+
+        Whether there is one of a forbidden name is not told; ids are no secret.
+        """
+        if self.replica_id >= 0:
+            return ErrorCode.NONE if self.may_follow else ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        if isinstance(topic, bytes):
+            image = self.services.image.topics.by_id.get(topic)
+            if image is None:
+                return ErrorCode.UNKNOWN_TOPIC_ID
+            topic = image.name
+        if grants.read_topic.allows(topic):
+            return ErrorCode.NONE
+        return ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
     def _read(
         self,

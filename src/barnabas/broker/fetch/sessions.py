@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
 from barnabas.base.ids import Uuid
+from barnabas.broker.grants import Grants
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.session_epochs import INITIAL_EPOCH, epoch_after
 from barnabas.replication.followers import FetchSource
@@ -99,6 +100,7 @@ class FetchSession:
         "_by_partition",
         "by_id",
         "epoch",
+        "grants",
         "is_follower",
         "ready",
         "session_id",
@@ -120,6 +122,8 @@ class FetchSession:
         """In the order in which they are to be served."""
         self.used_ms = now_ms
         self.source = FetchSource()
+        self.grants: Grants | None = None
+        """What its latest request was allowed to read."""
         self.waiting: WaitingFetch | None = None
         self._by_partition: dict[Partition, FetchTarget] = {}
 
@@ -144,6 +148,15 @@ class FetchSession:
             if gone is not None:
                 self.ready.pop(gone, None)
                 self._unwatch(gone)
+
+    def check_again(self, grants: Grants | None) -> None:
+        """Have everything looked at if the client may read other topics than before.
+
+        A topic that is taken from it has an answer even if nothing is appended to it.
+        """
+        if grants is not self.grants:
+            self.grants = grants
+            self.ready.update(dict.fromkeys(self.targets.values()))
 
     def watch(self, target: FetchTarget, partition: Partition | None) -> None:
         """Have `target` ready whenever there is more to tell of `partition` (None: of nothing)."""

@@ -6,7 +6,9 @@ nearly all do. Both are tested equal to the compiled codec, over every version.
 """
 
 import struct
-from typing import NamedTuple
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final, NamedTuple
 
 from barnabas.base.ids import Uuid
 from barnabas.protocol.errors import DecodeError, ErrorCode
@@ -42,6 +44,11 @@ class ProduceTopic(NamedTuple):
     partitions: list[ProducePartition]
 
 
+Refused = Mapping[str | Uuid, ErrorCode]
+"""Topics to which the sender may not write, as the request names them."""
+NONE_REFUSED: Final[Refused] = MappingProxyType({})
+
+
 class ParsedProduce(NamedTuple):
     """A Produce request."""
 
@@ -49,6 +56,7 @@ class ParsedProduce(NamedTuple):
     acks: int
     timeout_ms: int
     topics: list[ProduceTopic]
+    refused: Refused = NONE_REFUSED
 
 
 class PartitionAnswer(NamedTuple):

@@ -34,6 +34,7 @@ class Shape:
         "_pack",
         "_size_bytes",
         "acks",
+        "generation",
         "index",
         "is_transactional",
         "partition",
@@ -45,7 +46,11 @@ class Shape:
         "topic",
     )
 
-    def __init__(self, request_prefix: bytes, request: ParsedProduce, partition: Partition) -> None:
+    def __init__(
+        self, request_prefix: bytes, request: ParsedProduce, partition: Partition, generation: int
+    ) -> None:
+        self.generation = generation
+        """Of the ACLs with which it was allowed."""
         self.prefix = request_prefix
         """The request between correlation id and records."""
         self.same_prefix = b""
@@ -100,9 +105,17 @@ class ProduceShapes:
         self._records_at = 0
 
     def learn(
-        self, frame: bytearray, version: int, request: ParsedProduce, partition: Partition
+        self,
+        frame: bytearray,
+        version: int,
+        request: ParsedProduce,
+        partition: Partition,
+        generation: int = 0,
     ) -> None:
-        """Remember a request whose records were appended to `partition`, if it may be repeated."""
+        """Remember a request whose records were appended to `partition`, if it may be repeated.
+
+        `generation` is that of the ACLs with which it is allowed.
+        """
         if (
             version < FLEXIBLE_FROM
             or not request.acks
@@ -125,7 +138,7 @@ class ProduceShapes:
             self._head = head
             self._records_at = records_at
         prefix = bytes(frame[CORRELATION_END:records_at])
-        self._by_prefix[prefix] = self._last = Shape(prefix, request, partition)
+        self._by_prefix[prefix] = self._last = Shape(prefix, request, partition, generation)
 
     def find(self, frame: bytearray) -> tuple[Shape, int, int] | None:
         """The shape of `frame`, and where its records begin and end; None: parse it.

@@ -1,16 +1,18 @@
 """Produce (key 0), versions 3-13: KIP-98, 226, 360, 467, 516, 890, 951.
 
 Each batch is validated, gets its offsets in place and goes to the log as the slice of the frame
-that it is. `acks=0` is never answered (a failure closes the connection, as in Kafka), `acks=1`
-when this replica has stored the records (Kafka's leader waits for an fsync too where
-`flush.messages` asks for it), `acks=all` when the high watermark has passed them. Where a topic
-validates schemas, as Confluent Server can, `checked.py` comes first.
+that it is. What the sender may not write is refused before (`authorized.py`). `acks=0` is never
+answered (a failure closes the connection, as in Kafka), `acks=1` when this replica has stored the
+records (Kafka's leader waits for an fsync too where `flush.messages` asks for it), `acks=all` when
+the high watermark has passed them. Where a topic validates schemas, as Confluent Server can,
+`checked.py` comes first.
 """
 
 from collections.abc import Sequence
 
 from barnabas.base.network import Part
 from barnabas.broker.context import RequestContext
+from barnabas.broker.produce.authorized import refuse_unauthorized
 from barnabas.broker.produce.checked import CheckedProduce
 from barnabas.broker.produce.codec import TOPIC_ID_FROM, ParsedProduce, parse_produce
 from barnabas.broker.produce.outcome import (
@@ -32,6 +34,8 @@ def handle_produce(
 ) -> Sequence[Part] | Reply:
     """Append what the request holds; raises DecodeError for a malformed one."""
     request = parse_produce(frame, position, context.api_version)
+    if services.authorizer.is_enabled:
+        request = refuse_unauthorized(services, context, request, frame)
     if services.schemas.is_needed:
         return CheckedProduce(services, context, request, frame, _append).start()
     return _append(services, context, request, frame)

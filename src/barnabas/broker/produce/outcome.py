@@ -184,6 +184,8 @@ def find_partition(
     by_id: bool,
 ) -> Partition | ErrorCode:
     """The partition that shall take the records, or why it must not."""
+    if request.refused and topic in request.refused:
+        return request.refused[topic]
     if not -1 <= request.acks <= 1:
         return ErrorCode.INVALID_REQUIRED_ACKS
     if by_id:

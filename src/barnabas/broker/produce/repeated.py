@@ -11,6 +11,7 @@ from struct import Struct
 from barnabas.base.network import Part
 from barnabas.broker.client_state import client_state
 from barnabas.broker.context import RequestContext
+from barnabas.broker.produce.authorized import may_write
 from barnabas.broker.produce.codec import ACKS_ALL, ParsedProduce
 from barnabas.broker.produce.fast_path import ProduceShapes, Shape
 from barnabas.broker.produce.outcome import ATTRIBUTES_AT, UNDER_WAY, Outcome, is_transactional
@@ -40,13 +41,16 @@ def learn(
     """Remember a request whose records were appended to `partition`, if it may be repeated."""
     if partition.log.config.schema_validation is not None:
         return  # each request must be checked
+    generation = services.authorizer.generation
+    if not may_write(services, context, request, partition):
+        return  # an ACL has changed while the request waited
     state = client_state(context.connection)
     if state.checked_produce is not None and not state.checked_produce.done():
         return  # those that repeat this one would overtake the requests that wait
     repeated = state.repeated
     if not isinstance(repeated, RepeatedProduce):
         repeated = state.repeated = RepeatedProduce(services)
-    repeated.shapes.learn(frame, context.api_version, request, partition)
+    repeated.shapes.learn(frame, context.api_version, request, partition, generation)
 
 
 class RepeatedProduce:
@@ -70,7 +74,8 @@ class RepeatedProduce:
         partition = shape.partition
         log = partition.log
         if (
-            partition.leader_id != partition.node_id
+            shape.generation != self._services.authorizer.generation
+            or partition.leader_id != partition.node_id
             or log.is_closed
             or log.log_directory.is_offline
             or log.config.schema_validation is not None
