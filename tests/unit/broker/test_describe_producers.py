@@ -13,13 +13,16 @@ from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.describe_producers import DescribeProducersRequest, TopicRequest
 from barnabas.replication.partition import Partition
 from barnabas.replication.replica_context import ReplicaContext
+from barnabas.security.authorizer import ALLOW_ALL
 from support.logs import TOPIC_ID, TOPIC_PARTITION, LogBench, make_batch
 
 REQUEST = DescribeProducersRequest(topics=[TopicRequest(name="t", partition_indexes=[0])])
 
 
 def describe(found: Partition | ErrorCode) -> Any:
-    services: Any = SimpleNamespace(replicas=SimpleNamespace(find=lambda topic, index: found))
+    services: Any = SimpleNamespace(
+        authorizer=ALLOW_ALL, replicas=SimpleNamespace(find=lambda topic, index: found)
+    )
     context: Any = None
     response = handle_describe_producers(services, context, REQUEST)
     return response.topics[0].partitions[0]

@@ -2,14 +2,19 @@
 
 A member accepts, releases, rejects or (v2) renews records that it holds. Answered when what has
 changed is written down. The last request of a session gives back all that the member holds.
-Topics and the group are not authorised yet.
+It must be allowed to read the group, and each topic.
 """
 
 from barnabas.base.ids import Uuid
 from barnabas.broker.context import RequestContext
 from barnabas.broker.current_leader import HINTED, addresses, current_leader
 from barnabas.broker.services import BrokerServices
-from barnabas.broker.share.requests import AckOutcome, acknowledge, request_error
+from barnabas.broker.share.requests import (
+    AckOutcome,
+    acknowledge,
+    readable_topics,
+    request_error,
+)
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.share_acknowledge import (
     LeaderIdAndEpoch,
@@ -27,7 +32,7 @@ async def handle_share_acknowledge(
     services: BrokerServices, context: RequestContext, request: ShareAcknowledgeRequest
 ) -> ShareAcknowledgeResponse:
     """Take the acknowledgements, and answer when they are written."""
-    error = request_error(services, request.group_id, request.member_id)
+    error = request_error(services, context, request.group_id, request.member_id)
     if error:
         return ShareAcknowledgeResponse(error_code=error)
     assert request.group_id is not None
@@ -39,12 +44,15 @@ async def handle_share_acknowledge(
     session = services.share_partitions.sessions.resume(key, epoch)
     if isinstance(session, ErrorCode):
         return ShareAcknowledgeResponse(error_code=session)
+    known = services.image.topics.by_id
+    names = [known[topic.topic_id].name for topic in request.topics if topic.topic_id in known]
     outcomes = acknowledge(
         services,
         *key,
         request.topics,
         version=context.api_version,
         is_renewal=request.is_renew_ack,
+        readable=readable_topics(services, context, names),
     )
     topics: dict[Uuid, list[PartitionData]] = {}
     leaders: list[int] = []

@@ -4,9 +4,12 @@ A group coordinator tells the share coordinator that a share group or its topic 
 """
 
 from barnabas.base.promise import Promise
+from barnabas.broker.authorization import may
 from barnabas.broker.context import RequestContext
 from barnabas.broker.services import BrokerServices
-from barnabas.coordinator.share.operations import DELETE, serve
+from barnabas.coordinator.share.operations import DELETE, refuse, serve
+from barnabas.protocol.acls import Operation, ResourceType
+from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.delete_share_group_state import (
     DeleteShareGroupStateRequest,
     DeleteShareGroupStateResponse,
@@ -17,4 +20,6 @@ def handle_delete_share_group_state(
     services: BrokerServices, context: RequestContext, request: DeleteShareGroupStateRequest
 ) -> DeleteShareGroupStateResponse | Promise[DeleteShareGroupStateResponse]:
     """Forget share-partitions; the answer comes when that is committed."""
+    if not may(services, context, Operation.CLUSTER_ACTION, ResourceType.CLUSTER):
+        return refuse(DELETE, request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     return serve(DELETE, services.shares, request)

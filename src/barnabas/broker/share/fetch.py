@@ -4,11 +4,13 @@ A member of a share group gets records that nobody else holds, and acknowledges 
 same request. A fetch for which there is too little waits on its share partitions; those who wait
 longest are served first. Records leave as the log gives them.
 
-Left out here: quotas, and topics and the group are not authorised yet.
+Members must be allowed to read the group, and each topic; that is asked when a request arrives.
+
+Left out here: quotas.
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 from barnabas.base.clock import Timer
 from barnabas.base.ids import Uuid
@@ -22,6 +24,7 @@ from barnabas.broker.share.requests import (
     RENEWALS_FROM,
     AckOutcome,
     acknowledge,
+    readable_topics,
     request_error,
 )
 from barnabas.net.connection import Reply
@@ -41,7 +44,7 @@ def handle_share_fetch(
 ) -> Sequence[Part] | Reply:
     """Deliver what there is, or wait for it; raises DecodeError for a malformed request."""
     request, _ = decode_at(ShareFetchRequest, context.api_version, frame, position)
-    error = request_error(services, request.group_id, request.member_id)
+    error = request_error(services, context, request.group_id, request.member_id)
     if not error and _is_greedy_renewal(request, context.api_version):
         error = ErrorCode.INVALID_REQUEST
     if error:
@@ -134,6 +137,7 @@ class ShareFetch:
         "_key",
         "_max_bytes",
         "_min_bytes",
+        "_readable",
         "_reply",
         "_request",
         "_services",
@@ -160,6 +164,7 @@ class ShareFetch:
         self._ack_outcomes: dict[PartitionId, AckOutcome] = {}
         self._acks_left = 0
         self._is_fetched = False
+        self._readable: Container[str] = ()
         self._reply: Reply | None = None
         self._timer: Timer | None = None
 
@@ -168,6 +173,7 @@ class ShareFetch:
     def start(self) -> Sequence[Part] | Reply:
         """Take the acknowledgements, look for records, and answer or wait."""
         request = self._request
+        self._readable = self._readable_topics()
         if _has_acknowledgements(request):
             self._acknowledge()
         is_final = request.share_session_epoch == FINAL_EPOCH
@@ -186,6 +192,16 @@ class ShareFetch:
                 hosted.wait(self)
             self._timer = self._services.clock.call_later(request.max_wait_ms, self._time_is_up)
         return self._reply
+
+    def _readable_topics(self) -> Container[str]:
+        """Those of the session and of the acknowledgements that the member may read."""
+        by_id = self._services.image.topics.by_id
+        names = {partition.topic for partition in self._session.partitions.values()}
+        for topic in self._request.topics:
+            image = by_id.get(topic.topic_id)
+            if image is not None:
+                names.add(image.name)
+        return readable_topics(self._services, self._context, names)
 
     def look_again(self) -> None:
         """Part of ShareWaiter."""
@@ -234,6 +250,7 @@ class ShareFetch:
             self._request.topics,
             version=self._context.api_version,
             is_renewal=self._request.is_renew_ack,
+            readable=self._readable,
         )
         self._acks_left = len(outcomes)
         for key, outcome in outcomes.items():
@@ -261,8 +278,11 @@ class ShareFetch:
         for key in keys:
             topic_id, index = key
             topic = services.image.topics.by_id.get(topic_id)
-            if self._session.partitions[key].topic is None:
+            name = self._session.partitions[key].topic
+            if name is None:
                 self._answers[key] = ShareAnswer(index, ErrorCode.UNKNOWN_TOPIC_ID)
+            elif name not in self._readable:
+                self._answers[key] = ShareAnswer(index, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
             elif topic is None or index not in topic.partitions:
                 self._answers[key] = ShareAnswer(index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             else:

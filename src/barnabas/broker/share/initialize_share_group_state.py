@@ -4,9 +4,12 @@ A group coordinator asks the share coordinator, when a share group meets a parti
 """
 
 from barnabas.base.promise import Promise
+from barnabas.broker.authorization import may
 from barnabas.broker.context import RequestContext
 from barnabas.broker.services import BrokerServices
-from barnabas.coordinator.share.operations import INITIALIZE, serve
+from barnabas.coordinator.share.operations import INITIALIZE, refuse, serve
+from barnabas.protocol.acls import Operation, ResourceType
+from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.initialize_share_group_state import (
     InitializeShareGroupStateRequest,
     InitializeShareGroupStateResponse,
@@ -17,4 +20,6 @@ def handle_initialize_share_group_state(
     services: BrokerServices, context: RequestContext, request: InitializeShareGroupStateRequest
 ) -> InitializeShareGroupStateResponse | Promise[InitializeShareGroupStateResponse]:
     """Begin with share-partitions; the answer comes when that is committed."""
+    if not may(services, context, Operation.CLUSTER_ACTION, ResourceType.CLUSTER):
+        return refuse(INITIALIZE, request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     return serve(INITIALIZE, services.shares, request)

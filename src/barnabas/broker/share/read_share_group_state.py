@@ -4,9 +4,12 @@ The leader of a partition asks the share coordinator, before it delivers to a sh
 """
 
 from barnabas.base.promise import Promise
+from barnabas.broker.authorization import may
 from barnabas.broker.context import RequestContext
 from barnabas.broker.services import BrokerServices
-from barnabas.coordinator.share.operations import READ, serve
+from barnabas.coordinator.share.operations import READ, refuse, serve
+from barnabas.protocol.acls import Operation, ResourceType
+from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.read_share_group_state import (
     ReadShareGroupStateRequest,
     ReadShareGroupStateResponse,
@@ -17,4 +20,6 @@ def handle_read_share_group_state(
     services: BrokerServices, context: RequestContext, request: ReadShareGroupStateRequest
 ) -> ReadShareGroupStateResponse | Promise[ReadShareGroupStateResponse]:
     """Tell what is kept of share-partitions."""
+    if not may(services, context, Operation.CLUSTER_ACTION, ResourceType.CLUSTER):
+        return refuse(READ, request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     return serve(READ, services.shares, request)

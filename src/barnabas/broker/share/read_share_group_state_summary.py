@@ -4,9 +4,12 @@ A group coordinator asks the share coordinator, for who describes the offsets of
 """
 
 from barnabas.base.promise import Promise
+from barnabas.broker.authorization import may
 from barnabas.broker.context import RequestContext
 from barnabas.broker.services import BrokerServices
-from barnabas.coordinator.share.operations import SUMMARY, serve
+from barnabas.coordinator.share.operations import SUMMARY, refuse, serve
+from barnabas.protocol.acls import Operation, ResourceType
+from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.read_share_group_state_summary import (
     ReadShareGroupStateSummaryRequest,
     ReadShareGroupStateSummaryResponse,
@@ -17,4 +20,6 @@ def handle_read_share_group_state_summary(
     services: BrokerServices, context: RequestContext, request: ReadShareGroupStateSummaryRequest
 ) -> ReadShareGroupStateSummaryResponse | Promise[ReadShareGroupStateSummaryResponse]:
     """Tell where share-partitions begin, without their batches."""
+    if not may(services, context, Operation.CLUSTER_ACTION, ResourceType.CLUSTER):
+        return refuse(SUMMARY, request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     return serve(SUMMARY, services.shares, request)

@@ -1,12 +1,15 @@
 """Shared by ShareFetch and ShareAcknowledge: session checks and acknowledgements."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from typing import NamedTuple, Protocol
 
 from barnabas.base.ids import Uuid
 from barnabas.base.promise import Promise
+from barnabas.broker.authorization import allowed, may
+from barnabas.broker.context import RequestContext
 from barnabas.broker.services import BrokerServices
 from barnabas.metadata.features import SHARE_VERSION
+from barnabas.protocol.acls import Operation, ResourceType
 from barnabas.protocol.errors import ErrorCode
 from barnabas.share.core.states import AckBatch, AcknowledgeType, Refused
 from barnabas.share.sessions import MEMBER_ID_LENGTH_MAX, PartitionId
@@ -42,14 +45,27 @@ class _Topic(Protocol):
 
 
 def request_error(
-    services: BrokerServices, group_id: str | None, member_id: str | None
+    services: BrokerServices,
+    context: RequestContext,
+    group_id: str | None,
+    member_id: str | None,
 ) -> ErrorCode:
     """Why the sender is not served at all."""
     if services.image.features.get(SHARE_VERSION, 0) <= 0:
         return ErrorCode.UNSUPPORTED_VERSION
     if group_id is None or not member_id or len(member_id) > MEMBER_ID_LENGTH_MAX:
         return ErrorCode.INVALID_REQUEST
+    if not may(services, context, Operation.READ, ResourceType.GROUP, group_id):
+        return ErrorCode.GROUP_AUTHORIZATION_FAILED
     return ErrorCode.NONE
+
+
+def readable_topics(
+    services: BrokerServices, context: RequestContext, names: Iterable[str | None]
+) -> Container[str]:
+    """Those of `names` that the sender may read; None is not asked for."""
+    known = {name for name in names if name is not None}
+    return allowed(services, context, Operation.READ, ResourceType.TOPIC, known)
 
 
 def acknowledge(
@@ -60,8 +76,9 @@ def acknowledge(
     *,
     version: int,
     is_renewal: bool,
+    readable: Container[str],
 ) -> dict[PartitionId, AckOutcome | Promise[ErrorCode]]:
-    """Take the acknowledgements of a request, partition by partition."""
+    """Take the acknowledgements of a request, partition by partition, of `readable` topics."""
     outcomes: dict[PartitionId, AckOutcome | Promise[ErrorCode]] = {}
     without: list[PartitionId] = []
     any_taken = False
@@ -76,6 +93,8 @@ def acknowledge(
                 outcomes[key] = AckOutcome(ErrorCode.UNKNOWN_TOPIC_ID)
             elif not _are_valid(batches, type_max, is_renewal=is_renewal):
                 outcomes[key] = AckOutcome(ErrorCode.INVALID_REQUEST)
+            elif image.name not in readable:
+                outcomes[key] = AckOutcome(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
             elif key[1] not in image.partitions:
                 outcomes[key] = AckOutcome(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             elif not batches:

@@ -4,9 +4,12 @@ The leader of a partition tells the share coordinator how far a share group is.
 """
 
 from barnabas.base.promise import Promise
+from barnabas.broker.authorization import may
 from barnabas.broker.context import RequestContext
 from barnabas.broker.services import BrokerServices
-from barnabas.coordinator.share.operations import WRITE, serve
+from barnabas.coordinator.share.operations import WRITE, refuse, serve
+from barnabas.protocol.acls import Operation, ResourceType
+from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.write_share_group_state import (
     WriteShareGroupStateRequest,
     WriteShareGroupStateResponse,
@@ -17,4 +20,6 @@ def handle_write_share_group_state(
     services: BrokerServices, context: RequestContext, request: WriteShareGroupStateRequest
 ) -> WriteShareGroupStateResponse | Promise[WriteShareGroupStateResponse]:
     """Keep what has changed; the answer comes when that is committed."""
+    if not may(services, context, Operation.CLUSTER_ACTION, ResourceType.CLUSTER):
+        return refuse(WRITE, request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     return serve(WRITE, services.shares, request)

@@ -108,6 +108,26 @@ def serve(
     return gather(parts, combine)
 
 
+def refuse(operation: Operation[Resp], request: _Request, error: ErrorCode) -> Resp:
+    """The same error for every share-partition of a request."""
+    return operation.response(
+        results=[
+            operation.response_topic(
+                topic_id=topic.topic_id,
+                partitions=[
+                    operation.result(
+                        partition=question.partition,
+                        error_code=error,
+                        error_message=error.message,
+                    )
+                    for question in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
 def request_for(
     operation: Operation[Message], group_id: str, questions: Sequence[tuple[Uuid, Any]]
 ) -> Message:

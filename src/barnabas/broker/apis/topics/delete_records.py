@@ -7,9 +7,11 @@ import asyncio
 from collections.abc import Awaitable
 
 from barnabas.base.internal_topics import INTERNAL_TOPICS
+from barnabas.broker.authorization import allowed
 from barnabas.broker.context import RequestContext
 from barnabas.broker.services import BrokerServices
 from barnabas.log.errors import LogDirFailure
+from barnabas.protocol.acls import Operation, ResourceType
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.delete_records import (
     DeleteRecordsPartition,
@@ -28,12 +30,17 @@ def handle_delete_records(
 ) -> DeleteRecordsResponse | Awaitable[DeleteRecordsResponse]:
     """Raise the log start offset of each partition, and wait until its replicas have too."""
     waits: list[_LowWatermarkWait] = []
+    names = [topic.name for topic in request.topics]
+    deletable = allowed(services, context, Operation.DELETE, ResourceType.TOPIC, names)
     response = DeleteRecordsResponse(
         topics=[
             DeleteRecordsTopicResult(
                 name=topic.name,
                 partitions=[
-                    _delete(services, topic.name, entry, waits) for entry in topic.partitions
+                    _delete(services, topic.name, entry, waits)
+                    if topic.name in deletable
+                    else _failure(entry, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+                    for entry in topic.partitions
                 ],
             )
             for topic in request.topics
@@ -50,35 +57,36 @@ def _delete(
     entry: DeleteRecordsPartition,
     waits: "list[_LowWatermarkWait]",
 ) -> DeleteRecordsPartitionResult:
-    def failure(error: ErrorCode) -> DeleteRecordsPartitionResult:
-        return DeleteRecordsPartitionResult(
-            partition_index=entry.partition_index, low_watermark=-1, error_code=error
-        )
-
     if topic in INTERNAL_TOPICS:
-        return failure(ErrorCode.INVALID_TOPIC_EXCEPTION)
+        return _failure(entry, ErrorCode.INVALID_TOPIC_EXCEPTION)
     partition = services.replicas.find(topic, entry.partition_index)
     if not isinstance(partition, Partition):
-        return failure(partition)
+        return _failure(entry, partition)
     if not partition.is_leader:
-        return failure(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        return _failure(entry, ErrorCode.NOT_LEADER_OR_FOLLOWER)
     if "delete" not in partition.log.config.cleanup_policy:
-        return failure(ErrorCode.POLICY_VIOLATION)
+        return _failure(entry, ErrorCode.POLICY_VIOLATION)
     offset = entry.offset
     if offset == TO_HIGH_WATERMARK:
         offset = partition.high_watermark
     if not 0 <= offset <= partition.high_watermark:
-        return failure(ErrorCode.OFFSET_OUT_OF_RANGE)
+        return _failure(entry, ErrorCode.OFFSET_OUT_OF_RANGE)
     try:
         partition.raise_log_start(offset)
     except LogDirFailure:
-        return failure(ErrorCode.KAFKA_STORAGE_ERROR)
+        return _failure(entry, ErrorCode.KAFKA_STORAGE_ERROR)
     result = DeleteRecordsPartitionResult(
         partition_index=entry.partition_index, low_watermark=partition.low_watermark
     )
     if partition.low_watermark < offset:
         waits.append(_LowWatermarkWait(partition, offset, result))
     return result
+
+
+def _failure(entry: DeleteRecordsPartition, error: ErrorCode) -> DeleteRecordsPartitionResult:
+    return DeleteRecordsPartitionResult(
+        partition_index=entry.partition_index, low_watermark=-1, error_code=error
+    )
 
 
 class _LowWatermarkWait:

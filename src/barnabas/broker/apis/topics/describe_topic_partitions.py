@@ -1,16 +1,18 @@
 """DescribeTopicPartitions (key 75), version 0: KIP-966.
 
 Pages through partitions in the order of topic names: the cursor of a response says where the
-next one begins.
+next one begins. No cursor names a topic that the client may not describe, nor do such topics count
+for the limit.
 """
 
 from barnabas.base.internal_topics import INTERNAL_TOPICS
 from barnabas.broker.apis.topics.metadata import describe_partition
+from barnabas.broker.authorization import may
 from barnabas.broker.authorized_operations import authorized_operations
 from barnabas.broker.context import RequestContext
 from barnabas.broker.services import BrokerServices
 from barnabas.metadata.image import PartitionImage, TopicImage
-from barnabas.protocol.acls import ResourceType
+from barnabas.protocol.acls import Operation, ResourceType
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
@@ -42,8 +44,21 @@ def handle_describe_topic_partitions(
     )
     topics = services.image.topics.by_name
     response = DescribeTopicPartitionsResponse()
+    hidden: list[DescribeTopicPartitionsResponseTopic] = []
     for name in sorted(asked or topics):
         if name < first:
+            continue
+        if not may(
+            services,
+            context,
+            Operation.DESCRIBE,
+            ResourceType.TOPIC,
+            name,
+            logs_denial=bool(asked),
+        ):
+            if asked:
+                failed = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+                hidden.append(DescribeTopicPartitionsResponseTopic(error_code=failed, name=name))
             continue
         if remaining == 0:
             response.next_cursor = _cursor(name, 0)
@@ -68,6 +83,7 @@ def handle_describe_topic_partitions(
         if end < len(topic.partitions):
             response.next_cursor = _cursor(name, end)
             break
+    response.topics += hidden
     return response
 
 

@@ -7,10 +7,12 @@ Nothing writes to tiered storage: nothing is known to be tiered, or waits to be.
 from typing import NamedTuple
 
 from barnabas.base.promise import Promise, flat, gather, then
+from barnabas.broker.authorization import allowed
 from barnabas.broker.context import RequestContext
 from barnabas.broker.services import BrokerServices
 from barnabas.log.errors import LogDirFailure
 from barnabas.log.timestamp_lookup import LookedUp
+from barnabas.protocol.acls import Operation, ResourceType
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.list_offsets import (
     ListOffsetsPartition,
@@ -61,8 +63,12 @@ def handle_list_offsets(
         for entry in topic.partitions:
             key = (topic.name, entry.partition_index)
             (repeated if key in seen else seen).add(key)
+    names = {topic.name for topic in request.topics}
+    visible = allowed(services, context, Operation.DESCRIBE, ResourceType.TOPIC, names)
     answers = [
-        _failure(entry, ErrorCode.INVALID_REQUEST)
+        _failure(entry, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        if topic.name not in visible
+        else _failure(entry, ErrorCode.INVALID_REQUEST)
         if (topic.name, entry.partition_index) in repeated
         else _look_up(services, context, request, topic.name, entry)
         for topic in request.topics

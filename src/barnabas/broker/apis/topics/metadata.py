@@ -2,11 +2,17 @@
 
 Endpoints are those of the listener that the request came in on. A topic that is created on the
 way is answered as it then is, so that clients need no second request.
+
+Who may not describe a topic is not told whether there is one of its name, and does not find it
+among all topics. Ids are no secret, as in Kafka.
 """
+
+from collections.abc import Container, Mapping
 
 from barnabas.base.ids import ZERO_UUID, Uuid
 from barnabas.base.internal_topics import INTERNAL_TOPICS
 from barnabas.broker.apis.topics.auto_create import create_topics
+from barnabas.broker.authorization import allowed, may
 from barnabas.broker.authorized_operations import (
     NOT_ASKED,
     authorized_operations,
@@ -16,7 +22,7 @@ from barnabas.broker.context import RequestContext
 from barnabas.broker.services import BrokerServices
 from barnabas.metadata.image import NO_LEADER, PartitionImage, TopicImage
 from barnabas.metadata.topic_names import is_valid_topic_name
-from barnabas.protocol.acls import ResourceType
+from barnabas.protocol.acls import Operation, ResourceType
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.metadata import (
     MetadataRequest,
@@ -46,10 +52,11 @@ async def handle_metadata(
     ]
     if request.include_topic_authorized_operations:
         for topic in topics:
-            if topic.name is not None:
-                topic.topic_authorized_operations = authorized_operations(
-                    services, context, ResourceType.TOPIC, topic.name
-                )
+            if topic.name is None or topic.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+                continue
+            topic.topic_authorized_operations = authorized_operations(
+                services, context, ResourceType.TOPIC, topic.name
+            )
     live = [broker.node_id for broker in brokers if not image.brokers[broker.node_id].fenced]
     return MetadataResponse(
         brokers=brokers,
@@ -70,25 +77,67 @@ async def _topics(
     image = services.image
     listener = context.listener_name
     if request.topics is None or (context.api_version == 0 and not request.topics):
-        return [_describe(services, topic, listener) for topic in image.topics.by_name.values()]
+        by_name = image.topics.by_name
+        visible = _visible(services, context, by_name, logs_denial=False)
+        return [
+            _describe(services, topic, listener)
+            for name, topic in by_name.items()
+            if name in visible
+        ]
     if context.api_version < TOPIC_ID_LOOKUP_FROM:
         if any(topic.name is None or topic.topic_id != ZERO_UUID for topic in request.topics):
             return [_invalid_request(topic) for topic in request.topics]
     elif ids := {topic.topic_id: None for topic in request.topics if topic.topic_id != ZERO_UUID}:
-        return [_look_up_id(services, topic_id, listener) for topic_id in ids]
+        return [_look_up_id(services, context, topic_id) for topic_id in ids]
     names = {topic.name or "": None for topic in request.topics}
+    visible = _visible(services, context, names)
     errors: dict[str, ErrorCode] = {}
     if request.allow_auto_topic_creation:
-        missing = {
-            name: None
+        missing = [
+            name
             for name in names
-            if name not in image.topics.by_name
-            and is_valid_topic_name(name)
-            and _may_create(services, name)
-        }
+            if name in visible
+            and name not in image.topics.by_name
+            and _is_created_if_missing(services, name)
+        ]
         if missing:
-            errors = await create_topics(services, missing, context.principal)
-    return [_look_up(services, name, listener, errors) for name in names]
+            errors = await _create(services, context, missing)
+    return [
+        _look_up(services, name, listener, errors)
+        if name in visible
+        else MetadataResponseTopic(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, name=name)
+        for name in names
+    ]
+
+
+def _visible(
+    services: BrokerServices,
+    context: RequestContext,
+    names: Mapping[str, object],
+    *,
+    logs_denial: bool = True,
+) -> Container[str]:
+    if not services.authorizer.is_enabled:
+        return names
+    topic = ResourceType.TOPIC
+    return allowed(services, context, Operation.DESCRIBE, topic, names, logs_denial=logs_denial)
+
+
+async def _create(
+    services: BrokerServices, context: RequestContext, missing: list[str]
+) -> dict[str, ErrorCode]:
+    """Create those of `missing` that the client may create; NONE or the reason for each."""
+    create = Operation.CREATE
+    creatable: Container[str] = missing
+    if not may(services, context, create, ResourceType.CLUSTER, logs_denial=False):
+        creatable = allowed(services, context, create, ResourceType.TOPIC, missing)
+    errors = {
+        name: ErrorCode.TOPIC_AUTHORIZATION_FAILED for name in missing if name not in creatable
+    }
+    wanted = [name for name in missing if name in creatable and is_valid_topic_name(name)]
+    if wanted:
+        errors |= await create_topics(services, wanted, context.principal)
+    return errors
 
 
 def _invalid_request(asked: MetadataRequestTopic) -> MetadataResponseTopic:
@@ -97,12 +146,12 @@ def _invalid_request(asked: MetadataRequestTopic) -> MetadataResponseTopic:
     )
 
 
-def _may_create(services: BrokerServices, name: str) -> bool:
+def _is_created_if_missing(services: BrokerServices, name: str) -> bool:
     return name in INTERNAL_TOPICS or services.config.get_bool("auto.create.topics.enable")
 
 
 def _look_up_id(
-    services: BrokerServices, topic_id: Uuid, listener_name: str
+    services: BrokerServices, context: RequestContext, topic_id: Uuid
 ) -> MetadataResponseTopic:
     """A topic by its id; names in a request that has ids count for nothing."""
     topic = services.image.topics.by_id.get(topic_id)
@@ -110,7 +159,11 @@ def _look_up_id(
         return MetadataResponseTopic(
             error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=topic_id
         )
-    return _describe(services, topic, listener_name)
+    if not may(services, context, Operation.DESCRIBE, ResourceType.TOPIC, topic.name):
+        return MetadataResponseTopic(
+            error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, name=None, topic_id=topic_id
+        )
+    return _describe(services, topic, context.listener_name)
 
 
 def _look_up(
@@ -119,10 +172,11 @@ def _look_up(
     topic = services.image.topics.by_name.get(name)
     if topic is not None:
         return _describe(services, topic, listener_name)
-    if not is_valid_topic_name(name):
-        error = ErrorCode.INVALID_TOPIC_EXCEPTION
-    else:
-        error = errors.get(name) or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    error = errors.get(name) or (
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        if is_valid_topic_name(name)
+        else ErrorCode.INVALID_TOPIC_EXCEPTION
+    )
     return MetadataResponseTopic(error_code=error, name=name, is_internal=name in INTERNAL_TOPICS)
 
 

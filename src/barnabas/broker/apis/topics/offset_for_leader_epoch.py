@@ -1,7 +1,12 @@
-"""OffsetForLeaderEpoch (key 23), versions 2-4: KIP-101, 279, 320."""
+"""OffsetForLeaderEpoch (key 23), versions 2-4: KIP-101, 279, 320.
 
+Followers ask, and consumers since KIP-320.
+"""
+
+from barnabas.broker.authorization import allowed, may
 from barnabas.broker.context import RequestContext
 from barnabas.broker.services import BrokerServices
+from barnabas.protocol.acls import Operation, ResourceType
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.offset_for_leader_epoch import (
     EpochEndOffset,
@@ -17,11 +22,24 @@ def handle_offset_for_leader_epoch(
     services: BrokerServices, context: RequestContext, request: OffsetForLeaderEpochRequest
 ) -> OffsetForLeaderEpochResponse:
     """Say where each leader epoch ends in our log."""
+    visible = {topic.topic for topic in request.topics}
+    if not may(
+        services, context, Operation.CLUSTER_ACTION, ResourceType.CLUSTER, logs_denial=False
+    ):
+        visible = allowed(services, context, Operation.DESCRIBE, ResourceType.TOPIC, visible)
     return OffsetForLeaderEpochResponse(
         topics=[
             OffsetForLeaderTopicResult(
                 topic=topic.topic,
-                partitions=[_look_up(services, topic.topic, entry) for entry in topic.partitions],
+                partitions=[
+                    _look_up(services, topic.topic, entry)
+                    if topic.topic in visible
+                    else EpochEndOffset(
+                        partition=entry.partition,
+                        error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+                    )
+                    for entry in topic.partitions
+                ],
             )
             for topic in request.topics
         ]

@@ -10,8 +10,11 @@ from barnabas.base.ids import TopicPartition
 from barnabas.base.internal_topics import CONSUMER_OFFSETS
 from barnabas.base.promise import then
 from barnabas.broker.apis.transactions.requests import fenced_as
+from barnabas.broker.authorization import may
 from barnabas.broker.context import RequestContext
 from barnabas.broker.services import BrokerServices
+from barnabas.protocol.acls import Operation, ResourceType
+from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.add_offsets_to_txn import (
     AddOffsetsToTxnRequest,
     AddOffsetsToTxnResponse,
@@ -24,6 +27,9 @@ def handle_add_offsets_to_txn(
     services: BrokerServices, context: RequestContext, request: AddOffsetsToTxnRequest
 ) -> AddOffsetsToTxnResponse | Awaitable[AddOffsetsToTxnResponse]:
     """Add the group's partition to the transaction."""
+    error = _forbidden(services, context, request)
+    if error:
+        return AddOffsetsToTxnResponse(error_code=error)
     partition = services.groups.partition_for(request.group_id)
     added = services.transactions.add_partitions(
         request.transactional_id,
@@ -38,3 +44,14 @@ def handle_add_offsets_to_txn(
             error_code=fenced_as(context, error, PRODUCER_FENCED_FROM_VERSION)
         ),
     )
+
+
+def _forbidden(
+    services: BrokerServices, context: RequestContext, request: AddOffsetsToTxnRequest
+) -> ErrorCode:
+    transactional_id = request.transactional_id
+    if not may(services, context, Operation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id):
+        return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    if not may(services, context, Operation.READ, ResourceType.GROUP, request.group_id):
+        return ErrorCode.GROUP_AUTHORIZATION_FAILED
+    return ErrorCode.NONE

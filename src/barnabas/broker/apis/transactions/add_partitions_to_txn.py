@@ -1,17 +1,21 @@
 """AddPartitionsToTxn (key 24), versions 0-5: KIP-98, 890.
 
 Up to version 3 producers ask; from version 4 on brokers do, for several transactions at once,
-and perhaps only to verify. If one partition does not exist, none is added.
+and perhaps only to verify. If one partition does not exist or is not the producer's to write to,
+none is added.
 """
 
 from collections.abc import Awaitable
 from typing import Any
 
 from barnabas.base.ids import TopicPartition
+from barnabas.base.internal_topics import INTERNAL_TOPICS
 from barnabas.base.promise import Promise, gather, then
 from barnabas.broker.apis.transactions.requests import fenced_as
+from barnabas.broker.authorization import allowed, may
 from barnabas.broker.context import RequestContext
 from barnabas.broker.services import BrokerServices
+from barnabas.protocol.acls import Operation, ResourceType
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnPartitionResult,
@@ -35,6 +39,8 @@ def handle_add_partitions_to_txn(
 ) -> AddPartitionsToTxnResponse | Awaitable[AddPartitionsToTxnResponse]:
     """Add partitions to transactions, or verify that they are part of them."""
     if context.api_version >= BATCHED_FROM_VERSION:
+        if not may(services, context, Operation.CLUSTER_ACTION, ResourceType.CLUSTER):
+            return AddPartitionsToTxnResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
         parts: list[Any] = [_one(services, context, part) for part in request.transactions]
         return gather(
             parts,
@@ -65,15 +71,25 @@ def _one(
     partitions = [
         TopicPartition(topic.name, index) for topic in request.topics for index in topic.partitions
     ]
+    errors: Outcome = {}
+    if context.api_version < BATCHED_FROM_VERSION:
+        failed = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+        transactional_id = request.transactional_id
+        if not may(
+            services, context, Operation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id
+        ):
+            return dict.fromkeys(partitions, failed)
+        names = {topic.name for topic in request.topics} - INTERNAL_TOPICS
+        writable = allowed(services, context, Operation.WRITE, ResourceType.TOPIC, names)
+        failed = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        errors = {partition: failed for partition in partitions if partition.topic not in writable}
     topics = services.image.topics
-    unknown = {partition for partition in partitions if topics.partition(*partition) is None}
-    if unknown:
-        return {
-            partition: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            if partition in unknown
-            else ErrorCode.OPERATION_NOT_ATTEMPTED
-            for partition in partitions
-        }
+    for partition in partitions:
+        if topics.partition(*partition) is None:
+            errors.setdefault(partition, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    if errors:
+        not_attempted = ErrorCode.OPERATION_NOT_ATTEMPTED
+        return {partition: errors.get(partition, not_attempted) for partition in partitions}
     producer = request.producer_id, request.producer_epoch
     if request.verify_only:
         return services.transactions.verify(request.transactional_id, *producer, partitions)

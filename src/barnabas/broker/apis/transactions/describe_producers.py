@@ -4,8 +4,11 @@ The producers that a partition's log knows: who has a transaction under way, and
 offset. Any replica answers from its own log, as in Kafka.
 """
 
+from barnabas.broker.authorization import allowed
 from barnabas.broker.context import RequestContext
 from barnabas.broker.services import BrokerServices
+from barnabas.protocol.acls import Operation, ResourceType
+from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.describe_producers import (
     DescribeProducersRequest,
     DescribeProducersResponse,
@@ -20,12 +23,17 @@ def handle_describe_producers(
     services: BrokerServices, context: RequestContext, request: DescribeProducersRequest
 ) -> DescribeProducersResponse:
     """Describe the producers of partitions that have a replica here."""
+    names = [topic.name for topic in request.topics]
+    readable = allowed(services, context, Operation.READ, ResourceType.TOPIC, names)
     return DescribeProducersResponse(
         topics=[
             TopicResponse(
                 name=topic.name,
                 partitions=[
-                    _describe(services, topic.name, index) for index in topic.partition_indexes
+                    _describe(services, topic.name, index)
+                    if topic.name in readable
+                    else _failure(index, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+                    for index in topic.partition_indexes
                 ],
             )
             for topic in request.topics
@@ -36,9 +44,7 @@ def handle_describe_producers(
 def _describe(services: BrokerServices, topic: str, index: int) -> PartitionResponse:
     found = services.replicas.find(topic, index)
     if not isinstance(found, Partition):
-        return PartitionResponse(
-            partition_index=index, error_code=found, error_message=found.message
-        )
+        return _failure(index, found)
     return PartitionResponse(
         partition_index=index,
         active_producers=[
@@ -53,3 +59,7 @@ def _describe(services: BrokerServices, topic: str, index: int) -> PartitionResp
             for entry in found.log.producers.producers.values()
         ],
     )
+
+
+def _failure(index: int, error: ErrorCode) -> PartitionResponse:
+    return PartitionResponse(partition_index=index, error_code=error, error_message=error.message)

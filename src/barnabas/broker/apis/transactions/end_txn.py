@@ -7,10 +7,13 @@ markers follow. From version 5 on it names the producer id and epoch for the nex
 from collections.abc import Awaitable
 
 from barnabas.broker.apis.transactions.requests import fenced_as
+from barnabas.broker.authorization import may
 from barnabas.broker.context import RequestContext
 from barnabas.broker.services import BrokerServices
 from barnabas.coordinator.transaction.ending import EndRequest
 from barnabas.coordinator.transaction.service import client_version_of
+from barnabas.protocol.acls import Operation, ResourceType
+from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
 
 PRODUCER_FENCED_FROM_VERSION = 2
@@ -21,6 +24,14 @@ def handle_end_txn(
     services: BrokerServices, context: RequestContext, request: EndTxnRequest
 ) -> EndTxnResponse | Awaitable[EndTxnResponse]:
     """End a transaction."""
+    if not may(
+        services,
+        context,
+        Operation.WRITE,
+        ResourceType.TRANSACTIONAL_ID,
+        request.transactional_id,
+    ):
+        return EndTxnResponse(error_code=ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     outcome = services.transactions.end(
         request.transactional_id,
         EndRequest(

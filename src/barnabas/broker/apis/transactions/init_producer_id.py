@@ -6,9 +6,11 @@ twice), and makes a transactional one the owner of its transactional id. Two-pha
 """
 
 from barnabas.broker.apis.transactions.requests import fenced_as
+from barnabas.broker.authorization import may, may_some
 from barnabas.broker.context import RequestContext
 from barnabas.broker.services import BrokerServices
 from barnabas.coordinator.transaction.initializing import InitRequest
+from barnabas.protocol.acls import Operation, ResourceType
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.init_producer_id import (
     InitProducerIdRequest,
@@ -22,6 +24,9 @@ async def handle_init_producer_id(
     services: BrokerServices, context: RequestContext, request: InitProducerIdRequest
 ) -> InitProducerIdResponse:
     """Give an id; without a transactional id a client always gets a new one."""
+    error = _forbidden(services, context, request)
+    if error:
+        return _refuse(error)
     if (request.producer_id == -1) != (request.producer_epoch == -1):
         return _refuse(ErrorCode.INVALID_REQUEST)
     if request.transactional_id is None:
@@ -35,6 +40,28 @@ async def handle_init_producer_id(
     )
     response.error_code = fenced_as(context, response.error_code, PRODUCER_FENCED_FROM_VERSION)
     return response
+
+
+def _forbidden(
+    services: BrokerServices, context: RequestContext, request: InitProducerIdRequest
+) -> ErrorCode:
+    """Why the sender gets no id: whoever may write to some topic gets one to do it with."""
+    transactional_id = request.transactional_id
+    if transactional_id is not None:
+        needed = [Operation.WRITE]
+        if request.enable2_pc:
+            needed.append(Operation.TWO_PHASE_COMMIT)
+        if all(
+            may(services, context, operation, ResourceType.TRANSACTIONAL_ID, transactional_id)
+            for operation in needed
+        ):
+            return ErrorCode.NONE
+        return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    if may(
+        services, context, Operation.IDEMPOTENT_WRITE, ResourceType.CLUSTER, logs_denial=False
+    ) or may_some(services, context, Operation.WRITE, ResourceType.TOPIC):
+        return ErrorCode.NONE
+    return ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 
 
 def _refuse(error: ErrorCode) -> InitProducerIdResponse:

@@ -8,10 +8,12 @@ from collections.abc import Awaitable
 from typing import Any
 
 from barnabas.base.promise import then
+from barnabas.broker.authorization import may
 from barnabas.broker.context import RequestContext
 from barnabas.broker.services import BrokerServices
 from barnabas.coordinator.transaction.shard import Listing
 from barnabas.coordinator.transaction.states import TransactionState as State
+from barnabas.protocol.acls import Operation, ResourceType
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.list_transactions import (
     ListTransactionsRequest,
@@ -57,6 +59,14 @@ def handle_list_transactions(
                     transaction_state=transaction.state.label,
                 )
                 for transactional_id, transaction in found
+                if may(
+                    services,
+                    context,
+                    Operation.DESCRIBE,
+                    ResourceType.TRANSACTIONAL_ID,
+                    transactional_id,
+                    logs_denial=False,
+                )
             ],
         )
 

@@ -10,12 +10,14 @@ from collections.abc import Awaitable, Callable
 from barnabas.base.ids import TopicPartition
 from barnabas.base.internal_topics import CONSUMER_OFFSETS
 from barnabas.base.promise import Promise, then
+from barnabas.broker.authorization import allowed, may
 from barnabas.broker.context import RequestContext
 from barnabas.broker.services import BrokerServices
 from barnabas.coordinator.errors import coordinator_error
 from barnabas.coordinator.group.offset_responses import txn_commit_error
 from barnabas.coordinator.transaction.verifier import Verdict, Verifications
 from barnabas.log.producers.verification import NOT_ASKED, Verification
+from barnabas.protocol.acls import Operation, ResourceType
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
@@ -37,7 +39,12 @@ def handle_txn_offset_commit(
     services: BrokerServices, context: RequestContext, request: TxnOffsetCommitRequest
 ) -> TxnOffsetCommitResponse | Awaitable[TxnOffsetCommitResponse]:
     """Store the offsets of a group within a transaction."""
-    refused = _take_unknown(services, request)
+    error = _forbidden(services, context, request)
+    if error:
+        return txn_commit_error(request, error)
+    names = [topic.name for topic in request.topics]
+    readable = allowed(services, context, Operation.READ, ResourceType.TOPIC, names)
+    refused = _take_unknown(services, request, readable)
     if not request.topics:
         return TxnOffsetCommitResponse(topics=refused)
 
@@ -50,6 +57,17 @@ def handle_txn_offset_commit(
     if isinstance(verified, Awaitable):
         return _commit_later(services, request, verified, finish)
     return then(_commit(services, request, verified), finish)
+
+
+def _forbidden(
+    services: BrokerServices, context: RequestContext, request: TxnOffsetCommitRequest
+) -> ErrorCode:
+    transactional_id = request.transactional_id
+    if not may(services, context, Operation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id):
+        return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    if not may(services, context, Operation.READ, ResourceType.GROUP, request.group_id):
+        return ErrorCode.GROUP_AUTHORIZATION_FAILED
+    return ErrorCode.NONE
 
 
 def _finish(
@@ -136,13 +154,14 @@ async def _leave_later(verdict: Awaitable[Verdict], partition: TopicPartition) -
 
 
 def _take_unknown(
-    services: BrokerServices, request: TxnOffsetCommitRequest
+    services: BrokerServices, request: TxnOffsetCommitRequest, readable: set[str]
 ) -> list[TxnOffsetCommitResponseTopic]:
-    """Leave in the request what exists, and answer for the rest."""
+    """Leave in the request what exists and is `readable`, and answer for the rest."""
     known: list[TxnOffsetCommitRequestTopic] = []
     refused = []
     for topic in request.topics:
-        image = services.image.topics.by_name.get(topic.name)
+        is_readable = topic.name in readable
+        image = services.image.topics.by_name.get(topic.name) if is_readable else None
         partitions = {} if image is None else image.partitions
         missing = [
             p.partition_index for p in topic.partitions if p.partition_index not in partitions
@@ -154,7 +173,9 @@ def _take_unknown(
                     partitions=[
                         TxnOffsetCommitResponsePartition(
                             partition_index=index,
-                            error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                            error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                            if is_readable
+                            else ErrorCode.TOPIC_AUTHORIZATION_FAILED,
                         )
                         for index in missing
                     ],

@@ -1,0 +1,160 @@
+"""Rights that a test gives and takes, in the place of ACLs."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Any, TypeVar
+
+import barnabas
+from barnabas.app.node import Node
+from barnabas.protocol.acls import CLUSTER_NAME, Operation, ResourceType
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.schema import Message, Struct
+from barnabas.security.authorizer import Caller
+from support.raw_client import RawClient
+
+M = TypeVar("M", bound=Message)
+Right = tuple[Operation, ResourceType, str]
+
+IMPLIES_DESCRIBE = (Operation.READ, Operation.WRITE, Operation.DELETE, Operation.ALTER)
+
+
+def on_cluster(operation: Operation) -> Right:
+    return operation, ResourceType.CLUSTER, CLUSTER_NAME
+
+
+def on_topic(operation: Operation, name: str) -> Right:
+    return operation, ResourceType.TOPIC, name
+
+
+def on_group(operation: Operation, name: str) -> Right:
+    return operation, ResourceType.GROUP, name
+
+
+def on_transactional_id(operation: Operation, name: str) -> Right:
+    return operation, ResourceType.TRANSACTIONAL_ID, name
+
+
+class Rights:
+    """An authorizer that knows literal names and nobody in particular."""
+
+    is_enabled = True
+
+    def __init__(self, *rights: Right) -> None:
+        self.generation = 1
+        self.asked: list[Right] = []
+        self.are_all_given = False
+        self._rights = set(rights)
+
+    def set(self, *rights: Right) -> None:
+        """These and no others are given from now on."""
+        self.are_all_given = False
+        self._rights = set(rights)
+        self.generation += 1
+
+    def give_all(self) -> None:
+        self.are_all_given = True
+        self.generation += 1
+
+    def give(self, *rights: Right) -> None:
+        self._rights.update(rights)
+        self.generation += 1
+
+    def take(self, *rights: Right) -> None:
+        self._rights.difference_update(rights)
+        self.generation += 1
+
+    def has(self, right: Right) -> bool:
+        """Whether a right is given, by itself or by another that implies it."""
+        operation, kind, name = right
+        return (
+            self.are_all_given
+            or right in self._rights
+            or (
+                operation is Operation.DESCRIBE
+                and any((other, kind, name) in self._rights for other in IMPLIES_DESCRIBE)
+            )
+        )
+
+    def allows(
+        self,
+        caller: Caller,
+        operation: Operation,
+        resource_type: ResourceType,
+        name: str,
+        *,
+        logs_denial: bool = True,
+        logs_grant: bool = True,
+    ) -> bool:
+        right = operation, resource_type, name
+        self.asked.append(right)
+        return self.has(right)
+
+    def allows_some(
+        self, caller: Caller, operation: Operation, resource_type: ResourceType
+    ) -> bool:
+        return self.are_all_given or any(
+            right[:2] == (operation, resource_type) for right in self._rights
+        )
+
+
+class RightsWorld:
+    """A node whose clients have the rights that a test gives."""
+
+    def __init__(self) -> None:
+        self.rights = Rights()
+        self.rights.give_all()
+        self._cluster = barnabas.Cluster(config={"group.initial.rebalance.delay.ms": "0"})
+        self.address = ""
+        self.node: Any = None
+
+    def __enter__(self) -> RightsWorld:
+        self._cluster.start()
+        self.address = self._cluster.bootstrap_servers
+        (node,) = self._cluster._running()._running.values()
+        assert isinstance(node, Node)
+        self.node = node
+        node.broker.services.authorizer = self.rights
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._cluster.stop()
+
+    def client(self) -> RawClient:
+        return RawClient(self.address)
+
+    def call(self, request: Message, response_class: type[M], version: int | None = None) -> M:
+        """One request on a connection of its own."""
+        with self.client() as client:
+            return client.call(request, response_class, version)
+
+    def state(self) -> dict[str, tuple[int, int]]:
+        """Where the log of each partition begins and ends: whatever is changed changes one."""
+        return {
+            str(partition.topic_partition): (
+                partition.log.log_start_offset,
+                partition.log.log_end_offset,
+            )
+            for partition in self.node.broker.replicas
+        }
+
+
+def errors_of(message: Any) -> list[ErrorCode]:
+    """Every error code in a response."""
+    if isinstance(message, list):
+        return [error for entry in message for error in errors_of(entry)]
+    if not isinstance(message, Struct):
+        return []
+    found = []
+    for name in message.__slots__:
+        value = getattr(message, name)
+        if name.endswith("error_code"):
+            found.append(ErrorCode.of(value))
+        else:
+            found += errors_of(value)
+    return found
