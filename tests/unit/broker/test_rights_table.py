@@ -59,7 +59,7 @@ NO_TXN = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
 NO_GROUP = ErrorCode.GROUP_AUTHORIZATION_FAILED
 NO_CLUSTER = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 UNKNOWN_ID = Uuid(bytes(range(16)))
-BATCH = encode_batch([Record(timestamp=0, value=b"v")])
+BATCH = bytes(encode_batch([Record(timestamp=0, value=b"v")]))
 TRANSACTIONAL_BATCH = bytes(make_batch("v", producer=(7, 0, 0), transactional=True))
 MEMBER = "m"
 
@@ -123,7 +123,7 @@ CASES = {
         produce_request, produce.ProduceResponse, [(WRITE, NO_TOPIC)], 13, is_by_name=False
     ),
     "Produce in a transaction": Case(
-        lambda *topic: produce_request(*topic, TRANSACTIONAL_BATCH, TXN_ID),
+        lambda *topic: produce_request(*topic, batch=TRANSACTIONAL_BATCH, transactional_id=TXN_ID),
         produce.ProduceResponse,
         [(WRITE_TXN, NO_TXN), (WRITE, NO_TOPIC)],
         11,
@@ -133,13 +133,13 @@ CASES = {
         fetch_request, fetch.FetchResponse, [(READ, NO_TOPIC)], 17, is_by_name=False
     ),
     "Fetch as a follower": Case(
-        lambda *topic: fetch_request(*topic, 12, 1),
+        lambda *topic: fetch_request(*topic, version=12, replica_id=1),
         fetch.FetchResponse,
         [(CLUSTER_ACTION, NO_TOPIC)],
         12,
     ),
     "Fetch as a follower by id": Case(
-        lambda *topic: fetch_request(*topic, 17, 1),
+        lambda *topic: fetch_request(*topic, version=17, replica_id=1),
         fetch.FetchResponse,
         [(CLUSTER_ACTION, NO_TOPIC)],
         17,
@@ -368,7 +368,7 @@ def shared() -> Iterator[RightsWorld]:
     with RightsWorld() as world:
         with world.client() as client:
             client.create_topic(TOPIC)
-            client.produce(TOPIC, encode_batch([Record(timestamp=0, value=b"v")] * 3))
+            client.produce(TOPIC, bytes(encode_batch([Record(timestamp=0, value=b"v")] * 3)))
         yield world
 
 
