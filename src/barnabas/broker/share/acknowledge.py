@@ -44,15 +44,13 @@ async def handle_share_acknowledge(
     session = services.share_partitions.sessions.resume(key, epoch)
     if isinstance(session, ErrorCode):
         return ShareAcknowledgeResponse(error_code=session)
-    known = services.image.topics.by_id
-    names = [known[topic.topic_id].name for topic in request.topics if topic.topic_id in known]
     outcomes = acknowledge(
         services,
         *key,
         request.topics,
         version=context.api_version,
         is_renewal=request.is_renew_ack,
-        readable=readable_topics(services, context, names),
+        readable=readable_topics(services, context, request.topics),
     )
     topics: dict[Uuid, list[PartitionData]] = {}
     leaders: list[int] = []

@@ -173,7 +173,8 @@ class ShareFetch:
     def start(self) -> Sequence[Part] | Reply:
         """Take the acknowledgements, look for records, and answer or wait."""
         request = self._request
-        self._readable = self._readable_topics()
+        in_session = (partition.topic for partition in self._session.partitions.values())
+        self._readable = readable_topics(self._services, self._context, request.topics, in_session)
         if _has_acknowledgements(request):
             self._acknowledge()
         is_final = request.share_session_epoch == FINAL_EPOCH
@@ -192,16 +193,6 @@ class ShareFetch:
                 hosted.wait(self)
             self._timer = self._services.clock.call_later(request.max_wait_ms, self._time_is_up)
         return self._reply
-
-    def _readable_topics(self) -> Container[str]:
-        """Those of the session and of the acknowledgements that the member may read."""
-        by_id = self._services.image.topics.by_id
-        names = {partition.topic for partition in self._session.partitions.values()}
-        for topic in self._request.topics:
-            image = by_id.get(topic.topic_id)
-            if image is not None:
-                names.add(image.name)
-        return readable_topics(self._services, self._context, names)
 
     def look_again(self) -> None:
         """Part of ShareWaiter."""

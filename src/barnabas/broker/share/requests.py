@@ -61,11 +61,16 @@ def request_error(
 
 
 def readable_topics(
-    services: BrokerServices, context: RequestContext, names: Iterable[str | None]
+    services: BrokerServices,
+    context: RequestContext,
+    topics: Iterable[_Topic],
+    names: Iterable[str | None] = (),
 ) -> Container[str]:
-    """Those of `names` that the sender may read; None is not asked for."""
-    known = {name for name in names if name is not None}
-    return allowed(services, context, Operation.READ, ResourceType.TOPIC, known)
+    """The names of those topics that the sender may read; None is not asked for."""
+    known = services.image.topics.by_id
+    asked = {name for name in names if name is not None}
+    asked |= {known[topic.topic_id].name for topic in topics if topic.topic_id in known}
+    return allowed(services, context, Operation.READ, ResourceType.TOPIC, asked)
 
 
 def acknowledge(
