@@ -156,6 +156,7 @@ class SimNetwork:
         port: int,
         factory: Callable[[Transport], StreamHandler],
         options: SocketOptions = SYSTEM_OPTIONS,
+        tls: object = None,
     ) -> Transport:
         wire, here = self.wire, self.host.name
         if host not in wire.hosts:

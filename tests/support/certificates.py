@@ -37,13 +37,22 @@ class Authority:
         Path(self.file).write_text(self.text)
 
     def issue(
-        self, name: str, hosts: Sequence[str] = ("127.0.0.1",), password: str | None = None
+        self,
+        name: str,
+        hosts: Sequence[str] = ("127.0.0.1",),
+        password: str | None = None,
+        *,
+        days: float = 1,
+        subject: x509.Name | None = None,
     ) -> str:
-        """The path of a new file with a private key and its certificate, for these addresses."""
+        """The path of a new file with a private key and its certificate, for these addresses.
+
+        It ends in so many days, or has ended before.
+        """
         key = ec.generate_private_key(ec.SECP256R1())
         names = [x509.IPAddress(ipaddress.ip_address(host)) for host in hosts]
         certificate = (
-            self._builder(_name(name), key)
+            self._builder(subject or _name(name), key, days)
             .add_extension(x509.SubjectAlternativeName(names), critical=False)
             .sign(self._key, hashes.SHA256())
         )
@@ -56,7 +65,7 @@ class Authority:
         return str(file)
 
     def _builder(
-        self, subject: x509.Name, key: ec.EllipticCurvePrivateKey
+        self, subject: x509.Name, key: ec.EllipticCurvePrivateKey, days: float = 1
     ) -> x509.CertificateBuilder:
         now = datetime.datetime.now(datetime.UTC)
         signer = self._key.public_key()
@@ -66,8 +75,8 @@ class Authority:
             .issuer_name(self._name)
             .public_key(key.public_key())
             .serial_number(x509.random_serial_number())
-            .not_valid_before(now - DAY)
-            .not_valid_after(now + DAY)
+            .not_valid_before(now - 10 * DAY)
+            .not_valid_after(now + days * DAY)
             .add_extension(
                 x509.AuthorityKeyIdentifier.from_issuer_public_key(signer), critical=False
             )

@@ -29,6 +29,7 @@ class FakeNetwork:
         port: int,
         factory: Callable[[Transport], StreamHandler],
         _options: SocketOptions = SYSTEM_OPTIONS,
+        _tls: object = None,
     ) -> Transport:
         self.called.append((host, port))
         node = self.nodes.get((host, port))

@@ -11,6 +11,7 @@ from functools import partial
 from random import Random
 
 from barnabas.app.background import Background
+from barnabas.app.certificates import ListenerCertificates
 from barnabas.app.coordinators import Coordinators
 from barnabas.app.housekeeping import keep_coordinators, keep_logs
 from barnabas.app.listening import LIMIT_KEYS, bind_listeners, follow_limits, server_limits
@@ -28,6 +29,7 @@ from barnabas.base.ending import take_all
 from barnabas.base.internal_topics import CONSUMER_OFFSETS, SHARE_GROUP_STATE
 from barnabas.base.local_disk import LocalDisk
 from barnabas.base.network import Network
+from barnabas.base.tls_contexts import TLS_KEYS
 from barnabas.broker.apis.topics.auto_create import create_topics
 from barnabas.broker.dispatch import Dispatcher
 from barnabas.broker.fetch.sessions import FetchSessionCache
@@ -79,6 +81,7 @@ class BrokerRole:
         self._clock = clock
         self._metadata = metadata
         self._background = Background(clock)
+        self.certificates = ListenerCertificates(clock)
         self._schemas = KnownSchemas(clock, random, self._background.start)
         self.logs = logs
         self.replicas = ReplicaManager(
@@ -217,7 +220,8 @@ class BrokerRole:
             logs.abandon()
             raise
         try:
-            bind_listeners(role.server, config, config.broker_listeners, role.gates)
+            encrypted = bind_listeners(role.server, config, config.broker_listeners, role.gates)
+            role.certificates.watch(encrypted)
         except BaseException:
             await role.abandon()
             raise
@@ -267,6 +271,9 @@ class BrokerRole:
         on_config = self._metadata.on_config
         on_config((CORDONED_KEY,), self._directories.configure)
         on_config(FETCHER_KEYS, self.replicas.fetchers.configure)
+        on_config(TLS_KEYS, self.certificates.follow)
+        on_config(TLS_KEYS, self._peers.follow)
+        on_config(TLS_KEYS, self.replicas.fetchers.follow_tls)
         on_config((MOVE_RATE_KEY,), self.replicas.moves.configure)
         on_config(TOPIC_DEFAULT_KEYS, self.replicas.configure_logs)
         on_config((VERIFICATION_KEY,), self.services.configure)
@@ -289,6 +296,7 @@ class BrokerRole:
         """Have all parts finish what is under way; only the logs are still needed then."""
         await take_all(
             self._background.close,
+            self.certificates.close,
             self._compactor.stop,
             self.server.close,
             self._dispatcher.close,

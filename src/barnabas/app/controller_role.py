@@ -6,11 +6,13 @@ What it decides, and which node of the quorum decides at all, is in `metadata`.
 from functools import partial
 from random import Random
 
+from barnabas.app.certificates import ListenerCertificates
 from barnabas.app.listening import LIMIT_KEYS, bind_listeners, follow_limits, server_limits
 from barnabas.app.logins import Gates
 from barnabas.base.clock import Clock
 from barnabas.base.config.node import NodeConfig
 from barnabas.base.network import Network
+from barnabas.base.tls_contexts import TLS_KEYS
 from barnabas.broker.controller.handlers import CONTROLLER_ROUTES
 from barnabas.broker.controller.services import ControllerServices
 from barnabas.broker.dispatch import Dispatcher
@@ -54,11 +56,14 @@ class ControllerRole:
             services=services,
             service=self._dispatcher,
         )
-        bind_listeners(self.server, config, config.controller_listeners, gates)
+        encrypted = bind_listeners(self.server, config, config.controller_listeners, gates)
+        self.certificates = ListenerCertificates(clock)
+        self.certificates.watch(encrypted)
 
     async def start(self) -> None:
         """Accept requests; the metadata has been started."""
         self._metadata.on_config(LIMIT_KEYS, partial(follow_limits, self.server))
+        self._metadata.on_config(TLS_KEYS, self.certificates.follow)
         self.server.start()
 
     async def leave(self) -> None:
@@ -67,6 +72,7 @@ class ControllerRole:
 
     async def close(self) -> None:
         """Serve nobody any more; the metadata has been stopped."""
+        self.certificates.close()
         self.server.close()
         await self._dispatcher.close()
 

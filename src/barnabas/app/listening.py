@@ -3,10 +3,12 @@
 from collections.abc import Iterable
 
 from barnabas.app.logins import Gates
+from barnabas.base.config.errors import ConfigError
 from barnabas.base.config.listeners import ListenerConfig
 from barnabas.base.config.node import NodeConfig
 from barnabas.base.config.validation import PER_IP_KEY, PER_IP_OVERRIDES_KEY, parse_overrides
 from barnabas.base.network import ListenerOptions
+from barnabas.base.tls_contexts import TlsSide, listening_tls
 from barnabas.net.connection_quotas import (
     CONNECTIONS_KEY,
     CREATION_RATE_KEY,
@@ -15,6 +17,7 @@ from barnabas.net.connection_quotas import (
 )
 from barnabas.net.dialing import listening_options
 from barnabas.net.server import Server, ServerLimits
+from barnabas.security.certificate_names import RULES_KEY, CertificateNames
 
 LIMIT_KEYS = (CONNECTIONS_KEY, CREATION_RATE_KEY, PER_IP_KEY, PER_IP_OVERRIDES_KEY)
 
@@ -31,24 +34,39 @@ class CannotListenError(OSError):
 
 def bind_listeners(
     server: Server, config: NodeConfig, listeners: Iterable[ListenerConfig], gates: Gates
-) -> None:
-    """Bind the listeners of one role, all or none. Raises CannotListenError."""
+) -> list[TlsSide]:
+    """Bind the listeners of one role, all or none; returns what those with TLS have of it.
+
+    Raises CannotListenError, and ConfigError for a certificate that cannot be used.
+    """
+    encrypted = []
     for listener in listeners:
         try:
-            options = listener_options(config, listener)
+            tls = listening_tls(config, listener)
+            if tls is not None:
+                encrypted.append(tls)
+            options = listener_options(config, listener, tls)
             server.listen(listener.host, listener.port, options, gates.of(listener))
         except OSError as error:
             server.close()
             raise CannotListenError(listener, error) from error
+        except ConfigError:
+            server.close()
+            raise
+    return encrypted
 
 
-def listener_options(config: NodeConfig, listener: ListenerConfig) -> ListenerOptions:
+def listener_options(
+    config: NodeConfig, listener: ListenerConfig, tls: TlsSide | None
+) -> ListenerOptions:
     """What holds for one listener."""
     return ListenerOptions(
         name=listener.name,
         security_protocol=listener.security_protocol,
         frame_size_max_bytes=config.get_int("socket.request.max.bytes"),
         socket=listening_options(config),
+        tls=tls,
+        name_of=CertificateNames(config.listener_value(listener.name, RULES_KEY)).name_of,
     )
 
 

@@ -6,6 +6,7 @@ frame can land where it will be used. Production uses `net.tcp`; the simulator p
 that delays, drops and partitions.
 """
 
+import ssl
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -26,6 +27,16 @@ class TlsSession:
     peer_subject: str | None = None
     """The distinguished name of the peer's certificate in the notation of RFC 2253, which Java
     uses; None where it showed none."""
+
+
+class TlsTerms(Protocol):
+    """What one side knows before a handshake: its certificate, and whom it trusts."""
+
+    handshake_timeout_ms: int
+    """How long the other side may take over it."""
+
+    def context(self) -> ssl.SSLContext:
+        """For the next connection; those that stand keep theirs. Raises OSError."""
 
 
 class Transport(Protocol):
@@ -96,10 +107,7 @@ SYSTEM_OPTIONS = SocketOptions()
 
 @dataclass(frozen=True, slots=True)
 class ListenerOptions:
-    """What holds for one listener and the connections that come by it.
-
-    A transport that encrypts finds here what it must know of its listener.
-    """
+    """What holds for one listener and the connections that come by it."""
 
     name: str = ""
     security_protocol: str = "PLAINTEXT"
@@ -107,6 +115,10 @@ class ListenerOptions:
     """`socket.request.max.bytes`."""
     socket: SocketOptions = SYSTEM_OPTIONS
     """Connections that are accepted have the same buffers as the listening socket."""
+    tls: TlsTerms | None = None
+    """None: connections are in plain text. The simulated network has no TLS."""
+    name_of: Callable[[str], str] = str
+    """The name of a client, by its certificate's subject (`ssl.principal.mapping.rules`)."""
 
 
 PLAIN_LISTENER = ListenerOptions()
@@ -146,5 +158,6 @@ class Network(Protocol):
         port: int,
         factory: Callable[[Transport], StreamHandler],
         options: SocketOptions = SYSTEM_OPTIONS,
+        tls: TlsTerms | None = None,
     ) -> Awaitable[Transport]:
-        """Open a connection. Raises OSError."""
+        """Open a connection, encrypted if there are `tls` terms. Raises OSError."""

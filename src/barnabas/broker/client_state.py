@@ -8,7 +8,9 @@ from typing import Protocol
 from barnabas.base.network import Part
 from barnabas.broker.grants import Grants
 from barnabas.net.connection import Connection, Reply
-from barnabas.security.principal import ANONYMOUS, Principal
+from barnabas.protocol.errors import DecodeError
+from barnabas.security.certificate_names import NoRuleError
+from barnabas.security.principal import ANONYMOUS, USER, Principal
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +68,24 @@ class ClientState:
 
 
 def client_state(connection: Connection) -> ClientState:
-    """The connection's state, which is made at its first use."""
+    """The connection's state, which is made at its first use.
+
+    Raises DecodeError for a certificate that names nobody.
+    """
     state = connection.state
     if not isinstance(state, ClientState):
         state = connection.state = ClientState()
+        if connection.listener.security_protocol == "SSL":
+            state.principal = _principal_of(connection)
     return state
+
+
+def _principal_of(connection: Connection) -> Principal:
+    """Whom a certificate names, where it is the only proof. Raises DecodeError."""
+    session = connection.tls
+    if session is None or session.peer_subject is None:
+        return ANONYMOUS
+    try:
+        return Principal(USER, connection.listener.name_of(session.peer_subject))
+    except NoRuleError as error:
+        raise DecodeError(str(error)) from None

@@ -52,6 +52,10 @@ class BrokerPeers:
             return None
         return endpoint_between_brokers(broker, self._listener_name)
 
+    def follow(self, config: NodeConfig) -> None:
+        """Open new connections as another configuration says."""
+        self._dialer.follow(config)
+
     def channel(self, purpose: str) -> "BrokerChannel":
         """Connections for one purpose, which their client id names."""
         client_id = f"broker-{self.node_id}-{purpose}"

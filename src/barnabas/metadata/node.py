@@ -17,6 +17,7 @@ from barnabas.base.ending import take_all
 from barnabas.base.ids import Uuid
 from barnabas.base.network import Network
 from barnabas.base.principals import ANONYMOUS
+from barnabas.base.tls_contexts import TLS_KEYS
 from barnabas.log.errors import LogDirFailure
 from barnabas.log.partition_log import PartitionLog
 from barnabas.metadata.active_controller import ActiveController
@@ -102,6 +103,7 @@ class MetadataNode:
         self._listeners: list[ImageListener] = []
         self._dynamic_config = DynamicConfig(self.effective)
         self._peers = ControllerPeers(config, network, clock, random, self._check_response)
+        self._dynamic_config.on_config(TLS_KEYS, self._peers.follow)
         self.raft = RaftNode(
             disk=disk,
             clock=clock,

@@ -81,6 +81,11 @@ class ControllerPeers:
         self._on_response(host, port, response)
         return response
 
+    def follow(self, config: NodeConfig) -> None:
+        """Open new connections as another configuration says."""
+        self._quorum_dialer.follow(config)
+        self._dialer.follow(config)
+
     def close(self) -> None:
         """End every connection."""
         for peer in self._peers.values():

@@ -17,6 +17,7 @@ from barnabas.base.pause import pause
 from barnabas.net.dialing import PLAIN_DIALING, Dialing
 from barnabas.net.login import LoginError
 from barnabas.net.peer_connection import PeerConnection, UnsupportedByPeerError
+from barnabas.net.tls_words import TlsError
 from barnabas.protocol.schema import Message
 
 __all__ = ["REQUEST_TIMEOUT_MS", "Peer", "UnsupportedByPeerError"]
@@ -125,7 +126,9 @@ class Peer:
         options = self._dialing.options
         try:
             async with asyncio.timeout(timeout_ms / 1000):
-                await self._network.connect(self.host, self.port, connection.attach, options)
+                await self._network.connect(
+                    self.host, self.port, connection.attach, options, self._dialing.tls
+                )
                 self._setup_failures = 0
                 await connection.learn_versions(timeout_ms)
                 if self._dialing.login is not None:
@@ -140,6 +143,10 @@ class Peer:
             self._rest()
             connection.close()
             raise TimeoutError(f"{self} did not answer a connection") from error
+        except TlsError as error:
+            self._rest()
+            connection.close()
+            raise TlsError(f"no TLS with {self}: {error}") from None
         except BaseException:
             self._rest()
             connection.close()

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from barnabas.base.network import ListenerOptions, Part, Transport
+from barnabas.base.network import ListenerOptions, Part, TlsSession, Transport
 from barnabas.net.frames import FrameReader
 from barnabas.protocol.errors import DecodeError
 
@@ -165,6 +165,11 @@ class Connection:
         self._reader.frame_size_max_bytes = self.listener.frame_size_max_bytes
         self._may_overlap = self._may_overlap_inside
         self.is_admitted = True
+
+    @property
+    def tls(self) -> TlsSession | None:
+        """What its handshake agreed on, None in plain text."""
+        return self._transport.tls
 
     @property
     def is_waiting(self) -> bool:

@@ -1,7 +1,7 @@
 """The dialer: every connection from this node to another one is opened through it.
 
-How connections between nodes are made (socket buffers, time limits, back-off and logins) is
-settled here and in `Dialing`, which a `Peer` follows.
+How connections between nodes are made (socket buffers, time limits, back-off, logins, and TLS where
+the listener that they go to speaks it) is settled here and in `Dialing`, which a `Peer` follows.
 Whoever asks other brokers by their ids uses `metadata.broker_peers`, which dials for it.
 """
 
@@ -9,6 +9,7 @@ from barnabas.base.backoff import RandomSource
 from barnabas.base.clock import Clock
 from barnabas.base.config.node import NodeConfig
 from barnabas.base.network import Network
+from barnabas.base.tls_contexts import dialling_tls
 from barnabas.net.client import REQUEST_TIMEOUT_MS, Peer
 from barnabas.net.dialing import RECEIVE_BUFFER_KEY, RECONNECT_BACKOFF_MS, dialing_of
 from barnabas.net.own_login import Toward, own_login
@@ -38,13 +39,21 @@ class Dialer:
         self._network = network
         self._clock = clock
         self._connect_timeout_ms = connect_timeout_ms
+        listener_name = toward.listener_name(config)
+        self._tls = None if listener_name is None else dialling_tls(config, listener_name)
         self._dialing = dialing_of(
             config,
             random,
             receive_buffer_key,
             reconnect_backoff_ms=reconnect_backoff_ms,
             login=own_login(config, toward, random),
+            tls=self._tls,
         )
+
+    def follow(self, config: NodeConfig) -> None:
+        """Open new connections with the certificates of another configuration."""
+        if self._tls is not None:
+            self._tls.follow(config)
 
     def peer(
         self, host: str, port: int, client_id: str, request_timeout_ms: int = REQUEST_TIMEOUT_MS

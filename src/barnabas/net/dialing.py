@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from barnabas.base.backoff import ExponentialBackoff, RandomSource
 from barnabas.base.config.node import NodeConfig
-from barnabas.base.network import SYSTEM_OPTIONS, SocketOptions
+from barnabas.base.network import SYSTEM_OPTIONS, SocketOptions, TlsTerms
 from barnabas.net.login import Login
 
 SETUP_TIMEOUT_MS = 10_000
@@ -40,6 +40,8 @@ class Dialing:
     """How long after one was lost, or could not be opened so many times, the next is opened."""
     login: Login | None = None
     """How to log in at the other side; None: it wants none."""
+    tls: TlsTerms | None = None
+    """None: they are in plain text."""
 
 
 PLAIN_DIALING = Dialing()
@@ -52,6 +54,7 @@ def dialing_of(
     *,
     reconnect_backoff_ms: int = RECONNECT_BACKOFF_MS,
     login: Login | None = None,
+    tls: TlsTerms | None = None,
 ) -> Dialing:
     """How a node opens connections.
 
@@ -66,7 +69,7 @@ def dialing_of(
     )
     rest = ExponentialBackoff(reconnect_backoff_ms, reconnect_backoff_ms, random)
     options = SocketOptions(receive_buffer_bytes=receive_buffer)
-    return Dialing(backoff.after, options, rest.after, login)
+    return Dialing(backoff.after, options, rest.after, login, tls)
 
 
 def listening_options(config: NodeConfig) -> SocketOptions:

@@ -14,6 +14,7 @@ from barnabas.base.clock import Clock, Timer
 from barnabas.base.network import Transport
 from barnabas.net.frames import FrameReader
 from barnabas.net.login import Login, LoginError
+from barnabas.net.tls_words import TlsError
 from barnabas.protocol.apis import API_OF, APIS, AnyApi, ApiKey
 from barnabas.protocol.codec import decode_at
 from barnabas.protocol.errors import DecodeError, ErrorCode
@@ -249,7 +250,8 @@ class PeerConnection:
         """Nothing waits for that: requests are small."""
 
     def closed(self, error: OSError | None) -> None:
-        self._fail(ConnectionResetError(f"the connection to {self._peer} was lost"))
+        reason = f": {error}" if isinstance(error, TlsError) else ""
+        self._fail(ConnectionResetError(f"the connection to {self._peer} was lost{reason}"))
 
     def close(self) -> None:
         """End the connection."""

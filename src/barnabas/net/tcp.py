@@ -1,34 +1,27 @@
-"""TCP on the event loop, with plain non-blocking sockets.
+"""The machine's network: TCP on the event loop, with TLS where a listener or a caller asks for it.
 
-Sockets are driven through `add_reader`/`add_writer` instead of asyncio's transports for three
-reasons: bytes land straight in the handler's buffer, a response leaves as one gathering write
-of the slices it consists of, and a cold read leaves by `sendfile` (uvloop has none).
+What a connection does with its bytes is in `tcp_transport` and `tls_transport`.
 """
 
 import asyncio
 import logging
-import os
 import socket
 import sys
-from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
-from barnabas.base.disk import IOV_MAX, Buffer, FileRange
 from barnabas.base.network import (
     PLAIN_LISTENER,
     SYSTEM_OPTIONS,
     Listener,
     ListenerOptions,
-    Part,
     SocketOptions,
     StreamHandler,
-    TlsSession,
+    TlsTerms,
     Transport,
 )
+from barnabas.net.tcp_transport import TcpTransport
+from barnabas.net.tls_transport import TlsTransport
 
-JOINED_SIZE_MAX_BYTES = 4096
-SENDFILE_SIZE_MAX_BYTES = 1 << 20
-"""Bytes of one sendfile call, so that one cold reader does not hold the loop for long."""
 ACCEPTS_PER_WAKEUP_MAX = 64
 BACKLOG = 1024
 BUFFER_BYTES_COUNTED = 2 if sys.platform == "linux" else 1
@@ -36,226 +29,7 @@ BUFFER_BYTES_COUNTED = 2 if sys.platform == "linux" else 1
 ACCEPT_RETRY_S = 0.5
 """Pause after the process ran out of file descriptors, so that the loop does not spin."""
 
-_BYTES_ALONE = {bytes}
-
 telemetry = logging.getLogger(__name__)
-
-
-class TcpTransport:
-    """One TCP connection."""
-
-    __slots__ = (
-        "_closed",
-        "_closing",
-        "_fd",
-        "_handler",
-        "_loop",
-        "_queue",
-        "_reading",
-        "_sock",
-        "_unsent_bytes",
-        "_writing",
-        "peer_host",
-        "peer_port",
-        "tls",
-    )
-
-    def __init__(self, sock: socket.socket, loop: asyncio.AbstractEventLoop) -> None:
-        sock.setblocking(False)
-        if sock.family != socket.AF_UNIX:
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        peer = sock.getpeername()
-        self.peer_host: str = peer[0]
-        self.peer_port: int = peer[1]
-        self.tls: TlsSession | None = None
-        self._sock = sock
-        self._fd = sock.fileno()
-        self._loop = loop
-        self._handler: StreamHandler | None = None
-        """None before `attach`, and from the close on: it knows its transport, so that to keep
-        it would be a cycle, which lives until a garbage collection."""
-        self._queue: deque[Part] = deque()
-        self._unsent_bytes = 0
-        self._reading = False
-        self._writing = False
-        self._closing = False
-        self._closed = False
-
-    def attach(self, handler: StreamHandler) -> None:
-        """Give the connection its handler and begin to read."""
-        if self._closed:
-            handler.closed(None)
-            return
-        self._handler = handler
-        self.resume_reading()
-
-    def unsent_bytes(self) -> int:
-        return self._unsent_bytes
-
-    def send(self, parts: Sequence[Part]) -> None:
-        if self._closed or self._closing:
-            return
-        if not self._queue:
-            try:
-                if self._send_at_once(parts):
-                    return
-            except OSError as error:
-                self._fail(error)
-                return
-        else:
-            self._queue.extend(parts)
-            self._unsent_bytes += sum(map(len, parts))
-        if not self._writing:
-            self._writing = True
-            self._loop.add_writer(self._fd, self._on_writable)
-
-    def _send_at_once(self, parts: Sequence[Part]) -> bool:
-        """Write `parts` past the empty queue; True when all have left, else queue the rest."""
-        sent = 0
-        total = len(parts[0]) if len(parts) == 1 else sum(map(len, parts))
-        try:
-            if len(parts) == 1 and type(parts[0]) is bytes:
-                sent = self._sock.send(parts[0])
-            elif total <= JOINED_SIZE_MAX_BYTES and set(map(type, parts)) == _BYTES_ALONE:
-                # Small answers, mostly one. To copy them costs less than a vector does.
-                sent = self._sock.send(b"".join(parts))  # type: ignore[arg-type]  # all bytes
-            elif len(parts) <= IOV_MAX and FileRange not in set(map(type, parts)):
-                sent = self._sock.sendmsg(parts)  # type: ignore[arg-type]  # no FileRange here
-            else:
-                self._queue.extend(parts)
-                self._unsent_bytes = total
-                self._write_queue()
-                return not self._queue
-        except (BlockingIOError, InterruptedError):
-            pass
-        if sent == total:
-            return True
-        self._queue.extend(parts)
-        self._unsent_bytes = total
-        self._drop_sent(sent)
-        return False
-
-    def _on_writable(self) -> None:
-        try:
-            self._write_queue()
-        except OSError as error:
-            self._fail(error)
-            return
-        if self._queue:
-            return
-        self._loop.remove_writer(self._fd)
-        self._writing = False
-        if self._closing:
-            self._finish(None)
-        elif self._handler is not None:
-            self._handler.drained()
-
-    def _write_queue(self) -> None:
-        """Write until the queue is empty or the peer takes no more."""
-        queue = self._queue
-        while queue:
-            head = queue[0]
-            try:
-                if type(head) is FileRange:
-                    sent = self._send_file(head)
-                else:
-                    sent = self._sock.sendmsg(self._leading_buffers())
-            except (BlockingIOError, InterruptedError):
-                return
-            self._drop_sent(sent)
-
-    def _leading_buffers(self) -> list[Buffer]:
-        buffers: list[Buffer] = []
-        for part in self._queue:
-            if isinstance(part, FileRange) or len(buffers) == IOV_MAX:
-                break
-            buffers.append(part)
-        return buffers
-
-    def _send_file(self, part: FileRange) -> int:
-        source = part.file.fileno()
-        if source < 0:
-            return self._sock.send(part.read())
-        size_bytes = min(part.size_bytes, SENDFILE_SIZE_MAX_BYTES)
-        if sys.platform == "linux":
-            sent = os.sendfile(self._fd, source, part.position, size_bytes)
-        else:
-            sent = self._sock.send(part.file.pread(size_bytes, part.position))
-        if sent == 0 and part.size_bytes:
-            raise ConnectionAbortedError("the file ended before the range that was promised")
-        return sent
-
-    def _drop_sent(self, sent: int) -> None:
-        """Forget `sent` bytes at the head of the queue."""
-        queue = self._queue
-        self._unsent_bytes -= sent
-        while queue:
-            head = queue[0]
-            size_bytes = len(head)
-            if sent < size_bytes:
-                if sent:
-                    queue[0] = (
-                        FileRange(head.file, head.position + sent, size_bytes - sent)
-                        if isinstance(head, FileRange)
-                        else memoryview(head)[sent:]
-                    )
-                return
-            sent -= size_bytes
-            queue.popleft()
-
-    def _on_readable(self) -> None:
-        handler = self._handler
-        if handler is None:
-            return
-        try:
-            size_bytes = self._sock.recv_into(handler.get_buffer())
-        except (BlockingIOError, InterruptedError):
-            return
-        except OSError as error:
-            self._fail(error)
-            return
-        if size_bytes:
-            handler.received(size_bytes)
-        else:
-            self._finish(None)
-
-    def pause_reading(self) -> None:
-        if self._reading:
-            self._reading = False
-            self._loop.remove_reader(self._fd)
-
-    def resume_reading(self) -> None:
-        if not self._reading and not self._closed and not self._closing:
-            self._reading = True
-            self._loop.add_reader(self._fd, self._on_readable)
-
-    def close(self) -> None:
-        self._finish(None)
-
-    def close_when_sent(self) -> None:
-        if not self._queue:
-            self._finish(None)
-            return
-        self._closing = True
-        self.pause_reading()
-
-    def _fail(self, error: OSError) -> None:
-        self._finish(error)
-
-    def _finish(self, error: OSError | None) -> None:
-        if self._closed:
-            return
-        self._closed = True
-        self.pause_reading()
-        if self._writing:
-            self._writing = False
-            self._loop.remove_writer(self._fd)
-        self._queue.clear()
-        self._unsent_bytes = 0
-        self._sock.close()
-        handler, self._handler = self._handler, None
-        if handler is not None:
-            handler.closed(error)
 
 
 class TcpListener:
@@ -266,10 +40,12 @@ class TcpListener:
         sock: socket.socket,
         loop: asyncio.AbstractEventLoop,
         factory: Callable[[Transport], StreamHandler],
+        tls: TlsTerms | None = None,
     ) -> None:
         self._sock = sock
         self._loop = loop
         self._factory = factory
+        self._tls = tls
         self._accepting = False
         self._closed = False
         self._retry: asyncio.TimerHandle | None = None
@@ -300,11 +76,16 @@ class TcpListener:
                 self._retry = self._loop.call_later(ACCEPT_RETRY_S, self.start)
                 return
             try:
-                transport = TcpTransport(sock, self._loop)
+                transport = self._transport(sock)
             except OSError:
                 sock.close()
                 continue
             transport.attach(self._factory(transport))
+
+    def _transport(self, sock: socket.socket) -> TcpTransport:
+        if self._tls is None:
+            return TcpTransport(sock, self._loop)
+        return TlsTransport(sock, self._loop, self._tls)
 
     def pause(self) -> None:
         self._forget_retry()
@@ -351,7 +132,7 @@ class TcpNetwork:
         except OSError:
             sock.close()
             raise
-        return TcpListener(sock, asyncio.get_running_loop(), factory)
+        return TcpListener(sock, asyncio.get_running_loop(), factory, options.tls)
 
     async def connect(
         self,
@@ -359,6 +140,7 @@ class TcpNetwork:
         port: int,
         factory: Callable[[Transport], StreamHandler],
         options: SocketOptions = SYSTEM_OPTIONS,
+        tls: TlsTerms | None = None,
     ) -> Transport:
         loop = asyncio.get_running_loop()
         infos = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
@@ -377,12 +159,32 @@ class TcpNetwork:
                 except asyncio.CancelledError:
                     sock.close()
                     raise
-                transport = TcpTransport(sock, loop)
+                if tls is None:
+                    transport = TcpTransport(sock, loop)
+                else:
+                    transport = await _encrypted(sock, loop, tls, host)
                 transport.attach(factory(transport))
                 return transport
             raise failure or OSError(f"{host} has no address")
         finally:
             failure = None  # its traceback holds this frame: together they would be a cycle
+
+
+async def _encrypted(
+    sock: socket.socket, loop: asyncio.AbstractEventLoop, tls: TlsTerms, host: str
+) -> TcpTransport:
+    """The connection once its handshake is done. Raises TlsError; then the socket is closed."""
+    try:
+        transport = TlsTransport(sock, loop, tls, server_name=host)
+    except OSError:
+        sock.close()
+        raise
+    try:
+        await transport.shake_hands()
+    except BaseException:
+        transport.close()
+        raise
+    return transport
 
 
 def _set_buffers(sock: socket.socket, options: SocketOptions) -> None:

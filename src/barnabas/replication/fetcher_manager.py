@@ -264,6 +264,10 @@ class FetcherManager:
         if count != self._count:
             self._resize(count)
 
+    def follow_tls(self, config: NodeConfig) -> None:
+        """Open new connections as another configuration says."""
+        self._dialer.follow(config)
+
     def throttle(self, topic: str, values: Mapping[str, str]) -> None:
         """Follow a topic's configuration."""
         for quota, key in (

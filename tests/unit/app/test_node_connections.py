@@ -114,7 +114,9 @@ class Recorder:
     def __init__(self) -> None:
         self.options: list[SocketOptions] = []
 
-    async def connect(self, _host: str, _port: int, _factory: Any, options: SocketOptions) -> Any:
+    async def connect(
+        self, _host: str, _port: int, _factory: Any, options: SocketOptions, _tls: object
+    ) -> Any:
         self.options.append(options)
         raise ConnectionRefusedError
 

@@ -142,17 +142,6 @@ def test_a_java_class_that_is_the_default_is_accepted() -> None:
     assert with_values({"principal.builder.class": name}).warnings == []
 
 
-def test_a_listener_that_cannot_be_protected_is_refused() -> None:
-    with pytest.raises(ConfigError, match="not served yet, and unsafe"):
-        with_values(
-            {
-                "listeners": "SSL://:9092,CONTROLLER://:9093",
-                "security.inter.broker.protocol": "SSL",
-                "listener.security.protocol.map": "SSL:SSL,CONTROLLER:PLAINTEXT",
-            }
-        )
-
-
 def test_secrets_are_never_shown() -> None:
     secrets = {
         "ssl.key.password": "hunter2",

@@ -23,7 +23,7 @@ LONGER_FOR_A_REASON = {
     "log/segment.py": "appends, look-ups and repair share what is known of a segment's indexes",
     "metadata/node.py": "a node's metadata: its replica, its image and its way to the controller",
     "metadata/replay.py": "a short function for each kind of record",
-    "net/tcp.py": "connection, listener and network: three small classes around one socket",
+    "net/tls_transport.py": "one connection: every part of it shares what OpenSSL holds",
     "pipeline/sql/runtime/build.py": "a short method for each step of a plan",
     "pipeline/sql/syntax/tree.py": "a few lines for each statement and clause",
     "raft/core/state.py": "the roles of the quorum and what each of them knows",

@@ -17,7 +17,8 @@ from barnabas.base.config.node import NodeConfig
 from barnabas.base.network import ListenerOptions, SocketOptions, StreamHandler, Transport
 from barnabas.net.client import Peer
 from barnabas.net.dialing import Dialing, buffer_bytes, dialing_of, listening_options
-from barnabas.net.tcp import BUFFER_BYTES_COUNTED, TcpListener, TcpNetwork, TcpTransport
+from barnabas.net.tcp import BUFFER_BYTES_COUNTED, TcpListener, TcpNetwork
+from barnabas.net.tcp_transport import TcpTransport
 from barnabas.protocol.messages.describe_cluster import DescribeClusterRequest
 
 TCP_INFO_BACKLOG = 28
@@ -250,6 +251,7 @@ class Deaf:
         port: int,
         factory: Callable[[Transport], StreamHandler],
         options: SocketOptions,
+        _tls: object,
     ) -> Any:
         self.options.append(options)
         await self.attempts.pop(0)()

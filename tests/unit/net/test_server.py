@@ -19,7 +19,8 @@ from barnabas.net.connection import Connection, Reply
 from barnabas.net.connection_quotas import ConnectionLimits, ListenerLimits
 from barnabas.net.frames import FrameReader
 from barnabas.net.server import Server, ServerLimits
-from barnabas.net.tcp import TcpNetwork, TcpTransport
+from barnabas.net.tcp import TcpNetwork
+from barnabas.net.tcp_transport import TcpTransport
 from sim.manual_clock import ManualClock
 
 TIMEOUT_S = 10

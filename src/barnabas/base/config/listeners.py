@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from barnabas.base.config.errors import ConfigError
 
 SECURITY_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-SERVED_PROTOCOLS = ("PLAINTEXT", "SASL_PLAINTEXT")
-"""Security protocols that listeners can have so far."""
 ANY_ADDRESS = "0.0.0.0"
 _LISTENER = re.compile(r"([a-zA-Z0-9_\-.]*)://\[?([0-9a-zA-Z\-%._:]*)\]?:(-?[0-9]+)")
 

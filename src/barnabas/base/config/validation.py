@@ -8,7 +8,7 @@ import re
 from typing import TYPE_CHECKING
 
 from barnabas.base.config.errors import ConfigError
-from barnabas.base.config.listeners import ANY_ADDRESS, SERVED_PROTOCOLS
+from barnabas.base.config.listeners import ANY_ADDRESS
 from barnabas.base.config.sasl import check_sasl
 
 if TYPE_CHECKING:
@@ -62,7 +62,6 @@ def validate(config: "NodeConfig") -> None:
     _check_roles(config)
     _check_broker_listeners(config)
     _check_advertised_hosts(config)
-    _check_protocols(config)
     check_sasl(config)
     _check_connections(config)
     _check_authorizer(config)
@@ -239,15 +238,6 @@ def _check_advertised_hosts(config: "NodeConfig") -> None:
                 "advertised.listeners",
                 f"{listener}: {ANY_ADDRESS} is not an address that a client can connect to; set an "
                 "address that clients reach",
-            )
-
-
-def _check_protocols(config: "NodeConfig") -> None:
-    for listener in config.listeners:
-        if listener.security_protocol not in SERVED_PROTOCOLS:
-            raise ConfigError(
-                "listeners",
-                f"{listener}: {listener.security_protocol} is not served yet, and unsafe to ignore",
             )
 
 

@@ -1,0 +1,93 @@
+"""Names of clients that show a certificate: `ssl.principal.mapping.rules` (KIP-371).
+
+Each rule is `DEFAULT`, which takes the distinguished name as it is, or
+`RULE:pattern/replacement/[LU]`; the first whose pattern matches the whole name decides. Source:
+Kafka's SslPrincipalMapper. Its expressions are Java's; those that Python lacks are refused.
+"""
+
+import re
+from collections.abc import Callable
+from typing import Final
+
+from barnabas.base.config.errors import ConfigError
+
+RULES_KEY: Final = "ssl.principal.mapping.rules"
+_RULE: Final = r"(DEFAULT)|RULE:((?:\\.|[^\\/])*)/((?:\\.|[^\\/])*)/([LU]?).*?|(.*?)"
+_SPLITTER: Final = re.compile(rf"\s*({_RULE})\s*(,\s*|$)")
+_PARSER: Final = re.compile(_RULE)
+_NAMED_GROUP: Final = re.compile(r"\(\?<([a-zA-Z])")
+_REFERENCE: Final = re.compile(r"\\(.)|\$(\d+)|\$\{([a-zA-Z][a-zA-Z0-9]*)\}", re.DOTALL)
+
+Rule = Callable[[str], str | None]
+
+
+class NoRuleError(ValueError):
+    """No rule applies to a name; such a client is not let in."""
+
+
+class CertificateNames:
+    """Turns distinguished names into names of principals."""
+
+    def __init__(self, rules: str) -> None:
+        """Raises ConfigError for a rule that makes no sense."""
+        self._rules = [
+            rule
+            for rule in (_parse(match[1]) for match in _SPLITTER.finditer(rules.strip()))
+            if rule is not None
+        ]
+
+    def name_of(self, distinguished_name: str) -> str:
+        """Raises NoRuleError."""
+        for rule in self._rules:
+            name = rule(distinguished_name)
+            if name is not None:
+                return name
+        raise NoRuleError(f"no rule of {RULES_KEY} applies to {distinguished_name}")
+
+
+def _parse(text: str) -> Rule | None:
+    match = _PARSER.match(text)
+    if match is None or match.end() != len(text):
+        raise ConfigError(RULES_KEY, f"{text!r} is not DEFAULT or RULE:pattern/replacement/[LU]")
+    if match[1] is not None:
+        return str
+    if match[2] is None:
+        return None  # an empty rule
+    try:
+        pattern = re.compile(_NAMED_GROUP.sub(r"(?P<\1", match[2]))
+    except re.error as error:
+        raise ConfigError(RULES_KEY, f"{match[2]!r} is no expression: {error}") from None
+    return _rule(pattern, match[3], match[4])
+
+
+def _rule(pattern: re.Pattern[str], replacement: str, case: str) -> Rule:
+    def apply(name: str) -> str | None:
+        if pattern.fullmatch(name) is None:
+            return None
+        result = pattern.sub(lambda match: _expand(match, replacement), name)
+        if case == "L":
+            return result.lower()
+        return result.upper() if case == "U" else result
+
+    return apply
+
+
+def _expand(match: re.Match[str], replacement: str) -> str:
+    """Java's replacement: `$1` is a group, and a backslash takes the next character as it is.
+
+    A number that no group has loses its last digits, as Java reads it; what is still none stands
+    for itself.
+    """
+
+    def part(reference: re.Match[str]) -> str:
+        escaped, number, name = reference.groups()
+        if escaped is not None:
+            return str(escaped)
+        if name is not None:
+            return str(match[name] or "") if name in match.re.groupindex else str(reference[0])
+        for size in range(len(number), 0, -1):
+            if int(number[:size]) <= match.re.groups:
+                return str(match[int(number[:size])] or "") + number[size:]
+        return str(reference[0])
+
+    return _REFERENCE.sub(part, replacement)
