@@ -40,9 +40,14 @@ M = TypeVar("M", bound=Message)
 class RawClient:
     """One blocking connection."""
 
-    def __init__(self, bootstrap_servers: str, timeout_s: float = PATIENCE_S) -> None:
+    def __init__(
+        self, bootstrap_servers: str, timeout_s: float = PATIENCE_S, *, source: str = ""
+    ) -> None:
+        """`source` is the address to come from, where it matters."""
         host, _, port = bootstrap_servers.split(",")[0].rpartition(":")
-        self.socket = socket.create_connection((host, int(port)), timeout_s)
+        self.socket = socket.create_connection(
+            (host, int(port)), timeout_s, (source, 0) if source else None
+        )
         self.correlation_id = 0
 
     def __enter__(self) -> RawClient:

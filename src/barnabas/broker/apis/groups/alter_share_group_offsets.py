@@ -4,8 +4,6 @@ Has a share group without members begin elsewhere in partitions; it may be new. 
 group and of each topic.
 """
 
-from dataclasses import replace
-
 from barnabas.broker.apis.groups.requests import (
     allowed_topics,
     may_read_group,
@@ -38,10 +36,10 @@ async def handle_alter_share_group_offsets(
     names = [topic.topic_name for topic in request.topics]
     readable = allowed_topics(services, context, Operation.READ, names)
     refused = [_refused(topic) for topic in request.topics if topic.topic_name not in readable]
-    asked = [topic for topic in request.topics if topic.topic_name in readable]
-    if refused and not asked:
+    request.topics = [topic for topic in request.topics if topic.topic_name in readable]
+    if refused and not request.topics:
         return AlterShareGroupOffsetsResponse(responses=refused)
-    response = await services.share_groups.alter_offsets(replace(request, topics=asked))
+    response = await services.share_groups.alter_offsets(request)
     if not response.error_code:
         response.responses += refused
     return response

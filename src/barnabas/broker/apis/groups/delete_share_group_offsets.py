@@ -3,8 +3,6 @@
 Has a share group without members forget topics. Needs DELETE of the group and READ of each topic.
 """
 
-from dataclasses import replace
-
 from barnabas.broker.apis.groups.requests import allowed_topics, serves_share_groups
 from barnabas.broker.authorization import may
 from barnabas.broker.context import RequestContext
@@ -32,10 +30,10 @@ async def handle_delete_share_group_offsets(
     names = [topic.topic_name for topic in request.topics]
     readable = allowed_topics(services, context, Operation.READ, names)
     refused = [_refused(name) for name in names if name not in readable]
-    asked = [topic for topic in request.topics if topic.topic_name in readable]
-    if refused and not asked:
+    request.topics = [topic for topic in request.topics if topic.topic_name in readable]
+    if refused and not request.topics:
         return DeleteShareGroupOffsetsResponse(responses=refused)
-    response = await services.share_groups.delete_offsets(replace(request, topics=asked))
+    response = await services.share_groups.delete_offsets(request)
     if not response.error_code:
         response.responses[:0] = refused
     return response

@@ -5,7 +5,6 @@ the group and of each topic; whoever asks for all topics is told of those that i
 """
 
 import asyncio
-from dataclasses import replace
 
 from barnabas.broker.apis.groups.requests import allowed_topics, serves_share_groups
 from barnabas.broker.authorization import may
@@ -62,12 +61,11 @@ async def _describe(
         return response
     names = [topic.topic_name for topic in group.topics]
     visible = allowed_topics(services, context, Operation.DESCRIBE, names)
-    asked = [topic for topic in group.topics if topic.topic_name in visible]
-    response = await services.share_groups.describe_offsets(replace(group, topics=asked))
+    refused = [_refused(topic) for topic in group.topics if topic.topic_name not in visible]
+    group.topics = [topic for topic in group.topics if topic.topic_name in visible]
+    response = await services.share_groups.describe_offsets(group)
     if not response.error_code:
-        response.topics += [
-            _refused(topic) for topic in group.topics if topic.topic_name not in visible
-        ]
+        response.topics += refused
     return response
 
 

@@ -6,7 +6,6 @@ the whole, so that every partition carries it.
 """
 
 from collections.abc import Awaitable
-from dataclasses import replace
 
 from barnabas.base.promise import Promise, then
 from barnabas.broker.apis.groups.requests import allowed_topics, find_topic
@@ -91,7 +90,12 @@ def _fetch(
         error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
         refused += [_refused(topic, error) for topic in group.topics if topic.name not in visible]
         visible_topics = [topic for topic in group.topics if topic.name in visible]
-        group = replace(group, topics=visible_topics)
+        group = OffsetFetchRequestGroup(
+            group_id=group.group_id,
+            member_id=group.member_id,
+            member_epoch=group.member_epoch,
+            topics=visible_topics,
+        )
 
     def finish(response: OffsetFetchResponseGroup) -> OffsetFetchResponseGroup:
         if group.topics is None:

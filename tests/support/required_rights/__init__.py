@@ -1,0 +1,1 @@
+"""What each API demands of its caller, and a world in which that can be tried."""

@@ -1,0 +1,227 @@
+"""What the APIs of configurations, brokers and the quorum demand."""
+
+from __future__ import annotations
+
+import logging
+
+from barnabas.base.ids import Uuid
+from barnabas.protocol import apis
+from barnabas.protocol.acls import Operation
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages import (
+    add_raft_voter,
+    alter_configs,
+    alter_replica_log_dirs,
+    api_versions,
+    describe_cluster,
+    describe_configs,
+    describe_log_dirs,
+    describe_quorum,
+    incremental_alter_configs,
+    list_config_resources,
+    remove_raft_voter,
+    unregister_broker,
+    update_features,
+)
+from barnabas.protocol.schema import Message
+from support.required_rights.needs import Case, cluster, group, topic
+from support.required_rights.rights_world import World
+
+TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
+LOGGER = "barnabas.rights"
+ABSENT_BROKER = 99
+
+
+def _describe(resource_type: int, name: str) -> Message:
+    asked = describe_configs.DescribeConfigsResource(
+        resource_type=resource_type, resource_name=name
+    )
+    return describe_configs.DescribeConfigsRequest(resources=[asked])
+
+
+def _describe_topic(world: World) -> Message:
+    world.make_topic()
+    set_ = incremental_alter_configs.AlterableConfig(name="retention.ms", value="77777777")
+    changed = incremental_alter_configs.AlterConfigsResource(
+        resource_type=TOPIC, resource_name=world.topic, configs=[set_]
+    )
+    world.call(incremental_alter_configs.IncrementalAlterConfigsRequest(resources=[changed]))
+    return _describe(TOPIC, world.topic)
+
+
+def _describe_group(world: World) -> Message:
+    return _describe(GROUP, world.group)
+
+
+def _describe_broker(world: World) -> Message:
+    return _describe(BROKER, str(world.admin.node_id()))
+
+
+def _describe_loggers(world: World) -> Message:
+    return _describe(BROKER_LOGGER, str(world.admin.node_id()))
+
+
+def _describe_metrics(world: World) -> Message:
+    return _describe(CLIENT_METRICS, "metrics")
+
+
+def _alter(resource_type: int, name: str, key: str, value: str) -> Message:
+    set_ = incremental_alter_configs.AlterableConfig(name=key, value=value)
+    changed = incremental_alter_configs.AlterConfigsResource(
+        resource_type=resource_type, resource_name=name, configs=[set_]
+    )
+    return incremental_alter_configs.IncrementalAlterConfigsRequest(resources=[changed])
+
+
+def _alter_topic(world: World) -> Message:
+    world.make_topic()
+    return _alter(TOPIC, world.topic, "retention.ms", "77777777")
+
+
+def _alter_group(world: World) -> Message:
+    return _alter(GROUP, world.group, "consumer.session.timeout.ms", "50000")
+
+
+def _alter_broker(world: World) -> Message:
+    return _alter(BROKER, str(world.admin.node_id()), "log.cleaner.threads", "2")
+
+
+def _alter_loggers(world: World) -> Message:
+    logging.getLogger(LOGGER).setLevel(logging.INFO)
+    return _alter(BROKER_LOGGER, str(world.admin.node_id()), LOGGER, "ERROR")
+
+
+def _alter_metrics(world: World) -> Message:
+    return _alter(CLIENT_METRICS, f"metrics-of-{world.group}", "interval.ms", "1000")
+
+
+def _replace_topic(world: World) -> Message:
+    world.make_topic()
+    set_ = alter_configs.AlterableConfig(name="retention.ms", value="77777777")
+    changed = alter_configs.AlterConfigsResource(
+        resource_type=TOPIC, resource_name=world.topic, configs=[set_]
+    )
+    return alter_configs.AlterConfigsRequest(resources=[changed])
+
+
+def _list_resources(world: World) -> Message:
+    world.make_topic()
+    return list_config_resources.ListConfigResourcesRequest()
+
+
+def _describe_log_dirs(world: World) -> Message:
+    world.make_topic()
+    return describe_log_dirs.DescribeLogDirsRequest(topics=None)
+
+
+def _alter_log_dirs(world: World) -> Message:
+    world.make_topic()
+    moved = alter_replica_log_dirs.AlterReplicaLogDirTopic(name=world.topic, partitions=[0])
+    asked = alter_replica_log_dirs.AlterReplicaLogDir(path="/nowhere", topics=[moved])
+    return alter_replica_log_dirs.AlterReplicaLogDirsRequest(dirs=[asked])
+
+
+def _describe_quorum(world: World) -> Message:
+    wanted = describe_quorum.DescribeQuorumRequestPartitionData(partition_index=0)
+    named = describe_quorum.DescribeQuorumRequestTopicData(
+        topic_name="__cluster_metadata", partitions=[wanted]
+    )
+    return describe_quorum.DescribeQuorumRequest(topics=[named])
+
+
+def _update_features(world: World) -> Message:
+    update = update_features.FeatureUpdateKey(
+        feature="group.version", max_version_level=1, upgrade_type=1
+    )
+    return update_features.UpdateFeaturesRequest(
+        timeout_ms=5000, feature_updates=[update], validate_only=True
+    )
+
+
+def _describe_cluster(world: World) -> Message:
+    return describe_cluster.DescribeClusterRequest()
+
+
+def _unregister(world: World) -> Message:
+    return unregister_broker.UnregisterBrokerRequest(broker_id=ABSENT_BROKER)
+
+
+def _add_voter(world: World) -> Message:
+    return add_raft_voter.AddRaftVoterRequest(
+        timeout_ms=1000,
+        voter_id=ABSENT_BROKER,
+        voter_directory_id=Uuid(bytes(15) + b"\x01"),
+        listeners=[add_raft_voter.Listener(name="CONTROLLER", host="127.0.0.1", port=9)],
+    )
+
+
+def _remove_voter(world: World) -> Message:
+    return remove_raft_voter.RemoveRaftVoterRequest(
+        voter_id=ABSENT_BROKER, voter_directory_id=Uuid(bytes(15) + b"\x01")
+    )
+
+
+def _api_versions(world: World) -> Message:
+    return api_versions.ApiVersionsRequest(
+        client_software_name="rights", client_software_version="1"
+    )
+
+
+ALTER = cluster(Operation.ALTER)
+DESCRIBE_CONFIGS = cluster(Operation.DESCRIBE_CONFIGS)
+ALTER_CONFIGS = cluster(Operation.ALTER_CONFIGS)
+VOTER_ERRORS = frozenset(
+    {
+        ErrorCode.UNSUPPORTED_VERSION,
+        ErrorCode.REQUEST_TIMED_OUT,
+        ErrorCode.VOTER_NOT_FOUND,
+        ErrorCode.INCONSISTENT_CLUSTER_ID,
+        ErrorCode.INVALID_REQUEST,
+    }
+)
+
+CASES = (
+    Case(apis.API_VERSIONS, "", [], _api_versions),
+    Case(apis.DESCRIBE_CONFIGS, "", [topic(Operation.DESCRIBE_CONFIGS)], _describe_topic),
+    Case(
+        apis.DESCRIBE_CONFIGS,
+        "of a group",
+        [group(Operation.DESCRIBE_CONFIGS)],
+        _describe_group,
+    ),
+    Case(apis.DESCRIBE_CONFIGS, "of a broker", [DESCRIBE_CONFIGS], _describe_broker),
+    Case(apis.DESCRIBE_CONFIGS, "of loggers", [DESCRIBE_CONFIGS], _describe_loggers),
+    Case(apis.DESCRIBE_CONFIGS, "of client metrics", [DESCRIBE_CONFIGS], _describe_metrics),
+    Case(apis.ALTER_CONFIGS, "", [topic(Operation.ALTER_CONFIGS)], _replace_topic),
+    Case(apis.INCREMENTAL_ALTER_CONFIGS, "", [topic(Operation.ALTER_CONFIGS)], _alter_topic),
+    Case(
+        apis.INCREMENTAL_ALTER_CONFIGS,
+        "of a group",
+        [group(Operation.ALTER_CONFIGS)],
+        _alter_group,
+    ),
+    Case(apis.INCREMENTAL_ALTER_CONFIGS, "of a broker", [ALTER_CONFIGS], _alter_broker),
+    Case(apis.INCREMENTAL_ALTER_CONFIGS, "of loggers", [ALTER_CONFIGS], _alter_loggers),
+    Case(apis.INCREMENTAL_ALTER_CONFIGS, "of client metrics", [ALTER_CONFIGS], _alter_metrics),
+    Case(apis.LIST_CONFIG_RESOURCES, "", [DESCRIBE_CONFIGS], _list_resources),
+    Case(
+        apis.ALTER_REPLICA_LOG_DIRS,
+        "",
+        [ALTER],
+        _alter_log_dirs,
+        succeeds_with=frozenset({ErrorCode.LOG_DIR_NOT_FOUND}),
+    ),
+    Case(apis.DESCRIBE_LOG_DIRS, "", [cluster(Operation.DESCRIBE)], _describe_log_dirs),
+    Case(apis.DESCRIBE_QUORUM, "", [cluster(Operation.DESCRIBE)], _describe_quorum),
+    Case(apis.UPDATE_FEATURES, "", [ALTER], _update_features),
+    Case(apis.DESCRIBE_CLUSTER, "", [], _describe_cluster),
+    Case(
+        apis.UNREGISTER_BROKER,
+        "",
+        [ALTER],
+        _unregister,
+        succeeds_with=frozenset({ErrorCode.BROKER_ID_NOT_REGISTERED}),
+    ),
+    Case(apis.ADD_RAFT_VOTER, "", [ALTER], _add_voter, succeeds_with=VOTER_ERRORS),
+    Case(apis.REMOVE_RAFT_VOTER, "", [ALTER], _remove_voter, succeeds_with=VOTER_ERRORS),
+)
