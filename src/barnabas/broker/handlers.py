@@ -39,7 +39,13 @@ from barnabas.broker.apis.groups.streams_group_describe import handle_streams_gr
 from barnabas.broker.apis.groups.streams_group_heartbeat import handle_streams_group_heartbeat
 from barnabas.broker.apis.groups.sync_group import handle_sync_group
 from barnabas.broker.apis.security.alter_client_quotas import handle_alter_client_quotas
+from barnabas.broker.apis.security.alter_user_scram_credentials import (
+    handle_alter_user_scram_credentials,
+)
 from barnabas.broker.apis.security.describe_client_quotas import handle_describe_client_quotas
+from barnabas.broker.apis.security.describe_user_scram_credentials import (
+    handle_describe_user_scram_credentials,
+)
 from barnabas.broker.apis.security.sasl_authenticate import handle_sasl_authenticate
 from barnabas.broker.apis.security.sasl_handshake import handle_sasl_handshake
 from barnabas.broker.apis.topics.alter_partition_reassignments import (
@@ -121,6 +127,8 @@ ROUTES: tuple[Route[BrokerServices], ...] = (
     route(apis.OFFSET_DELETE, handle_offset_delete),
     route(apis.DESCRIBE_CLIENT_QUOTAS, handle_describe_client_quotas),
     route(apis.ALTER_CLIENT_QUOTAS, handle_alter_client_quotas),
+    route(apis.DESCRIBE_USER_SCRAM_CREDENTIALS, handle_describe_user_scram_credentials),
+    route(apis.ALTER_USER_SCRAM_CREDENTIALS, handle_alter_user_scram_credentials),
     route(apis.DESCRIBE_QUORUM, handle_describe_quorum),
     route(apis.UPDATE_FEATURES, handle_update_features),
     route(apis.DESCRIBE_CLUSTER, handle_describe_cluster),

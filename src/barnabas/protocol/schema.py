@@ -101,6 +101,10 @@ class Empty:
 EMPTY = Empty()
 
 
+SECRETS = frozenset({"auth_bytes", "hmac", "salt", "salted_password", "server_key", "stored_key"})
+"""Fields that are not shown, since what is shown gets into logs."""
+
+
 @dataclass(slots=True)
 class Schema:
     """What the decorators gathered: the fields, and for a message its versions and its place."""
@@ -138,7 +142,11 @@ class Struct:
     __hash__ = None  # type: ignore[assignment]  # mutable, as a dataclass with eq would be
 
     def __repr__(self) -> str:
-        shown = [f"{field.name}={getattr(self, field.name)!r}" for field in self.SCHEMA.fields]
+        names = [field.name for field in self.SCHEMA.fields]
+        shown = [
+            f"{name}={'[hidden]' if name in SECRETS else repr(getattr(self, name))}"
+            for name in names
+        ]
         if self.unknown_tags:
             shown.append(f"unknown_tags={self.unknown_tags!r}")
         return f"{type(self).__name__}({', '.join(shown)})"

@@ -29,12 +29,16 @@ from barnabas.metadata.controller.reassignment import (
     alter_partition_reassignments,
     list_partition_reassignments,
 )
+from barnabas.metadata.controller.scram_credentials import alter_user_scram_credentials
 from barnabas.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest
 from barnabas.protocol.messages.alter_client_quotas import AlterClientQuotasRequest
 from barnabas.protocol.messages.alter_configs import AlterConfigsRequest
 from barnabas.protocol.messages.alter_partition import AlterPartitionRequest
 from barnabas.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
+)
+from barnabas.protocol.messages.alter_user_scram_credentials import (
+    AlterUserScramCredentialsRequest,
 )
 from barnabas.protocol.messages.assign_replicas_to_dirs import AssignReplicasToDirsRequest
 from barnabas.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
@@ -61,6 +65,7 @@ DECIDE: Final[dict[type, Callable[[ControllerState, Any], Decision[Any]]]] = {
     AlterConfigsRequest: alter_configs,
     IncrementalAlterConfigsRequest: incremental_alter_configs,
     AlterClientQuotasRequest: alter_client_quotas,
+    AlterUserScramCredentialsRequest: alter_user_scram_credentials,
     AllocateProducerIdsRequest: allocate_producer_ids,
     AlterPartitionRequest: alter_partition,
     AlterPartitionReassignmentsRequest: alter_partition_reassignments,

@@ -11,6 +11,7 @@ from barnabas.protocol.messages import (
     alter_configs,
     alter_partition,
     alter_partition_reassignments,
+    alter_user_scram_credentials,
     assign_replicas_to_dirs,
     broker_heartbeat,
     broker_registration,
@@ -166,6 +167,20 @@ def _reassignments(
     )
 
 
+def _alter_user_scram_credentials(
+    request: alter_user_scram_credentials.AlterUserScramCredentialsRequest, code: int, message: str
+) -> Any:
+    parts = [*request.deletions, *request.upsertions]
+    return alter_user_scram_credentials.AlterUserScramCredentialsResponse(
+        results=[
+            alter_user_scram_credentials.AlterUserScramCredentialsResult(
+                user=name, error_code=code, error_message=message
+            )
+            for name in dict.fromkeys(part.name for part in parts)
+        ]
+    )
+
+
 def _with_message(response: type) -> Callable[[Any, int, str], Any]:
     return lambda _, code, message: response(error_code=code, error_message=message)
 
@@ -179,6 +194,7 @@ _REFUSALS: Final[dict[type, Callable[[Any, int, str], Any]]] = {
     delete_topics.DeleteTopicsRequest: _delete_topics,
     create_partitions.CreatePartitionsRequest: _create_partitions,
     alter_client_quotas.AlterClientQuotasRequest: _alter_client_quotas,
+    alter_user_scram_credentials.AlterUserScramCredentialsRequest: _alter_user_scram_credentials,
     alter_configs.AlterConfigsRequest: _alter_configs,
     incremental_alter_configs.IncrementalAlterConfigsRequest: _alter_configs,
     allocate_producer_ids.AllocateProducerIdsRequest: _with_code(
