@@ -170,13 +170,13 @@ def _reassignments(
 def _alter_user_scram_credentials(
     request: alter_user_scram_credentials.AlterUserScramCredentialsRequest, code: int, message: str
 ) -> Any:
-    parts = [*request.deletions, *request.upsertions]
+    names = [part.name for part in request.deletions] + [part.name for part in request.upsertions]
     return alter_user_scram_credentials.AlterUserScramCredentialsResponse(
         results=[
             alter_user_scram_credentials.AlterUserScramCredentialsResult(
                 user=name, error_code=code, error_message=message
             )
-            for name in dict.fromkeys(part.name for part in parts)
+            for name in dict.fromkeys(names)
         ]
     )
 
