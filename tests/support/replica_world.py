@@ -159,6 +159,7 @@ class Broker:
             clock=self.clock,
             config=self.config,
             image=world.image,
+            throttling=None,
             fetch_max_bytes=57_671_680,
             fetch_sessions=FetchSessionCache(1000, lambda: world.random.getrandbits(31)),
             served_apis=set(),

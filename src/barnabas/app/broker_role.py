@@ -17,6 +17,7 @@ from barnabas.app.housekeeping import keep_coordinators, keep_logs
 from barnabas.app.listening import LIMIT_KEYS, bind_listeners, follow_limits, server_limits
 from barnabas.app.log_directories import LogDirectories
 from barnabas.app.logins import Gates
+from barnabas.app.quotas import ListenerQuotas
 from barnabas.app.shares import make_shares
 from barnabas.app.transactions import make_transactions
 from barnabas.base.clock import Clock
@@ -181,6 +182,7 @@ class BrokerRole:
             service=self._dispatcher,
         )
         """What clients have to pass where they log in."""
+        self.quotas = ListenerQuotas(config, clock, self.server, self._dispatcher, self.services)
 
     @classmethod
     async def open(
@@ -256,6 +258,7 @@ class BrokerRole:
         self.replicas.start()
         self._groups.image_changed(metadata.image, has_new_topics=True)
         self._recently_fenced.load(metadata.image)
+        self.quotas.load(metadata.image)
         metadata.add_listener(self._image_changed)
         await self.replicas.opened()
         self.replicas.on_opened = self._partitions_opened
@@ -361,6 +364,7 @@ class BrokerRole:
 
     def _image_changed(self, delta: ImageDelta, image: MetadataImage) -> None:
         self._recently_fenced.image_changed(delta)
+        self.quotas.image_changed(delta, image)
         if delta.brokers:
             self._peers.brokers_changed(image)
         self.replicas.apply(delta, image)

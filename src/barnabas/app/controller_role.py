@@ -9,6 +9,7 @@ from random import Random
 from barnabas.app.certificates import ListenerCertificates
 from barnabas.app.listening import LIMIT_KEYS, bind_listeners, follow_limits, server_limits
 from barnabas.app.logins import Gates
+from barnabas.app.quotas import ListenerQuotas
 from barnabas.base.clock import Clock
 from barnabas.base.config.node import NodeConfig
 from barnabas.base.network import Network
@@ -48,6 +49,7 @@ class ControllerRole:
         self.server = Server(
             network, clock, self._dispatcher, server_limits(config), requests_overlap=True
         )
+        self.quotas = ListenerQuotas(config, clock, self.server, self._dispatcher, services)
         gates = Gates(
             config=config,
             clock=clock,
@@ -64,6 +66,8 @@ class ControllerRole:
         """Accept requests; the metadata has been started."""
         self._metadata.on_config(LIMIT_KEYS, partial(follow_limits, self.server))
         self._metadata.on_config(TLS_KEYS, self.certificates.follow)
+        self.quotas.load(self._metadata.image)
+        self._metadata.add_listener(self.quotas.image_changed)
         self.server.start()
 
     async def leave(self) -> None:

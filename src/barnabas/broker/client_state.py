@@ -28,8 +28,13 @@ class RepeatedRequests(Protocol):
     header is read.
     """
 
-    def answer(self, connection: Connection, frame: bytearray, /) -> Sequence[Part] | Reply | None:
-        """Answer a whole frame that repeats an earlier one; None: it does not."""
+    def answer(
+        self, connection: Connection, frame: bytearray, /, *, alone: bool = False
+    ) -> Sequence[Part] | Reply | None:
+        """Answer a whole frame that repeats an earlier one; None: it does not.
+
+        `alone`: without those behind it.
+        """
 
 
 class ClientState:
@@ -37,6 +42,7 @@ class ClientState:
 
     __slots__ = (
         "checked_produce",
+        "fetch_throttle_ms",
         "grants",
         "is_token",
         "principal",
@@ -58,6 +64,8 @@ class ClientState:
         """The last produce request that waits for a transaction's coordinator."""
         self.checked_produce: asyncio.Future[None] | None = None
         """The last produce request that waits for a schema registry, or for one that does."""
+        self.fetch_throttle_ms: int | None = 0
+        """For how long the fetch that is being answered must wait; None for one of a follower."""
 
     def authenticated(self, principal: Principal, *, is_token: bool = False) -> None:
         """Note who the client is. What was learnt from another's requests is forgotten."""

@@ -14,6 +14,7 @@ from barnabas.base.network import Part
 from barnabas.broker.client_state import ClientState, client_state
 from barnabas.broker.context import RequestContext
 from barnabas.broker.route import AnswerRequest, RefuseVersion, Route, WaitingRequests
+from barnabas.broker.throttling import Throttling
 from barnabas.net.connection import Connection, Reply
 from barnabas.protocol.apis import ApiKey
 from barnabas.protocol.errors import DecodeError
@@ -51,6 +52,8 @@ class Dispatcher(Generic[S]):
     def __init__(self, services: S, routes: Iterable[Route[S]]) -> None:
         """`services` is what the handlers take; it is told which APIs are served."""
         self._waiting = WaitingRequests()
+        self.throttling: Throttling | None = None
+        """Set while any client has a quota; it measures each request."""
         self._served = {route.api.key: self._serve(services, route) for route in routes}
         services.served_apis.update(self._served)
 
@@ -65,13 +68,17 @@ class Dispatcher(Generic[S]):
             route.refuse_version,
         )
 
-    def __call__(self, connection: Connection, frame: bytearray) -> Sequence[Part] | Reply:
+    def __call__(
+        self, connection: Connection, frame: bytearray, *, is_measured: bool = False
+    ) -> Sequence[Part] | Reply:
         """Answer one request. Raises DecodeError to have the connection closed."""
+        if self.throttling is not None and not is_measured:
+            return self.throttling.answer(self, connection, frame)
         state = connection.state
         if not isinstance(state, ClientState):
             state = client_state(connection)
         elif state.repeated is not None:
-            answer = state.repeated.answer(connection, frame)
+            answer = state.repeated.answer(connection, frame, alone=is_measured)
             if answer is not None:
                 return answer
         try:

@@ -13,6 +13,7 @@ from barnabas.broker.apis.groups.streams_topics import StreamsTopics
 from barnabas.broker.fetch.sessions import FetchSessionCache
 from barnabas.broker.recently_fenced import RecentlyFencedBrokers
 from barnabas.broker.schemas.known_schemas import KnownSchemas
+from barnabas.broker.throttling import Throttling
 from barnabas.coordinator.group.service import GroupCoordinator
 from barnabas.coordinator.share.persister import Persister
 from barnabas.coordinator.share.service import ShareCoordinator
@@ -65,6 +66,8 @@ class BrokerServices:
     """Whether a transaction must be known to its coordinator before it is written (KIP-890)."""
     authorizer: Authorizer = ALLOW_ALL
     """Whether the sender of a request may do what it asks."""
+    throttling: Throttling | None = None
+    """Set while any client has a quota."""
     served_apis: set[ApiKey] = field(default_factory=set)
     streams_topics: StreamsTopics = field(default_factory=StreamsTopics)
     _tasks: set["asyncio.Future[None]"] = field(default_factory=set)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from barnabas.base.clock import Clock, Timer
 from barnabas.base.network import ListenerOptions, Part, TlsSession, Transport
 from barnabas.net.frames import FrameReader
 from barnabas.protocol.errors import DecodeError
@@ -48,9 +49,10 @@ class Gate:
 class Reply:
     """An answer that comes later."""
 
-    __slots__ = ("_connection", "_parts", "on_abandon")
+    __slots__ = ("_change", "_connection", "_parts", "on_abandon")
 
     def __init__(self) -> None:
+        self._change: Callable[[Sequence[Part]], Sequence[Part]] | None = None
         self._connection: Connection | None = None
         self._parts: Sequence[Part] | None = None
         self.on_abandon: Callable[[], None] | None = None
@@ -62,7 +64,7 @@ class Reply:
     def complete(self, parts: Sequence[Part]) -> None:
         """Give the answer. Harmless when the connection has gone."""
         assert self._parts is None, "a request is answered once"
-        self._parts = parts
+        self._parts = parts if self._change is None else self._change(parts)
         if self._connection is not None:
             self._connection.reply_ready()
 
@@ -70,6 +72,12 @@ class Reply:
         """Close the connection in place of an answer (our own fault; it has been logged)."""
         if self._connection is not None:
             self._connection.close()
+
+    def change(self, change: Callable[[Sequence[Part]], Sequence[Part]]) -> None:
+        """Send what `change` makes of the answer, once it is there."""
+        self._change = change
+        if self._parts is not None:
+            self._parts = change(self._parts)
 
     def bind(self, connection: "Connection") -> None:
         """Say which connection waits."""
@@ -92,8 +100,11 @@ class Connection:
 
     __slots__ = (
         "_busy",
+        "_is_held",
         "_may_overlap",
         "_may_overlap_inside",
+        "_mute_end_ms",
+        "_mute_timer",
         "_on_closed",
         "_paused",
         "_produce_only",
@@ -142,6 +153,9 @@ class Connection:
         self._busy = False
         self._may_overlap = may_overlap and gate is None
         self._may_overlap_inside = may_overlap
+        self._is_held = False  # muted or closed: no request may begin
+        self._mute_timer: Timer | None = None
+        self._mute_end_ms = 0
         self._on_closed = on_closed
         self._when_closed: tuple[Callable[[Connection], None], ...] = ()
         self.listener = listener
@@ -173,8 +187,32 @@ class Connection:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether an answer is outstanding."""
-        return bool(self._replies) or self._transport.unsent_bytes() > 0
+        """Whether an answer is outstanding, or the client has been told to wait."""
+        return (
+            bool(self._replies)
+            or self._mute_timer is not None
+            or self._transport.unsent_bytes() > 0
+        )
+
+    def mute(self, clock: Clock, duration_ms: int) -> None:
+        """Begin no request, and read none, for so long: the client is above its quota.
+
+        Answers still leave. Of several times, that which ends last holds.
+        """
+        end_ms = clock.monotonic_ms() + duration_ms
+        if self.is_closed or (self._mute_timer is not None and end_ms <= self._mute_end_ms):
+            return
+        if self._mute_timer is not None:
+            self._mute_timer.cancel()
+        self._mute_end_ms = end_ms
+        self._mute_timer = clock.call_later(duration_ms, self._unmute)
+        self._is_held = True
+        self._regulate()
+
+    def _unmute(self) -> None:
+        self._mute_timer = None
+        self._is_held = False
+        self._work()
 
     def received(self, size_bytes: int) -> None:
         self.last_active_tick = -1
@@ -195,7 +233,10 @@ class Connection:
     def closed(self, error: OSError | None) -> None:
         if self.is_closed:
             return
-        self.is_closed = True
+        self.is_closed = self._is_held = True
+        if self._mute_timer is not None:
+            self._mute_timer.cancel()
+            self._mute_timer = None
         self._reader.clear()
         self.frames.clear()
         replies, self._replies = self._replies, deque()
@@ -241,7 +282,7 @@ class Connection:
                 self._collect(out)
             frames = self.frames
             is_open = self._transport.unsent_bytes() <= UNSENT_MAX_BYTES
-            while frames and is_open and not self.is_closed:
+            while frames and is_open and not self._is_held:
                 if self._replies and not self._may_overlap_now(frames[0]):
                     break
                 frame = frames.popleft()
@@ -303,10 +344,10 @@ class Connection:
             self._produce_only = False
 
     def _regulate(self) -> None:
-        """Read on only when every request that has arrived could start."""
+        """Read on only when every request that has arrived could start, and others may."""
         if self.is_closed:
             return
-        if self.frames:
+        if self.frames or self._is_held:
             if not self._paused:
                 self._paused = True
                 self._transport.pause_reading()

@@ -5,6 +5,7 @@ accepted. The listener over which brokers reach each other is protected where it
 one: limits of the whole broker do not hold it up, its own do. Source: Kafka's ConnectionQuotas.
 """
 
+import ipaddress
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,6 +13,8 @@ from dataclasses import dataclass, field
 from barnabas.base.rate import Rate
 
 UNLIMITED = 2**31 - 1
+IPS_MAX = 10_000
+"""Addresses whose rates are remembered; with more, those that have come longest ago go."""
 CONNECTIONS_KEY = "max.connections"
 CREATION_RATE_KEY = "max.connection.creation.rate"
 
@@ -42,12 +45,49 @@ class ConnectionLimits:
     protected_listener: str | None = None
 
 
+class IpRates:
+    """Connections a second of single addresses, as client quotas limit them (KIP-612)."""
+
+    def __init__(self, default: int | None, by_ip: Mapping[str, int]) -> None:
+        """`default` is for addresses that have no limit of their own; None: they have none.
+
+        What is not an address, which Kafka would look up, is left out.
+        """
+        self._default = default
+        self._by_ip: dict[str, int] = {}
+        for ip, rate in by_ip.items():
+            address = _normal(ip)
+            if address is not None:
+                self._by_ip[address] = rate
+        self.is_limiting = default is not None or bool(self._by_ip)
+
+    def limit(self, ip: str) -> int | None:
+        """The limit of an address; None: it has none."""
+        return self._by_ip.get(_normal(ip) or ip, self._default)
+
+
+NO_IP_RATES = IpRates(None, {})
+
+
+def _normal(ip: str) -> str | None:
+    """An address in its shortest form; one of IPv4 within IPv6 is that of IPv4."""
+    try:
+        address = ipaddress.ip_address(ip.partition("%")[0])
+    except ValueError:
+        return None
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return str(mapped or address)
+
+
 class ConnectionQuotas:
     """Counts the connections of one server. Time is an argument, in monotonic milliseconds."""
 
     def __init__(self, limits: ConnectionLimits, *, rate_samples: int, rate_sample_ms: int) -> None:
         self.limits = limits
         """May be replaced at any time."""
+        self.ip_rates = NO_IP_RATES
+        """May be replaced at any time."""
+        self._by_ip: dict[str, Rate] = {}
         self._rate_window = rate_samples, rate_sample_ms
         self._rate = Rate(*self._rate_window)
         self._listener_rates: dict[str, Rate] = {}
@@ -76,6 +116,36 @@ class ConnectionQuotas:
         rate.record(now_ms)
         limit = self._listener_limits(listener).creation_rate_max
         return max(throttle_ms, rate.throttle_ms(limit, now_ms))
+
+    def ip_throttle_ms(self, host: str, now_ms: int) -> int:
+        """For how long a new connection of an address is held before it is closed.
+
+        0: it is served. Source: Kafka's recordIpConnectionMaybeThrottle.
+        """
+        if not self.ip_rates.is_limiting:
+            return 0
+        limit = self.ip_rates.limit(host)
+        if limit is None:
+            return 0
+        rate = self._by_ip.pop(host, None)
+        if rate is None:
+            rate = Rate(*self._rate_window)
+            if len(self._by_ip) >= IPS_MAX:
+                del self._by_ip[next(iter(self._by_ip))]
+        self._by_ip[host] = rate  # the last that came
+        rate.record(now_ms)
+        throttle_ms = rate.throttle_ms(limit, now_ms)
+        if throttle_ms:
+            rate.record(now_ms, -1)  # it is not served
+        return throttle_ms
+
+    def count(self, listener: str) -> int:
+        """How many connections a listener has."""
+        return self._per_listener[listener]
+
+    def accept_rate(self, listener: str, now_ms: int) -> float:
+        """How many connections a second a listener has accepted of late."""
+        return self._listener_rates[listener].per_second(now_ms)
 
     def closed(self, listener: str, host: str) -> None:
         """Count it no more."""

@@ -1,6 +1,7 @@
 """The listeners of a node and the connections behind them, with Kafka's limits on both."""
 
 import logging
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from barnabas.base.clock import Clock, Timer
@@ -12,7 +13,7 @@ from barnabas.base.network import (
     Transport,
 )
 from barnabas.net.connection import Connection, Gate, Service
-from barnabas.net.connection_quotas import ConnectionLimits, ConnectionQuotas
+from barnabas.net.connection_quotas import ConnectionLimits, ConnectionQuotas, IpRates
 
 SWEEPS_PER_IDLE_PERIOD = 10
 """A connection is closed at most a tenth of the idle time late."""
@@ -119,6 +120,16 @@ class Server:
             self._close_excess()
             self._regulate()
 
+    def set_ip_rates(self, rates: IpRates) -> None:
+        """Limit how fast single addresses may connect, from now on."""
+        self._quotas.ip_rates = rates
+
+    def connection_figures(self) -> Iterator[tuple[str, int, float]]:
+        """Of each listener its name, its connections and how many a second it accepts."""
+        now_ms = self._clock.monotonic_ms()
+        for name in self._listeners:
+            yield name, self._quotas.count(name), self._quotas.accept_rate(name, now_ms)
+
     def _regulate(self) -> None:
         """Accept on the listeners that may, and on no others."""
         if not self._is_accepting:
@@ -169,7 +180,8 @@ class Server:
         connection.last_active_tick = self._tick
         self._connections[connection] = None
         host = connection.peer_host
-        throttle_ms = self._quotas.opened(listener.name, host, self._clock.monotonic_ms())
+        now_ms = self._clock.monotonic_ms()
+        throttle_ms = self._quotas.opened(listener.name, host, now_ms)
         if throttle_ms:
             self._throttle(listener.name, throttle_ms)
         ip_limit = self._quotas.ip_limit_exceeded(host)
@@ -177,9 +189,22 @@ class Server:
             telemetry.warning("closing a connection from %s: it already has %d", host, ip_limit)
             self._clock.call_later(0, connection.close)
         else:
+            ip_throttle_ms = self._quotas.ip_throttle_ms(host, now_ms)
+            if ip_throttle_ms:
+                self._hold(connection, ip_throttle_ms)
             self._close_excess()
         self._regulate()
         return connection
+
+    def _hold(self, connection: Connection, throttle_ms: int) -> None:
+        """Close a connection after a while, unread: its address connects too fast (KIP-612).
+
+        One that was closed at once would only make its client connect again.
+        """
+        telemetry.debug("%s connects too fast", connection.peer_host)
+        connection.mute(self._clock, 2 * throttle_ms)
+        timer = self._clock.call_later(throttle_ms, connection.close)
+        connection.when_closed(lambda _: timer.cancel())
 
     def _throttle(self, listener_name: str, throttle_ms: int) -> None:
         """Accept nothing on a listener for so long: connections came too fast (KIP-612)."""

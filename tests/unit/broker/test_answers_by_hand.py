@@ -50,7 +50,9 @@ def decoded(api: apis.AnyApi, version: int, parts: Any) -> Any:
 def test_a_fetch(version: int, caplog: pytest.LogCaptureFixture) -> None:
     by_id = version >= 13
     topic = TOPIC_ID if by_id else "t"
-    services: Any = SimpleNamespace(image=SimpleNamespace(brokers={}), fetch_max_bytes=1)
+    services: Any = SimpleNamespace(
+        image=SimpleNamespace(brokers={}), throttling=None, fetch_max_bytes=1
+    )
     request = fetch.FetchRequest(
         session_id=5 if version >= 7 else 0,
         topics=[
@@ -85,6 +87,7 @@ def test_a_share_fetch(version: int, caplog: pytest.LogCaptureFixture) -> None:
         authorizer=ALLOW_ALL,
         image=SimpleNamespace(brokers={}),
         share_partitions=SimpleNamespace(settings=settings),
+        throttling=None,
         fetch_max_bytes=1,
     )
     context = context_of(apis.SHARE_FETCH, version)

@@ -50,7 +50,11 @@ def make_fetch(bench: LogBench, request: FetchRequest, fetch_max_bytes: int = 1 
     partition.become_leader(ALONE)
     replicas = SimpleNamespace(find=lambda topic, index: partition)
     services = SimpleNamespace(
-        authorizer=ALLOW_ALL, replicas=replicas, fetch_max_bytes=fetch_max_bytes, clock=bench.clock
+        authorizer=ALLOW_ALL,
+        throttling=None,
+        replicas=replicas,
+        fetch_max_bytes=fetch_max_bytes,
+        clock=bench.clock,
     )
     connection = cast("Any", FakeConnection())
     context = RequestContext(ApiKey.FETCH, 12, 1, None, connection, ANONYMOUS)

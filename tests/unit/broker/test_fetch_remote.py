@@ -73,6 +73,7 @@ class Broker:
         self.services: Any = SimpleNamespace(
             authorizer=ALLOW_ALL,
             replicas=replicas,
+            throttling=None,
             fetch_max_bytes=1 << 20,
             clock=self.clock,
             image=MetadataImage(),

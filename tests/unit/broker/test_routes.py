@@ -64,7 +64,7 @@ def test_requests_carry_the_principal_of_their_connection() -> None:
 def test_a_fast_path_is_asked_before_the_header_is_read() -> None:
     listener = Listener()
     client_state(listener.connection).repeated = SimpleNamespace(
-        answer=lambda connection, frame: [b"known"] if frame == b"again" else None
+        answer=lambda connection, frame, *, alone=False: [b"known"] if frame == b"again" else None
     )
     assert listener.dispatcher(listener.connection, bytearray(b"again")) == [b"known"]
     assert not listener.contexts

@@ -8,6 +8,7 @@ import pytest
 from barnabas.base.network import ListenerOptions, Part
 from barnabas.net.connection import UNSENT_MAX_BYTES, Connection, Reply
 from barnabas.protocol.errors import DecodeError
+from sim.manual_clock import ManualClock
 
 PRODUCE = b"\x00\x00"
 FETCH = b"\x00\x01"
@@ -230,3 +231,72 @@ def test_who_asks_after_the_end_is_told_at_once() -> None:
     told: list[Connection] = []
     bench.connection.when_closed(told.append)
     assert told == [bench.connection]
+
+
+def test_a_muted_connection_begins_nothing_and_reads_nothing() -> None:
+    bench, clock = Bench(), ManualClock()
+    bench.receive(FETCH + b"wait one")
+    bench.connection.mute(clock, 1000)
+    assert not bench.transport.reading
+    assert bench.connection.is_waiting  # it is not idle
+    bench.waiting[b"wait one"].complete((b"first",))
+    assert bench.transport.sent == [b"first"]  # answers still leave
+    bench.receive(FETCH + b"two")  # what was under way when it was muted
+    clock.advance(999)
+    assert bench.handled == [b"wait one"]
+    clock.advance(1)
+    assert bench.handled == [b"wait one", b"two"]
+    assert bench.transport.reading
+    assert not bench.connection.is_waiting
+
+
+def test_of_several_mutes_the_longest_holds() -> None:
+    bench, clock = Bench(), ManualClock()
+    for duration_ms in (500, 2000, 1000):
+        bench.connection.mute(clock, duration_ms)
+    bench.receive(FETCH + b"one")
+    clock.advance(1999)
+    assert bench.handled == []
+    clock.advance(1)
+    assert bench.handled == [b"one"]
+
+
+def test_requests_that_have_arrived_wait_when_one_before_them_mutes() -> None:
+    bench, clock = Bench(), ManualClock()
+    serve = bench.serve
+
+    def serve_and_mute(connection: Connection, frame: bytearray) -> Sequence[Part] | Reply:
+        connection.mute(clock, 100)
+        return serve(connection, frame)
+
+    bench.connection._service = serve_and_mute
+    bench.receive(FETCH + b"one", FETCH + b"two", FETCH + b"three")
+    assert bench.handled == [b"one"]
+    assert bench.transport.sent == [b"one"]
+    clock.advance(100)
+    assert bench.handled == [b"one", b"two"]
+    clock.advance(100)
+    assert bench.transport.sent == [b"one", b"two", b"three"]
+
+
+def test_a_connection_that_closes_while_muted_leaves_no_timer() -> None:
+    bench, clock = Bench(), ManualClock()
+    bench.connection.mute(clock, 100)
+    bench.transport.close()
+    assert all(timer.is_cancelled for timer in clock.timers)
+    bench.connection.mute(clock, 100)
+    clock.advance(100)
+    assert bench.handled == []
+
+
+def test_an_answer_may_be_changed_before_it_leaves() -> None:
+    bench = Bench()
+    bench.receive(FETCH + b"wait one")
+    reply = bench.waiting[b"wait one"]
+    reply.change(lambda parts: [b"changed ", *parts])
+    reply.complete((b"answer",))
+    assert bench.transport.sent == [b"changed ", b"answer"]
+    done = Reply()
+    done.complete((b"x",))
+    done.change(lambda parts: [*parts, b"y"])
+    assert done.take() == [b"x", b"y"]

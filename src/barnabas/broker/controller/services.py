@@ -4,6 +4,7 @@ import random
 from dataclasses import dataclass, field
 
 from barnabas.base.clock import Clock
+from barnabas.broker.throttling import Throttling
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.node import MetadataNode
 from barnabas.protocol.api import ApiKey
@@ -20,6 +21,8 @@ class ControllerServices:
     metadata: MetadataNode
     authorizer: Authorizer = ALLOW_ALL
     """Whether the sender of a request may do what it asks."""
+    throttling: Throttling | None = None
+    """Set while any client has a quota."""
     served_apis: set[ApiKey] = field(default_factory=set)
 
     @property

@@ -33,6 +33,7 @@ from barnabas.broker.fetch.sessions import FetchSession, FetchTarget, PartitionK
 from barnabas.broker.grants import Grants
 from barnabas.broker.responses import frame_response, respond_instead
 from barnabas.broker.services import BrokerServices
+from barnabas.broker.throttling import fetch_bytes_max
 from barnabas.net.connection import Reply
 from barnabas.protocol.codec import decode_at
 from barnabas.protocol.errors import ErrorCode
@@ -154,6 +155,7 @@ class Fetch:
         "_is_full",
         "_is_hurried",
         "_is_overdue",
+        "_max_bytes",
         "_reader",
         "_reply",
         "_request",
@@ -177,6 +179,7 @@ class Fetch:
         self._is_full = is_full
         self._reader = Reader.of(services, context, request, session)
         self._answers: dict[FetchTarget, FetchAnswer] = {}
+        self._max_bytes = fetch_bytes_max(services, context, request.max_bytes, session.is_follower)
         self._reply: Reply | None = None
         self._timer: Timer | None = None
         self._is_hurried = False
@@ -186,7 +189,7 @@ class Fetch:
     def look(self, *, is_first: bool) -> None:
         """Read every partition that is ready, in order, within the request's limits."""
         session, answers = self._session, self._answers
-        left_bytes = min(self._request.max_bytes, self._services.fetch_max_bytes)
+        left_bytes = self._max_bytes
         any_data = False
         for target in list(session.ready):
             answer = self._reader.read(
@@ -228,9 +231,7 @@ class Fetch:
             ):
                 return True
             size_bytes += answer.size_bytes
-        return not awaits_remote and size_bytes >= min(
-            request.min_bytes, request.max_bytes, self._services.fetch_max_bytes
-        )
+        return not awaits_remote and size_bytes >= min(request.min_bytes, self._max_bytes)
 
     def _awaits_remote(self) -> bool:
         late = self._reader.late
@@ -316,36 +317,65 @@ class Fetch:
     def respond(self) -> list[Part]:
         """The response's parts; in a session only what changed is told."""
         session = self._session
-        told: list[FetchAnswer] = []
-        sent: list[FetchTarget] = []
+        told: list[tuple[FetchTarget, FetchAnswer]] = []
         targets = session.targets.values() if self._is_full else self._answers
         for target in targets:
             answer = self._answers.get(target)
-            if answer is None or not (self._is_full or self._is_worth_telling(target, answer)):
-                continue
-            # After an error, or where logs part, all is to be told anew: it was not taken in.
-            is_taken = not answer.error and answer.diverging is None
-            target.high_watermark_sent = answer.high_watermark if is_taken else -1
-            target.log_start_offset_sent = answer.log_start_offset if is_taken else -1
-            told.append(answer)
-            if answer.size_bytes:
-                sent.append(target)
-                self._reader.sent(target, answer.size_bytes)
-        session.served(sent)
+            if answer is not None and (self._is_full or self._is_worth_telling(target, answer)):
+                told.append((target, answer))
         if self._reader.late is not None:
             self._reader.late.abandon()
         if session.session_id == NO_SESSION:
             session.close()
+        parts = self._encode([answer for _, answer in told])
+        throttling = self._services.throttling
+        if throttling is not None and not throttling.fetched(
+            self._context, sum(map(len, parts)), is_follower=session.is_follower
+        ):
+            return self._respond_without_records()
+        self._told(told)
+        return parts
+
+    def _told(self, told: list[tuple[FetchTarget, FetchAnswer]]) -> None:
+        """Remember what the client is told."""
+        sent: list[FetchTarget] = []
+        for target, answer in told:
+            # After an error, or where logs part, all is to be told anew: it was not taken in.
+            is_taken = not answer.error and answer.diverging is None
+            target.high_watermark_sent = answer.high_watermark if is_taken else -1
+            target.log_start_offset_sent = answer.log_start_offset if is_taken else -1
+            if answer.size_bytes:
+                sent.append(target)
+                self._reader.sent(target, answer.size_bytes)
+        self._session.served(sent)
+
+    def _encode(self, told: list[FetchAnswer]) -> list[Part]:
         endpoints = addresses(
             self._services,
             [answer.current_leader[0] for answer in told if answer.current_leader is not None],
             self._context.listener_name,
         )
-        version = self._context.api_version
+        version, session_id = self._context.api_version, self._session.session_id
         try:
-            parts = encode_fetch(version, ErrorCode.NONE, session.session_id, told, endpoints)
+            parts = encode_fetch(version, ErrorCode.NONE, session_id, told, endpoints)
         except Exception:  # noqa: BLE001  # our own fault: it is logged, and the client told
             return respond_instead(self._context, _failure(self._request, version))
+        return frame_response(self._context.correlation_id, version >= FLEXIBLE_FROM, parts)
+
+    def _respond_without_records(self) -> list[Part]:
+        """What a consumer gets that must wait: nothing, and no session either if it asked for one.
+
+        What it was to be told it is told the next time.
+        """
+        session = self._session
+        session_id = session.session_id
+        if self._is_full:
+            self._services.fetch_sessions.remove(session_id)
+            session_id = NO_SESSION
+        else:
+            session.ready.update(dict.fromkeys(self._answers))
+        version = self._context.api_version
+        parts = encode_fetch(version, ErrorCode.NONE, session_id, [])
         return frame_response(self._context.correlation_id, version >= FLEXIBLE_FROM, parts)
 
     def _is_worth_telling(self, target: FetchTarget, answer: FetchAnswer) -> bool:

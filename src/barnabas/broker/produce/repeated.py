@@ -62,10 +62,13 @@ class RepeatedProduce:
         self._services = services
         self.shapes = ProduceShapes()
 
-    def answer(self, connection: Connection, frame: bytearray) -> Sequence[Part] | Reply | None:
+    def answer(
+        self, connection: Connection, frame: bytearray, *, alone: bool = False
+    ) -> Sequence[Part] | Reply | None:
         """As `handle_produce` for a whole frame that repeats an earlier one; None: it does not.
 
-        The requests behind it that have arrived already, and repeat it too, are answered with it.
+        The requests behind it that have arrived already, and repeat it too, are answered with it,
+        unless it is to be answered `alone`.
         """
         repeated = self.shapes.find(frame)
         if repeated is None:
@@ -96,7 +99,7 @@ class RepeatedProduce:
         records = memoryview(frame)[start:end]
         now_ms = self._services.clock.now_ms()
         try:
-            if connection.frames:
+            if connection.frames and not alone:
                 frames = [frame]
                 first_offsets = partition.append_alone(
                     self._with_next(connection, shape, frames, records), now_ms

@@ -19,6 +19,7 @@ from barnabas.broker.context import RequestContext
 from barnabas.broker.current_leader import HINTED, addresses, current_leader
 from barnabas.broker.responses import frame_response, respond_instead
 from barnabas.broker.services import BrokerServices
+from barnabas.broker.throttling import fetch_bytes_max
 from barnabas.broker.share.fetch_codec import ShareAnswer, encode_share_fetch
 from barnabas.broker.share.requests import (
     RENEWALS_FROM,
@@ -157,7 +158,7 @@ class ShareFetch:
         self._request = request
         self._session = session
         self._key = session.key
-        self._max_bytes = min(request.max_bytes, services.fetch_max_bytes)
+        self._max_bytes = fetch_bytes_max(services, context, request.max_bytes)
         self._min_bytes = min(request.min_bytes, self._max_bytes)
         self._hosted: dict[PartitionId, HostedSharePartition] = {}
         self._answers: dict[PartitionId, ShareAnswer] = {}

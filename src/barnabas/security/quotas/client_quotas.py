@@ -23,6 +23,8 @@ from barnabas.security.quotas.limits import Limit, find_limit
 from barnabas.security.quotas.sensors import MutationSensor, RateSensor, Sensor
 
 SENSOR_IDLE_MAX_MS: Final = 3_600_000
+EXPIRY_PERIOD_MS: Final = 600_000
+"""How often those that are idle are looked for."""
 SENSORS_MAX: Final = 10_000
 """Of each kind; and as many clients whose limits are remembered."""
 KEYS: Final = (
@@ -74,6 +76,7 @@ class ClientQuotas:
         self._request: dict[tuple[str, str], RateSensor] = {}
         self._mutations: dict[tuple[str, str], MutationSensor] = {}
         self._exempt = Rate(*windows.of_clients)
+        self._expired_ms = 0
 
     @property
     def is_enforced(self) -> bool:
@@ -97,11 +100,18 @@ class ClientQuotas:
         """What limits a client at present. Keep it for one request at most."""
         client = self._clients.get((user, client_id))
         if client is None:
+            if now_ms - self._expired_ms >= EXPIRY_PERIOD_MS:
+                self.expire(now_ms)
             if len(self._clients) >= SENSORS_MAX:
                 self._clients.clear()
             client = self._find(user, client_id, now_ms)
             self._clients[user, client_id] = client
         return client
+
+    def bytes_in_window(self, per_second: float) -> float:
+        """What a whole window grants: who takes more at once is sure to have to wait."""
+        samples, sample_ms = self._windows.of_clients
+        return per_second * (samples - 1) * sample_ms / 1000
 
     def _find(self, user: str, client_id: str, now_ms: int) -> ClientQuota:
         window = self._windows.of_clients
@@ -165,7 +175,8 @@ class ClientQuotas:
         self._clients.clear()  # some of them may hold what is gone
 
     def expire(self, now_ms: int) -> None:
-        """Forget the sensors that nobody has used for long."""
+        """Forget the sensors that nobody has used for long; `of` sees to it now and then."""
+        self._expired_ms = now_ms
         for sensors in (self._produce, self._fetch, self._request):
             self._expire(sensors, now_ms)
         self._expire(self._mutations, now_ms)
@@ -185,6 +196,7 @@ class ClientQuotas:
 
     def figures(self, now_ms: int) -> Iterator[Figure]:
         """What was measured, under the names of Kafka's metrics."""
+        self.expire(now_ms)
         for kind, name, sensors in (
             ("Produce", "byte-rate", self._produce),
             ("Fetch", "byte-rate", self._fetch),

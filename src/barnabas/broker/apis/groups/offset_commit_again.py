@@ -108,7 +108,9 @@ class CommitShape:
         body = encode(OffsetCommitResponse(topics=[stored]), context.api_version)
         self._answer = (len(body) + 5).to_bytes(4, "big"), b"\0" + body
 
-    def answer(self, connection: Connection, frame: bytearray) -> Sequence[Part] | Reply | None:
+    def answer(
+        self, connection: Connection, frame: bytearray, *, alone: bool = False
+    ) -> Sequence[Part] | Reply | None:
         """Answer a whole frame that repeats the last one; None: it does not."""
         values = self.take(frame)
         if values is None:

@@ -1,0 +1,88 @@
+"""Client quotas of one role's listeners: they follow the cluster's metadata while it serves."""
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Protocol
+
+from barnabas.base.clock import Clock, SystemClock
+from barnabas.base.config.node import NodeConfig
+from barnabas.broker.throttling import Throttling
+from barnabas.metadata.image import MetadataImage, QuotaEntity
+from barnabas.metadata.quota_names import CONNECTION_CREATION_RATE, IP
+from barnabas.metadata.replay import ImageDelta
+from barnabas.net.connection_quotas import IpRates
+from barnabas.net.server import Server
+from barnabas.security.quotas.client_quotas import ClientQuotas, Figure, QuotaWindows
+
+
+class Throttled(Protocol):
+    """What asks whether there are quotas: a dispatcher, and the services of its handlers."""
+
+    throttling: Throttling | None
+
+
+class ListenerQuotas:
+    """Quotas on the listeners of a broker, or of a controller."""
+
+    def __init__(
+        self, config: NodeConfig, clock: Clock, server: Server, *throttled: Throttled
+    ) -> None:
+        self._clock = clock
+        self._server = server
+        self._throttled = throttled
+        self._quotas = ClientQuotas(_windows(config))
+        self._throttling = Throttling(self._quotas, clock, _busy_clock(clock))
+        self._limits: Mapping[QuotaEntity, Mapping[str, float]] = {}
+
+    def load(self, image: MetadataImage) -> None:
+        """Hold clients to what is set in the cluster."""
+        self._limits = image.client_quotas
+        self._quotas.configure(image.client_quotas)
+        self._server.set_ip_rates(_ip_rates(image))
+        throttling = self._throttling if self._quotas.is_enforced else None
+        for part in self._throttled:
+            part.throttling = throttling
+
+    def image_changed(self, _: ImageDelta, image: MetadataImage) -> None:
+        """Follow a change of the metadata."""
+        if image.client_quotas is not self._limits:
+            self.load(image)
+
+    def figures(self) -> Iterator[Figure]:
+        """What was measured of clients and connections, under the names of Kafka's metrics."""
+        now_ms = self._clock.monotonic_ms()
+        yield from self._quotas.figures(now_ms)
+        for listener, count, rate in self._server.connection_figures():
+            tags = {"listener": listener}
+            yield Figure("socket-server-metrics", tags, "connection-count", count)
+            yield Figure("socket-server-metrics", tags, "connection-accept-rate", rate)
+
+
+def _windows(config: NodeConfig) -> QuotaWindows:
+    def window(prefix: str) -> tuple[int, int]:
+        seconds = config.get_int(f"{prefix}.window.size.seconds")
+        return config.get_int(f"{prefix}.window.num"), seconds * 1000
+
+    return QuotaWindows(of_clients=window("quota"), of_mutations=window("controller.quota"))
+
+
+def _busy_clock(clock: Clock) -> Callable[[], int]:
+    """A clock for single requests; in a simulation they take no time."""
+    if isinstance(clock, SystemClock):
+        return time.perf_counter_ns
+    return lambda: clock.monotonic_ms() * 1_000_000
+
+
+def _ip_rates(image: MetadataImage) -> IpRates:
+    default: int | None = None
+    by_ip: dict[str, int] = {}
+    for entity, values in image.client_quotas.items():
+        rate = values.get(CONNECTION_CREATION_RATE)
+        if entity[0][0] != IP or rate is None:
+            continue
+        ip = entity[0][1]
+        if ip is None:
+            default = int(rate)
+        else:
+            by_ip[ip] = int(rate)
+    return IpRates(default, by_ip)

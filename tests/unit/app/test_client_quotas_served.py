@@ -1,0 +1,258 @@
+"""Client quotas on a whole node: set by the API, they hold at once, and its figures tell."""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any, TypeVar
+
+from barnabas.app.node import Node
+from barnabas.app.standalone import format_standalone, standalone_properties
+from barnabas.base.clock import SystemClock
+from barnabas.base.config.node import NodeConfig
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.alter_client_quotas import (
+    AlterClientQuotasRequest,
+    AlterClientQuotasRequestEntityData,
+    AlterClientQuotasRequestEntryData,
+    AlterClientQuotasResponse,
+    OpData,
+)
+from barnabas.protocol.messages.describe_client_quotas import (
+    DescribeClientQuotasRequest,
+    DescribeClientQuotasResponse,
+)
+from barnabas.protocol.messages.fetch import (
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+)
+from barnabas.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from barnabas.protocol.messages.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
+from barnabas.protocol.records.records import Record, encode_batch
+from sim.fake_disk import FakeDisk
+from support.raw_client import RawClient
+
+T = TypeVar("T")
+RECORDS = encode_batch([Record(value=b"x" * 10_000)])
+QUICK = {"quota.window.num": "2", "controller.quota.window.num": "2"}
+"""A second counts as elapsed at first, so that what is above a quota is soon made up for."""
+
+
+@asynccontextmanager
+async def running(overrides: dict[str, str] | None = None) -> AsyncIterator[Node]:
+    config = NodeConfig.from_properties(standalone_properties("/data", overrides=overrides or {}))
+    disk, clock = FakeDisk(), SystemClock()
+    format_standalone(disk, config, random=random.Random(1), clock=clock)
+    node = await Node.open(config, disk, clock)
+    await node.start()
+    try:
+        yield node
+    finally:
+        await node.stop()
+
+
+async def asking(node: Node, work: Callable[[RawClient], T], listener: str = "PLAINTEXT") -> T:
+    """What a client gets that asks while the node serves."""
+
+    def ask() -> T:
+        with RawClient(f"127.0.0.1:{node.bound_port(listener)}") as client:
+            return work(client)
+
+    return await asyncio.to_thread(ask)
+
+
+def alter(client: RawClient, entity: dict[str, str | None], **values: float | None) -> None:
+    entry = AlterClientQuotasRequestEntryData(
+        entity=[
+            AlterClientQuotasRequestEntityData(entity_type=kind, entity_name=name)
+            for kind, name in entity.items()
+        ],
+        ops=[
+            OpData(key=key, value=value or 0.0, remove=value is None)
+            for key, value in values.items()
+        ],
+    )
+    request = AlterClientQuotasRequest(entries=[entry])
+    (answer,) = client.call(request, AlterClientQuotasResponse).entries
+    assert (answer.error_code, answer.error_message) == (ErrorCode.NONE, None)
+
+
+def produce(client: RawClient, *, acks: int = -1) -> ProduceResponse:
+    request = ProduceRequest(
+        acks=acks,
+        timeout_ms=5000,
+        topic_data=[
+            TopicProduceData(
+                name="t", partition_data=[PartitionProduceData(index=0, records=RECORDS)]
+            )
+        ],
+    )
+    response = client.call(request, ProduceResponse, 12)
+    (topic,) = response.responses
+    assert topic.partition_responses[0].error_code == ErrorCode.NONE
+    return response
+
+
+def wait_of(client: RawClient) -> int:
+    return produce(client).throttle_time_ms
+
+
+def fetch(client: RawClient, *, session: tuple[int, int] = (0, -1)) -> FetchResponse:
+    request = FetchRequest(
+        replica_id=-1,
+        max_wait_ms=0,
+        min_bytes=1,
+        max_bytes=1 << 20,
+        session_id=session[0],
+        session_epoch=session[1],
+        topics=[
+            FetchTopic(
+                topic="t",
+                partitions=[
+                    FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 20)
+                ],
+            )
+        ],
+    )
+    return client.call(request, FetchResponse, 12)
+
+
+def size_bytes(response: FetchResponse) -> int:
+    return sum(
+        len(entry.records or b"") for topic in response.responses for entry in topic.partitions
+    )
+
+
+def figures(node: Node, kind: str) -> dict[tuple[str, str, str], float]:
+    assert node.broker is not None
+    return {
+        (figure.tags.get("user", ""), figure.tags.get("client-id", ""), figure.name): figure.value
+        for figure in node.broker.quotas.figures()
+        if figure.kind == kind
+    }
+
+
+async def test_what_is_set_is_described_and_held_to_at_once_and_no_longer_when_removed() -> None:
+    async with running(QUICK) as node:
+
+        def work(client: RawClient) -> None:
+            client.create_topic("t")
+            assert [produce(client).throttle_time_ms for _ in range(3)] == [0, 0, 0]
+            alter(client, {"client-id": "raw"}, producer_byte_rate=20_000)
+            described = client.call(DescribeClientQuotasRequest(), DescribeClientQuotasResponse)
+            (entry,) = described.entries or []
+            assert [(part.entity_type, part.entity_name) for part in entry.entity] == [
+                ("client-id", "raw")
+            ]
+            assert [(value.key, value.value) for value in entry.values] == [
+                ("producer_byte_rate", 20_000)
+            ]
+            while not wait_of(client):
+                pass  # until it is above the quota
+            alter(client, {"client-id": "raw"}, producer_byte_rate=None)
+            assert [produce(client).throttle_time_ms for _ in range(3)] == [0, 0, 0]
+
+        await asking(node, work)
+        assert node.broker is not None
+        assert node.broker.services.throttling is None
+        assert figures(node, "Produce")["", "raw", "throttle-time"] > 0
+
+
+async def test_a_throttled_connection_is_served_again_when_its_time_is_over() -> None:
+    async with running(QUICK) as node:
+
+        def work(client: RawClient) -> None:
+            client.create_topic("t")
+            alter(client, {"user": None}, producer_byte_rate=100_000)
+            while not wait_of(client):
+                pass  # until it is above the quota
+            wait_of(client)  # it is answered in the end
+
+        await asking(node, work)
+        told = figures(node, "Produce")
+        assert told["ANONYMOUS", "", "byte-rate"] > 0
+        assert told["ANONYMOUS", "", "throttle-time"] > 0
+
+
+async def test_a_consumer_above_its_quota_gets_nothing_for_now() -> None:
+    async with running(QUICK) as node:
+
+        def work(client: RawClient) -> None:
+            client.create_topic("t")
+            for _ in range(8):
+                produce(client)
+            alter(client, {"user": "ANONYMOUS"}, consumer_byte_rate=50_000)
+            first = fetch(client)
+            # No more than the window grants is read, but for the batch that does not fit.
+            assert first.throttle_time_ms == 0
+            assert 10_000 < size_bytes(first) <= 50_000
+            second = fetch(client)
+            while not second.throttle_time_ms:
+                second = fetch(client)
+            assert not second.responses
+            # In a session it is told the rest afterwards; a session that was to begin does not.
+            opened = fetch(client, session=(0, 0))
+            while opened.throttle_time_ms:
+                assert opened.session_id == 0
+                opened = fetch(client, session=(0, 0))
+            assert opened.session_id
+            assert size_bytes(opened) > 10_000
+            epoch, later = 1, fetch(client, session=(opened.session_id, 1))
+            while later.throttle_time_ms:
+                assert later.session_id == opened.session_id
+                epoch += 1
+                later = fetch(client, session=(opened.session_id, epoch))
+            assert size_bytes(later) > 10_000
+
+        await asking(node, work)
+        assert figures(node, "Fetch")["ANONYMOUS", "", "throttle-time"] > 0
+
+
+async def test_time_counts_for_every_request() -> None:
+    async with running(QUICK) as node:
+
+        def work(client: RawClient) -> None:
+            alter(client, {"client-id": "raw"}, request_percentage=0.000001)
+            answer = client.call(HeartbeatRequest(group_id="g", member_id="m"), HeartbeatResponse)
+            assert answer.throttle_time_ms == 1000
+
+        await asking(node, work)
+        assert figures(node, "Request")["", "raw", "request-time"] > 0
+
+
+async def test_an_address_that_connects_too_fast_is_held_unserved() -> None:
+    async with running(QUICK) as node:
+
+        def limit(client: RawClient) -> None:
+            alter(client, {"ip": "127.0.0.1"}, connection_creation_rate=2)
+
+        await asking(node, limit)
+
+        def work() -> list[bool]:
+            closed = []
+            for _ in range(4):
+                with RawClient(f"127.0.0.1:{node.bound_port('PLAINTEXT')}") as client:
+                    try:
+                        client.call(DescribeClientQuotasRequest(), DescribeClientQuotasResponse)
+                        closed.append(False)
+                    except (AssertionError, OSError):
+                        closed.append(True)
+            return closed
+
+        closed = await asyncio.to_thread(work)
+        assert True in closed
+        assert not all(closed)
+        assert node.broker is not None
+        counts: Any = {
+            (figure.tags["listener"], figure.name): figure.value
+            for figure in node.broker.quotas.figures()
+            if figure.kind == "socket-server-metrics"
+        }
+        assert counts["PLAINTEXT", "connection-accept-rate"] > 0
