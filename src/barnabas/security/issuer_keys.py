@@ -14,8 +14,8 @@ from typing import Final
 
 from barnabas.base.backoff import ExponentialBackoff
 from barnabas.base.clock import Clock, Timer
+from barnabas.net.oauth.bearer import InvalidTokenError
 from barnabas.net.oauth.fetch import FetchError, read_file
-from barnabas.security.sasl.oauthbearer.bearer import InvalidTokenError
 from barnabas.security.sasl.oauthbearer.key_set import KeySet, KeySetError, parse_key_set
 
 MISSED_PAUSE_MS: Final = 60_000

@@ -48,7 +48,7 @@ def check_url(key: str, url: str, environment: Mapping[str, str]) -> str:
     if parts.scheme.lower() not in SCHEMES:
         raise ConfigError(key, 'only "http", "https" and "file" URLs are read')
     if parts.scheme.lower() == "file":
-        if not parts.path or parts.netloc not in ("", "localhost"):
+        if not parts.path.startswith("/") or parts.netloc not in ("", "localhost"):
             raise ConfigError(key, "a file URL needs a path of this machine, as file:///path")
     elif not parts.hostname:
         raise ConfigError(key, "the URL names no host")

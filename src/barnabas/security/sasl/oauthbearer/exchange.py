@@ -10,10 +10,10 @@ import logging
 from collections.abc import Callable
 from typing import Final
 
+from barnabas.net.oauth.bearer import InvalidTokenError, Validate
 from barnabas.net.oauth.message import BearerMessageError, parse_message
 from barnabas.security.principal import USER, Principal
 from barnabas.security.sasl.mechanism import AuthenticationError, Login
-from barnabas.security.sasl.oauthbearer.bearer import InvalidTokenError, Validate
 
 NAME: Final = "OAUTHBEARER"
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from barnabas.security.sasl.oauthbearer.bearer import InvalidTokenError
+from barnabas.net.oauth.bearer import InvalidTokenError
 
 ALGORITHMS: Final = {
     "RS256": ("RSA", None),

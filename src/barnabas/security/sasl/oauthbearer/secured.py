@@ -10,7 +10,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from barnabas.security.sasl.oauthbearer.bearer import (
+from barnabas.net.oauth.bearer import (
     BearerToken,
     InvalidTokenError,
     take_apart,

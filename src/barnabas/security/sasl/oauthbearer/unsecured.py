@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from barnabas.base.config.errors import ConfigError
-from barnabas.security.sasl.oauthbearer.bearer import (
+from barnabas.net.oauth.bearer import (
     BearerToken,
     InvalidTokenError,
     take_apart,

@@ -1,0 +1,249 @@
+"""How a node gets the tokens of its own logins: what it sends, and what it makes of the answers."""
+
+import base64
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import jwt
+import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from barnabas.base.config.errors import ConfigError
+from barnabas.net.oauth.assertion import AssertionSettings
+from barnabas.net.oauth.bearer import take_apart
+from barnabas.net.oauth.fetch import (
+    ALLOWED_URLS_VARIABLE,
+    FetchError,
+    FetchSettings,
+    check_url,
+    fetch,
+)
+from barnabas.net.oauth.retrieval import Grant, RetrievalSettings, retrieve
+from barnabas.net.oauth.unsecured_login import unsecured_token
+from barnabas.security.sasl.oauthbearer.unsecured import UnsecuredValidator
+from support.identity_provider import IdentityProvider
+from support.tokens import rsa_key
+
+
+def now_ms() -> int:
+    return int(time.time() * 1000)
+
+
+@pytest.fixture
+def provider() -> Any:
+    with IdentityProvider().serving() as serving:
+        yield serving
+
+
+def key_file(directory: Path, key: Any, passphrase: bytes | None = None) -> Path:
+    encryption = (
+        serialization.BestAvailableEncryption(passphrase)
+        if passphrase
+        else serialization.NoEncryption()
+    )
+    path = directory / "key.pem"
+    path.write_bytes(
+        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, encryption)
+    )
+    return path
+
+
+def test_by_client_secret(provider: IdentityProvider) -> None:
+    settings = RetrievalSettings(
+        f"{provider.url}/token", client_id="me", client_secret="s3cret", scope=" a b "
+    )
+    assert take_apart(retrieve(settings, now_ms)).claims["sub"] == "broker"
+    (asked,) = provider.asked
+    assert asked.form == {"grant_type": "client_credentials", "scope": "a b"}
+    assert asked.headers["Authorization"] == f"Basic {base64.b64encode(b'me:s3cret').decode()}"
+    assert "s3cret" not in repr(settings)
+
+
+@pytest.mark.parametrize("grant", [Grant.CLIENT_ASSERTION, Grant.JWT_BEARER])
+def test_by_a_file_of_an_assertion(
+    provider: IdentityProvider, grant: Grant, tmp_path: Path
+) -> None:
+    file = tmp_path / "assertion"
+    file.write_text("a.b.c\n")
+    retrieve(
+        RetrievalSettings(f"{provider.url}/token", grant, client_id="me", assertion=file), now_ms
+    )
+    form = provider.asked[0].form
+    assert "Authorization" not in provider.asked[0].headers
+    if grant is Grant.JWT_BEARER:
+        assert form == {
+            "grant_type": "urn:ietf:params:oauth:grant-type:jwt-bearer",
+            "assertion": "a.b.c",
+        }
+    else:
+        assert form == {
+            "grant_type": "client_credentials",
+            "client_assertion_type": "urn:ietf:params:oauth:client-assertion-type:jwt-bearer",
+            "client_assertion": "a.b.c",
+            "client_id": "me",
+        }
+
+
+@pytest.mark.parametrize(
+    ("key", "algorithm", "passphrase"),
+    [
+        (rsa_key("first"), "RS256", None),
+        (rsa_key("first"), "RS256", "open sesame"),
+        (ec.generate_private_key(ec.SECP256R1()), "ES256", None),
+    ],
+    ids=["RSA", "encrypted", "EC"],
+)
+def test_by_an_assertion_made_here(
+    provider: IdentityProvider, tmp_path: Path, key: Any, algorithm: str, passphrase: str | None
+) -> None:
+    template = tmp_path / "template.json"
+    template.write_text(
+        json.dumps({"header": {"kid": "k"}, "payload": {"aud": "theirs", "x": 1, "exp": 1}})
+    )
+    made = AssertionSettings(
+        key_file(tmp_path, key, passphrase.encode() if passphrase else None),
+        passphrase,
+        algorithm,
+        {"iss": "me", "aud": "ours"},
+        template,
+        expires_after_seconds=100,
+        valid_before_seconds=7,
+        has_id=True,
+    )
+    retrieve(RetrievalSettings(f"{provider.url}/token", Grant.JWT_BEARER, assertion=made), now_ms)
+    shown = provider.asked[0].form["assertion"]
+    claims = jwt.decode(shown, key.public_key(), [algorithm], audience="theirs")
+    assert jwt.get_unverified_header(shown) == {"alg": algorithm, "typ": "JWT", "kid": "k"}
+    assert (claims["iss"], claims["x"]) == ("me", 1)
+    assert (claims["exp"] - claims["iat"], claims["iat"] - claims["nbf"]) == (100, 7)
+    assert len(claims["jti"]) == 36
+    assert "sesame" not in repr(made)
+
+
+def test_keys_that_sign_no_assertion(provider: IdentityProvider, tmp_path: Path) -> None:
+    file = key_file(tmp_path, rsa_key("first"), b"open sesame")
+    for settings in (
+        AssertionSettings(file, "wrong"),
+        AssertionSettings(file),
+        AssertionSettings(file, "open sesame", "ES256"),
+        AssertionSettings(tmp_path / "none"),
+        AssertionSettings(file, "open sesame", template_file=file),
+    ):
+        with pytest.raises(FetchError) as raised:
+            retrieve(
+                RetrievalSettings(f"{provider.url}/token", Grant.JWT_BEARER, assertion=settings),
+                now_ms,
+            )
+        assert "sesame" not in str(raised.value)
+    assert not provider.asked
+
+
+def test_a_file_of_a_token(tmp_path: Path) -> None:
+    file = tmp_path / "a token"
+    file.write_text(" a.b.c \n")
+    url = file.as_uri()
+    assert retrieve(RetrievalSettings(url), now_ms) == "a.b.c"
+    file.write_text("\n")
+    with pytest.raises(FetchError, match="no token"):
+        retrieve(RetrievalSettings(url), now_ms)
+    file.unlink()
+    with pytest.raises(FetchError, match="cannot be read"):
+        retrieve(RetrievalSettings(url), now_ms)
+
+
+@pytest.mark.parametrize(
+    ("code", "is_final"), [(400, True), (401, True), (404, True), (429, False), (503, False)]
+)
+def test_a_provider_that_refuses(provider: IdentityProvider, code: int, is_final: bool) -> None:
+    provider.failures = [code]
+    settings = RetrievalSettings(f"{provider.url}/token", client_id="me", client_secret="s3cret")
+    with pytest.raises(FetchError, match=f"answers {code}: .*invalid_client") as raised:
+        retrieve(settings, now_ms)
+    assert raised.value.is_final is is_final
+    assert "s3cret" not in str(raised.value)
+
+
+def test_a_redirect_is_not_followed(provider: IdentityProvider) -> None:
+    provider.failures = [302]
+    with pytest.raises(FetchError, match="answers 302"):
+        fetch(f"{provider.url}/jwks", FetchSettings())
+    assert provider.times("/elsewhere") == 0
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [b"", b"[]", b"{}", b'{"access_token": 5}', b'{"access_token": " "}', b"\xff", b"[" * 100_000],
+)
+def test_answers_without_a_token(provider: IdentityProvider, answer: bytes) -> None:
+    provider.answer = lambda _: answer
+    with pytest.raises(FetchError, match="without an access_token"):
+        retrieve(RetrievalSettings(f"{provider.url}/token"), now_ms)
+
+
+def test_an_answer_without_end(provider: IdentityProvider) -> None:
+    provider.answer = lambda _: b"x" * ((1 << 20) + 1)
+    with pytest.raises(FetchError, match="more than"):
+        fetch(f"{provider.url}/jwks", FetchSettings())
+
+
+def test_nobody_answers() -> None:
+    with pytest.raises(FetchError, match="cannot be asked"):
+        fetch("http://127.0.0.1:1/token", FetchSettings(connect_timeout_ms=500))
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "ftp://host/x",
+        "//host/x",
+        "file:relative",
+        "file://host/x",
+        "https:///x",
+        "https://user:secret@host/x",
+        "",
+    ],
+)
+def test_urls_that_are_not_read(url: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        check_url("sasl.oauthbearer.jwks.endpoint.url", url, {})
+    assert "secret" not in str(raised.value)
+
+
+def test_urls_may_be_limited() -> None:
+    environment = {ALLOWED_URLS_VARIABLE: "https://a/x, https://b/x"}
+    assert check_url("k", "https://b/x", environment) == "https://b/x"
+    with pytest.raises(ConfigError, match=ALLOWED_URLS_VARIABLE):
+        check_url("k", "https://c/x", environment)
+
+
+def test_a_token_made_up_is_what_the_unsecured_check_believes() -> None:
+    options = {
+        "unsecuredLoginStringClaim_sub": "alice",
+        "unsecuredLoginListClaim_scope": "|a|b",
+        "unsecuredLoginNumberClaim_level": "7",
+        "unsecuredLoginLifetimeSeconds": "60",
+        "unsecuredLoginExtension_traceId": "1",
+    }
+    token = unsecured_token(options, 1_000_000)
+    assert take_apart(token).claims["level"] == 7
+    believed = UnsecuredValidator()(token, 1_000_000)
+    assert (believed.principal_name, believed.scope) == ("alice", {"a", "b"})
+    assert believed.expires_at_ms == 1_060_000
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"unsecuredLoginStringClaim_sub": " "},
+        {"unsecuredLoginStringClaim_sub": "a", "unsecuredLoginNumberClaim_exp": "5"},
+        {"unsecuredLoginStringClaim_sub": "a", "unsecuredLoginNumberClaim_x": "five"},
+        {"unsecuredLoginStringClaim_sub": "a", "unsecuredLoginLifetimeSeconds": "long"},
+    ],
+)
+def test_options_that_make_no_token(options: dict[str, str]) -> None:
+    with pytest.raises(ConfigError):
+        unsecured_token(options, 0)
