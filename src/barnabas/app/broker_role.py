@@ -302,6 +302,7 @@ class BrokerRole:
             self.certificates.close,
             self._compactor.stop,
             self.server.close,
+            self.gates.close,
             self._dispatcher.close,
             self._transactions.verifier.close,
             self._share_partitions.close,

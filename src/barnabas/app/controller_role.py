@@ -12,6 +12,7 @@ from barnabas.app.logins import Gates
 from barnabas.app.quotas import ListenerQuotas
 from barnabas.base.clock import Clock
 from barnabas.base.config.node import NodeConfig
+from barnabas.base.ending import take_all
 from barnabas.base.network import Network
 from barnabas.base.tls_contexts import TLS_KEYS
 from barnabas.broker.controller.handlers import CONTROLLER_ROUTES
@@ -50,7 +51,7 @@ class ControllerRole:
             network, clock, self._dispatcher, server_limits(config), requests_overlap=True
         )
         self.quotas = ListenerQuotas(config, clock, self.server, self._dispatcher, services)
-        gates = Gates(
+        self._gates = Gates(
             config=config,
             clock=clock,
             random=random,
@@ -58,7 +59,7 @@ class ControllerRole:
             services=services,
             service=self._dispatcher,
         )
-        encrypted = bind_listeners(self.server, config, config.controller_listeners, gates)
+        encrypted = bind_listeners(self.server, config, config.controller_listeners, self._gates)
         self.certificates = ListenerCertificates(clock)
         self.certificates.watch(encrypted)
 
@@ -78,7 +79,7 @@ class ControllerRole:
         """Serve nobody any more; the metadata has been stopped."""
         self.certificates.close()
         self.server.close()
-        await self._dispatcher.close()
+        await take_all(self._gates.close, self._dispatcher.close)
 
     async def abandon(self) -> None:
         """Let go of what `leave` was not called for."""

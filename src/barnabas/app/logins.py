@@ -12,6 +12,7 @@ from barnabas.broker.login.gate import ListenerLogins
 from barnabas.metadata.node import MetadataNode
 from barnabas.net.connection import Gate, Service
 from barnabas.protocol.messages.metadata_records import UserScramCredentialRecord
+from barnabas.security.bearer_tokens import BearerTokens
 from barnabas.security.sasl.mechanisms import Ingredients, make_mechanisms
 
 MAX_RECEIVE_KEY = "sasl.server.max.receive.size"
@@ -38,6 +39,7 @@ class Gates:
         self._metadata = metadata
         self._services = services
         self._service = service
+        self._bearer_tokens = BearerTokens(config, clock, random)
 
     def of(self, listener: ListenerConfig) -> Gate | None:
         """What clients of a listener have to pass; None: nothing. Raises ConfigError."""
@@ -45,7 +47,14 @@ class Gates:
         if not uses_sasl(config, name):
             return None
         mechanisms = make_mechanisms(
-            Ingredients(config, name, self._clock, self._random.randbytes, self._credential)
+            Ingredients(
+                config,
+                name,
+                self._clock,
+                self._random.randbytes,
+                self._credential,
+                bearer=self._bearer_tokens.validator,
+            )
         )
         logins = ListenerLogins(
             listener_name=name,
@@ -60,6 +69,10 @@ class Gates:
             },
         )
         return Gate(logins, config.listener_value(name, MAX_RECEIVE_KEY))
+
+    async def close(self) -> None:
+        """Nobody logs in any more."""
+        await self._bearer_tokens.close()
 
     def _credential(self, mechanism: int, user: str) -> UserScramCredentialRecord | None:
         return self._metadata.image.scram.get((mechanism, user))

@@ -46,7 +46,7 @@ class Dialer:
             random,
             receive_buffer_key,
             reconnect_backoff_ms=reconnect_backoff_ms,
-            login=own_login(config, toward, random),
+            login=own_login(config, toward, random, clock),
             tls=self._tls,
         )
 

@@ -6,9 +6,11 @@ from enum import Enum
 from typing import Final
 
 from barnabas.base.backoff import RandomSource
+from barnabas.base.clock import Clock
 from barnabas.base.config.node import NodeConfig
 from barnabas.base.config.sasl import CONTROLLER_KEY, INTER_BROKER_KEY, jaas_options, uses_sasl
 from barnabas.net.login import Login, PlainLogin, ScramLogin
+from barnabas.net.oauth.configured import token_login
 
 NONCE_BITS: Final = 192
 TOKEN_OPTION: Final = "tokenauth"
@@ -39,19 +41,22 @@ class Ingredients:
     options: dict[str, str]
     """Those of its JAAS line."""
     random: RandomSource
+    clock: Clock
 
     def __repr__(self) -> str:
         return f"Ingredients({self.listener_name}, {self.mechanism})"
 
 
-def own_login(config: NodeConfig, toward: Toward, random: RandomSource) -> Login | None:
+def own_login(
+    config: NodeConfig, toward: Toward, random: RandomSource, clock: Clock
+) -> Login | None:
     """How this node logs in there; None where it need not. Raises ConfigError."""
     name = toward.listener_name(config)
     if name is None or not uses_sasl(config, name):
         return None
     mechanism = config.get_str(toward.value)
     options = jaas_options(config, name, mechanism) or {}
-    return MAKE[mechanism](Ingredients(config, name, mechanism, options, random))
+    return MAKE[mechanism](Ingredients(config, name, mechanism, options, random, clock))
 
 
 def _plain(given: Ingredients) -> Login:
@@ -70,8 +75,13 @@ def _scram(given: Ingredients) -> Login:
     )
 
 
+def _oauthbearer(given: Ingredients) -> Login:
+    return token_login(given.config, given.listener_name, given.options, given.clock, given.random)
+
+
 MAKE: Final[dict[str, Callable[[Ingredients], Login]]] = {
     "PLAIN": _plain,
     "SCRAM-SHA-256": _scram,
     "SCRAM-SHA-512": _scram,
+    "OAUTHBEARER": _oauthbearer,
 }

@@ -23,6 +23,7 @@ from barnabas.base.config.definitions import (
 )
 from barnabas.base.config.errors import ConfigError
 from barnabas.base.config.node import NodeConfig
+from barnabas.base.config.oauth import CLASSES
 from barnabas.base.config.properties import format_properties, parse_properties
 from barnabas.base.config.topic import (
     BROKER_SYNONYMS,
@@ -150,7 +151,7 @@ def test_every_key_says_what_it_does() -> None:
 
 
 def test_java_classes_are_never_loaded() -> None:
-    served = {"authorizer.class.name", "replica.selector.class"}
+    served = {"authorizer.class.name", "replica.selector.class", *CLASSES}
     for key in BROKER_KEYS.values():
         if key.name.endswith((".class", ".class.name")) and key.name not in served:
             assert key.status is Status.NEVER, key.name

@@ -17,6 +17,8 @@ BY_TOPICS = {broker_key for synonyms in BROKER_SYNONYMS.values() for broker_key,
 READ_BY_NODE_CONFIG = {
     "sasl.enabled.mechanisms",
     "sasl.jaas.config",
+    "sasl.oauthbearer.jwt.validator.class",
+    "sasl.server.callback.handler.class",
     "advertised.listeners",
     "listener.security.protocol.map",
     "inter.broker.listener.name",

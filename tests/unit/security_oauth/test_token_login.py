@@ -5,11 +5,11 @@ import random
 import threading
 
 import pytest
-from barnabas.net.login import LoginError
 from hypothesis import given
 from hypothesis import strategies as st
 
 from barnabas.base.clock import SystemClock
+from barnabas.net.login import LoginError
 from barnabas.net.oauth.fetch import FetchError
 from barnabas.net.oauth.message import parse_message
 from barnabas.net.oauth.token_login import RefreshSettings, TokenLogin, refresh_at_ms

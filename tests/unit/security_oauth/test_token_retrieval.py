@@ -12,15 +12,10 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from barnabas.base.config.errors import ConfigError
+from barnabas.base.config.oauth import ALLOWED_URLS_VARIABLE, check_url
 from barnabas.net.oauth.assertion import AssertionSettings
 from barnabas.net.oauth.bearer import take_apart
-from barnabas.net.oauth.fetch import (
-    ALLOWED_URLS_VARIABLE,
-    FetchError,
-    FetchSettings,
-    check_url,
-    fetch,
-)
+from barnabas.net.oauth.fetch import FetchError, FetchSettings, fetch
 from barnabas.net.oauth.retrieval import Grant, RetrievalSettings, retrieve
 from barnabas.net.oauth.unsecured_login import unsecured_token
 from barnabas.security.sasl.oauthbearer.unsecured import UnsecuredValidator
@@ -191,7 +186,7 @@ def test_an_answer_without_end(provider: IdentityProvider) -> None:
 
 def test_nobody_answers() -> None:
     with pytest.raises(FetchError, match="cannot be asked"):
-        fetch("http://127.0.0.1:1/token", FetchSettings(connect_timeout_ms=500))
+        fetch("http://127.0.0.1:1/token", FetchSettings(timeout_ms=500))
 
 
 @pytest.mark.parametrize(
@@ -202,6 +197,7 @@ def test_nobody_answers() -> None:
         "file:relative",
         "file://host/x",
         "https:///x",
+        "https://[/x",
         "https://user:secret@host/x",
         "",
     ],

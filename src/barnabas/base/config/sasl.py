@@ -8,6 +8,7 @@ would read from the file that `java.security.auth.login.config` names cannot be 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+from barnabas.base.config import oauth
 from barnabas.base.config.definitions import BROKER_KEYS
 from barnabas.base.config.errors import ConfigError
 from barnabas.base.jaas import JaasError, login_modules
@@ -25,6 +26,7 @@ LOGIN_MODULES: Final = {
     "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
     "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
     "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
+    oauth.MECHANISM: oauth.LOGIN_MODULE,
 }
 """The mechanisms that are served, and the Java class that stands for each in JAAS lines."""
 PASSWORD_MECHANISMS: Final = frozenset({"PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"})
@@ -78,6 +80,16 @@ def jaas_options(config: "NodeConfig", listener_name: str, mechanism: str) -> di
     return modules[0].options
 
 
+def asks_signed_tokens(config: "NodeConfig", listener_name: str) -> bool:
+    """Whether OAUTHBEARER tokens that a listener takes must be signed. Raises ConfigError."""
+    mechanism = oauth.MECHANISM
+    return oauth.checks_signatures(
+        mechanism_value(config, listener_name, mechanism, oauth.JWKS_URL_KEY),
+        mechanism_value(config, listener_name, mechanism, oauth.SERVER_HANDLER_KEY),
+        f"listener {listener_name}",
+    )
+
+
 def _own_text(config: "NodeConfig", listener_name: str, mechanism: str, key: str) -> str | None:
     own = f"{mechanism.lower()}.{key}"
     originals: Mapping[str, str] = config.originals
@@ -89,6 +101,7 @@ def _own_text(config: "NodeConfig", listener_name: str, mechanism: str, key: str
 
 def check_sasl(config: "NodeConfig") -> None:
     """Raises ConfigError where a listener's clients, or this node, could not log in."""
+    oauth.check_classes(config)
     for listener in config.listeners:
         if uses_sasl(config, listener.name):
             _check_listener(config, listener.name)
@@ -119,6 +132,16 @@ def _check_listener(config: "NodeConfig", listener_name: str) -> None:
                 jaas_key(listener_name, mechanism),
                 f"must be set, since listener {listener_name} offers PLAIN: it names the users, "
                 'each as user_alice="..."' + _misplaced(config),
+            )
+        if (
+            mechanism == oauth.MECHANISM
+            and not asks_signed_tokens(config, listener_name)
+            and options is None
+        ):
+            raise ConfigError(
+                jaas_key(listener_name, mechanism),
+                f"must be set, or {oauth.JWKS_URL_KEY}, since listener {listener_name} offers "
+                "OAUTHBEARER" + _misplaced(config),
             )
 
 

@@ -1,7 +1,7 @@
 """Files and web addresses that OAUTHBEARER reads: small texts, within a time and a size.
 
-These functions block: call them in a thread. Only `https`, `http` and `file` are read, and a
-server's redirect is not followed, so that what the configuration names is what is asked.
+These functions block: call them in a thread. A server's redirect is not followed, so that
+what the configuration names is what is asked.
 """
 
 import ssl
@@ -14,15 +14,10 @@ from pathlib import Path
 from typing import IO, Final
 from urllib.parse import unquote, urlsplit
 
-from barnabas.base.config.errors import ConfigError
-
 SIZE_BYTES_MAX: Final = 1 << 20
 """The most that is read of a file or an answer."""
 TIMEOUT_MS_DEFAULT: Final = 10_000
 ERROR_TEXT_SIZE_MAX: Final = 300
-SCHEMES: Final = frozenset({"http", "https", "file"})
-ALLOWED_URLS_VARIABLE: Final = "BARNABAS_OAUTHBEARER_ALLOWED_URLS"
-"""Where it is set, in the environment: the only URLs that may be read, with commas between."""
 
 
 class FetchError(Exception):
@@ -38,26 +33,9 @@ class FetchError(Exception):
 class FetchSettings:
     """How to ask."""
 
-    connect_timeout_ms: int = TIMEOUT_MS_DEFAULT
+    timeout_ms: int = TIMEOUT_MS_DEFAULT
+    """How long to wait for a connection, and for each part of an answer."""
     tls: Callable[[], ssl.SSLContext] = ssl.create_default_context
-
-
-def check_url(key: str, url: str, environment: Mapping[str, str]) -> str:
-    """The URL, if it is one that may be read. Raises ConfigError."""
-    parts = urlsplit(url)
-    if parts.scheme.lower() not in SCHEMES:
-        raise ConfigError(key, 'only "http", "https" and "file" URLs are read')
-    if parts.scheme.lower() == "file":
-        if not parts.path.startswith("/") or parts.netloc not in ("", "localhost"):
-            raise ConfigError(key, "a file URL needs a path of this machine, as file:///path")
-    elif not parts.hostname:
-        raise ConfigError(key, "the URL names no host")
-    if parts.username is not None or parts.password is not None:
-        raise ConfigError(key, "the URL must hold no user or password")
-    allowed = environment.get(ALLOWED_URLS_VARIABLE)
-    if allowed is not None and url not in {entry.strip() for entry in allowed.split(",")}:
-        raise ConfigError(key, f"{ALLOWED_URLS_VARIABLE} does not allow the URL")
-    return url
 
 
 def is_file(url: str) -> bool:
@@ -110,7 +88,7 @@ def fetch(
         handlers.append(urllib.request.HTTPSHandler(context=settings.tls()))
     opener = urllib.request.build_opener(*handlers)
     try:
-        with opener.open(request, timeout=settings.connect_timeout_ms / 1000) as response:
+        with opener.open(request, timeout=settings.timeout_ms / 1000) as response:
             data: bytes = response.read(SIZE_BYTES_MAX + 1)
     except urllib.error.HTTPError as error:
         with error:

@@ -54,13 +54,13 @@ def retrieve(settings: RetrievalSettings, now_ms: Callable[[], int]) -> str:
     form, headers = request_of(settings, now_ms)
     answer = fetch(settings.url, settings.fetch, urlencode(form).encode(), headers)
     try:
-        token = json.loads(answer)["access_token"]
+        shown = json.loads(answer)["access_token"]
     except (ValueError, KeyError, TypeError, RecursionError):
-        token = None
-    if not isinstance(token, str) or not token.strip():
+        shown = None
+    if not isinstance(shown, str) or not shown.strip():
         # The answer is not quoted: it may hold another secret.
         raise FetchError(f"{settings.url} answers without an access_token", is_final=True)
-    return token.strip()
+    return shown.strip()
 
 
 def request_of(

@@ -8,7 +8,9 @@ from barnabas.base.clock import Clock
 from barnabas.base.config.node import NodeConfig
 from barnabas.base.config.sasl import enabled_mechanisms, jaas_options
 from barnabas.base.scram import MECHANISM_NUMBERS
+from barnabas.net.oauth.bearer import Validate
 from barnabas.security.sasl.mechanism import Mechanism
+from barnabas.security.sasl.oauthbearer.exchange import OAuthBearer
 from barnabas.security.sasl.plain import PlainMechanism, users_of
 from barnabas.security.sasl.scram import Credential, ScramMechanism, TokenCredential
 
@@ -25,6 +27,8 @@ class Ingredients:
     """The SCRAM credential by mechanism number and user that holds now."""
     token: Callable[[int, str], TokenCredential | None] = lambda number, token_id: None
     """The delegation token of an id, with its credential for a SCRAM mechanism."""
+    bearer: Callable[[str], Validate] | None = None
+    """What checks the bearer tokens of a listener."""
 
 
 def make_mechanisms(ingredients: Ingredients) -> dict[str, Mechanism]:
@@ -54,8 +58,14 @@ def _scram(name: str, ingredients: Ingredients) -> Mechanism:
     )
 
 
+def _oauthbearer(_: str, ingredients: Ingredients) -> Mechanism:
+    assert ingredients.bearer is not None, "who offers OAUTHBEARER says what checks tokens"
+    return OAuthBearer(ingredients.bearer(ingredients.listener_name), ingredients.clock.now_ms)
+
+
 MAKE: Final[dict[str, Callable[[str, Ingredients], Mechanism]]] = {
     "PLAIN": _plain,
     "SCRAM-SHA-256": _scram,
     "SCRAM-SHA-512": _scram,
+    "OAUTHBEARER": _oauthbearer,
 }

@@ -13,7 +13,11 @@ from typing import Final
 from barnabas.net.oauth.bearer import InvalidTokenError, Validate
 from barnabas.net.oauth.message import BearerMessageError, parse_message
 from barnabas.security.principal import USER, Principal
-from barnabas.security.sasl.mechanism import AuthenticationError, Login
+from barnabas.security.sasl.mechanism import (
+    AuthenticationError,
+    InvalidCredentialsError,
+    Login,
+)
 
 NAME: Final = "OAUTHBEARER"
 
@@ -58,7 +62,7 @@ class OAuthBearerExchange:
         try:
             shown = parse_message(message)
         except BearerMessageError as error:
-            raise AuthenticationError(str(error)) from None
+            raise InvalidCredentialsError(str(error)) from None
         try:
             token = self._validate(shown.token, self._now_ms())
         except InvalidTokenError as error:
