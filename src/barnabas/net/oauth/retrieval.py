@@ -68,7 +68,8 @@ def request_of(
 ) -> tuple[dict[str, str], dict[str, str]]:
     """The form and the headers that ask for a token. Raises FetchError."""
     headers = {"Content-Type": FORM, "Cache-Control": "no-cache"}
-    scope = {"scope": settings.scope.strip()} if (settings.scope or "").strip() else {}
+    wanted = (settings.scope or "").strip()
+    scope = {"scope": wanted} if wanted else {}
     if settings.grant is Grant.JWT_BEARER:
         form = {"grant_type": JWT_BEARER, "assertion": _assertion(settings, now_ms())}
         return form | scope, headers
