@@ -105,6 +105,7 @@ class RightsWorld:
         self.rights = Rights()
         self.rights.give_all()
         self._cluster = barnabas.Cluster(config={"group.initial.rebalance.delay.ms": "0"})
+        self._clients: list[RawClient] = []
         self.address = ""
         self.node: Any = None
 
@@ -123,10 +124,18 @@ class RightsWorld:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self.close_clients()
         self._cluster.stop()
 
     def client(self) -> RawClient:
-        return RawClient(self.address)
+        """Closed by `close_clients`, if it is not before."""
+        self._clients.append(RawClient(self.address))
+        return self._clients[-1]
+
+    def close_clients(self) -> None:
+        for client in self._clients:
+            client.socket.close()
+        self._clients.clear()
 
     def call(self, request: Message, response_class: type[M], version: int | None = None) -> M:
         """One request on a connection of its own."""
