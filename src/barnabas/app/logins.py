@@ -9,10 +9,12 @@ from barnabas.base.config.node import NodeConfig
 from barnabas.base.config.sasl import MAX_REAUTH_KEY, mechanism_value, uses_sasl
 from barnabas.broker.apis.cluster.api_versions import ApiVersionsServices, handle_api_versions
 from barnabas.broker.login.gate import ListenerLogins
+from barnabas.metadata.delegation_tokens import token_secret
 from barnabas.metadata.node import MetadataNode
 from barnabas.net.connection import Gate, Service
 from barnabas.protocol.messages.metadata_records import UserScramCredentialRecord
 from barnabas.security.bearer_tokens import BearerTokens
+from barnabas.security.delegation_tokens import TokenLogins
 from barnabas.security.sasl.mechanisms import Ingredients, make_mechanisms
 
 MAX_RECEIVE_KEY = "sasl.server.max.receive.size"
@@ -40,6 +42,9 @@ class Gates:
         self._services = services
         self._service = service
         self._bearer_tokens = BearerTokens(config, clock, random)
+        self._token_logins = TokenLogins(
+            token_secret(config), lambda: metadata.image, clock, random.randbytes
+        )
 
     def of(self, listener: ListenerConfig) -> Gate | None:
         """What clients of a listener have to pass; None: nothing. Raises ConfigError."""
@@ -53,6 +58,7 @@ class Gates:
                 self._clock,
                 self._random.randbytes,
                 self._credential,
+                self._token_logins.credential,
                 bearer=self._bearer_tokens.validator,
             )
         )

@@ -42,10 +42,18 @@ from barnabas.broker.apis.security.alter_client_quotas import handle_alter_clien
 from barnabas.broker.apis.security.alter_user_scram_credentials import (
     handle_alter_user_scram_credentials,
 )
+from barnabas.broker.apis.security.create_delegation_token import (
+    handle_create_delegation_token,
+)
 from barnabas.broker.apis.security.describe_client_quotas import handle_describe_client_quotas
+from barnabas.broker.apis.security.describe_delegation_token import (
+    handle_describe_delegation_token,
+)
 from barnabas.broker.apis.security.describe_user_scram_credentials import (
     handle_describe_user_scram_credentials,
 )
+from barnabas.broker.apis.security.expire_delegation_token import handle_expire_delegation_token
+from barnabas.broker.apis.security.renew_delegation_token import handle_renew_delegation_token
 from barnabas.broker.apis.security.sasl_authenticate import handle_sasl_authenticate
 from barnabas.broker.apis.security.sasl_handshake import handle_sasl_handshake
 from barnabas.broker.apis.topics.alter_partition_reassignments import (
@@ -119,6 +127,10 @@ ROUTES: tuple[Route[BrokerServices], ...] = (
     route(apis.DESCRIBE_LOG_DIRS, handle_describe_log_dirs),
     route(apis.SASL_AUTHENTICATE, handle_sasl_authenticate),
     route(apis.CREATE_PARTITIONS, handle_create_partitions),
+    route(apis.CREATE_DELEGATION_TOKEN, handle_create_delegation_token),
+    route(apis.RENEW_DELEGATION_TOKEN, handle_renew_delegation_token),
+    route(apis.EXPIRE_DELEGATION_TOKEN, handle_expire_delegation_token),
+    route(apis.DESCRIBE_DELEGATION_TOKEN, handle_describe_delegation_token),
     route(apis.DELETE_GROUPS, handle_delete_groups),
     route(apis.ELECT_LEADERS, handle_elect_leaders),
     route(apis.INCREMENTAL_ALTER_CONFIGS, handle_incremental_alter_configs),

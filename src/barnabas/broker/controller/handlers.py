@@ -12,6 +12,7 @@ from typing import TypeVar
 from barnabas.broker.apis.cluster.api_versions import handle_api_versions, refuse_version
 from barnabas.broker.apis.security.sasl_authenticate import handle_sasl_authenticate
 from barnabas.broker.apis.security.sasl_handshake import handle_sasl_handshake
+from barnabas.broker.apis.security.token_requests import may_ask_for_tokens
 from barnabas.broker.context import RequestContext
 from barnabas.broker.controller.cluster import handle_describe_cluster_at_controller
 from barnabas.broker.controller.configs import without_refused
@@ -82,6 +83,21 @@ def _decision_route(api: Api[Req, Resp]) -> Route[ControllerServices]:
         return await decide(services, context, request, api.response)
 
     return route(api, handle_decision)
+
+
+def _token_route(api: Api[Req, Resp]) -> Route[ControllerServices]:
+    """Route a request for a delegation token that comes from a client itself."""
+
+    async def handle_token(
+        services: ControllerServices, context: RequestContext, request: Req
+    ) -> Resp:
+        if may_ask_for_tokens(context):
+            return await decide(services, context, request, api.response)
+        response = refuse(request, ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
+        assert isinstance(response, api.response)
+        return response
+
+    return route(api, handle_token)
 
 
 async def decide(
@@ -194,14 +210,17 @@ FORWARDED = frozenset(
         ApiKey.ALTER_CONFIGS,
         ApiKey.ALTER_PARTITION_REASSIGNMENTS,
         ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
+        ApiKey.CREATE_DELEGATION_TOKEN,
         ApiKey.CREATE_PARTITIONS,
         ApiKey.CREATE_TOPICS,
         ApiKey.DELETE_TOPICS,
         ApiKey.DESCRIBE_QUORUM,
         ApiKey.ELECT_LEADERS,
+        ApiKey.EXPIRE_DELEGATION_TOKEN,
         ApiKey.INCREMENTAL_ALTER_CONFIGS,
         ApiKey.LIST_PARTITION_REASSIGNMENTS,
         ApiKey.REMOVE_RAFT_VOTER,
+        ApiKey.RENEW_DELEGATION_TOKEN,
         ApiKey.UNREGISTER_BROKER,
         ApiKey.UPDATE_FEATURES,
     }
@@ -217,6 +236,9 @@ CONTROLLER_ROUTES: tuple[Route[ControllerServices], ...] = (
     route(apis.ALTER_CONFIGS, handle_alter_configs_at_controller),
     route(apis.SASL_AUTHENTICATE, handle_sasl_authenticate),
     _decision_route(apis.CREATE_PARTITIONS),
+    _token_route(apis.CREATE_DELEGATION_TOKEN),
+    _token_route(apis.RENEW_DELEGATION_TOKEN),
+    _token_route(apis.EXPIRE_DELEGATION_TOKEN),
     _decision_route(apis.ELECT_LEADERS),
     route(apis.INCREMENTAL_ALTER_CONFIGS, handle_incremental_alter_configs_at_controller),
     _decision_route(apis.ALTER_PARTITION_REASSIGNMENTS),

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from barnabas.base.ids import ZERO_UUID
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.create_delegation_token import CreateDelegationTokenResponse
 from barnabas.protocol.messages.delete_topics import DeleteTopicsResponse
 from barnabas.protocol.messages.describe_quorum import DescribeQuorumResponse
 from barnabas.protocol.messages.update_features import UpdateFeaturesResponse
@@ -17,6 +18,8 @@ M = TypeVar("M", bound=Message)
 
 DIRECTORIES_FROM = 2
 """DescribeQuorum names nodes' endpoints and replicas' directories since KIP-853."""
+REQUESTER_FROM = 3
+"""Who asked for a delegation token may be another than its owner since KIP-373."""
 TOPIC_DELETION_DISABLED_FROM = 3
 RESULTS_UNTIL = 1
 """From version 2 on all updates succeed or fail together, and the whole has one error."""
@@ -52,7 +55,14 @@ def _delete_topics(response: DeleteTopicsResponse, version: int) -> None:
                 result.error_code = ErrorCode.INVALID_REQUEST
 
 
+def _create_delegation_token(response: CreateDelegationTokenResponse, version: int) -> None:
+    if version < REQUESTER_FROM:
+        response.token_requester_principal_type = ""
+        response.token_requester_principal_name = ""
+
+
 _FIT: dict[type, Callable[[Any, int], None]] = {
+    CreateDelegationTokenResponse: _create_delegation_token,
     DeleteTopicsResponse: _delete_topics,
     DescribeQuorumResponse: _describe_quorum,
     UpdateFeaturesResponse: _update_features,

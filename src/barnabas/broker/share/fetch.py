@@ -19,7 +19,6 @@ from barnabas.broker.context import RequestContext
 from barnabas.broker.current_leader import HINTED, addresses, current_leader
 from barnabas.broker.responses import frame_response, respond_instead
 from barnabas.broker.services import BrokerServices
-from barnabas.broker.throttling import fetch_bytes_max
 from barnabas.broker.share.fetch_codec import ShareAnswer, encode_share_fetch
 from barnabas.broker.share.requests import (
     RENEWALS_FROM,
@@ -28,6 +27,7 @@ from barnabas.broker.share.requests import (
     readable_topics,
     request_error,
 )
+from barnabas.broker.throttling import fetch_bytes_max
 from barnabas.net.connection import Reply
 from barnabas.protocol.codec import decode_at
 from barnabas.protocol.errors import ErrorCode
