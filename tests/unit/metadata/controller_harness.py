@@ -8,7 +8,11 @@ from barnabas.base.ids import Uuid
 from barnabas.base.principals import ANONYMOUS
 from barnabas.metadata.bootstrap import feature_records
 from barnabas.metadata.controller.activation import activation_records
-from barnabas.metadata.controller.decision import ControllerState
+from barnabas.metadata.controller.decision import (
+    NO_MUTATION_QUOTA,
+    ControllerState,
+    MutationQuota,
+)
 from barnabas.metadata.controller.handlers import DECIDE
 from barnabas.metadata.effective_config import EffectiveConfig
 from barnabas.metadata.features import (
@@ -54,6 +58,7 @@ class Harness:
         self.loader = ImageLoader(MetadataImage(cluster_id=CLUSTER_ID))
         self.next_offset = 0
         self.kraft_version = 0
+        self.mutations: MutationQuota = NO_MUTATION_QUOTA
         self.requester = ANONYMOUS
         self.now_ms = 1000
         self.kraft_version_refusal: str | None = None
@@ -73,6 +78,7 @@ class Harness:
             node_id=0,
             random=self.random,
             next_offset=self.next_offset,
+            mutations=self.mutations,
             kraft_version=self.kraft_version,
             requester=self.requester,
             now_ms=self.now_ms,

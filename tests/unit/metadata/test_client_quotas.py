@@ -14,6 +14,12 @@ from barnabas.protocol.messages.alter_client_quotas import (
     AlterClientQuotasRequestEntryData,
     OpData,
 )
+from barnabas.protocol.messages.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsTopic,
+)
+from barnabas.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from barnabas.protocol.messages.describe_client_quotas import (
     ComponentData,
     DescribeClientQuotasRequest,
@@ -223,3 +229,70 @@ def test_filters_that_make_no_sense(case: str) -> None:
     with pytest.raises(QuotaFilterError) as raised:
         describe(components, strict=False)
     assert raised.value.code == code
+
+
+class Allowance:
+    """A MutationQuota of so many partitions."""
+
+    def __init__(self, left: int) -> None:
+        self.left = left
+        self.asked: list[int] = []
+
+    def spend(self, partitions: int) -> bool:
+        self.asked.append(partitions)
+        if partitions > self.left:
+            return False
+        self.left -= partitions
+        return True
+
+
+EXCEEDED = ErrorCode.THROTTLING_QUOTA_EXCEEDED
+
+
+def test_topics_above_the_quota_on_changes_are_refused_one_by_one() -> None:
+    controller = Harness()
+    controller.register(1)
+    controller.heartbeat(1)
+    controller.mutations = Allowance(5)
+    created = controller.do(
+        CreateTopicsRequest(
+            topics=[
+                CreatableTopic(name=name, num_partitions=count, replication_factor=1)
+                for name, count in (("a", 3), ("b", 4), ("bad name", 1), ("c", 2))
+            ]
+        )
+    )
+    assert [topic.error_code for topic in created.topics] == [
+        ErrorCode.NONE,
+        EXCEEDED,
+        ErrorCode.INVALID_TOPIC_EXCEPTION,
+        ErrorCode.NONE,
+    ]
+    assert created.topics[1].error_message == EXCEEDED.message
+    assert controller.mutations.asked == [3, 4, 2]  # what is refused anyhow does not count
+    assert set(controller.image.topics.by_name) == {"a", "c"}
+
+    controller.mutations = Allowance(2)
+    grown = controller.do(
+        CreatePartitionsRequest(
+            topics=[
+                CreatePartitionsTopic(name="a", count=6, assignments=None),
+                CreatePartitionsTopic(name="c", count=4, assignments=None),
+            ]
+        )
+    )
+    assert [result.error_code for result in grown.results] == [EXCEEDED, ErrorCode.NONE]
+    assert len(controller.image.topics.by_name["a"].partitions) == 3
+
+    controller.mutations = Allowance(3)
+    deleted = controller.do(
+        DeleteTopicsRequest(
+            topics=[DeleteTopicState(name=name) for name in ("c", "none", "a")], timeout_ms=1
+        )
+    )
+    assert [result.error_code for result in deleted.responses] == [
+        EXCEEDED,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.NONE,
+    ]
+    assert set(controller.image.topics.by_name) == {"c"}

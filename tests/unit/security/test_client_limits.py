@@ -10,6 +10,7 @@ from barnabas.metadata.image import QuotaEntity
 from barnabas.security.quotas import client_quotas
 from barnabas.security.quotas.client_quotas import ClientQuotas, QuotaWindows
 from barnabas.security.quotas.limits import Limit, find_limit
+from barnabas.security.quotas.mutations import RequestMutations
 
 USER_AND_CLIENT: QuotaEntity = (("client-id", "app"), ("user", "alice"))
 USER_AND_ANY_CLIENT: QuotaEntity = (("client-id", None), ("user", "alice"))
@@ -242,6 +243,26 @@ def test_figures_have_kafkas_names() -> None:
     assert figures["ControllerMutation", "bob", "", "tokens"] == pytest.approx(19)
     assert figures["ControllerMutation", "bob", "", "mutation-rate"] == pytest.approx(0.1)
     assert figures["Request", None, None, "exempt-request-time"] == pytest.approx(0.1)
+
+
+# strict?, the partitions of the requests -> what becomes of each, and what each is told to wait
+MUTATIONS: dict[str, tuple[bool, list[int], list[bool], list[int]]] = {
+    "what is left allows any number at once": (True, [102, 1], [True, False], [0, 40_000]),
+    "up to nothing": (True, [22, 1, 1], [True, True, False], [0, 0, 500]),
+    "older clients are only told": (False, [24, 1], [True, True], [1000, 1500]),
+}
+
+
+@pytest.mark.parametrize("case", MUTATIONS)
+def test_topic_changes_against_their_quota(case: str) -> None:
+    is_strict, sizes, allowed, waits_ms = MUTATIONS[case]
+    quotas = limited({USER: {"controller_mutation_rate": 2}})  # a burst of 22
+    found = quotas.of("alice", "x", 0).mutations
+    assert found is not None
+    requests = [RequestMutations(found, 0, is_strict=is_strict) for _ in sizes]
+    pairs = zip(requests, sizes, strict=True)
+    assert [request.spend(size) for request, size in pairs] == allowed
+    assert [request.throttle_ms for request in requests] == waits_ms
 
 
 def test_a_bucket_fills_at_its_rate_up_to_its_burst() -> None:

@@ -8,6 +8,7 @@ from barnabas.metadata.controller.assignment import (
     placed_partitions,
 )
 from barnabas.metadata.controller.decision import (
+    QUOTA_EXCEEDED,
     RECORDS_PER_REQUEST_MAX,
     ControllerState,
     Decision,
@@ -60,6 +61,8 @@ def _grow(
     failure = _check_count(image, topic, room)
     if failure is not None:
         return failure
+    if not state.mutations.spend(topic.count - len(image.partitions)):
+        return QUOTA_EXCEEDED
     start = len(image.partitions)
     factor = len(image.partitions[0].replicas)
     partitions: list[PartitionImage] | Failure

@@ -1,6 +1,6 @@
 """CreateTopics (API 19, versions 2-7; KIP-464 defaults, KIP-525 configs in the response).
 
-Left out: create.topic.policy.class.name (Java classes), controller mutation quotas (security).
+Left out: create.topic.policy.class.name (Java classes).
 """
 
 from collections import Counter
@@ -15,6 +15,7 @@ from barnabas.metadata.controller.assignment import (
 from barnabas.metadata.controller.config_changes import Resource, changed_config_records
 from barnabas.metadata.controller.config_rules import check_config_values
 from barnabas.metadata.controller.decision import (
+    QUOTA_EXCEEDED,
     RECORDS_PER_REQUEST_MAX,
     ControllerState,
     Decision,
@@ -102,6 +103,8 @@ def _create_topic(
     partitions = _assigned(state, topic) if topic.assignments else _placed(state, topic)
     if isinstance(partitions, Failure):
         return partitions
+    if not state.mutations.spend(len(partitions)):
+        return QUOTA_EXCEEDED
     topic_id = random_uuid(state.random)
     level = state.image.metadata_version
     records = [

@@ -6,7 +6,7 @@ the response that waits until they are committed.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Generic, NamedTuple, TypeVar
+from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 
 from barnabas.base.config.node import NodeConfig
 from barnabas.base.principals import ANONYMOUS
@@ -43,6 +43,26 @@ class Decision(Generic[R]):
     """To what the quorum's own feature level is raised, before the records are appended."""
 
 
+class MutationQuota(Protocol):
+    """How many partitions the sender of one request may still create and delete (KIP-599)."""
+
+    def spend(self, partitions: int) -> bool:
+        """Count as many more; False: nothing is counted, and it may not."""
+
+
+class NoMutationQuota:
+    """Nobody is limited."""
+
+    def spend(self, partitions: int) -> bool:
+        return True
+
+
+NO_MUTATION_QUOTA: Final = NoMutationQuota()
+QUOTA_EXCEEDED: Final = Failure(
+    ErrorCode.THROTTLING_QUOTA_EXCEEDED, ErrorCode.THROTTLING_QUOTA_EXCEEDED.message
+)
+
+
 @dataclass(slots=True)
 class ControllerState:
     """What a handler may look at.
@@ -57,6 +77,8 @@ class ControllerState:
     random: RandomSource
     next_offset: int
     """The offset that the first record of the decision will have; it is a new broker's epoch."""
+    mutations: MutationQuota = NO_MUTATION_QUOTA
+    """Of whoever sent the request."""
     kraft_version: int = 0
     """The quorum's own feature level, which no metadata record sets."""
     requester: str = ANONYMOUS

@@ -3,7 +3,12 @@
 from collections import Counter
 
 from barnabas.base.ids import ZERO_UUID, Uuid
-from barnabas.metadata.controller.decision import ControllerState, Decision, Failure
+from barnabas.metadata.controller.decision import (
+    QUOTA_EXCEEDED,
+    ControllerState,
+    Decision,
+    Failure,
+)
 from barnabas.metadata.image import TopicImage
 from barnabas.metadata.records import MetadataRecord
 from barnabas.protocol.errors import ErrorCode
@@ -35,6 +40,8 @@ def delete_topics(
             )
         else:
             found = _find(state, topic, times)
+            if isinstance(found, TopicImage) and not state.mutations.spend(len(found.partitions)):
+                found = QUOTA_EXCEEDED
         if isinstance(found, Failure):
             result = DeletableTopicResult(
                 name=topic.name,
