@@ -75,6 +75,7 @@ def server_limits(config: NodeConfig) -> ServerLimits:
     return ServerLimits(
         connections=connection_limits(config),
         idle_max_ms=config.get_int("connections.max.idle.ms"),
+        queued_bytes_max=config.get_int("queued.max.request.bytes"),
         rate_samples=config.get_int("quota.window.num"),
         rate_sample_ms=config.get_int("quota.window.size.seconds") * 1000,
     )

@@ -15,6 +15,7 @@ from typing import Protocol
 from barnabas.base.clock import Clock, Timer
 from barnabas.base.network import ListenerOptions, Part, TlsSession, Transport
 from barnabas.net.frames import FrameReader
+from barnabas.net.request_memory import RequestMemory, RequestShare
 from barnabas.protocol.errors import DecodeError
 
 REPLIES_PENDING_MAX = 256
@@ -111,6 +112,7 @@ class Connection:
         "_reader",
         "_replies",
         "_service",
+        "_share",
         "_transport",
         "_when_closed",
         "frames",
@@ -133,6 +135,7 @@ class Connection:
         *,
         may_overlap: bool = False,
         gate: Gate | None = None,
+        memory: RequestMemory | None = None,
     ) -> None:
         """`may_overlap`: any request may start while those before it still wait.
 
@@ -153,6 +156,7 @@ class Connection:
         self._busy = False
         self._may_overlap = may_overlap and gate is None
         self._may_overlap_inside = may_overlap
+        self._share = None if memory is None else RequestShare(memory, self._reader, self._resume)
         self._is_held = False  # muted or closed: no request may begin
         self._mute_timer: Timer | None = None
         self._mute_end_ms = 0
@@ -223,8 +227,12 @@ class Connection:
             self.close()
             return
         if frames:
+            if self._share is not None:
+                self._share.has_room = False
             self.frames.extend(frames)
             self._work()
+        if self._share is not None:
+            self._take_room(self._share)
 
     def drained(self) -> None:
         self.last_active_tick = -1
@@ -239,6 +247,8 @@ class Connection:
             self._mute_timer = None
         self._reader.clear()
         self.frames.clear()
+        if self._share is not None:
+            self._share.close()
         replies, self._replies = self._replies, deque()
         for reply in replies:
             reply.abandon()
@@ -315,8 +325,22 @@ class Connection:
             self._busy = False
         if out:
             self._transport.send(out)
+        if self._share is not None:
+            self._share.count(frames)
         if frames or self._paused:
             self._regulate()
+
+    def _take_room(self, share: RequestShare) -> None:
+        """Say what has arrived; it is not read on where there is no room."""
+        if not self.is_closed:
+            share.arrived(self.frames)
+            if share.is_short or self._paused:
+                self._regulate()
+
+    def _resume(self) -> None:
+        """There is room for requests again."""
+        assert self._share is not None
+        self._take_room(self._share)
 
     def _close_after(self, out: list[Part]) -> None:
         """Close, but not without the answers to the requests before."""
@@ -347,7 +371,8 @@ class Connection:
         """Read on only when every request that has arrived could start, and others may."""
         if self.is_closed:
             return
-        if self.frames or self._is_held:
+        is_short = self._share is not None and self._share.is_short
+        if self.frames or self._is_held or is_short:
             if not self._paused:
                 self._paused = True
                 self._transport.pause_reading()

@@ -55,6 +55,11 @@ class FrameReader:
         """Bytes of memory that wait here for the rest of their frame."""
         return len(self._held) + (0 if self._partial is None else self._partial.__sizeof__())
 
+    @property
+    def awaited_size_bytes(self) -> int:
+        """The whole length of the frame that has begun to arrive; 0: none has."""
+        return 0 if self._partial is None else self._size
+
     def buffer(self) -> memoryview:
         """Where the next bytes shall land; never empty."""
         return self._scratch[len(self._held) :] if self._held else self._scratch

@@ -14,6 +14,7 @@ from barnabas.base.network import (
 )
 from barnabas.net.connection import Connection, Gate, Service
 from barnabas.net.connection_quotas import ConnectionLimits, ConnectionQuotas, IpRates
+from barnabas.net.request_memory import RequestMemory
 
 SWEEPS_PER_IDLE_PERIOD = 10
 """A connection is closed at most a tenth of the idle time late."""
@@ -25,12 +26,14 @@ telemetry = logging.getLogger(__name__)
 class ServerLimits:
     """What a server accepts, in Kafka's terms.
 
-    `connections.max.idle.ms`, `quota.window…` and, in `connections`, what may change while it
-    serves. What each listener has of its own is in its `ListenerOptions`.
+    `connections.max.idle.ms`, `queued.max.request.bytes`, `quota.window…` and, in `connections`,
+    what may change while it serves. What each listener has of its own is in its `ListenerOptions`.
     """
 
     connections: ConnectionLimits = field(default_factory=ConnectionLimits)
     idle_max_ms: int = 600_000
+    queued_bytes_max: int = -1
+    """Bytes of requests that may wait to be handled; below 0 each connection has its own bound."""
     rate_samples: int = 11
     rate_sample_ms: int = 1000
 
@@ -69,6 +72,9 @@ class Server:
             limits.connections,
             rate_samples=limits.rate_samples,
             rate_sample_ms=limits.rate_sample_ms,
+        )
+        self._memory = (
+            RequestMemory(limits.queued_bytes_max) if limits.queued_bytes_max > 0 else None
         )
         self._listeners: dict[str, _Accepting] = {}
         self._connections: dict[Connection, None] = {}
@@ -174,6 +180,7 @@ class Server:
             self._closed,
             may_overlap=self._requests_overlap,
             gate=gate,
+            memory=self._memory,
         )
         if gate is not None:
             self._outside[connection] = self._tick + SWEEPS_PER_IDLE_PERIOD
