@@ -59,11 +59,16 @@ class ListenerQuotas:
 
 
 def _windows(config: NodeConfig) -> QuotaWindows:
-    def window(prefix: str) -> tuple[int, int]:
-        seconds = config.get_int(f"{prefix}.window.size.seconds")
-        return config.get_int(f"{prefix}.window.num"), seconds * 1000
-
-    return QuotaWindows(of_clients=window("quota"), of_mutations=window("controller.quota"))
+    return QuotaWindows(
+        of_clients=(
+            config.get_int("quota.window.num"),
+            config.get_int("quota.window.size.seconds") * 1000,
+        ),
+        of_mutations=(
+            config.get_int("controller.quota.window.num"),
+            config.get_int("controller.quota.window.size.seconds") * 1000,
+        ),
+    )
 
 
 def _busy_clock(clock: Clock) -> Callable[[], int]:
