@@ -12,7 +12,6 @@ from barnabas.broker.login.gate import ListenerLogins
 from barnabas.metadata.delegation_tokens import token_secret
 from barnabas.metadata.node import MetadataNode
 from barnabas.net.connection import Gate, Service
-from barnabas.protocol.messages.metadata_records import UserScramCredentialRecord
 from barnabas.security.bearer_tokens import BearerTokens
 from barnabas.security.delegation_tokens import TokenLogins
 from barnabas.security.sasl.mechanisms import Ingredients, make_mechanisms
@@ -57,7 +56,7 @@ class Gates:
                 name,
                 self._clock,
                 self._random.randbytes,
-                self._credential,
+                self._metadata.scram.find,
                 self._token_logins.credential,
                 bearer=self._bearer_tokens.validator,
             )
@@ -79,6 +78,3 @@ class Gates:
     async def close(self) -> None:
         """Nobody logs in any more."""
         await self._bearer_tokens.close()
-
-    def _credential(self, mechanism: int, user: str) -> UserScramCredentialRecord | None:
-        return self._metadata.image.scram.get((mechanism, user))

@@ -48,6 +48,7 @@ from barnabas.metadata.registration import (
     recovery_report,
 )
 from barnabas.metadata.replay import ImageDelta
+from barnabas.metadata.scram_credentials import ScramCredentials
 from barnabas.metadata.snapshotter import Snapshotter
 from barnabas.protocol.apis import API_OF
 from barnabas.protocol.errors import ErrorCode
@@ -87,11 +88,14 @@ class MetadataNode:
     ) -> None:
         """Use `open`. `log` is the metadata log, in one of `directories`."""
         self._config = config
+        self._disk = disk
         self._clock = clock
         self.directories = directories
         """The node's log directories and their ids."""
         self.effective = EffectiveConfig(config)
         """This node's configuration with what the image sets over it."""
+        self.scram = ScramCredentials(config, lambda: self.image)
+        """By which SCRAM logins are decided."""
         self.incarnation_id = random_uuid(random)
         directory = config.metadata_log_dir
         is_controller = "controller" in config.process_roles
@@ -264,6 +268,7 @@ class MetadataNode:
         """
         raft, controller = self.raft, self.controller
         await raft.start()
+        self.scram.recovered(raft.recovered_batches, self._disk, self._config.metadata_log_dir)
         if raft.is_leader and controller is not None and not controller.is_active:
             self.leader_changed(raft.leader_id, raft.epoch)
         check_finalized(self.image.features)

@@ -44,6 +44,11 @@ class Applier:
             self.load_snapshot(snapshot_id, snapshot)
         self._recovered, self._recovered_end = batches, end_offset
 
+    @property
+    def recovered_batches(self) -> list[LogBatch]:
+        """What was read at the start and is not known to be committed yet."""
+        return self._recovered
+
     def load_snapshot(self, snapshot_id: SnapshotId, snapshot: Snapshot) -> None:
         """Start over from a snapshot."""
         self._recovered = []

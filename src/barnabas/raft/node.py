@@ -54,7 +54,7 @@ from barnabas.raft.interfaces import (
     RandomSource,
 )
 from barnabas.raft.quorum_state import ElectionState, read_quorum_state
-from barnabas.raft.recovery import MetadataLogError, check_voters, recover
+from barnabas.raft.recovery import LogBatch, MetadataLogError, check_voters, recover
 from barnabas.raft.replica_log import ReplicaLog
 from barnabas.raft.settings import RaftSettings
 from barnabas.raft.snapshot_files import SnapshotId, SnapshotWriter, encode_snapshot
@@ -190,6 +190,11 @@ class RaftNode:
     def snapshot_id(self) -> SnapshotId | None:
         """The newest snapshot on disk."""
         return self._log.snapshot_id
+
+    @property
+    def recovered_batches(self) -> Sequence[LogBatch]:
+        """What the log held at the start, after its snapshot, and is not known to be committed."""
+        return self._applier.recovered_batches
 
     @property
     def progress(self) -> dict[ReplicaKey, Progress]:
