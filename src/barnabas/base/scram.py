@@ -104,7 +104,7 @@ class ScramClient:
         if iterations > CLIENT_ITERATIONS_MAX:
             raise ScramError(f"the server asks for {iterations} iterations")
         bare = f"c={base64.b64encode(_HEADER.encode()).decode()},r={nonce}"
-        message = f"{self._first},{server_first.decode()},{bare}".encode()
+        message = b",".join((self._first.encode(), server_first, bare.encode()))
         salted = salted_password(self._hash, self._password, salt, iterations)
         client_key = hmac.digest(salted, b"Client Key", self._hash)
         stored_key, server_key = keys_of(self._hash, salted)

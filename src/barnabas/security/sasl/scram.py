@@ -196,10 +196,14 @@ def _text(data: bytes) -> str:
 
 
 def _bytes(text: str) -> bytes:
+    """Base64 that says the same in no other way: bits behind the last byte are 0."""
     try:
-        return base64.b64decode(text, validate=True)
+        data = base64.b64decode(text, validate=True)
     except binascii.Error as error:
         raise InvalidCredentialsError("a SCRAM message has no base64") from error
+    if _text(data) != text:
+        raise InvalidCredentialsError("a SCRAM message has no base64")
+    return data
 
 
 def _unescaped(name: str) -> str:
