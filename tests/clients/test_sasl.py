@@ -169,8 +169,8 @@ def test_credentials_change_while_clients_are_served(servers: str) -> None:
     alter(admin, credential("carol", mechanism, "second-secret"))
     assert not logs_in(first)
     assert logs_in(second)
-    described = admin.describe_user_scram_credentials(["carol"])["carol"].result(PATIENCE_S)
-    (info,) = described.scram_credential_infos
+    futures: Any = admin.describe_user_scram_credentials(["carol"])
+    (info,) = futures["carol"].result(PATIENCE_S).scram_credential_infos
     assert (info.mechanism, info.iterations) == (mechanism, 4096)
     alter(admin, UserScramCredentialDeletion("carol", mechanism))
     assert not logs_in(second)
