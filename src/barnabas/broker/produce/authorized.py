@@ -10,9 +10,10 @@ from barnabas.base.ids import Uuid
 from barnabas.broker.authorization import current_grants
 from barnabas.broker.context import RequestContext
 from barnabas.broker.produce.codec import ParsedProduce
-from barnabas.broker.produce.outcome import is_transactional
+from barnabas.broker.produce.outcome import ATTRIBUTES_AT
 from barnabas.broker.services import BrokerServices
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.records.batch import TRANSACTIONAL_MASK
 from barnabas.replication.partition import Partition
 
 
@@ -24,7 +25,7 @@ def refuse_unauthorized(
     if grants is None:
         return request
     transactional_id = request.transactional_id
-    if _has_transactional_records(request, memoryview(frame)) and (
+    if _has_transactional_records(request, frame) and (
         transactional_id is None or not grants.write_transactional_id.allows(transactional_id)
     ):
         failed = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
@@ -45,13 +46,14 @@ def refuse_unauthorized(
     return request._replace(refused=refused) if refused else request
 
 
-def _has_transactional_records(request: ParsedProduce, view: memoryview) -> bool:
-    return any(
-        is_transactional(view[entry.start : entry.end])
-        for _, partitions in request.topics
-        for entry in partitions
-        if entry.start >= 0
-    )
+def _has_transactional_records(request: ParsedProduce, frame: bytearray) -> bool:
+    for _, partitions in request.topics:
+        for _, start, end in partitions:
+            if start < 0 or end - start <= ATTRIBUTES_AT:
+                continue
+            if frame[start + ATTRIBUTES_AT] & TRANSACTIONAL_MASK:
+                return True
+    return False
 
 
 def may_write(

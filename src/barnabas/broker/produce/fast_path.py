@@ -26,6 +26,16 @@ TAIL = b"\1" + bytes(8)
 """Of the answer: no record errors, no message, no tags, no throttling, no tags."""
 
 
+def may_be_repeated(version: int, request: ParsedProduce) -> bool:
+    """Whether a request is worth remembering: it is answered, and has records for one partition."""
+    return (
+        version >= FLEXIBLE_FROM
+        and request.acks != 0
+        and len(request.topics) == 1
+        and len(request.topics[0].partitions) == 1
+    )
+
+
 class Shape:
     """What all requests with the same beginning have in common."""
 
@@ -116,12 +126,7 @@ class ProduceShapes:
 
         `generation` is that of the ACLs with which it is allowed.
         """
-        if (
-            version < FLEXIBLE_FROM
-            or not request.acks
-            or len(request.topics) != 1
-            or len(request.topics[0].partitions) != 1
-        ):
+        if not may_be_repeated(version, request):
             return
         entry = request.topics[0].partitions[0]
         length = bytearray()

@@ -13,7 +13,7 @@ from barnabas.broker.client_state import client_state
 from barnabas.broker.context import RequestContext
 from barnabas.broker.produce.authorized import may_write
 from barnabas.broker.produce.codec import ACKS_ALL, ParsedProduce
-from barnabas.broker.produce.fast_path import ProduceShapes, Shape
+from barnabas.broker.produce.fast_path import ProduceShapes, Shape, may_be_repeated
 from barnabas.broker.produce.outcome import ATTRIBUTES_AT, UNDER_WAY, Outcome, is_transactional
 from barnabas.broker.produce.waits import RepeatedWait, repeated_context
 from barnabas.broker.services import BrokerServices
@@ -39,6 +39,8 @@ def learn(
     partition: Partition,
 ) -> None:
     """Remember a request whose records were appended to `partition`, if it may be repeated."""
+    if not may_be_repeated(context.api_version, request):
+        return
     if partition.log.config.schema_validation is not None:
         return  # each request must be checked
     generation = services.authorizer.generation
