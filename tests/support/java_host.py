@@ -12,6 +12,7 @@ import os
 import re
 import shutil
 import subprocess
+import tempfile
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -38,6 +39,7 @@ TOOLS = {
     "kafka-console-share-consumer": "org.apache.kafka.tools.consumer.ConsoleShareConsumer",
     "kafka-consumer-groups": "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
     "kafka-consumer-perf-test": "org.apache.kafka.tools.ConsumerPerformance",
+    "kafka-delegation-tokens": "org.apache.kafka.tools.DelegationTokenCommand",
     "kafka-delete-records": "org.apache.kafka.tools.DeleteRecordsCommand",
     "kafka-e2e-latency": "org.apache.kafka.tools.EndToEndLatency",
     "kafka-features": "org.apache.kafka.tools.FeatureCommand",
@@ -156,6 +158,9 @@ class JavaHost:
         self._runs: dict[int, ToolRun] = {}
         self._sending = threading.Lock()
         self.changed = threading.Condition()
+        self._directory = tempfile.TemporaryDirectory()
+        self.token_file = Path(self._directory.name, "token")
+        """The only file that clients may take a bearer token from: Java has a list of them."""
 
     def start(self, tool: str, *arguments: str, stdin: str = "") -> ToolRun:
         """Start a tool and leave it running."""
@@ -191,7 +196,11 @@ class JavaHost:
 
     def __enter__(self) -> JavaHost:
         self._process = subprocess.Popen(
-            _command(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8"
+            _command(self.token_file),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            encoding="utf-8",
         )
         self._reader.start()
         return self
@@ -208,14 +217,16 @@ class JavaHost:
             process.stdin.close()
             process.wait(TIMEOUT_S)
             self._reader.join()
+        self._directory.cleanup()
 
 
-def _command() -> Sequence[str]:
+def _command(token_file: Path) -> Sequence[str]:
     assert JAVA is not None
     return (
         JAVA,
         *("-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
         *("--add-opens", "java.base/java.lang=ALL-UNNAMED"),
+        f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={token_file.as_uri()}",
         f"-Dlog4j2.configurationFile={SOURCES / 'log4j2.properties'}",
         *("-cp", f"{_compiled()}:{LIBS[-1]}/*"),
         "ToolHost",
