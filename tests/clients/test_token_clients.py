@@ -60,7 +60,7 @@ def cluster(provider: IdentityProvider) -> Iterator[Cluster]:
         yield running
 
 
-SASL = {
+SASL: dict[str, Any] = {
     "security.protocol": "SASL_PLAINTEXT",
     "sasl.mechanisms": "OAUTHBEARER",
     "allow.auto.create.topics": "true",
