@@ -117,14 +117,13 @@ def test_librdkafka_logs_in_again_before_its_token_ends(
         issued.append(time.time() + 3)
         return provider.issuer.token("alice", 3), time.time() + 1.6
 
-    admin = AdminClient(
-        {
-            **SASL,
-            "bootstrap.servers": cluster.bootstrap_servers,
-            "oauth_cb": token,
-            "error_cb": errors.append,
-        }
-    )
+    settings: dict[str, Any] = {
+        **SASL,
+        "bootstrap.servers": cluster.bootstrap_servers,
+        "oauth_cb": token,
+        "error_cb": errors.append,
+    }
+    admin = AdminClient(settings)
     while not issued or time.time() < issued[0] + 0.5:
         assert admin.list_topics(timeout=10).brokers
         admin.poll(0.1)
