@@ -253,7 +253,6 @@ def test_what_is_not_served_is_said_at_once(
     if pytestconfig.getoption("--barnabas-bootstrap"):
         pytest.skip("an Apache Kafka serves it")
     assert step("unserved", kafka.topic()) == {
-        "client quotas": "UnsupportedVersionException",
         "acls": "UnsupportedVersionException",
     }
 

@@ -78,7 +78,11 @@ class Dispatcher(Generic[S]):
         if not isinstance(state, ClientState):
             state = client_state(connection)
         elif state.repeated is not None:
-            answer = state.repeated.answer(connection, frame, alone=is_measured)
+            repeated = state.repeated
+            if is_measured:
+                answer = repeated.answer(connection, frame, alone=True)
+            else:
+                answer = repeated.answer(connection, frame)
             if answer is not None:
                 return answer
         try:

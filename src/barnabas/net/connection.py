@@ -226,13 +226,11 @@ class Connection:
             telemetry.warning("closing %s: %s", self.peer_host, error)
             self.close()
             return
-        if frames:
-            if self._share is not None:
-                self._share.has_room = False
+        if self._share is not None:
+            self._received(frames, self._share)
+        elif frames:
             self.frames.extend(frames)
             self._work()
-        if self._share is not None:
-            self._take_room(self._share)
 
     def drained(self) -> None:
         self.last_active_tick = -1
@@ -329,6 +327,14 @@ class Connection:
             self._share.count(frames)
         if frames or self._paused:
             self._regulate()
+
+    def _received(self, frames: Sequence[bytearray], share: RequestShare) -> None:
+        """As `received`, where all connections share the memory of their requests."""
+        if frames:
+            share.has_room = False
+            self.frames.extend(frames)
+            self._work()
+        self._take_room(share)
 
     def _take_room(self, share: RequestShare) -> None:
         """Say what has arrived; it is not read on where there is no room."""

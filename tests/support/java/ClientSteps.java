@@ -58,7 +58,6 @@ import org.apache.kafka.common.TopicPartitionReplica;
 import org.apache.kafka.common.Uuid;
 import org.apache.kafka.common.acl.AclBindingFilter;
 import org.apache.kafka.common.config.ConfigResource;
-import org.apache.kafka.common.quota.ClientQuotaFilter;
 import org.apache.kafka.common.serialization.StringDeserializer;
 import org.apache.kafka.common.serialization.StringSerializer;
 
@@ -512,7 +511,6 @@ public final class ClientSteps {
 
     private void unserved(String topic) throws Exception {
         try (Admin admin = admin()) {
-            seen.put("client quotas", of(admin.describeClientQuotas(ClientQuotaFilter.all()).entities()));
             seen.put("acls", of(admin.describeAcls(AclBindingFilter.ANY).values()));
         }
     }

@@ -1,0 +1,135 @@
+"""Clients above their quotas: librdkafka hears of it, Kafka's tool sets and lists the limits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, Producer
+
+import barnabas
+from barnabas.app.testing import Kafka
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.alter_client_quotas import (
+    AlterClientQuotasRequest,
+    AlterClientQuotasRequestEntityData,
+    AlterClientQuotasRequestEntryData,
+    AlterClientQuotasResponse,
+    OpData,
+)
+from support.java_host import JavaHost
+from support.patience import PATIENCE_S
+from support.raw_client import RawClient
+
+LIMIT = 150_000
+MESSAGES = 30
+VALUE = bytes(10_000)
+
+
+@pytest.fixture
+def cluster() -> Iterator[barnabas.Cluster]:
+    """A second counts as elapsed at first: what is above a quota soon is made up for."""
+    with barnabas.Cluster(config={"quota.window.num": "2"}) as running:
+        yield running
+
+
+def limit(cluster: barnabas.Cluster, client_id: str, **values: float) -> None:
+    entity = AlterClientQuotasRequestEntityData(entity_type="client-id", entity_name=client_id)
+    ops = [OpData(key=key, value=value) for key, value in values.items()]
+    entry = AlterClientQuotasRequestEntryData(entity=[entity], ops=ops)
+    with RawClient(cluster.bootstrap_servers) as client:
+        answer = client.call(AlterClientQuotasRequest(entries=[entry]), AlterClientQuotasResponse)
+    assert answer.entries[0].error_code == ErrorCode.NONE
+
+
+def figures(cluster: barnabas.Cluster, kind: str, client_id: str) -> dict[str, float]:
+    """What the broker measured of a client."""
+    (node,) = cluster._running()._running.values()
+    assert node.broker is not None
+    return {
+        figure.name: figure.value
+        for figure in list(node.broker.quotas.figures())
+        if figure.kind == kind and figure.tags.get("client-id") == client_id
+    }
+
+
+def throttled(config: dict[str, Any], told: list[float]) -> dict[str, Any]:
+    return {**config, "throttle_cb": lambda event: told.append(event.throttle_time)}
+
+
+def test_librdkafka_is_told_and_all_arrives(cluster: barnabas.Cluster) -> None:
+    limit(cluster, "noisy", producer_byte_rate=LIMIT, consumer_byte_rate=LIMIT)
+    base = {"bootstrap.servers": cluster.bootstrap_servers, "client.id": "noisy"}
+
+    told: list[float] = []
+    delivered: list[int] = []
+    config = throttled({**base, "batch.num.messages": 5, "linger.ms": 0}, told)
+    producer = Producer(config)
+    for number in range(MESSAGES):
+        producer.produce(
+            "quota-topic",
+            VALUE,
+            key=b"%d" % number,
+            on_delivery=lambda error, message: delivered.append(message.offset()),
+        )
+        producer.poll(0)
+    producer.flush(PATIENCE_S)
+    assert len(delivered) == MESSAGES
+    assert max(told) > 0
+    produced = figures(cluster, "Produce", "noisy")
+    assert produced["throttle-time"] > 0
+    assert produced["byte-rate"] > 0
+    # A second's worth is free; what is left of it takes as long as the limit says.
+    owed_s = (MESSAGES * len(VALUE) - LIMIT) / LIMIT
+    assert sum(told) > 0.8 * owed_s
+
+    told.clear()
+    got = 0
+    consumer = Consumer(
+        throttled(
+            {
+                **base,
+                "group.id": "quota-group",
+                "auto.offset.reset": "earliest",
+                "fetch.max.bytes": 100_000,
+                "message.max.bytes": 100_000,
+            },
+            told,
+        )
+    )
+    consumer.subscribe(["quota-topic"])
+    while got < MESSAGES:
+        message = consumer.poll(PATIENCE_S)
+        assert message is not None
+        assert message.error() is None
+        got += 1
+    consumer.poll(0)
+    consumer.close()
+    assert max(told) > 0
+    fetched = figures(cluster, "Fetch", "noisy")
+    assert fetched["throttle-time"] > 0
+    assert fetched["byte-rate"] > 0
+
+
+def test_kafka_configs_sets_lists_and_removes_quotas(java: JavaHost, kafka: Kafka) -> None:
+    def configs(*arguments: str) -> str:
+        server = ("--bootstrap-server", kafka.bootstrap_servers)
+        return java.run("kafka-configs", *server, *arguments).out
+
+    alice = ("--entity-type", "users", "--entity-name", "alice=1")
+    app = ("--entity-type", "clients", "--entity-default")
+    configs(
+        "--alter", *alice, *app, "--add-config", "producer_byte_rate=1024,request_percentage=12.5"
+    )
+    told = configs("--describe", *alice, *app)
+    assert "producer_byte_rate=1024.0" in told
+    assert "request_percentage=12.5" in told
+    assert "user-principal 'alice=1'" in told
+    address = ("--entity-type", "ips", "--entity-name", "10.1.2.3")
+    configs("--alter", *address, "--add-config", "connection_creation_rate=7")
+    assert "connection_creation_rate=7.0" in configs("--describe", *address)
+    configs("--alter", *address, "--delete-config", "connection_creation_rate")
+    configs("--alter", *alice, *app, "--delete-config", "producer_byte_rate,request_percentage")
+    assert "rate=" not in configs("--describe", *address)
+    assert "rate=" not in configs("--describe", *alice, *app)
