@@ -63,7 +63,7 @@ def test_librdkafka_is_told_and_all_arrives(cluster: barnabas.Cluster) -> None:
     base = {"bootstrap.servers": cluster.bootstrap_servers, "client.id": "noisy"}
 
     told: list[float] = []
-    delivered: list[int] = []
+    delivered: list[int | None] = []
     config = throttled({**base, "batch.num.messages": 5, "linger.ms": 0}, told)
     producer = Producer(config)
     for number in range(MESSAGES):
