@@ -5,6 +5,7 @@ from barnabas.base.config.node import NodeConfig
 from barnabas.metadata.node import MetadataNode
 from barnabas.security.audit import AuditLog
 from barnabas.security.authorizer import ALLOW_ALL, Authorizer
+from barnabas.security.controller_checks import ControllerChecks
 from barnabas.security.standard_authorizer import AuthorizerSettings, StandardAuthorizer
 
 
@@ -21,6 +22,7 @@ class Authorization:
             standard = StandardAuthorizer(settings, self._audit)
             metadata.add_listener(standard.image_changed)
             self.authorizer = standard
+        metadata.checks = ControllerChecks(self.authorizer)
 
     def close(self) -> None:
         """Write what the audit log has only counted."""

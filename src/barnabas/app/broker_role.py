@@ -46,6 +46,7 @@ from barnabas.log.compaction.process_worker import ProcessWorker
 from barnabas.log.compaction.settings import COMPACTION_KEYS, CompactionSettings
 from barnabas.log.config import LogConfig
 from barnabas.log.manager import LogManager
+from barnabas.metadata.asker import OWN
 from barnabas.metadata.broker_peers import BrokerPeers
 from barnabas.metadata.image import Endpoint, MetadataImage
 from barnabas.metadata.metadata_log import PROTOCOL_NUMBERS
@@ -57,7 +58,6 @@ from barnabas.replication.fetcher_manager import FETCHER_KEYS
 from barnabas.replication.partition import Partition
 from barnabas.replication.replica_manager import ReplicaManager
 from barnabas.security.authorizer import Authorizer
-from barnabas.security.principal import OWN
 from barnabas.share.partitions import SharePartitions
 from barnabas.share.settings import ShareSettings
 

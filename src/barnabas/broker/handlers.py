@@ -42,9 +42,12 @@ from barnabas.broker.apis.security.alter_client_quotas import handle_alter_clien
 from barnabas.broker.apis.security.alter_user_scram_credentials import (
     handle_alter_user_scram_credentials,
 )
+from barnabas.broker.apis.security.create_acls import handle_create_acls
 from barnabas.broker.apis.security.create_delegation_token import (
     handle_create_delegation_token,
 )
+from barnabas.broker.apis.security.delete_acls import handle_delete_acls
+from barnabas.broker.apis.security.describe_acls import handle_describe_acls
 from barnabas.broker.apis.security.describe_client_quotas import handle_describe_client_quotas
 from barnabas.broker.apis.security.describe_delegation_token import (
     handle_describe_delegation_token,
@@ -121,6 +124,9 @@ ROUTES: tuple[Route[BrokerServices], ...] = (
     route(apis.END_TXN, handle_end_txn),
     route(apis.WRITE_TXN_MARKERS, handle_write_txn_markers),
     route(apis.TXN_OFFSET_COMMIT, handle_txn_offset_commit),
+    route(apis.DESCRIBE_ACLS, handle_describe_acls),
+    route(apis.CREATE_ACLS, handle_create_acls),
+    route(apis.DELETE_ACLS, handle_delete_acls),
     route(apis.DESCRIBE_CONFIGS, handle_describe_configs),
     route(apis.ALTER_CONFIGS, handle_alter_configs),
     route(apis.ALTER_REPLICA_LOG_DIRS, handle_alter_replica_log_dirs),

@@ -12,18 +12,13 @@ from typing import Any, Final
 from barnabas.base.backoff import ExponentialBackoff, RandomSource
 from barnabas.base.clock import Clock
 from barnabas.base.config.node import NodeConfig
-from barnabas.base.principals import ANONYMOUS
+from barnabas.metadata.asker import OWN, Asker
 from barnabas.metadata.controller.refusals import refuse
 from barnabas.metadata.envelope import seal, unseal_response
 from barnabas.metadata.peers import ControllerPeers
 from barnabas.protocol.errors import DecodeError, ErrorCode
 from barnabas.protocol.messages.add_raft_voter import AddRaftVoterRequest
-from barnabas.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest
-from barnabas.protocol.messages.alter_partition import AlterPartitionRequest
-from barnabas.protocol.messages.assign_replicas_to_dirs import AssignReplicasToDirsRequest
-from barnabas.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
-from barnabas.protocol.messages.broker_registration import BrokerRegistrationRequest
-from barnabas.protocol.messages.controller_registration import ControllerRegistrationRequest
+from barnabas.protocol.messages.create_topics import CreateTopicsResponse
 from barnabas.protocol.messages.describe_quorum import DescribeQuorumRequest
 from barnabas.protocol.messages.envelope import EnvelopeRequest
 from barnabas.protocol.messages.remove_raft_voter import RemoveRaftVoterRequest
@@ -31,17 +26,6 @@ from barnabas.protocol.messages.update_raft_voter import UpdateRaftVoterRequest
 from barnabas.protocol.schema import Message
 from barnabas.raft.node import RaftNode
 
-OWN_REQUESTS: Final = frozenset(
-    {
-        AllocateProducerIdsRequest,
-        AlterPartitionRequest,
-        AssignReplicasToDirsRequest,
-        BrokerHeartbeatRequest,
-        BrokerRegistrationRequest,
-        ControllerRegistrationRequest,
-    }
-)
-"""What a node asks for itself; all else is a client's."""
 QUORUM_REQUESTS: Final = frozenset(
     {AddRaftVoterRequest, DescribeQuorumRequest, RemoveRaftVoterRequest, UpdateRaftVoterRequest}
 )
@@ -63,8 +47,7 @@ class ControllerCall:
 
     request: Message
     api_version: int | None = None
-    principal: str = ANONYMOUS
-    client_address: str = ""
+    asker: Asker = OWN
     endpoint: tuple[str, int] | None = None
     """Who was asked last."""
     losses: int = 0
@@ -73,7 +56,7 @@ class ControllerCall:
     @property
     def is_own(self) -> bool:
         """Whether the node asks for itself."""
-        return type(self.request) in OWN_REQUESTS
+        return self.asker.is_own
 
 
 class ControllerChannel:
@@ -123,11 +106,9 @@ class ControllerChannel:
         finally:
             timer.cancel()
 
-    def call(
-        self, request: Message, api_version: int | None, principal: str, client_address: str
-    ) -> ControllerCall:
+    def call(self, request: Message, api_version: int | None, asker: Asker) -> ControllerCall:
         """A request that is to reach the active controller, by as many `ask`s as it takes."""
-        return ControllerCall(request, api_version, principal, client_address)
+        return ControllerCall(request, api_version, asker)
 
     async def ask(self, call: ControllerCall, timeout_ms: int) -> Any:
         """The active controller's response; None if there is none or it could not be asked.
@@ -158,18 +139,24 @@ class ControllerChannel:
         return None
 
     def _seal(self, call: ControllerCall) -> EnvelopeRequest:
-        return seal(
-            call.request, call.api_version, call.principal, call.client_address, self._client_id
-        )
+        return seal(call.request, call.api_version, call.asker, self._client_id)
 
     def _unpacked(self, call: ControllerCall, answer: Any) -> Any:
         """What the controller says to the request; None if it is no controller, or refuses."""
         if call.is_own:
-            return None if answer.error_code in WRONG_CONTROLLER else answer
+            return None if is_from_wrong_controller(answer) else answer
         if answer.error_code == ErrorCode.NONE:
             response = unseal_response(call.request, call.api_version, answer)
-            return None if getattr(response, "error_code", 0) in WRONG_CONTROLLER else response
-        if answer.error_code not in WRONG_CONTROLLER:
-            name = ErrorCode.of(answer.error_code).name
-            telemetry.error("the controller refused an envelope: %s", name)
-        return None
+            return None if is_from_wrong_controller(response) else response
+        if answer.error_code in WRONG_CONTROLLER:
+            return None
+        name = ErrorCode.of(answer.error_code).name
+        telemetry.error("the controller refused an envelope: %s", name)
+        return refuse(call.request, ErrorCode.UNKNOWN_SERVER_ERROR)
+
+
+def is_from_wrong_controller(response: Any) -> bool:
+    """Whether another node must be asked."""
+    if isinstance(response, CreateTopicsResponse):  # it has codes for single topics only
+        return any(topic.error_code in WRONG_CONTROLLER for topic in response.topics)
+    return getattr(response, "error_code", 0) in WRONG_CONTROLLER

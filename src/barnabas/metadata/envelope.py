@@ -9,6 +9,7 @@ import ipaddress
 import struct
 from typing import Any
 
+from barnabas.metadata.asker import Asker
 from barnabas.protocol.answers import encode_answer
 from barnabas.protocol.apis import API_OF, APIS, AnyApi
 from barnabas.protocol.codec import decode, decode_at, encode
@@ -29,24 +30,26 @@ _VERSION = struct.Struct(">h")
 
 
 def seal(
-    request: Message, version: int | None, principal: str, client_address: str, client_id: str
+    request: Message, version: int | None, asker: Asker, node_client_id: str
 ) -> EnvelopeRequest:
     """Put a request into an envelope, in the version that the client chose.
 
     Another one may lack fields that the client filled. None is the highest stable version.
+    A client that has no id goes by that of the node.
     """
     api = API_OF[type(request)]
-    kind, _, name = principal.partition(":")
+    kind, _, name = asker.principal.partition(":")
+    client_id = node_client_id if asker.client_id is None else asker.client_id
+    principal = DefaultPrincipalData(type=kind, name=name, token_authenticated=asker.is_token)
     return EnvelopeRequest(
         request_data=encode_request(api.key, _version(api, version), 0, client_id, request),
-        request_principal=_VERSION.pack(PRINCIPAL_VERSION)
-        + encode(DefaultPrincipalData(type=kind, name=name), PRINCIPAL_VERSION),
-        client_host_address=_packed(client_address),
+        request_principal=_VERSION.pack(PRINCIPAL_VERSION) + encode(principal, PRINCIPAL_VERSION),
+        client_host_address=_packed(asker.host),
     )
 
 
-def unseal(envelope: EnvelopeRequest) -> tuple[AnyApi, RequestHeader, Message, str]:
-    """What an envelope holds: API, header and body of the request, and the principal.
+def unseal(envelope: EnvelopeRequest) -> tuple[AnyApi, RequestHeader, Message, Asker]:
+    """What an envelope holds: API, header and body of the request, and who sent it.
 
     Raises DecodeError.
     """
@@ -55,17 +58,30 @@ def unseal(envelope: EnvelopeRequest) -> tuple[AnyApi, RequestHeader, Message, s
     if not api.min_version <= header.request_api_version <= api.max_version:
         raise DecodeError(f"{api.key.name} has no version {header.request_api_version}")
     request, _ = decode_at(api.request, header.request_api_version, envelope.request_data, position)
-    return api, header, request, _principal(envelope.request_principal)
+    principal = _principal(envelope.request_principal)
+    asker = Asker(
+        f"{principal.type}:{principal.name}",
+        _address(envelope.client_host_address),
+        header.client_id,
+        principal.token_authenticated,
+    )
+    return api, header, request, asker
 
 
-def _principal(data: bytes | None) -> str:
+def _principal(data: bytes | None) -> DefaultPrincipalData:
     if data is None or len(data) < _VERSION.size:
         raise DecodeError("the envelope names no principal")
     (version,) = _VERSION.unpack_from(data)
     if version != PRINCIPAL_VERSION:
         raise DecodeError(f"principals have no version {version}")
-    principal = decode(DefaultPrincipalData, version, data[_VERSION.size :])
-    return f"{principal.type}:{principal.name}"
+    return decode(DefaultPrincipalData, version, data[_VERSION.size :])
+
+
+def _address(packed: bytes) -> str:
+    try:
+        return str(ipaddress.ip_address(bytes(packed)))
+    except ValueError as error:
+        raise DecodeError("the envelope names no address of a client") from error
 
 
 def seal_response(api: AnyApi, header: RequestHeader, response: Message) -> EnvelopeResponse:

@@ -16,13 +16,14 @@ from barnabas.base.disk import Disk
 from barnabas.base.ending import take_all
 from barnabas.base.ids import Uuid
 from barnabas.base.network import Network
-from barnabas.base.principals import ANONYMOUS
 from barnabas.base.tls_contexts import TLS_KEYS
 from barnabas.log.errors import LogDirFailure
 from barnabas.log.partition_log import PartitionLog
 from barnabas.metadata.active_controller import ActiveController
+from barnabas.metadata.asker import OWN, Asker
 from barnabas.metadata.bootstrap import read_bootstrap
 from barnabas.metadata.broker_lifecycle import BrokerLifecycle, RegistrationError
+from barnabas.metadata.checks import RequestChecks, Unchecked
 from barnabas.metadata.controller.refusals import refuse
 from barnabas.metadata.controller_channel import QUORUM_REQUESTS, ControllerChannel
 from barnabas.metadata.directories import NodeDirectories, load_directories
@@ -155,6 +156,9 @@ class MetadataNode:
             on_failure=on_failure,
         )
         """This broker as the controller sees it: never registered on a node without that role."""
+        self.checks: RequestChecks = Unchecked()
+        """Whether clients and other nodes may have what they ask the controller for."""
+        self._refused_by: set[tuple[str, int]] = set()
         self._producer_ids: range = range(0)
         self._producer_id_lock = asyncio.Lock()
         self._conditions: list[tuple[Callable[[MetadataImage], bool], asyncio.Future[None]]] = []
@@ -288,6 +292,23 @@ class MetadataNode:
         error = self._membership.contradiction(host, port, response)
         if error is not None:
             self.raft.fail(error)
+        if getattr(response, "error_code", 0) == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
+            self._note_refused(host, port)
+        else:
+            self._refused_by.discard((host, port))
+
+    def _note_refused(self, host: str, port: int) -> None:
+        """Say once that a controller does not take this node for one of its cluster."""
+        if (host, port) not in self._refused_by:
+            self._refused_by.add((host, port))
+            telemetry.error(
+                "the controller at %s:%d refuses this node's requests "
+                "(CLUSTER_AUTHORIZATION_FAILED). There, super.users must hold this node's "
+                "principal, or an ACL must allow it ClusterAction on the cluster; over PLAINTEXT "
+                "it is User:ANONYMOUS",
+                host,
+                port,
+            )
 
     # -- RaftListener
 
@@ -427,14 +448,14 @@ class MetadataNode:
         self,
         request: Message,
         *,
-        principal: str = ANONYMOUS,
-        client_address: str = "",
+        asker: Asker = OWN,
         api_version: int | None = None,
         timeout_ms: int | None = None,
     ) -> Any:
         """The active controller's response to a request, once its records are committed.
 
-        `api_version` is the one that `request` came in, where it came from a client.
+        `api_version` is the one that `request` came in, where it came from a client: then `asker`
+        is that client.
 
         Without a controller it waits for one, for `timeout_ms` or a minute, and then answers
         REQUEST_TIMED_OUT; so it does when the commit takes longer, and the change may still
@@ -442,12 +463,12 @@ class MetadataNode:
         """
         limit_ms = FORWARD_TIMEOUT_MS if timeout_ms is None else timeout_ms
         end_ms = self._clock.monotonic_ms() + limit_ms
-        call = self._channel.call(request, api_version, principal, client_address)
+        call = self._channel.call(request, api_version, asker)
         while not self._is_stopped:
             left_ms = max(end_ms - self._clock.monotonic_ms(), 1)
             if self.controller is not None and self.controller.is_active:
                 try:
-                    return await self.decide_here(request, principal=principal, timeout_ms=left_ms)
+                    return await self.decide_here(request, asker=asker, timeout_ms=left_ms)
                 except NotLeaderError:
                     pass  # deposed meanwhile: ask the next one
                 except TimeoutError:
@@ -465,19 +486,31 @@ class MetadataNode:
         self,
         request: Message,
         *,
-        principal: str,
+        asker: Asker,
         timeout_ms: int | None = None,
     ) -> Any:
         """As `handle`, but only while this node is the active controller.
 
         Every request that the controller or the quorum decides comes through here, with who asked
-        for it, whichever node that was: this is where authorization belongs. There is none yet.
+        for it, whichever node that was: this is where it is checked whether they may.
 
         Raises NotLeaderError otherwise, and TimeoutError.
         """
+        controller = self.controller
         if type(request) in QUORUM_REQUESTS:
             api = API_OF[type(request)]
-            return await self.raft.handle(request, api.max_stable_version)
-        if self.controller is None:
-            raise NotLeaderError
-        return await self.controller.handle(request, timeout_ms, requester=principal)
+            image = self.image
+
+            async def decide(left: Message) -> Any:
+                return await self.raft.handle(left, api.max_stable_version)
+        else:
+            if controller is None or not controller.is_active:
+                raise NotLeaderError
+            image = self._publisher.latest
+
+            async def decide(left: Message) -> Any:
+                return await controller.handle(left, timeout_ms, requester=asker.principal)
+
+        if asker.is_own:
+            return await decide(request)
+        return await self.checks.decide(asker, request, image, decide)

@@ -21,5 +21,3 @@ class Principal(NamedTuple):
 
 USER: Final = "User"
 ANONYMOUS: Final = Principal(*principals.ANONYMOUS.split(":"))
-OWN: Final = ANONYMOUS
-"""A node, where it asks for itself: it does not authenticate yet either."""

@@ -41,7 +41,11 @@ class Cluster:
         )
         services: Any = SimpleNamespace(metadata=metadata)
         context: Any = SimpleNamespace(
-            principal=ANONYMOUS, api_version=1, connection=self.connection
+            principal=ANONYMOUS,
+            api_version=1,
+            client_id="broker",
+            client_host="broker",
+            connection=self.connection,
         )
         await handle_broker_heartbeat(services, context, REQUEST)
 

@@ -5,9 +5,11 @@ described by brokers.
 """
 
 from barnabas.broker.apis.cluster.describe_cluster import CONTROLLERS
+from barnabas.broker.authorization import may
 from barnabas.broker.authorized_operations import NOT_ASKED, cluster_operations
 from barnabas.broker.context import RequestContext
 from barnabas.broker.controller.services import ControllerServices
+from barnabas.protocol.acls import Operation, ResourceType
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.describe_cluster import (
     DescribeClusterBroker,
@@ -22,6 +24,11 @@ def handle_describe_cluster_at_controller(
     """Name the voters by their endpoint of the listener that was asked."""
     if request.endpoint_type != CONTROLLERS:
         code = ErrorCode.MISMATCHED_ENDPOINT_TYPE
+        return DescribeClusterResponse(
+            error_code=code, error_message=code.message, endpoint_type=CONTROLLERS
+        )
+    if not may(services, context, Operation.ALTER, ResourceType.CLUSTER):
+        code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
         return DescribeClusterResponse(
             error_code=code, error_message=code.message, endpoint_type=CONTROLLERS
         )

@@ -10,20 +10,25 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from barnabas.broker.apis.cluster.api_versions import handle_api_versions, refuse_version
+from barnabas.broker.apis.security.describe_acls import handle_describe_acls
 from barnabas.broker.apis.security.sasl_authenticate import handle_sasl_authenticate
 from barnabas.broker.apis.security.sasl_handshake import handle_sasl_handshake
 from barnabas.broker.apis.security.token_requests import may_ask_for_tokens
+from barnabas.broker.authorization import may
 from barnabas.broker.context import RequestContext
 from barnabas.broker.controller.cluster import handle_describe_cluster_at_controller
 from barnabas.broker.controller.configs import without_refused
+from barnabas.broker.controller.requests import asker_of
 from barnabas.broker.controller.services import ControllerServices
 from barnabas.broker.controller.versions import fit
 from barnabas.broker.route import Route, route
 from barnabas.metadata.active_controller import ActiveController
+from barnabas.metadata.asker import Asker
 from barnabas.metadata.controller.refusals import refuse
 from barnabas.metadata.envelope import seal_response, unseal
 from barnabas.net.connection import Connection
 from barnabas.protocol import apis
+from barnabas.protocol.acls import Operation, ResourceType
 from barnabas.protocol.api import Api, ApiKey
 from barnabas.protocol.errors import DecodeError, ErrorCode
 from barnabas.protocol.messages import alter_configs as legacy
@@ -63,6 +68,9 @@ def _quorum_route(api: Api[Req, Resp]) -> Route[ControllerServices]:
         services: ControllerServices, context: RequestContext, request: Req
     ) -> Resp:
         """The connection is closed once the replica has stopped."""
+        if not may(services, context, Operation.CLUSTER_ACTION, ResourceType.CLUSTER):
+            refused: Resp = refuse(request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+            return refused
         try:
             with _while_the_log_serves(services):
                 response = await services.metadata.raft.handle(request, context.api_version)
@@ -108,7 +116,7 @@ async def decide(
 ) -> Resp:
     """What the active controller decides; NOT_CONTROLLER from any other."""
     try:
-        response = await _decide_for(services, str(context.principal), request)
+        response = await _decide_for(services, asker_of(context), request)
     except NotLeaderError:
         response = refuse(request, ErrorCode.NOT_CONTROLLER)
     assert isinstance(response, response_class)
@@ -173,22 +181,27 @@ async def handle_broker_heartbeat(
 async def handle_envelope(
     services: ControllerServices, context: RequestContext, request: EnvelopeRequest
 ) -> EnvelopeResponse:
-    """A client's request that a broker passed on, decided for the client's principal."""
+    """A client's request that a broker passed on, decided for the client.
+
+    So the sender of the envelope says who that is, and must be a node of the cluster.
+    """
+    if not may(services, context, Operation.CLUSTER_ACTION, ResourceType.CLUSTER):
+        return EnvelopeResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     try:
-        api, header, inner, principal = unseal(request)
+        api, header, inner, asker = unseal(request)
     except DecodeError:
         return EnvelopeResponse(error_code=ErrorCode.INVALID_REQUEST)
     if api.key not in FORWARDED:
         return EnvelopeResponse(error_code=ErrorCode.INVALID_REQUEST)
     try:
-        response = await _decide_for(services, principal, inner)
+        response = await _decide_for(services, asker, inner)
     except NotLeaderError:
         return EnvelopeResponse(error_code=ErrorCode.NOT_CONTROLLER)
     return seal_response(api, header, fit(response, header.request_api_version))
 
 
-async def _decide_for(services: ControllerServices, principal: str, request: Message) -> Message:
-    """What is decided for the principal, within the time that the request gives.
+async def _decide_for(services: ControllerServices, asker: Asker, request: Message) -> Message:
+    """What is decided for the asker, within the time that the request gives.
 
     Raises NotLeaderError where another node decides.
     """
@@ -196,7 +209,7 @@ async def _decide_for(services: ControllerServices, principal: str, request: Mes
     try:
         with _while_the_log_serves(services):
             response: Message = await services.metadata.decide_here(
-                request, principal=principal, timeout_ms=timeout_ms if timeout_ms > 0 else None
+                request, asker=asker, timeout_ms=timeout_ms if timeout_ms > 0 else None
             )
     except TimeoutError:
         response = refuse(request, ErrorCode.REQUEST_TIMED_OUT)
@@ -211,8 +224,10 @@ FORWARDED = frozenset(
         ApiKey.ALTER_PARTITION_REASSIGNMENTS,
         ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
         ApiKey.CREATE_DELEGATION_TOKEN,
+        ApiKey.CREATE_ACLS,
         ApiKey.CREATE_PARTITIONS,
         ApiKey.CREATE_TOPICS,
+        ApiKey.DELETE_ACLS,
         ApiKey.DELETE_TOPICS,
         ApiKey.DESCRIBE_QUORUM,
         ApiKey.ELECT_LEADERS,
@@ -233,6 +248,9 @@ CONTROLLER_ROUTES: tuple[Route[ControllerServices], ...] = (
     route(apis.API_VERSIONS, handle_api_versions, refuse_version),
     _decision_route(apis.CREATE_TOPICS),
     _decision_route(apis.DELETE_TOPICS),
+    route(apis.DESCRIBE_ACLS, handle_describe_acls),
+    _decision_route(apis.CREATE_ACLS),
+    _decision_route(apis.DELETE_ACLS),
     route(apis.ALTER_CONFIGS, handle_alter_configs_at_controller),
     route(apis.SASL_AUTHENTICATE, handle_sasl_authenticate),
     _decision_route(apis.CREATE_PARTITIONS),

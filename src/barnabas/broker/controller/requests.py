@@ -5,6 +5,17 @@ from typing import Any
 from barnabas.broker.context import RequestContext
 from barnabas.broker.controller.versions import fit
 from barnabas.broker.services import BrokerServices
+from barnabas.metadata.asker import Asker
+
+
+def asker_of(context: RequestContext) -> Asker:
+    """The sender of a request, as the controller is told of it."""
+    return Asker(
+        str(context.principal),
+        context.client_host,
+        context.client_id,
+        is_token=bool(getattr(context.connection.state, "is_token", False)),
+    )
 
 
 async def ask_controller(
@@ -18,8 +29,7 @@ async def ask_controller(
     limit_ms = timeout_ms if timeout_ms is not None and timeout_ms > 0 else None
     response = await services.metadata.handle(
         request,
-        principal=str(context.principal),
-        client_address=context.client_host,
+        asker=asker_of(context),
         api_version=context.api_version,
         timeout_ms=limit_ms,
     )

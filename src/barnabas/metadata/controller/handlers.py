@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any, Final
 
+from barnabas.metadata.controller.acls import create_acls, delete_acls
 from barnabas.metadata.controller.alter_partition import alter_partition
 from barnabas.metadata.controller.assign_directories import assign_replicas_to_dirs
 from barnabas.metadata.controller.brokers import (
@@ -44,9 +45,11 @@ from barnabas.protocol.messages.assign_replicas_to_dirs import AssignReplicasToD
 from barnabas.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
 from barnabas.protocol.messages.broker_registration import BrokerRegistrationRequest
 from barnabas.protocol.messages.controller_registration import ControllerRegistrationRequest
+from barnabas.protocol.messages.create_acls import CreateAclsRequest
 from barnabas.protocol.messages.create_delegation_token import CreateDelegationTokenRequest
 from barnabas.protocol.messages.create_partitions import CreatePartitionsRequest
 from barnabas.protocol.messages.create_topics import CreateTopicsRequest
+from barnabas.protocol.messages.delete_acls import DeleteAclsRequest
 from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest
 from barnabas.protocol.messages.elect_leaders import ElectLeadersRequest
 from barnabas.protocol.messages.expire_delegation_token import ExpireDelegationTokenRequest
@@ -66,6 +69,8 @@ DECIDE: Final[dict[type, Callable[[ControllerState, Any], Decision[Any]]]] = {
     IncrementalAlterConfigsRequest: incremental_alter_configs,
     AlterClientQuotasRequest: alter_client_quotas,
     AlterUserScramCredentialsRequest: alter_user_scram_credentials,
+    CreateAclsRequest: create_acls,
+    DeleteAclsRequest: delete_acls,
     AllocateProducerIdsRequest: allocate_producer_ids,
     AlterPartitionRequest: alter_partition,
     AlterPartitionReassignmentsRequest: alter_partition_reassignments,

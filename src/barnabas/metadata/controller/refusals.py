@@ -16,8 +16,10 @@ from barnabas.protocol.messages import (
     broker_heartbeat,
     broker_registration,
     controller_registration,
+    create_acls,
     create_partitions,
     create_topics,
+    delete_acls,
     delete_topics,
     describe_quorum,
     elect_leaders,
@@ -181,6 +183,24 @@ def _alter_user_scram_credentials(
     )
 
 
+def _create_acls(request: create_acls.CreateAclsRequest, code: int, message: str) -> Any:
+    return create_acls.CreateAclsResponse(
+        results=[
+            create_acls.AclCreationResult(error_code=code, error_message=message)
+            for _ in request.creations
+        ]
+    )
+
+
+def _delete_acls(request: delete_acls.DeleteAclsRequest, code: int, message: str) -> Any:
+    return delete_acls.DeleteAclsResponse(
+        filter_results=[
+            delete_acls.DeleteAclsFilterResult(error_code=code, error_message=message)
+            for _ in request.filters
+        ]
+    )
+
+
 def _with_message(response: type) -> Callable[[Any, int, str], Any]:
     return lambda _, code, message: response(error_code=code, error_message=message)
 
@@ -192,6 +212,8 @@ def _with_code(response: type) -> Callable[[Any, int, str], Any]:
 _REFUSALS: Final[dict[type, Callable[[Any, int, str], Any]]] = {
     create_topics.CreateTopicsRequest: _create_topics,
     delete_topics.DeleteTopicsRequest: _delete_topics,
+    create_acls.CreateAclsRequest: _create_acls,
+    delete_acls.DeleteAclsRequest: _delete_acls,
     create_partitions.CreatePartitionsRequest: _create_partitions,
     alter_client_quotas.AlterClientQuotasRequest: _alter_client_quotas,
     alter_user_scram_credentials.AlterUserScramCredentialsRequest: _alter_user_scram_credentials,

@@ -12,6 +12,7 @@ from barnabas.broker.context import RequestContext
 from barnabas.broker.services import BrokerServices
 from barnabas.coordinator.partition_of import partition_of
 from barnabas.coordinator.share.state import SharePartitionKey
+from barnabas.metadata.asker import OWN
 from barnabas.metadata.image import TopicImage
 from barnabas.protocol.acls import Operation, ResourceType
 from barnabas.protocol.errors import ErrorCode
@@ -20,7 +21,6 @@ from barnabas.protocol.messages.find_coordinator import (
     FindCoordinatorRequest,
     FindCoordinatorResponse,
 )
-from barnabas.security.principal import OWN
 
 GROUP = 0
 TRANSACTION = 1

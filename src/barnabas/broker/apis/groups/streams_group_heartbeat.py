@@ -20,6 +20,7 @@ from barnabas.broker.apis.groups.requests import (
 from barnabas.broker.apis.groups.streams_topics import topic_names
 from barnabas.broker.authorization import may
 from barnabas.broker.context import RequestContext
+from barnabas.broker.controller.requests import asker_of
 from barnabas.broker.services import BrokerServices
 from barnabas.coordinator.group.streams.heartbeat import Heard
 from barnabas.coordinator.group.streams.topology import InternalTopic, Status
@@ -110,8 +111,7 @@ def _create(services: BrokerServices, context: RequestContext, group_id: str, he
             creation.create(
                 services.metadata,
                 claimed,
-                principal=str(context.principal),
-                client_address=context.client_host,
+                asker=asker_of(context),
                 failed_until_ms=now_ms + FAILURES_TOLD_HEARTBEATS * interval_ms,
             )
         )

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from barnabas.base.internal_topics import CREATION_TIMEOUT_MS
 from barnabas.coordinator.group.streams.topology import InternalTopic
+from barnabas.metadata.asker import Asker
 from barnabas.metadata.node import MetadataNode
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages import streams_group_describe, streams_group_heartbeat
@@ -73,8 +74,7 @@ class StreamsTopics:
         metadata: MetadataNode,
         topics: list[InternalTopic],
         *,
-        principal: str,
-        client_address: str,
+        asker: Asker,
         failed_until_ms: int,
     ) -> None:
         """Create claimed topics for a client, and remember why some cannot be."""
@@ -84,8 +84,7 @@ class StreamsTopics:
         try:
             response = await metadata.handle(
                 request,
-                principal=principal,
-                client_address=client_address,
+                asker=asker,
                 timeout_ms=CREATION_TIMEOUT_MS,
             )
         finally:

@@ -15,6 +15,7 @@ from barnabas.base.internal_topics import (
     TRANSACTION_STATE,
 )
 from barnabas.broker.services import BrokerServices
+from barnabas.metadata.asker import Asker
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.create_topics import (
     CreatableTopic,
@@ -22,7 +23,6 @@ from barnabas.protocol.messages.create_topics import (
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
-from barnabas.security.principal import Principal
 
 VISIBILITY_TIMEOUT_MS = 1_000
 
@@ -30,9 +30,9 @@ telemetry = logging.getLogger(__name__)
 
 
 async def create_topics(
-    services: BrokerServices, names: Iterable[str], principal: Principal
+    services: BrokerServices, names: Iterable[str], asker: Asker
 ) -> dict[str, ErrorCode]:
-    """Create `names` for `principal`; each gets NONE, also when somebody was faster, or the reason.
+    """Create `names` for `asker`; each gets NONE, also when somebody was faster, or the reason.
 
     What the node needs itself (internal topics that a coordinator lacks) is not asked for in the
     name of the client that happens to come first. Source: Kafka's AutoTopicCreationManager.
@@ -40,9 +40,7 @@ async def create_topics(
     request = CreateTopicsRequest(
         topics=[_description(services, name) for name in names], timeout_ms=CREATION_TIMEOUT_MS
     )
-    response = await services.metadata.handle(
-        request, principal=str(principal), timeout_ms=CREATION_TIMEOUT_MS
-    )
+    response = await services.metadata.handle(request, asker=asker, timeout_ms=CREATION_TIMEOUT_MS)
     assert isinstance(response, CreateTopicsResponse)
     outcome: dict[str, ErrorCode] = {}
     for result in response.topics:

@@ -19,6 +19,7 @@ from barnabas.broker.authorized_operations import (
     cluster_operations,
 )
 from barnabas.broker.context import RequestContext
+from barnabas.broker.controller.requests import asker_of
 from barnabas.broker.services import BrokerServices
 from barnabas.metadata.image import NO_LEADER, PartitionImage, TopicImage
 from barnabas.metadata.topic_names import is_valid_topic_name
@@ -136,7 +137,7 @@ async def _create(
     }
     wanted = [name for name in missing if name in creatable and is_valid_topic_name(name)]
     if wanted:
-        errors |= await create_topics(services, wanted, context.principal)
+        errors |= await create_topics(services, wanted, asker_of(context))
     return errors
 
 

@@ -1,0 +1,23 @@
+"""Who asks the controller for something, for decisions, authorization and quotas."""
+
+from typing import Final, NamedTuple
+
+from barnabas.base.principals import ANONYMOUS
+
+
+class Asker(NamedTuple):
+    """A client, whichever node it asked, or a node that asks for itself."""
+
+    principal: str = ANONYMOUS
+    """As text: `User:alice`."""
+    host: str = ""
+    """Its address, as text."""
+    client_id: str | None = None
+    is_token: bool = False
+    """Whether it logged in with a delegation token."""
+    is_own: bool = False
+    """Whether this very node asks for itself: it may do what it needs."""
+
+
+OWN: Final = Asker(is_own=True)
+"""This node."""

@@ -1,0 +1,35 @@
+"""How the controller asks whether somebody may have what they ask for.
+
+The rules are above this room, in `security`: a node is given its `RequestChecks`.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import Any, Protocol, TypeAlias
+
+from barnabas.metadata.asker import Asker
+from barnabas.metadata.image import MetadataImage
+from barnabas.protocol.schema import Message
+
+DecideRequest: TypeAlias = Callable[[Message], Awaitable[Any]]
+"""Decides a request, or what is left of it."""
+
+
+class RequestChecks(Protocol):
+    """Stands between whoever asks, and the decision."""
+
+    async def decide(
+        self, asker: Asker, request: Message, image: MetadataImage, decide: DecideRequest
+    ) -> Any:
+        """The response: to what the asker may not have, a refusal; to the rest, that of `decide`.
+
+        `image` is what the decision will be based on.
+        """
+
+
+class Unchecked:
+    """Everybody may ask for everything."""
+
+    async def decide(
+        self, asker: Asker, request: Message, image: MetadataImage, decide: DecideRequest
+    ) -> Any:
+        return await decide(request)
