@@ -7,7 +7,7 @@ and transactional ids are those that the world has made for the case.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from barnabas.protocol.acls import CLUSTER_NAME, Operation, ResourceType
@@ -54,22 +54,36 @@ class Need:
     kinds: tuple[Kind, ...]
     error: ErrorCode | None
     """None: the answer has no error, and leaves out what must not be seen."""
+    is_done_without: bool = False
+    """Whether what is asked is done all the same, and only not told."""
+    is_named_without: bool = False
+    """Whether the refusal names the resource, to those who may describe it."""
 
     def __str__(self) -> str:
         return " or ".join(map(str, self.kinds))
 
     def or_(self, other: Need) -> Need:
         """Another right that does as well."""
-        return Need(self.kinds + other.kinds, self.error)
+        return replace(self, kinds=self.kinds + other.kinds)
 
     def answered(self, error: ErrorCode | None) -> Need:
         """The same, where another error than that of the resource is answered."""
-        return Need(self.kinds, error)
+        return replace(self, error=error)
 
     @property
     def hidden(self) -> Need:
         """The same, where the answer leaves the resource out without a word."""
-        return Need(self.kinds, None)
+        return replace(self, error=None)
+
+    @property
+    def named(self) -> Need:
+        """The same, where the refusal names the resource."""
+        return replace(self, is_named_without=True)
+
+    @property
+    def only_told(self) -> Need:
+        """The same, where what is asked is done without it."""
+        return replace(self, is_done_without=True)
 
 
 def topic(operation: Operation) -> Need:

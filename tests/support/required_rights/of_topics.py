@@ -359,19 +359,22 @@ CASES = (
     Case(
         apis.CREATE_TOPICS,
         "with its configuration told",
-        [_CREATE.answered(_TOPIC_REFUSED), topic(Operation.DESCRIBE_CONFIGS)],
+        [_CREATE.answered(_TOPIC_REFUSED), topic(Operation.DESCRIBE_CONFIGS).only_told],
         _create_topics,
     ),
     Case(
         apis.DELETE_TOPICS,
         "",
-        [topic(Operation.DESCRIBE), topic(Operation.DELETE)],
+        [
+            topic(Operation.DESCRIBE).or_(cluster(Operation.DELETE)),
+            topic(Operation.DELETE).or_(cluster(Operation.DELETE)),
+        ],
         _delete_topics,
     ),
     Case(
         apis.DELETE_TOPICS,
         "by id",
-        [topic(Operation.DESCRIBE), topic(Operation.DELETE)],
+        [topic(Operation.DELETE).or_(cluster(Operation.DELETE)).named],
         _delete_topics_by_id,
     ),
     Case(apis.DELETE_RECORDS, "", [topic(Operation.DELETE)], _delete_records),

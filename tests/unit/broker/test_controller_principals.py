@@ -4,6 +4,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from barnabas.broker.apis.topics.auto_create import create_topics
+from barnabas.broker.client_state import ClientState
 from barnabas.broker.controller.handlers import decide, handle_envelope
 from barnabas.broker.controller.requests import asker_of
 from barnabas.metadata.asker import Asker
@@ -51,7 +52,7 @@ def context_of(principal: Principal) -> Any:
         api_version=7,
         client_host="10.0.0.1",
         client_id="app",
-        connection=SimpleNamespace(state=None),
+        connection=SimpleNamespace(state=ClientState()),
         caller=Caller(principal, "10.0.0.1"),
     )
 

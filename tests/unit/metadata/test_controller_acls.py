@@ -99,8 +99,8 @@ def test_what_is_there_is_not_doubled() -> None:
         (
             {"principal": "alice"},
             (
-                "Could not parse principal from `alice` (no colon is present separating the principal "
-                "type from the principal name)"
+                "Could not parse principal from `alice` (no colon is present separating the "
+                "principal type from the principal name)"
             ),
         ),
     ],

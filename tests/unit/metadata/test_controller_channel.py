@@ -10,6 +10,7 @@ import pytest
 
 from barnabas.app.standalone import format_standalone, standalone_properties
 from barnabas.base.config.node import NodeConfig
+from barnabas.metadata.asker import OWN, Asker
 from barnabas.metadata.controller_channel import (
     LOSSES_MAX,
     RETRY_MS,
@@ -72,7 +73,9 @@ class World:
 
     async def handle(self, request: Any) -> Any:
         """What the node answers in the end."""
-        task = asyncio.ensure_future(self.node.handle(request))
+        is_own = type(request) is AlterPartitionRequest
+        asker = OWN if is_own else Asker("User:alice", "10.0.0.1", "app")
+        task = asyncio.ensure_future(self.node.handle(request, asker=asker))
         for _ in range(2 * FORWARD_TIMEOUT_MS // 10):
             for _ in range(3):
                 await asyncio.sleep(0)

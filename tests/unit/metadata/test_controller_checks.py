@@ -58,11 +58,20 @@ class Granting:
     def __post_init__(self) -> None:
         self.callers: set[Caller] = set()
 
-    def allows(self, caller: Caller, operation: Op, kind: Res, name: str, **_: bool) -> bool:
+    def allows(
+        self,
+        caller: Caller,
+        operation: Op,
+        resource_type: Res,
+        name: str,
+        *,
+        logs_denial: bool = True,
+        logs_grant: bool = True,
+    ) -> bool:
         self.callers.add(caller)
-        return (operation, kind, name) in self.rights
+        return (operation, resource_type, name) in self.rights
 
-    def allows_some(self, caller: Caller, operation: Op, kind: Res) -> bool:
+    def allows_some(self, caller: Caller, operation: Op, resource_type: Res) -> bool:
         raise AssertionError("the controller asks for nothing by resource type")
 
 

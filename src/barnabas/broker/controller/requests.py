@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from barnabas.broker.client_state import client_state
 from barnabas.broker.context import RequestContext
 from barnabas.broker.controller.versions import fit
 from barnabas.broker.services import BrokerServices
@@ -14,7 +15,7 @@ def asker_of(context: RequestContext) -> Asker:
         str(context.principal),
         context.client_host,
         context.client_id,
-        is_token=bool(getattr(context.connection.state, "is_token", False)),
+        is_token=client_state(context.connection).is_token,
     )
 
 
