@@ -139,3 +139,20 @@ def test_what_cannot_be_is_one_line(tmp_path: Path) -> None:
     code, error = refused("--nodes", "2", "--port", "0", "-o", "num.partitions=none")
     assert (code, "num.partitions" in error) == (2, True)
     assert refused("--nodes", "0")[0] == 2
+
+
+def test_a_secure_cluster_says_how_to_log_in(tmp_path: Path) -> None:
+    directory = ("--directory", str(tmp_path), "--port", "0", "--json")
+    for words in (("--secure", "--nodes", "3"), ("--nodes", "3")):  # the second time it is known
+        with dev(*words, *directory) as process:
+            ready = ready_line(process)
+            assert ready["security"] == "scram"
+            config = ("--command-config", ready["command_config"])
+            cli = ClusterCli(ready["bootstrap_servers"])
+            assert len(cli.json("cluster", "status", *config)["nodes"]) == 3
+            alice = ("--command-config", str(tmp_path / "security" / "alice.properties"))
+            cli.ok("produce", "alice-greetings", *alice, stdin=b"hello\n")
+            assert cli.run("topic", "list").code != 0
+            assert end(process)[0] == 0
+    for path in tmp_path.glob("node-*/server.properties"):
+        assert path.stat().st_mode & 0o777 == 0o600

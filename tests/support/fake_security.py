@@ -132,7 +132,9 @@ class FakeCluster:
             self.users[item.name].pop(item.mechanism)
             if not self.users[item.name]:
                 del self.users[item.name]
-        names = {item.name for item in [*request.upsertions, *request.deletions]}
+        listed = [item.name for item in [*request.upsertions, *request.deletions]]
+        names = set(listed)
+        assert len(names) == len(listed), "a broker refuses to alter a user twice in a request"
         return set_users.AlterUserScramCredentialsResponse(
             results=[set_users.AlterUserScramCredentialsResult(user=name) for name in names]
         )

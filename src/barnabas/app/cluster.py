@@ -4,6 +4,9 @@
         producer = confluent_kafka.Producer({"bootstrap.servers": cluster.bootstrap_servers})
         cluster.stop_node(2)  # nothing is lost
 
+    with barnabas.Cluster(security="scram") as cluster:
+        producer = confluent_kafka.Producer(cluster.client_config)  # as user admin, over TLS
+
 `with` runs the nodes on an event loop of their own, in a background thread; `async with` on the
 running loop. Either way they are ready when the block begins and gone when it ends.
 """
@@ -22,6 +25,7 @@ from typing import Any, TypeVar
 
 from barnabas.app.event_loop import new_event_loop
 from barnabas.app.node_set import NodeSet
+from barnabas.app.secured import ADMIN, Security, open_secured
 from barnabas.app.standalone import standalone_properties
 from barnabas.base.config.errors import ConfigError
 from barnabas.base.config.node import NodeConfig
@@ -58,6 +62,11 @@ class Cluster:
     stopped keeps its own. Data is in a temporary directory that is removed at the end, or in
     `directory`, which is kept and used again. `config` holds Kafka's broker properties, `racks`
     is dealt out to the nodes in turn.
+
+    `security` is None (plain text, and everybody may do everything), "scram", "plain", "mtls"
+    or "tls". All but "tls", where nobody logs in, have ACLs and two users: admin may do
+    everything, alice what she likes with names that begin with `alice-`. It needs the package
+    `cryptography`, which the extra `security` installs.
     """
 
     def __init__(
@@ -67,10 +76,15 @@ class Cluster:
         directory: str | os.PathLike[str] | None = None,
         *,
         racks: Sequence[str] = (),
+        security: str | None = None,
     ) -> None:
-        """Raises ValueError unless there is at least one node; warns of keys without effect."""
+        """Raises ValueError unless there is at least one node, and for an unknown security.
+
+        Warns of keys without effect.
+        """
         if nodes < 1:
             raise ValueError(f"a cluster has at least one node, not {nodes}")
+        self._security = None if security is None else _security(security)
         self._count = nodes
         self._racks = tuple(racks)
         self._overrides = {**EMBEDDED_CONFIG, **(config or {})}
@@ -89,6 +103,38 @@ class Cluster:
         """host:port of every node, for clients. Raises RuntimeError while it does not run."""
         nodes = self._running()
         return ",".join(nodes.address(node_id) for node_id in nodes.known)
+
+    @property
+    def client_config(self) -> dict[str, str]:
+        """For clients of librdkafka: the addresses, and how the user admin logs in."""
+        return self.client_config_of(ADMIN)
+
+    def client_config_of(self, user: str) -> dict[str, str]:
+        """As `client_config`, for another user. Raises RuntimeError, KeyError."""
+        secured = self._running().secured
+        more = {} if secured is None else secured.librdkafka_config(user)
+        return {"bootstrap.servers": self.bootstrap_servers, **more}
+
+    @property
+    def java_properties(self) -> dict[str, str]:
+        """For Java's clients: the addresses, and how the user admin logs in."""
+        return self.java_properties_of(ADMIN)
+
+    def java_properties_of(self, user: str) -> dict[str, str]:
+        """As `java_properties`, for another user. Raises RuntimeError, KeyError."""
+        secured = self._running().secured
+        more = {} if secured is None else secured.java_properties(user)
+        return {"bootstrap.servers": self.bootstrap_servers, **more}
+
+    def properties_file_of(self, user: str = ADMIN) -> str:
+        """A file for Java's tools and `barnabas --command-config`, of a secured cluster.
+
+        Raises RuntimeError.
+        """
+        secured = self._running().secured
+        if secured is None:
+            raise RuntimeError("the cluster is not secured")
+        return secured.file_of(user)
 
     @property
     def directory(self) -> str:
@@ -245,8 +291,14 @@ class Cluster:
 
     async def _start_nodes(self) -> None:
         directory = self._kept_directory or tempfile.mkdtemp(prefix="barnabas-")
-        self._nodes = NodeSet(directory, self._count, self._overrides, self._racks)
-        await self._nodes.start()
+        secured = None
+        if self._security is not None:
+            secured = open_secured(directory, self._security)
+        nodes = NodeSet(directory, self._count, self._overrides, self._racks, secured)
+        self._nodes = nodes
+        await nodes.start()
+        if secured is not None:
+            secured.write_client_files(self.bootstrap_servers)
 
     async def _stop_nodes(self) -> None:
         nodes, self._nodes = self._nodes, None
@@ -257,6 +309,14 @@ class Cluster:
         finally:
             if self._kept_directory is None:
                 await asyncio.to_thread(shutil.rmtree, nodes.directory, ignore_errors=True)
+
+
+def _security(name: str) -> Security:
+    try:
+        return Security(name)
+    except ValueError:
+        known = ", ".join(item.value for item in Security)
+        raise ValueError(f"security is None or one of {known}, not {name!r}") from None
 
 
 def _keys_without_effect(overrides: Mapping[str, str]) -> Sequence[str]:

@@ -12,12 +12,14 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from barnabas.app.secured import Secured
 from barnabas.app.standalone import CLIENT_LISTENER, CONTROLLER_LISTENER
 from barnabas.base.clock import Clock
 from barnabas.base.config.node import NodeConfig
 from barnabas.base.config.properties import format_properties, parse_properties
 from barnabas.base.disk import Disk
 from barnabas.base.ids import uuid_to_text
+from barnabas.base.private_files import write_private
 from barnabas.metadata.ids import RandomSource, random_uuid
 from barnabas.metadata.meta_properties import read_meta_properties
 from barnabas.metadata.storage_format import (
@@ -52,17 +54,27 @@ class LocalNode:
 
     def address(self, listener: str) -> str | None:
         """host:port of a listener, or None where it has none of that name."""
-        for entry in self.properties["listeners"].split(","):
+        for entry in self._listeners:
             name, _, address = entry.partition("://")
             if name.strip() == listener:
                 return address.strip()
         return None
 
     @property
+    def client_listener(self) -> str:
+        """The name of the listener for clients."""
+        names = (entry.partition("://")[0].strip() for entry in self._listeners)
+        return next(name for name in names if name != CONTROLLER_LISTENER)
+
+    @property
     def client_address(self) -> str:
-        address = self.address(CLIENT_LISTENER)
+        address = self.address(self.client_listener)
         assert address is not None, "every local node is a broker"
         return address
+
+    @property
+    def _listeners(self) -> list[str]:
+        return self.properties["listeners"].split(",")
 
 
 def new_nodes(
@@ -73,20 +85,23 @@ def new_nodes(
     host: str = "127.0.0.1",
     racks: Sequence[str] = (),
     overrides: Mapping[str, str] | None = None,
+    secured: Secured | None = None,
 ) -> list[LocalNode]:
     """The first nodes of a cluster: as many as there are ports, all brokers and voters."""
     count = len(ports)
     quorum = ",".join(f"127.0.0.1:{port}" for port in controller_ports)
+    name = CLIENT_LISTENER if secured is None else secured.listener
     nodes = []
     for index, (port, controller_port) in enumerate(zip(ports, controller_ports, strict=True)):
         listeners = [
-            _listener(CLIENT_LISTENER, host, port),
+            _listener(name, host, port),
             _listener(CONTROLLER_LISTENER, "127.0.0.1", controller_port),
         ]
         properties = {
             "process.roles": "broker,controller",
             "listeners": ",".join(listeners),
             **_common(quorum, count),
+            **_security(secured, index + 1),
             **(overrides or {}),
         }
         nodes.append(_node(directory, index + 1, properties, racks))
@@ -94,7 +109,12 @@ def new_nodes(
 
 
 def joining_node(
-    directory: str, nodes: Sequence[LocalNode], port: int, *, rack: str | None = None
+    directory: str,
+    nodes: Sequence[LocalNode],
+    port: int,
+    *,
+    rack: str | None = None,
+    secured: Secured | None = None,
 ) -> LocalNode:
     """One more node, a broker configured like the first of `nodes`."""
     first = nodes[0]
@@ -105,9 +125,14 @@ def joining_node(
         if key not in ("node.id", "log.dirs", "broker.rack")
     }
     properties["process.roles"] = "broker"
-    properties["listeners"] = _listener(CLIENT_LISTENER, host, port)
+    properties["listeners"] = _listener(first.client_listener, host, port)
     node_id = max(node.node_id for node in nodes) + 1
+    properties |= _security(secured, node_id)
     return _node(directory, node_id, properties, (), rack)
+
+
+def _security(secured: Secured | None, node_id: int) -> dict[str, str]:
+    return {} if secured is None else secured.node_properties(node_id, CONTROLLER_LISTENER)
 
 
 def _common(quorum: str, count: int) -> dict[str, str]:
@@ -163,10 +188,9 @@ def found_nodes(directory: str, overrides: Mapping[str, str] | None = None) -> l
 
 
 def write_properties(node: LocalNode) -> None:
-    """Write its server.properties. Raises OSError."""
+    """Write its server.properties, which may hold passwords. Raises OSError."""
     os.makedirs(node.directory, exist_ok=True)
-    with open(node.path, "w", encoding="utf-8") as file:
-        file.write(properties_text(node.properties))
+    write_private(node.path, properties_text(node.properties))
 
 
 def properties_text(values: Mapping[str, str]) -> str:
@@ -181,7 +205,12 @@ def properties_text(values: Mapping[str, str]) -> str:
 
 
 def format_nodes(
-    disk: Disk, nodes: Sequence[LocalNode], *, random: RandomSource, clock: Clock
+    disk: Disk,
+    nodes: Sequence[LocalNode],
+    *,
+    random: RandomSource,
+    clock: Clock,
+    secured: Secured | None = None,
 ) -> None:
     """Format what is not formatted yet; all of it belongs to one cluster.
 
@@ -206,5 +235,7 @@ def format_nodes(
                 cluster_id=cluster_id,
                 initial_controllers=voters if is_new else None,
                 no_initial_controllers=not is_new and not is_static,
+                scram=secured.scram if secured is not None and is_new else (),
+                records=secured.acls(random) if secured is not None and is_new else (),
             )
             format_directories(disk, config, options, random=random, now_ms=clock.now_ms())

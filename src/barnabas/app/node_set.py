@@ -16,12 +16,8 @@ from barnabas.app.local_nodes import (
 )
 from barnabas.app.node import Node
 from barnabas.app.ports import PortReservation
-from barnabas.app.standalone import (
-    CLIENT_LISTENER,
-    NODE_ID,
-    format_standalone,
-    standalone_properties,
-)
+from barnabas.app.secured import Secured
+from barnabas.app.standalone import NODE_ID, format_standalone, standalone_properties
 from barnabas.base.clock import SystemClock
 from barnabas.base.config.node import NodeConfig
 from barnabas.base.local_disk import LocalDisk
@@ -33,12 +29,18 @@ class NodeSet:
     """The nodes of one cluster below one directory. All methods belong to one event loop."""
 
     def __init__(
-        self, directory: str, count: int, overrides: Mapping[str, str], racks: Sequence[str] = ()
+        self,
+        directory: str,
+        count: int,
+        overrides: Mapping[str, str],
+        racks: Sequence[str] = (),
+        secured: Secured | None = None,
     ) -> None:
         self.directory = directory
         self._count = count
         self._overrides = overrides
         self._racks = racks
+        self.secured = secured
         self._reservation = PortReservation(HOST)
         self._known: dict[int, LocalNode] = {}
         self._running: dict[int, Node] = {}
@@ -53,10 +55,11 @@ class NodeSet:
 
     def address(self, node_id: int) -> str:
         """host:port for clients, which a node keeps while it is stopped."""
+        known = self._known[node_id]
         node = self._running.get(node_id)
         if node is not None:
-            return f"{HOST}:{node.bound_port(CLIENT_LISTENER)}"
-        return self._known[node_id].client_address
+            return f"{HOST}:{node.bound_port(known.client_listener)}"
+        return known.client_address
 
     # -- all nodes
 
@@ -101,10 +104,12 @@ class NodeSet:
                 host=HOST,
                 racks=self._racks,
                 overrides=self._overrides,
+                secured=self.secured,
             )
             for node in found:
                 write_properties(node)
         self._known = {node.node_id: node for node in found}
+        self._make_certificates()
         self._format()
 
     def _single(self) -> LocalNode:
@@ -116,11 +121,18 @@ class NodeSet:
             port=port,
             controller_port=controller_port,
             overrides={**self._rack_of_first(), **self._overrides},
+            secured=self.secured,
         )
         config = NodeConfig.from_properties(properties)
         disk = LocalDisk()
         try:
-            format_standalone(disk, config, random=random.SystemRandom(), clock=SystemClock())
+            format_standalone(
+                disk,
+                config,
+                random=random.SystemRandom(),
+                clock=SystemClock(),
+                secured=self.secured,
+            )
         finally:
             disk.close()
         return LocalNode(NODE_ID, self.directory, properties)
@@ -135,11 +147,23 @@ class NodeSet:
     def _rack_of_first(self) -> dict[str, str]:
         return {"broker.rack": self._racks[0]} if self._racks else {}
 
+    def _make_certificates(self) -> None:
+        """For the nodes that have none."""
+        if self.secured is not None:
+            for node_id in self._known:
+                self.secured.make_certificate(node_id, [HOST])
+
     def _format(self) -> None:
         disk = LocalDisk()
         try:
             nodes = list(self._known.values())
-            format_nodes(disk, nodes, random=random.SystemRandom(), clock=SystemClock())
+            format_nodes(
+                disk,
+                nodes,
+                random=random.SystemRandom(),
+                clock=SystemClock(),
+                secured=self.secured,
+            )
         finally:
             disk.close()
 
@@ -183,9 +207,12 @@ class NodeSet:
     async def add_node(self, rack: str | None = None) -> int:
         """Add a broker, start it, and return its id. It holds nothing before a rebalance."""
         (port,) = self._reservation.take(1)
-        node = joining_node(self.directory, list(self._known.values()), port, rack=rack)
+        node = joining_node(
+            self.directory, list(self._known.values()), port, rack=rack, secured=self.secured
+        )
         write_properties(node)
         self._known[node.node_id] = node
+        self._make_certificates()
         self._format()
         await self.start_node(node.node_id)
         return node.node_id

@@ -8,7 +8,10 @@
 pytest imports this module at every start, so it imports nothing but pytest; a cluster starts
 when a test first asks for one. `--barnabas-nodes 3`, or `barnabas_nodes = 3` in the ini file,
 gives it several nodes, and `--barnabas-bootstrap host:port` runs the same tests against a Kafka
-cluster that runs already. `barnabas_cluster` is for tests that stop and start nodes.
+cluster that runs already. `--barnabas-security scram` (or plain, mtls, tls; or `barnabas_security`
+in the ini file) secures the embedded cluster: `kafka.client_config` is what clients need, and
+`kafka.as_user("alice")` the same cluster for a user who may little. `barnabas_cluster` is for
+tests that stop and start nodes.
 """
 
 from collections.abc import Iterator
@@ -19,6 +22,9 @@ import pytest
 if TYPE_CHECKING:
     from barnabas.app.cluster import Cluster
     from barnabas.app.testing import Kafka
+
+
+SECURITY = ("scram", "plain", "mtls", "tls")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -32,6 +38,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--barnabas-nodes", metavar="COUNT", type=int, help="nodes of the embedded cluster"
     )
+    group.addoption(
+        "--barnabas-security",
+        metavar="MODE",
+        choices=SECURITY,
+        help=f"secure the embedded cluster: {', '.join(SECURITY)}",
+    )
+    parser.addini("barnabas_security", help=f"secure the embedded cluster: {', '.join(SECURITY)}")
     parser.addini("barnabas_nodes", help="nodes of the embedded cluster; 1 by default")
     parser.addini(
         "barnabas_config",
@@ -49,8 +62,17 @@ def barnabas_cluster(request: pytest.FixtureRequest) -> Iterator["Cluster"]:
     from barnabas.base.config.overrides import from_flags
 
     config = from_flags(request.config.getini("barnabas_config"))
-    with Cluster(nodes=_node_count(request.config), config=config) as cluster:
+    nodes, security = _node_count(request.config), _security(request.config)
+    with Cluster(nodes=nodes, config=config, security=security) as cluster:
         yield cluster
+
+
+def _security(config: pytest.Config) -> str | None:
+    given: str | None = config.getoption("--barnabas-security")
+    given = given or config.getini("barnabas_security") or None
+    if given is not None and given not in SECURITY:
+        raise pytest.UsageError(f"barnabas_security: {given!r} is not of {', '.join(SECURITY)}")
+    return given
 
 
 def _node_count(config: pytest.Config) -> int:
@@ -81,5 +103,9 @@ def kafka(kafka_bootstrap_servers: str, request: pytest.FixtureRequest) -> Itera
     """A Kafka cluster with conveniences; names made through it are unique to the test."""
     from barnabas.app.testing import Kafka
 
-    with Kafka(kafka_bootstrap_servers, request.node.name) as handle:
+    cluster: Cluster | None = None
+    if not request.config.getoption("--barnabas-bootstrap"):
+        cluster = request.getfixturevalue("barnabas_cluster")
+    config_of = None if cluster is None else cluster.client_config_of
+    with Kafka(kafka_bootstrap_servers, request.node.name, config_of) as handle:
         yield handle

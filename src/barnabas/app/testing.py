@@ -2,7 +2,7 @@
 
 import re
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
 from typing import Any
 
@@ -22,17 +22,40 @@ Sendable = bytes | str | tuple[bytes | str | None, bytes | str | None]
 class Kafka:
     """A cluster as one test sees it. Topics made through it are deleted at the end."""
 
-    def __init__(self, bootstrap_servers: str, test_name: str = "test") -> None:
+    def __init__(
+        self,
+        bootstrap_servers: str,
+        test_name: str = "test",
+        config_of: Callable[[str], Mapping[str, str]] | None = None,
+        user: str = "admin",
+    ) -> None:
+        """`config_of` says how clients of a user connect, where that takes more than addresses."""
         self.bootstrap_servers = bootstrap_servers
+        self._config_of = config_of
+        self._user = user
         self._prefix = re.sub(r"[^a-zA-Z0-9._-]+", "-", test_name)[:NAME_LENGTH_MAX].strip("-")
         self._topics: list[str] = []
         self._admin: AdminClient | None = None
 
     @property
+    def client_config(self) -> dict[str, str]:
+        """What every client of confluent-kafka needs to connect."""
+        more = {} if self._config_of is None else self._config_of(self._user)
+        return {"bootstrap.servers": self.bootstrap_servers, **more}
+
+    def as_user(self, user: str) -> "Kafka":
+        """The same secured cluster for another user. Topics made through it stay its own to delete.
+
+        alice may do what she likes with names that begin with `alice-`, and names made for her do.
+        """
+        prefix = f"{user}-{self._prefix}"
+        return Kafka(self.bootstrap_servers, prefix, self._config_of, user)
+
+    @property
     def admin(self) -> AdminClient:
         """An AdminClient, made at first use."""
         if self._admin is None:
-            self._admin = AdminClient({"bootstrap.servers": self.bootstrap_servers})
+            self._admin = AdminClient(dict(self.client_config))
         return self._admin
 
     def name(self, hint: str = "") -> str:
@@ -55,13 +78,13 @@ class Kafka:
 
     def producer(self, **config: Any) -> Producer:
         """A Producer; `linger_ms=5` stands for `linger.ms`. Keys go where Java's would."""
-        defaults = {"bootstrap.servers": self.bootstrap_servers, **JAVA_PARTITIONER}
+        defaults = {**self.client_config, **JAVA_PARTITIONER}
         return Producer({**defaults, **_dotted(config)})
 
     def consumer(self, *topics: str, **config: Any) -> Consumer:
         """A Consumer in a group of its own that starts at the beginning; close it yourself."""
         defaults = {
-            "bootstrap.servers": self.bootstrap_servers,
+            **self.client_config,
             "group.id": self.name("group"),
             "auto.offset.reset": "earliest",
         }
@@ -113,7 +136,7 @@ class Kafka:
     ) -> None:
         if self._topics:
             # librdkafka's older one may wait for a controller that has gone meanwhile.
-            admin = AdminClient({"bootstrap.servers": self.bootstrap_servers})
+            admin = AdminClient(dict(self.client_config))
             for future in admin.delete_topics(self._topics).values():
                 future.exception(TIMEOUT_S)
         self._admin = None

@@ -17,8 +17,11 @@ from barnabas.base.clock import SystemClock
 from barnabas.base.config.values import parse_host_port
 from barnabas.cli.connection import Connection
 from barnabas.cli.errors import CliError, ExitCode, from_code
+from barnabas.cli.login import dialing_for, refusal
 from barnabas.net.client import Peer, UnsupportedByPeerError
+from barnabas.net.login import LoginError
 from barnabas.net.tcp import TcpNetwork
+from barnabas.net.tls_words import TlsError
 from barnabas.protocol.errors import EncodeError, ErrorCode
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest
 from barnabas.protocol.messages.describe_cluster import (
@@ -70,12 +73,8 @@ class Admin:
 
     def __init__(self, connection: Connection, *, controllers: bool = False) -> None:
         """Raises CliError where the client configuration asks for what is not spoken here."""
-        protocol = connection.config.get("security.protocol", "PLAINTEXT").upper()
-        if protocol != "PLAINTEXT":
-            raise CliError(
-                f"this command cannot use security.protocol={protocol} yet",
-                hint="give the address of a PLAINTEXT listener",
-            )
+        self._config = connection.config
+        self._dialing = dialing_for(connection.config)
         self.timeout_s = connection.timeout_s
         self.controllers = controllers
         named = (part.strip() for part in connection.bootstrap_servers.split(","))
@@ -130,7 +129,11 @@ class Admin:
         except UnsupportedByPeerError as error:
             raise CliError(f"node {broker}: {error}") from error
         except OSError as error:
-            raise CliError(f"node {broker}: {_reason(error)}", ExitCode.UNREACHABLE) from error
+            raise self._unreached(error, f"node {broker}") from error
+
+    def _unreached(self, error: OSError, where: str) -> CliError:
+        known = refusal(error, where, self._config)
+        return known or CliError(f"{where}: {_reason(error)}", ExitCode.UNREACHABLE)
 
     async def _active_controller(self) -> int:
         """The controller that leads; waits while there is none. Raises CliError."""
@@ -177,6 +180,7 @@ class Admin:
         if self._cluster is not None:
             addresses += [(known.host, known.port) for known in self._cluster.brokers.values()]
         reasons: list[str] = []
+        lost: OSError | None = None
         clock = asyncio.get_running_loop().time
         deadline = clock() + self.timeout_s
         for host, port in sorted(dict.fromkeys(addresses), key=self._silent.__contains__):
@@ -189,9 +193,16 @@ class Admin:
                 return response
             except UnsupportedByPeerError as error:
                 raise CliError(str(error)) from error
+            except (LoginError, TlsError) as error:
+                raise self._unreached(error, f"{host}:{port}") from error
             except OSError as error:
                 self._silent.add((host, port))
+                lost = error
                 reasons.append(f"{host}:{port} ({_reason(error)})")
+        if len(reasons) == 1 and lost is not None:
+            known = refusal(lost, f"{host}:{port}", self._config)
+            if known is not None:
+                raise known
         option = "--bootstrap-controller" if self.controllers else "--bootstrap-servers"
         raise CliError(
             f"no node answers at {', '.join(reasons)}",
@@ -210,6 +221,7 @@ class Admin:
                 client_id=CLIENT_ID,
                 request_timeout_ms=int(self.timeout_s * 1000),
                 connect_timeout_ms=int(min(self.timeout_s, 5) * 1000),
+                dialing=self._dialing,
             )
             self._peers[host, port] = peer
         return await peer.send(request)

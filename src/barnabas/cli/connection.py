@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 DEFAULT_BOOTSTRAP = "localhost:9092"
 PROBE_TIMEOUT_S = 3.0
+LOGIN_TIMEOUT_S = 10.0
 SECONDS_MAX = 7 * 86400
 """Milliseconds of it have 32 bits in requests, with room to spare."""
 
@@ -78,13 +79,22 @@ class Connection:
         return AdminClient(_without_none(self.client_config()))
 
     def probe(self) -> None:
-        """Raise CliError at once where no bootstrap address accepts a connection."""
+        """Raise CliError at once where no bootstrap address accepts a connection, or lets us in.
+
+        The client library would say neither before its time is up, nor why.
+        """
         reasons = []
-        for address in self.bootstrap_servers.split(","):
-            reason = _probe(address.strip(), min(PROBE_TIMEOUT_S, self.timeout_s))
+        for text in self.bootstrap_servers.split(","):
+            address = text.strip()
+            reason = _probe(address, min(PROBE_TIMEOUT_S, self.timeout_s))
             if reason is None:
+                from barnabas.cli.login import check
+
+                host_port = parse_host_port(address.rpartition("://")[2])
+                assert host_port is not None, "it has been connected to"
+                check(*host_port, self.config, min(LOGIN_TIMEOUT_S, self.timeout_s))
                 return
-            reasons.append(f"{address.strip()} ({reason})")
+            reasons.append(f"{address} ({reason})")
         raise CliError(
             f"no broker answers at {', '.join(reasons)}",
             ExitCode.UNREACHABLE,

@@ -8,6 +8,7 @@ import sys
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import click
 
@@ -16,12 +17,16 @@ from barnabas.cli.errors import CliError
 from barnabas.cli.node_options import log_level_option, override_option
 from barnabas.cli.output import json_option, print_json
 
+if TYPE_CHECKING:
+    from barnabas.app.secured import Secured
+
 EPILOG = """\b
 Examples:
   barnabas dev
   barnabas dev --directory ./data --port 9092
   barnabas dev --nodes 3
   barnabas dev --nodes 3 --racks a,b,c --directory ./cluster
+  barnabas dev --secure --directory ./secure
   barnabas dev --registry
   barnabas dev --override num.partitions=3 --override log.retention.hours=1
 """
@@ -44,6 +49,7 @@ class DevWishes:
     overrides: Mapping[str, str]
     log_level: str
     as_json: bool
+    is_secure: bool = False
 
 
 @click.command(epilog=EPILOG)
@@ -79,6 +85,12 @@ class DevWishes:
     type=click.Path(file_okay=False),
     help="Keep data here; by default it is temporary, and removed at the end.",
 )
+@click.option(
+    "--secure",
+    is_flag=True,
+    help="TLS, users admin and alice with passwords (SCRAM), and ACLs; certificates and "
+    "configurations for clients are written to DIRECTORY/security.",
+)
 @click.option("--registry", is_flag=True, help="Run a schema registry too.")
 @click.option(
     "--registry-port",
@@ -97,6 +109,7 @@ def command(
     controller_port: int | None,
     host: str,
     directory: str | None,
+    secure: bool,
     registry: bool,
     registry_port: int,
     overrides: tuple[str, ...],
@@ -116,6 +129,7 @@ def command(
         flags += ["--racks", racks] if racks else []
         flags += [] if controller_port is None else ["--controller-port", str(controller_port)]
         flags += ["--directory", directory] if directory else []
+        flags += ["--secure"] if secure else []
         flags += [word for pair in overrides for word in ("--override", pair)]
         flags += ["--log-level", log_level, *(["--json"] if as_json else [])]
         return run_with_registry(
@@ -137,6 +151,7 @@ def command(
         {**from_environment(os.environ), **from_flags(overrides)},
         level,
         as_json,
+        secure,
     )
     try:
         if count == 1 and not racks and not _has_nodes(wishes.directory):
@@ -160,23 +175,33 @@ def _run_one(wishes: DevWishes) -> int:
     from barnabas.app.listening import CannotListenError
     from barnabas.app.node import Node
     from barnabas.app.runner import StartError, advertised_listeners, run_node
-    from barnabas.app.standalone import format_standalone, standalone_properties
+    from barnabas.app.standalone import NODE_ID, format_standalone, standalone_properties
     from barnabas.base import telemetry
     from barnabas.base.clock import SystemClock
     from barnabas.base.config.node import NodeConfig
     from barnabas.base.local_disk import LocalDisk
+    from barnabas.cli import dev_secure
 
     telemetry.configure(wishes.log_level)
     controller_port = wishes.controller_port
     if controller_port is None:
         controller_port = wishes.port + 1 if wishes.port else 0
+    secured = dev_secure.secured_for(wishes)
+    if secured is not None:
+        secured.make_certificate(NODE_ID, [wishes.host])
     properties = standalone_properties(
-        wishes.directory, host=wishes.host, port=wishes.port, controller_port=controller_port
+        wishes.directory,
+        host=wishes.host,
+        port=wishes.port,
+        controller_port=controller_port,
+        secured=secured,
     )
     config = NodeConfig.from_properties({**properties, **wishes.overrides})
     disk = LocalDisk()
     try:
-        format_standalone(disk, config, random=random.SystemRandom(), clock=SystemClock())
+        format_standalone(
+            disk, config, random=random.SystemRandom(), clock=SystemClock(), secured=secured
+        )
     finally:
         disk.close()
 
@@ -185,9 +210,10 @@ def _run_one(wishes: DevWishes) -> int:
         bootstrap = f"{address.host}:{address.port}"
         if wishes.as_json:
             value = {"ready": True, "bootstrap_servers": bootstrap}
-            print_json({**value, "directory": wishes.directory})
+            more = dev_secure.facts(secured, bootstrap)
+            print_json({**value, "directory": wishes.directory, **more})
         else:
-            _greet(bootstrap, None if wishes.is_temporary else wishes.directory)
+            _greet(bootstrap, None if wishes.is_temporary else wishes.directory, secured)
         sys.stdout.flush()
 
     try:
@@ -198,11 +224,17 @@ def _run_one(wishes: DevWishes) -> int:
         raise
 
 
-def _greet(bootstrap: str, directory: str | None) -> None:
+def _greet(bootstrap: str, directory: str | None, secured: "Secured | None") -> None:
     where = f"kept in {directory}" if directory else "temporary, removed at the end"
     flag = "" if bootstrap.endswith(":9092") else f" -b {bootstrap}"
     click.echo(f"Ready: bootstrap.servers={bootstrap}")
     click.echo(f"Data:  {where}")
+    if secured is not None:
+        from barnabas.cli.dev_secure import greet
+
+        greet(secured, bootstrap)
+        click.echo("Ctrl-C ends it.")
+        return
     click.echo("Try:   " + f"echo hello | barnabas produce greetings{flag}")
     click.echo("       " + f"barnabas consume greetings{flag}")
     click.echo("Ctrl-C ends it.")

@@ -22,12 +22,14 @@ from barnabas.app.local_nodes import (
     write_properties,
 )
 from barnabas.app.ports import PortReservation
+from barnabas.app.secured import Secured
 from barnabas.app.standalone import CONTROLLER_LISTENER
 from barnabas.base.clock import SystemClock
 from barnabas.base.local_disk import LocalDisk
 from barnabas.base.stop_signals import on_stop_signals
 from barnabas.cli.child_process import end_with
 from barnabas.cli.dev import PORT_HINT, DevWishes
+from barnabas.cli.dev_secure import facts, greet, secured_for
 from barnabas.cli.errors import CliError, ExitCode
 from barnabas.cli.output import Row, print_json, print_table
 
@@ -60,13 +62,16 @@ def run_nodes(wishes: DevWishes) -> int:
     """
     reservation = PortReservation(wishes.host)
     try:
-        nodes = prepare_nodes(wishes, reservation)
-        return asyncio.run(_Supervisor(wishes, nodes).run())
+        secured = secured_for(wishes)
+        nodes = prepare_nodes(wishes, reservation, secured)
+        return asyncio.run(_Supervisor(wishes, nodes, secured).run())
     finally:
         reservation.close()
 
 
-def prepare_nodes(wishes: DevWishes, reservation: PortReservation) -> list[LocalNode]:
+def prepare_nodes(
+    wishes: DevWishes, reservation: PortReservation, secured: Secured | None = None
+) -> list[LocalNode]:
     """The nodes, their directories formatted: those of an earlier run, or new ones.
 
     Raises CliError where the directory holds another number of nodes or ports are taken.
@@ -103,12 +108,17 @@ def prepare_nodes(wishes: DevWishes, reservation: PortReservation) -> list[Local
             host=wishes.host,
             racks=wishes.racks,
             overrides=wishes.overrides,
+            secured=secured,
         )
     for node in found:
         write_properties(node)
+        if secured is not None:
+            secured.make_certificate(node.node_id, [wishes.host])
     disk = LocalDisk()
     try:
-        format_nodes(disk, found, random=random.SystemRandom(), clock=SystemClock())
+        format_nodes(
+            disk, found, random=random.SystemRandom(), clock=SystemClock(), secured=secured
+        )
     finally:
         disk.close()
     return found
@@ -156,8 +166,11 @@ def _hold(reservation: PortReservation, port: int) -> None:
 class _Supervisor:
     """Starts the processes, shows what they say, and ends them."""
 
-    def __init__(self, wishes: DevWishes, nodes: Sequence[LocalNode]) -> None:
+    def __init__(
+        self, wishes: DevWishes, nodes: Sequence[LocalNode], secured: Secured | None = None
+    ) -> None:
         self._wishes = wishes
+        self._secured = secured
         self._nodes = nodes
         self._children: list[_Child] = []
         self._stopping = asyncio.Event()
@@ -268,7 +281,8 @@ class _Supervisor:
         ]
         if self._wishes.as_json:
             value: dict[str, Any] = {"ready": True, "bootstrap_servers": bootstrap}
-            print_json({**value, "directory": self._wishes.directory, "nodes": rows})
+            more = facts(self._secured, bootstrap)
+            print_json({**value, "directory": self._wishes.directory, "nodes": rows, **more})
         else:
             click.echo(f"Ready: bootstrap.servers={bootstrap}")
             columns = ["node", "clients", "controller", "pid", "directory"]
@@ -279,7 +293,11 @@ class _Supervisor:
                 click.echo("Data is temporary and removed at the end.")
             first = self._nodes[0].client_address
             flag = "" if first.endswith(":9092") else f" -b {first}"
-            click.echo(f"Try:   barnabas cluster status{flag}")
+            if self._secured is not None:
+                greet(self._secured, bootstrap)
+                flag = ""
+            lead = "Try:  " if self._secured is None else "      "
+            click.echo(f"{lead} barnabas cluster status{flag}")
             click.echo("Ctrl-C ends all nodes.")
         sys.stdout.flush()
 

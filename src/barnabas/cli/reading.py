@@ -38,7 +38,7 @@ def read_partitions(
     try:
         consumer.assign([TopicPartition(*key, starts[key]) for key in remaining])
         while remaining:
-            for message in _poll(consumer):
+            for message in _poll(consumer, uses_group=False):
                 key = (str(message.topic()), int(message.partition() or 0))
                 if key not in remaining:
                     continue
@@ -97,7 +97,7 @@ def read_in_group(
     try:
         consumer.subscribe(topics, on_assign=on_assign, on_revoke=on_revoke)
         while follow or not assigned or reading:
-            for message in _poll(consumer):
+            for message in _poll(consumer, uses_group=True):
                 key = (str(message.topic()), int(message.partition() or 0))
                 if message.error() is not None:
                     reading.discard(key)
@@ -126,7 +126,7 @@ def _settings(connection: Connection, isolation: str) -> dict[str, Any]:
     return {key: value for key, value in settings.items() if value is not None}
 
 
-def _poll(consumer: "Consumer") -> list["Message"]:
+def _poll(consumer: "Consumer", *, uses_group: bool) -> list["Message"]:
     """What has come, waiting a moment for the first; errors that matter are raised."""
     from confluent_kafka import KafkaError
 
@@ -140,9 +140,13 @@ def _poll(consumer: "Consumer") -> list["Message"]:
             what = str(message.topic() or "")
             if error.retriable() or error.code() in _PASSING:
                 continue
+            if error.code() == _OF_GROUPS and not uses_group:
+                continue
             raise from_kafka(error, what)
     return messages
 
 
 _PASSING = frozenset({-195, -187})
 """_TRANSPORT and _ALL_BROKERS_DOWN: the client library connects again by itself."""
+_OF_GROUPS = 30
+"""GROUP_AUTHORIZATION_FAILED: the library looks for the coordinator of a group in any case."""

@@ -62,29 +62,25 @@ def set_password(
 
     The password does not leave this process, only its salted hash (KIP-554).
     """
-    upsertions = []
     for mechanism in mechanisms:
         salt = os.urandom(SALT_SIZE_BYTES)
         salted = hashlib.pbkdf2_hmac(_ALGORITHMS[mechanism], password.encode(), salt, iterations)
-        upsertions.append(
-            ScramCredentialUpsertion(
-                name=name,
-                mechanism=MECHANISMS[mechanism],
-                iterations=iterations,
-                salt=salt,
-                salted_password=salted,
-            )
+        upsertion = ScramCredentialUpsertion(
+            name=name,
+            mechanism=MECHANISMS[mechanism],
+            iterations=iterations,
+            salt=salt,
+            salted_password=salted,
         )
-    _alter(admin, AlterUserScramCredentialsRequest(upsertions=upsertions))
+        # One at a time: brokers refuse requests that name a user twice.
+        _alter(admin, AlterUserScramCredentialsRequest(upsertions=[upsertion]))
 
 
 def delete_credentials(admin: Admin, name: str, mechanisms: Iterable[str]) -> None:
     """Take mechanisms from a user; one without any is gone. Raises CliError."""
-    deletions = [
-        ScramCredentialDeletion(name=name, mechanism=MECHANISMS[mechanism])
-        for mechanism in mechanisms
-    ]
-    _alter(admin, AlterUserScramCredentialsRequest(deletions=deletions))
+    for mechanism in mechanisms:
+        deletion = ScramCredentialDeletion(name=name, mechanism=MECHANISMS[mechanism])
+        _alter(admin, AlterUserScramCredentialsRequest(deletions=[deletion]))
 
 
 def _alter(admin: Admin, request: AlterUserScramCredentialsRequest) -> None:

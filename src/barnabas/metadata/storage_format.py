@@ -34,6 +34,7 @@ from barnabas.metadata.meta_properties import (
     write_meta_properties,
 )
 from barnabas.metadata.metadata_log import METADATA_DIRECTORY, reachable_host
+from barnabas.metadata.records import MetadataRecord
 from barnabas.metadata.scram import ScramError, parse_scram
 from barnabas.raft.snapshot_files import BOOTSTRAP_SNAPSHOT, encode_snapshot
 from barnabas.raft.voters import VotersError, VoterSet, parse_dynamic_voters
@@ -55,6 +56,8 @@ class FormatOptions:
     initial_controllers: str | None = None
     no_initial_controllers: bool = False
     scram: Sequence[str] = ()
+    records: Sequence[MetadataRecord] = ()
+    """What else a new cluster begins with; no option of the command."""
 
 
 def random_cluster_id(random: RandomSource) -> str:
@@ -85,6 +88,7 @@ def format_directories(
             records += [parse_scram(argument, random) for argument in options.scram]
         except ScramError as error:
             raise FormatError(str(error)) from error
+    records += options.records
     empty = _empty_directories(disk, config, options)
     if not empty:
         return ["All of the log directories are already formatted."]
