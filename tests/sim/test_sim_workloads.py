@@ -34,7 +34,6 @@ SEEDS = {
     "changes": range(2),
     "directories": range(2),
     "shares": range(1, 3),
-    "logins": [1, 3],
 }
 
 

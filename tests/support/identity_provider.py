@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ssl
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -52,7 +51,7 @@ class IdentityProvider:
         return 404, b"{}"
 
     @contextmanager
-    def serving(self, tls: ssl.SSLContext | None = None) -> Iterator[IdentityProvider]:
+    def serving(self) -> Iterator[IdentityProvider]:
         """Answer on a port of loopback."""
         provider = self
 
@@ -75,9 +74,7 @@ class IdentityProvider:
                 """Say nothing."""
 
         server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http{'s' if tls else ''}://127.0.0.1:{server.server_port}"
-        if tls is not None:
-            server.socket = tls.wrap_socket(server.socket, server_side=True)
+        self.url = f"http://127.0.0.1:{server.server_port}"
         thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
         thread.start()
         try:

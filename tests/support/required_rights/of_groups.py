@@ -44,8 +44,7 @@ from support.required_rights.needs import Case, cluster, group, topic, transacti
 from support.required_rights.rights_world import METADATA, OFFSET, World
 
 MEMBER = "AAAAAAAAAAAAAAAAAAAAAQ"
-CONSUMER = "consumer"
-CHANGELOG = "changelog"
+PROTOCOL_TYPE = "rights"
 
 
 # Offsets
@@ -122,7 +121,7 @@ def _join_request(world: World, member_id: str) -> Message:
         session_timeout_ms=30_000,
         rebalance_timeout_ms=30_000,
         member_id=member_id,
-        protocol_type=CONSUMER,
+        protocol_type=PROTOCOL_TYPE,
         protocols=[protocol],
     )
 
@@ -152,7 +151,7 @@ def _sync_request(world: World, member_id: str, generation: int) -> Message:
         group_id=world.group,
         generation_id=generation,
         member_id=member_id,
-        protocol_type=CONSUMER,
+        protocol_type=PROTOCOL_TYPE,
         protocol_name="range",
         assignments=[assigned],
     )
@@ -248,14 +247,13 @@ def _describe_share_group(world: World) -> Message:
     return share_group_describe.ShareGroupDescribeRequest(group_ids=[world.group])
 
 
-def _topology(world: World) -> streams_group_heartbeat.Topology:
+def streams_heartbeat(world: World, changelog: str = "") -> Message:
+    """A member that joins a streams group with one task, which may need a changelog."""
+    changelogs = [streams_group_heartbeat.TopicInfo(name=changelog)] if changelog else []
     subtopology = streams_group_heartbeat.Subtopology(
-        subtopology_id="0", source_topics=[world.topic]
+        subtopology_id="0", source_topics=[world.topic], state_changelog_topics=changelogs
     )
-    return streams_group_heartbeat.Topology(epoch=1, subtopologies=[subtopology])
-
-
-def _streams_heartbeat_request(world: World, topology: streams_group_heartbeat.Topology) -> Message:
+    topology = streams_group_heartbeat.Topology(epoch=1, subtopologies=[subtopology])
     return streams_group_heartbeat.StreamsGroupHeartbeatRequest(
         group_id=world.group,
         member_id=MEMBER,
@@ -273,12 +271,12 @@ def _streams_heartbeat_request(world: World, topology: streams_group_heartbeat.T
 
 def _streams_heartbeat(world: World) -> Message:
     world.make_topic()
-    return _streams_heartbeat_request(world, _topology(world))
+    return streams_heartbeat(world)
 
 
 def _describe_streams_group(world: World) -> Message:
     world.make_topic()
-    heard = world.call(_streams_heartbeat_request(world, _topology(world)))
+    heard = world.call(streams_heartbeat(world))
     assert not heard.error_code, heard.error_message
     return streams_group_describe.StreamsGroupDescribeRequest(group_ids=[world.group])
 

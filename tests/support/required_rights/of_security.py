@@ -100,7 +100,7 @@ def _alter_scram(world: World) -> Message:
 def _describe_scram(world: World) -> Message:
     made = world.call(_upsertion(world))
     assert not made.results[0].error_code, made.results[0].error_message
-    return describe_user_scram_credentials.DescribeUserScramCredentialsRequest(users=None)
+    return describe_user_scram_credentials.DescribeUserScramCredentialsRequest(users=[])
 
 
 def _limit(world: World) -> Message:

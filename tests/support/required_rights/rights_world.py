@@ -17,10 +17,13 @@ from barnabas.protocol.messages.create_topics import (
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
+from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from barnabas.protocol.messages.find_coordinator import (
     FindCoordinatorRequest,
     FindCoordinatorResponse,
 )
+from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest
+from barnabas.protocol.messages.list_groups import ListGroupsRequest
 from barnabas.protocol.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
@@ -113,6 +116,12 @@ class World:
             self.find_coordinator(key_type)
         self.make_topic()
         self.find_coordinator(SHARE)
+        listed = ListGroupsRequest()
+        wait_until(lambda: not self.call(listed).error_code, "the coordinator of groups")
+        initialized = InitProducerIdRequest(
+            transactional_id=self.transactional_id, transaction_timeout_ms=60_000
+        )
+        wait_until(lambda: not self.call(initialized).error_code, "that of transactions")
 
     def renew(self) -> None:
         number = next(self._numbers)
@@ -143,8 +152,21 @@ class World:
             lambda: not self.admin.call(asked, MetadataResponse).topics[0].error_code,
             f"the creation of {self.topic}",
         )
-        produced = self.admin.produce(self.topic, bytes(make_batch(RECORD)))
-        assert not produced.error_code, produced.error_code
+        record = bytes(make_batch(RECORD))
+        wait_until(
+            lambda: not self.admin.produce(self.topic, record).error_code,
+            f"a leader of {self.topic}",
+        )
+
+    def delete_topic(self, name: str = "") -> None:
+        """Delete the topic of the case, or another, and wait until nobody knows it."""
+        name = name or self.topic
+        doomed = DeleteTopicsRequest(topics=[DeleteTopicState(name=name)], timeout_ms=5000)
+        assert not self.call(doomed).responses[0].error_code
+        asked = MetadataRequest(
+            topics=[MetadataRequestTopic(name=name)], allow_auto_topic_creation=False
+        )
+        wait_until(lambda: self.call(asked).topics[0].error_code, f"the end of {name}")
 
     def find_coordinator(self, key_type: int) -> None:
         """Wait until this broker coordinates."""
@@ -198,3 +220,14 @@ def errors_in(answer: Any) -> set[ErrorCode]:
         else:
             found |= errors_in(value)
     return found
+
+
+def seen(world: World, asked: bytes, answered: bytes) -> list[bytes]:
+    """What an answer tells of the case's resources that was not in the request."""
+    secrets = [
+        *(text.encode() for text in (world.topic, world.group, world.transactional_id)),
+        *(text.encode() for text in (RECORD, METADATA)),
+    ]
+    if any(world.topic_id):
+        secrets.append(bytes(world.topic_id))
+    return [secret for secret in secrets if secret in answered and secret not in asked]

@@ -13,25 +13,28 @@ import pytest
 from barnabas.app.cluster import Cluster
 from barnabas.broker.apis.configs.broker_loggers import logger_levels
 from barnabas.broker.handlers import ROUTES
+from barnabas.coordinator.group.streams.topology import Status
+from barnabas.protocol.acls import CLUSTER_NAME, Operation, ResourceType
 from barnabas.protocol.apis import ApiKey
 from barnabas.protocol.errors import ErrorCode
 from barnabas.security.controller_checks import ControllerChecks
+from support.node_process import wait_until
 from support.raw_client import RawClient
-from support.required_rights import of_cluster, of_groups, of_security, of_topics
-from support.required_rights.needs import AUTHORIZATION_ERRORS, Case, Need, rights_of
+from support.required_rights.needs import AUTHORIZATION_ERRORS, Case, Need, Right, rights_of
+from support.required_rights.of_groups import streams_heartbeat
 from support.required_rights.rights_world import (
-    METADATA,
-    RECORD,
     GrantedRights,
     World,
     ask,
     bytes_of,
     errors_in,
+    seen,
 )
+from support.required_rights.table import CASES
 
-CASES = (*of_topics.CASES, *of_groups.CASES, *of_cluster.CASES, *of_security.CASES)
 BEFORE_LOGIN = {ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE}
 """By these callers become somebody; they need no right."""
+MISSING_INTERNAL_TOPICS = Status.MISSING_INTERNAL_TOPICS
 USER_HOST = "127.0.0.2"
 TRIED = [case for case in CASES if case.api.key in {route.api.key for route in ROUTES}]
 CONFIG = {
@@ -118,15 +121,57 @@ def test_the_rights_of_the_table_are_enough(case_world: World, case: Case) -> No
             assert seen(world, bytes_of(request, case.version), answered), kinds
 
 
-def seen(world: World, asked: bytes, answered: bytes) -> list[bytes]:
-    """What an answer tells of the case's resources that was not in the request."""
-    secrets = [
-        *(text.encode() for text in (world.topic, world.group, world.transactional_id)),
-        *(text.encode() for text in (RECORD, METADATA)),
+HIDING = [
+    case
+    for case in TRIED
+    if any(need.error is ErrorCode.TOPIC_AUTHORIZATION_FAILED for need in case.needs)
+]
+
+
+@pytest.mark.parametrize("case", HIDING, ids=str)
+def test_a_hidden_topic_is_answered_as_one_that_is_not_there(case_world: World, case: Case) -> None:
+    world = case_world
+    world.renew()
+    request = case.make(world)
+    asked = bytes_of(request, case.version)
+    is_named = world.topic.encode() in asked
+    if not is_named or not any(world.topic_id) or bytes(world.topic_id) in asked:
+        return  # ids are no secret (KIP-516), and what is to be created is not there
+    hidden = {Right(operation, ResourceType.TOPIC, world.topic) for operation in Operation}
+    for need in case.needs:
+        if need.error is ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+            hidden |= rights_of(world, need.kinds)
+    world.rights.grant_all_but(hidden)
+    _, of_hidden = ask(world.user, request, case.version)
+    world.delete_topic()
+    _, of_absent = ask(world.user, request, case.version)
+    assert of_hidden == of_absent
+
+
+def test_a_member_cannot_have_internal_topics_created_that_it_may_not_create(
+    cluster: Cluster, case_world: World
+) -> None:
+    world = case_world
+    world.renew()
+    world.make_topic()
+    name = f"{world.group}-changelog"
+    request = streams_heartbeat(world, changelog=name)
+    ways = [
+        Right(Operation.CREATE, ResourceType.TOPIC, name),
+        Right(Operation.CREATE, ResourceType.CLUSTER, CLUSTER_NAME),
     ]
-    if any(world.topic_id):
-        secrets.append(bytes(world.topic_id))
-    return [secret for secret in secrets if secret in answered and secret not in asked]
+    world.rights.grant_all_but(ways)
+    answer, _ = ask(world.user, request)
+    (status,) = [each for each in answer.status if each.status_code == MISSING_INTERNAL_TOPICS]
+    assert status.status_detail.endswith(f"; Unauthorized to CREATE on topics {name}.")
+    for way in ways:
+        assert name not in _services(cluster).image.topics.by_name
+        world.rights.grant_all_but({*ways} - {way})
+        answer, _ = ask(world.user, request)
+        assert "Unauthorized" not in answer.status[0].status_detail
+        wait_until(lambda: name in _services(cluster).image.topics.by_name, "the topic")
+        world.delete_topic(name)
+        wait_until(lambda: name not in _services(cluster).image.topics.by_name, "its end")
 
 
 def state_of(cluster: Cluster) -> Any:
