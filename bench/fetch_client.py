@@ -1,11 +1,12 @@
 """A consumer that fetches and counts, and does nothing with the records.
 
-`python -m bench.fetch_client PORT TOPIC PARTITIONS RECORDS` reads from offset 0 until it has
-seen RECORDS, with the fetch settings of Kafka's consumer, and prints its rate from the first
-byte to the last as JSON.
+`python -m bench.fetch_client PORT TOPIC PARTITIONS RECORDS [CERTIFICATE]` reads from offset 0 until
+it has seen RECORDS, with the fetch settings of Kafka's consumer, and prints its rate from the first
+byte to the last as JSON. With a certificate to trust it speaks TLS.
 """
 
 import json
+import ssl
 import sys
 import time
 from typing import cast
@@ -25,11 +26,12 @@ FETCH_BYTES_MAX = 50 * 1024 * 1024
 PARTITION_BYTES_MAX = 1024 * 1024
 
 
-def main(port: int, topic: str, partitions: int, records: int) -> None:
+def main(port: int, topic: str, partitions: int, records: int, certificate: str = "") -> None:
+    tls = ssl.create_default_context(cafile=certificate) if certificate else None
     offsets = dict.fromkeys(range(partitions), 0)
     started = 0.0
     total_bytes = 0
-    with WireClient(port) as client:
+    with WireClient(port, tls=tls) as client:
         while sum(offsets.values()) < records:
             response = cast("FetchResponse", client.request(1, FETCH_VERSION, _ask(topic, offsets)))
             for partition in response.responses[0].partitions:
@@ -67,4 +69,4 @@ def _ask(topic: str, offsets: dict[int, int]) -> FetchRequest:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))
+    main(int(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), *sys.argv[5:])

@@ -32,8 +32,8 @@ class KafkaServer(Server):
     name = "kafka"
     version = KAFKA_VERSION
 
-    def __init__(self, directory: Path, seat: Seat | None = None) -> None:
-        super().__init__(directory, seat)
+    def __init__(self, directory: Path, seat: Seat | None = None, *, tls: bool = False) -> None:
+        super().__init__(directory, seat, tls=tls)
         self._log4j = directory / "log4j2.properties"
         self._log4j.write_text(LOG4J)
 

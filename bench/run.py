@@ -7,7 +7,7 @@ import json
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ from bench.report import render_table
 from bench.server import Server
 from bench.settings import RESULTS, ROUNDS, Settings
 from bench.wire import produce_first
-from bench.workloads import CLUSTERS, WORKLOADS
+from bench.workloads import CLUSTERS, TLS_WORKLOADS, WORKLOADS
 from bench.workloads.cluster_failures import first_record
 from bench.workloads.cluster_session import ClusterSession
 from bench.workloads.session import Session
@@ -37,7 +37,15 @@ SERVERS: dict[str, type[Server]] = {"kafka": KafkaServer, "barnabas": BarnabasSe
 ALWAYS = ("startup", "memory-idle")
 """Measured whenever a server starts, and free to name in --only."""
 CLUSTER_NAMES = tuple(name for _, workloads in CLUSTERS for name in workloads)
-NAMES = (*ALWAYS, *WORKLOADS, *CLUSTER_NAMES, *REGISTRY_NAMES, *QUERY_NAMES, "limit")
+NAMES = (
+    *ALWAYS,
+    *WORKLOADS,
+    *TLS_WORKLOADS,
+    *CLUSTER_NAMES,
+    *REGISTRY_NAMES,
+    *QUERY_NAMES,
+    "limit",
+)
 BESIDE = frozenset((*REGISTRY_NAMES, *QUERY_NAMES, "limit"))
 """What is not measured on the two brokers."""
 ClusterWorkload = Callable[[ClusterSession], dict[str, float]]
@@ -125,7 +133,13 @@ def _round(
         if not only - BESIDE:
             continue
         print(f"Round {number + 1} of {settings.rounds}: {name}", flush=True)
-        if only - {*CLUSTER_NAMES, *BESIDE}:
+        if chosen_tls := [key for key in TLS_WORKLOADS if key in only]:
+            with _noting(name, failures), SERVERS[name](settings.directory / name, tls=True) as it:
+                it.format()
+                it.start()
+                produce_first(it.port, "bench-first")
+                _run_all(Session(it, settings), chosen_tls, TLS_WORKLOADS, figures[name], failures)
+        if only - {*CLUSTER_NAMES, *TLS_WORKLOADS, *BESIDE}:
             with _noting(name, failures), SERVERS[name](settings.directory / name) as server:
                 _measure(server, settings, only, figures[name], failures)
         for properties, workloads in CLUSTERS:
@@ -180,11 +194,21 @@ def _measure(
     _note(figures, {"memory_idle_mb": memory_megabytes(server.pid)})
     workloads = [name for name in WORKLOADS if name in only]
     if workloads:
-        session.produce("bench-warm-up", settings.warm_up_records, 1000)
-    for name in workloads:
-        with _noting(f"{server.name}, {name}", failures):
-            _note(figures, WORKLOADS[name](session))
-        server.check_alive()
+        _run_all(session, workloads, WORKLOADS, figures, failures)
+
+
+def _run_all(
+    session: Session,
+    names: list[str],
+    workloads: Mapping[str, Callable[[Session], dict[str, float]]],
+    figures: dict[str, float],
+    failures: list[str],
+) -> None:
+    session.produce("bench-warm-up", session.settings.warm_up_records, 1000)
+    for name in names:
+        with _noting(f"{session.server.name}, {name}", failures):
+            _note(figures, workloads[name](session))
+        session.server.check_alive()
 
 
 def _measure_cluster(

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
+from bench.certificate import make_certificate
+
 STOP_TIMEOUT_SECONDS = 60.0
 
 PROPERTIES = """\
@@ -32,6 +34,14 @@ transaction.state.log.min.isr=1
 share.coordinator.state.topic.replication.factor=1
 share.coordinator.state.topic.min.isr=1
 """
+TLS = """\
+listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port},SSL://127.0.0.1:{tls_port}
+advertised.listeners=PLAINTEXT://127.0.0.1:{port},SSL://127.0.0.1:{tls_port}
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,SSL:SSL
+ssl.keystore.type=PEM
+ssl.keystore.location={certificate}
+"""
+"""What a server with a listener of TLS has instead."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +65,8 @@ class Server(ABC):
     name: str
     version: str
 
-    def __init__(self, directory: Path, seat: Seat | None = None) -> None:
+    def __init__(self, directory: Path, seat: Seat | None = None, *, tls: bool = False) -> None:
+        """`tls`: it has one more listener, `tls`, with a certificate."""
         self.directory = directory
         self.is_alone = seat is None
         self.data = directory / "data"
@@ -63,17 +74,23 @@ class Server(ABC):
         self.output = directory / "server.log"
         if seat is None:
             port, controller_port = free_ports(2)
-            seat = Seat(1, port, controller_port, ALONE)
+            seat = Seat(1, port, controller_port, ALONE + (TLS if tls else ""))
+        (self.tls_port,) = free_ports(1)
+        self.certificate = directory / "certificate.pem"
         self.node_id, self.port = seat.node_id, seat.port
         self._process: subprocess.Popen[bytes] | None = None
         shutil.rmtree(directory, ignore_errors=True)
         directory.mkdir(parents=True)
+        if tls:
+            make_certificate(self.certificate)
         self.properties.write_text(
             (PROPERTIES + seat.properties).format(
                 node_id=seat.node_id,
                 port=seat.port,
                 controller_port=seat.controller_port,
                 data=self.data,
+                tls_port=self.tls_port,
+                certificate=self.certificate,
             )
         )
 
@@ -88,6 +105,19 @@ class Server(ABC):
     @property
     def bootstrap(self) -> str:
         return f"127.0.0.1:{self.port}"
+
+    @property
+    def tls(self) -> str:
+        """The address of its listener with TLS."""
+        return f"127.0.0.1:{self.tls_port}"
+
+    def tls_client(self) -> dict[str, str]:
+        """What a Java client needs for that."""
+        return {
+            "security_protocol": "SSL",
+            "ssl_truststore_type": "PEM",
+            "ssl_truststore_location": str(self.certificate.with_suffix(".crt")),
+        }
 
     @property
     def pid(self) -> int:

@@ -60,6 +60,7 @@ class Settings:
     query_seconds: float = 60.0
     """Of the load at that rate; its first half does not count."""
     query_pulls: int = 2_000
+    handshake_seconds: float = 5.0
     timeout_seconds: float = 600.0
 
     @classmethod
@@ -96,5 +97,6 @@ class Settings:
             query_records=50_000,
             query_seconds=10.0,
             query_pulls=200,
+            handshake_seconds=1.0,
             timeout_seconds=120.0,
         )

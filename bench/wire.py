@@ -1,6 +1,7 @@
 """A blocking client that speaks just enough of the protocol, and costs little to start."""
 
 import socket
+import ssl
 import time
 from typing import TypeVar, cast
 
@@ -49,9 +50,13 @@ ERRORS = {int(error): error for error in ErrorCode}
 class WireClient:
     """One connection. Raises OSError when it breaks."""
 
-    def __init__(self, port: int, timeout_seconds: float = 30.0) -> None:
+    def __init__(
+        self, port: int, timeout_seconds: float = 30.0, tls: ssl.SSLContext | None = None
+    ) -> None:
         self.socket = socket.create_connection(("127.0.0.1", port), timeout_seconds)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if tls is not None:
+            self.socket = tls.wrap_socket(self.socket, server_hostname="127.0.0.1")
         self._correlation_id = 0
 
     def close(self) -> None:

@@ -29,6 +29,7 @@ from bench.workloads.produce import (
     produce_single,
 )
 from bench.workloads.session import Session
+from bench.workloads.tls import tls_connections, tls_consume, tls_produce
 from bench.workloads.transactions import offset_commits, transactions
 
 Figures = dict[str, float]
@@ -53,6 +54,13 @@ WORKLOADS: dict[str, Callable[[Session], Figures]] = {
     "compaction": compaction,
 }
 """In the order in which they run on a server. Before them: start-up and idle memory."""
+
+TLS_WORKLOADS: dict[str, Callable[[Session], Figures]] = {
+    "tls-produce": tls_produce,
+    "tls-consume": tls_consume,
+    "tls-connections": tls_connections,
+}
+"""They run on a server of their own, which has a listener with TLS."""
 
 CLUSTERS: tuple[tuple[str, dict[str, Callable[[ClusterSession], Figures]]], ...] = (
     (

@@ -36,18 +36,20 @@ class Session:
         partitions: int | None = None,
         *,
         transaction_ms: int | None = None,
+        bootstrap: str | None = None,
         **properties: object,
     ) -> tuple[Produced, float]:
         """Fill a new topic; returns what the tool measured, and the broker's CPU seconds.
 
-        The tool's rate leaves the warm-up out; the processor time covers all records.
+        `bootstrap`: over another listener. The tool's rate leaves the warm-up out; the processor
+        time covers all records.
         """
         self.topic(topic, partitions)
         warm_up = int(records * self.settings.warm_up_share)
         self.settle()
         before = cpu_seconds(self.server.pid)
         tool = producer(
-            self.server.bootstrap,
+            bootstrap or self.server.bootstrap,
             topic,
             records,
             record_size,

@@ -19,7 +19,7 @@ JOINED_SIZE_MAX_BYTES = 4096
 SENDFILE_SIZE_MAX_BYTES = 1 << 20
 """Bytes of one sendfile call, so that one cold reader does not hold the loop for long."""
 
-_BYTES_ALONE = {bytes}
+BYTES_ALONE = {bytes}
 
 
 class TcpTransport:
@@ -97,7 +97,7 @@ class TcpTransport:
         try:
             if len(parts) == 1 and type(parts[0]) is bytes:
                 sent = self._sock.send(parts[0])
-            elif total <= JOINED_SIZE_MAX_BYTES and set(map(type, parts)) == _BYTES_ALONE:
+            elif total <= JOINED_SIZE_MAX_BYTES and set(map(type, parts)) == BYTES_ALONE:
                 # Small answers, mostly one. To copy them costs less than a vector does.
                 sent = self._sock.send(b"".join(parts))  # type: ignore[arg-type]  # all bytes
             elif len(parts) <= IOV_MAX and FileRange not in set(map(type, parts)):

@@ -25,7 +25,7 @@ from functools import cache
 from barnabas.base.disk import Buffer, FileRange
 from barnabas.base.network import Part, StreamHandler, TlsSession, TlsTerms
 from barnabas.base.x509 import CertificateError, subject_of
-from barnabas.net.tcp_transport import TcpTransport
+from barnabas.net.tcp_transport import BYTES_ALONE, JOINED_SIZE_MAX_BYTES, TcpTransport
 from barnabas.net.tls_words import (
     CLOSED_DURING_HANDSHAKE,
     PLAIN_TEXT_REFUSED,
@@ -49,10 +49,11 @@ telemetry = logging.getLogger(__name__)
 
 
 class _OfThread(threading.local):
-    """Each thread's buffer; it holds bytes only during one `_on_readable`."""
+    """Each thread's buffers; they hold bytes only during one receive, or one write."""
 
     def __init__(self) -> None:
         self.ciphertext = memoryview(bytearray(CIPHERTEXT_SIZE_BYTES))
+        self.plaintext = memoryview(bytearray(PLAINTEXT_SIZE_BYTES))
 
 
 _of_thread = _OfThread()
@@ -370,38 +371,33 @@ class TlsTransport(TcpTransport):
                 left -= len(plaintext)
 
     def _next_plaintext(self) -> Buffer:
-        """Take from the queue what is encrypted at once."""
+        """Take from the queue what is encrypted at once; it holds until the next call."""
         queue = self._queue
-        head = queue[0]
-        if len(queue) == 1 and type(head) is bytes and len(head) <= PLAINTEXT_SIZE_BYTES:
+        if self._unsent_bytes <= JOINED_SIZE_MAX_BYTES and set(map(type, queue)) == BYTES_ALONE:
+            whole = queue[0] if len(queue) == 1 else b"".join(queue)  # type: ignore[arg-type]  # all bytes
             queue.clear()
             self._unsent_bytes = 0
-            return head
-        pieces: list[Buffer] = []
-        room = PLAINTEXT_SIZE_BYTES
-        while queue and room:
-            head = queue[0]
-            size_bytes = min(len(head), room)
-            if isinstance(head, FileRange):
-                piece: Buffer = head.file.pread(size_bytes, head.position)
-                if not piece and size_bytes:
-                    raise ConnectionAbortedError(
-                        "the file ended before the range that was promised"
-                    )
-                size_bytes = len(piece)
-                rest: Part = FileRange(
-                    head.file, head.position + size_bytes, len(head) - size_bytes
-                )
+            return whole  # type: ignore[return-value]  # bytes
+        head = queue[0]
+        if len(head) >= PLAINTEXT_SIZE_BYTES and not isinstance(head, FileRange):
+            self._drop_sent(PLAINTEXT_SIZE_BYTES)
+            return memoryview(head)[:PLAINTEXT_SIZE_BYTES]
+        plaintext = _of_thread.plaintext
+        filled = 0
+        for part in queue:
+            room = plaintext[filled : filled + len(part)]
+            if isinstance(part, FileRange):
+                size_bytes = _read(part, room)
+                if not size_bytes and len(part):
+                    raise ConnectionAbortedError("the file ended before its promised range")
             else:
-                piece, rest = memoryview(head)[:size_bytes], memoryview(head)[size_bytes:]
-            pieces.append(piece)
-            room -= size_bytes
-            self._unsent_bytes -= size_bytes
-            if len(rest):
-                queue[0] = rest
-            else:
-                queue.popleft()
-        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+                size_bytes = len(room)
+                room[:] = part if size_bytes == len(part) else memoryview(part)[:size_bytes]
+            filled += size_bytes
+            if size_bytes < len(part):
+                break
+        self._drop_sent(filled)
+        return plaintext[:filled]
 
     # -- the end
 
@@ -429,6 +425,16 @@ class TlsTransport(TcpTransport):
         super()._finish(error)
         if self._shaken is not None and not self._shaken.done():
             self._shaken.set_exception(error or TlsError(CLOSED_DURING_HANDSHAKE))
+
+
+def _read(part: FileRange, room: memoryview) -> int:
+    """Fill `room` from the start of a range; how many bytes that were."""
+    source = part.file.fileno()
+    if source >= 0:
+        return os.preadv(source, [room], part.position)
+    piece = part.file.pread(len(room), part.position)
+    room[: len(piece)] = piece
+    return len(piece)
 
 
 def _shake(tls: ssl.SSLObject) -> bool | ssl.SSLError:
