@@ -12,7 +12,7 @@ from barnabas.base.clock import Clock, Timer
 from barnabas.base.config.node import NodeConfig
 from barnabas.base.tls_contexts import TlsSide
 
-CHECK_PERIOD_MS: Final = 10_000
+CHECK_PERIOD_MS: Final = 60_000
 """How soon a changed file is seen by the log; connections see it at once."""
 _DAY_S: Final = 86_400
 WARNED_AT_DAYS: Final = (7, 30)

@@ -53,6 +53,10 @@ class ListenerKeys:
     def get_list(self, name: str) -> list[str]:
         return list(self._config.listener_value(self._listener_name, name) or ())
 
+    def get_bool(self, name: str) -> bool:
+        """The value of a BOOLEAN key."""
+        return bool(self._config.listener_value(self._listener_name, name))
+
     def has_own(self, name: str) -> bool:
         """Whether the listener has a value that is not the common one."""
         return self.own_prefix + name in self._config.originals
@@ -118,8 +122,12 @@ class TlsSide:
 
     def _remake(self, cause: str) -> None:
         files = _state_of(store_files(self._keys))
+        before = self._made
         try:
-            self._made = self._make()
+            made = self._make()
+            if before.certificate is not None and made.certificate is not None:
+                ensure_compatible(before.certificate, made.certificate, self._keys)
+            self._made = made
         except ConfigError as error:
             self._refused = files
             telemetry.error(
@@ -186,6 +194,23 @@ def make_context(
     if context.verify_mode != ssl.CERT_NONE:
         trust(context, trusted_certificates(keys))
     return context, certificate
+
+
+def ensure_compatible(old: Certificate, new: Certificate, keys: ListenerKeys) -> None:
+    """Raises ConfigError where a listener would bear another name than it may."""
+    if not keys.get_bool("ssl.allow.dn.changes") and old.subject != new.subject:
+        raise ConfigError(
+            f"{keys.own_prefix}ssl.keystore.location",
+            f"Keystore DistinguishedName does not match:  existing={{DN={old.subject}}}, "
+            f"new={{DN={new.subject}}}",
+        )
+    if not keys.get_bool("ssl.allow.san.changes"):
+        missing = old.alternative_names - new.alternative_names
+        if missing:
+            raise ConfigError(
+                f"{keys.own_prefix}ssl.keystore.location",
+                f"Keystore SubjectAltNames do not match: the new one lacks {sorted(missing)}",
+            )
 
 
 def load_key(context: ssl.SSLContext, own: KeyPair, key: str) -> Certificate:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from barnabas.base.config.definitions import Scope
 from barnabas.base.config.errors import ConfigError
 from barnabas.base.config.validation import CORDONED_KEY
+from barnabas.base.tls_changes import check_tls_change
 from barnabas.broker.services import BrokerServices
 from barnabas.metadata.controller.config_changes import changes_of
 from barnabas.metadata.controller.config_rules import config_key
@@ -78,9 +79,10 @@ def _check_values(
             return None
     values = {**effective.dynamic_default(configs), **current, **changes}
     try:
-        effective.static.with_dynamic(
+        changed = effective.static.with_dynamic(
             {name: value for name, value in values.items() if value is not None}
         )
+        check_tls_change(effective.broker(configs), changed)
     except ConfigError as error:
         return str(error)
     return None
