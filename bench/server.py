@@ -10,7 +10,7 @@ import uuid
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from bench.certificate import make_certificate
 
@@ -111,7 +111,7 @@ class Server(ABC):
         """The address of its listener with TLS."""
         return f"127.0.0.1:{self.tls_port}"
 
-    def tls_client(self) -> dict[str, str]:
+    def tls_client(self) -> dict[str, Any]:
         """What a Java client needs for that."""
         return {
             "security_protocol": "SSL",

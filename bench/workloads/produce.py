@@ -1,5 +1,7 @@
 """Producing with ProducerPerformance: batches of large and of small records, and one by one."""
 
+from typing import Any
+
 from bench.settings import GIGABYTE, MEGABYTE
 from bench.workloads.session import Session
 
@@ -8,7 +10,11 @@ TOPIC_100 = "bench-100"
 TOPIC_SINGLE = "bench-single"
 TOPIC_1000_LARGE = "bench-1000-large"
 TOPIC_100_LARGE = "bench-100-large"
-LARGE_BATCHES = {"batch_size": 128 * 1024, "linger_ms": 10, "buffer_memory": 64 << 20}
+LARGE_BATCHES: dict[str, Any] = {
+    "batch_size": 128 * 1024,
+    "linger_ms": 10,
+    "buffer_memory": 64 << 20,
+}
 """What throughput-minded producers set; the default batch is 16 KB."""
 
 

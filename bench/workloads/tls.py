@@ -6,11 +6,11 @@ import sys
 
 from bench.measure import cpu_seconds
 from bench.settings import GIGABYTE, MEGABYTE, ROOT
+from bench.workloads.produce import LARGE_BATCHES
 from bench.workloads.session import Session
 
 TOPIC_TLS = "bench-tls"
 HANDSHAKE_CLIENTS = 2
-LARGE_BATCHES = {"batch_size": 128 * 1024, "linger_ms": 10, "buffer_memory": 64 << 20}
 
 
 def tls_produce(session: Session) -> dict[str, float]:
