@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from barnabas.base.network import ListenerOptions, Part, TlsSession
 from barnabas.base.scram import ScramClient, keys_of, salted_password
@@ -17,6 +19,7 @@ from barnabas.broker.login.gate import (
 from barnabas.net.connection import Connection, Gate
 from barnabas.protocol.apis import API_OF, APIS, ApiKey
 from barnabas.protocol.codec import decode_at
+from barnabas.protocol.errors import DecodeError
 from barnabas.protocol.frames import decode_response_header, encode_request
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from barnabas.protocol.messages.metadata import MetadataRequest
@@ -465,3 +468,39 @@ def test_the_salt_of_an_unknown_user_is_as_constant_as_of_a_known_one() -> None:
         assert iterations == "i=4096"
         salts.append(salt)
     assert salts[0] == salts[1] != salts[2]
+
+
+# -- nonsense of every kind
+
+HONEST = [
+    frame_of(VERSIONS, 3),
+    frame_of(SaslHandshakeRequest(mechanism="PLAIN"), 0),
+    frame_of(SaslHandshakeRequest(mechanism="PLAIN"), 1),
+    frame_of(SaslHandshakeRequest(mechanism="SCRAM-SHA-256"), 1),
+    frame_of(SaslAuthenticateRequest(auth_bytes=b"\0alice\0guess"), 2),
+    frame_of(SaslAuthenticateRequest(auth_bytes=b"n,,n=carol,r=abc"), 2),
+    frame_of(MetadataRequest(topics=[]), 4),
+]
+
+
+@st.composite
+def frames(draw: st.DrawFn) -> bytes:
+    """A request of a login, as it is or changed, or any bytes."""
+    frame = draw(st.sampled_from(HONEST) | st.binary(max_size=60))
+    for _ in range(draw(st.integers(0, 2))):
+        place = draw(st.integers(0, len(frame)))
+        cut = draw(st.integers(0, 3))
+        frame = frame[:place] + draw(st.binary(max_size=3)) + frame[place + cut :]
+    return frame
+
+
+@given(st.lists(frames(), max_size=8))
+def test_whatever_is_sent_lets_nobody_in_and_breaks_nothing(sent: list[bytes]) -> None:
+    world = World()
+    for frame in sent:
+        try:
+            world.connection._service(world.connection, bytearray(frame))
+        except DecodeError:
+            break
+    assert world.user == "ANONYMOUS"
+    assert not world.connection.is_admitted
