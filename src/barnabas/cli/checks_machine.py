@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from barnabas.base.config.node import NodeConfig
 from barnabas.base.units import format_bytes
+from barnabas.cli.checks_certificates import check_certificates
 from barnabas.cli.findings import Finding, fault, note, ok
 
 FREE_MIN_BYTES = 1 << 30
@@ -46,6 +47,7 @@ def check_node(config: NodeConfig) -> Iterator[Finding]:
     for listener in config.listeners:
         if listener.name not in config.controller_listener_names:
             yield _port(listener.host, listener.port, str(listener))
+    yield from check_certificates(config)
     if config.get_int("log.flush.interval.messages") != 1:
         yield note(
             "durability",
