@@ -29,6 +29,7 @@ from support.required_rights.rights_world import World
 
 TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
 LOGGER = "barnabas.rights"
+LOGGERS = "of loggers"
 ABSENT_BROKER = 99
 
 
@@ -86,7 +87,7 @@ def _alter_broker(world: World) -> Message:
     return _alter(BROKER, str(world.admin.node_id()), "log.cleaner.threads", "2")
 
 
-def _alter_loggers(world: World) -> Message:
+def alter_loggers(world: World) -> Message:
     logging.getLogger(LOGGER).setLevel(logging.INFO)
     return _alter(BROKER_LOGGER, str(world.admin.node_id()), LOGGER, "ERROR")
 
@@ -201,7 +202,13 @@ CASES = (
         _alter_group,
     ),
     Case(apis.INCREMENTAL_ALTER_CONFIGS, "of a broker", [ALTER_CONFIGS], _alter_broker),
-    Case(apis.INCREMENTAL_ALTER_CONFIGS, "of loggers", [ALTER_CONFIGS], _alter_loggers),
+    Case(
+        apis.INCREMENTAL_ALTER_CONFIGS,
+        LOGGERS,
+        [ALTER_CONFIGS],
+        alter_loggers,
+        succeeds_with=frozenset({ErrorCode.INVALID_CONFIG}),  # of a logger of another process
+    ),
     Case(apis.INCREMENTAL_ALTER_CONFIGS, "of client metrics", [ALTER_CONFIGS], _alter_metrics),
     Case(apis.LIST_CONFIG_RESOURCES, "", [DESCRIBE_CONFIGS], _list_resources),
     Case(

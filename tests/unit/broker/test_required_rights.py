@@ -12,14 +12,16 @@ import pytest
 
 from barnabas.app.cluster import Cluster
 from barnabas.broker.apis.configs.broker_loggers import logger_levels
+from barnabas.broker.controller.handlers import CONTROLLER_ROUTES
 from barnabas.broker.handlers import ROUTES
 from barnabas.coordinator.group.streams.topology import Status
+from barnabas.protocol import apis
 from barnabas.protocol.acls import CLUSTER_NAME, Operation, ResourceType
 from barnabas.protocol.apis import ApiKey
 from barnabas.protocol.errors import ErrorCode
-from barnabas.security.controller_checks import ControllerChecks
 from support.node_process import wait_until
 from support.raw_client import RawClient
+from support.required_rights import of_controller
 from support.required_rights.needs import AUTHORIZATION_ERRORS, Case, Need, Right, rights_of
 from support.required_rights.of_groups import streams_heartbeat
 from support.required_rights.rights_world import (
@@ -47,17 +49,31 @@ CONFIG = {
 
 
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[Cluster]:
-    with Cluster(config=CONFIG) as running:
-        yield running
+def rights() -> GrantedRights:
+    return GrantedRights(USER_HOST)
 
 
 @pytest.fixture(scope="module")
-def world(cluster: Cluster) -> Iterator[World]:
-    rights = GrantedRights(USER_HOST)
-    services = _services(cluster)
-    services.authorizer = rights
-    services.metadata.checks = ControllerChecks(rights)
+def cluster(rights: GrantedRights) -> Iterator[Cluster]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("barnabas.app.authorization.ALLOW_ALL", rights)
+        running = Cluster(config=CONFIG).start()
+    try:
+        yield running
+    finally:
+        running.stop()
+
+
+@pytest.fixture(scope="module")
+def controller(cluster: Cluster) -> Iterator[RawClient]:
+    """The user's connection to the controller."""
+    _, _, address = cluster.nodes[1].properties["controller.quorum.voters"].partition("@")
+    with RawClient(address, source=USER_HOST) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def world(cluster: Cluster, rights: GrantedRights) -> Iterator[World]:
     with (
         RawClient(cluster.bootstrap_servers) as admin,
         RawClient(cluster.bootstrap_servers, source=USER_HOST) as user,
@@ -86,16 +102,16 @@ def test_without_a_right_nothing_is_read_or_changed(
     cluster: Cluster, case_world: World, case: Case
 ) -> None:
     for need in case.needs:
-        _refuse(cluster, case_world, case, need)
+        _refuse(cluster, case_world, case_world.user, case, need)
 
 
-def _refuse(cluster: Cluster, world: World, case: Case, need: Need) -> None:
+def _refuse(cluster: Cluster, world: World, client: RawClient, case: Case, need: Need) -> None:
     world.rights.grant_all()
     world.renew()
     request = case.make(world)
     world.rights.grant_all_but(rights_of(world, need.kinds))
     before = state_of(cluster)
-    answer, answered = ask(world.user, request, case.version)
+    answer, answered = ask(client, request, case.version)
     expected = set() if need.error is None else {need.error}
     assert errors_in(answer) == expected, f"without {need}"
     if not need.is_named_without:
@@ -106,7 +122,10 @@ def _refuse(cluster: Cluster, world: World, case: Case, need: Need) -> None:
 
 @pytest.mark.parametrize("case", TRIED, ids=str)
 def test_the_rights_of_the_table_are_enough(case_world: World, case: Case) -> None:
-    world = case_world
+    _allow(case_world, case_world.user, case)
+
+
+def _allow(world: World, client: RawClient, case: Case) -> None:
     ways = max((len(need.kinds) for need in case.needs), default=1)
     for way in range(ways):
         world.rights.grant_all()
@@ -114,11 +133,46 @@ def test_the_rights_of_the_table_are_enough(case_world: World, case: Case) -> No
         request = case.make(world)
         kinds = [need.kinds[min(way, len(need.kinds) - 1)] for need in case.needs]
         world.rights.grant_only(rights_of(world, kinds))
-        answer, answered = ask(world.user, request, case.version)
+        answer, answered = ask(client, request, case.version)
         errors = errors_in(answer)
-        assert errors <= case.succeeds_with, kinds
+        if client is world.user:
+            assert errors <= case.succeeds_with, kinds
+        else:
+            assert not errors & AUTHORIZATION_ERRORS, kinds
         if any(need.error is None for need in case.needs):
             assert seen(world, bytes_of(request, case.version), answered), kinds
+
+
+AT_CONTROLLER = [
+    *of_controller.CASES,
+    *(
+        case
+        for case in CASES
+        if case.api.key in {route.api.key for route in CONTROLLER_ROUTES}
+        and str(case) not in map(str, of_controller.CASES)
+        and case.api is not apis.FETCH
+    ),
+]
+
+
+def test_the_rights_of_each_api_of_controllers_are_in_the_table() -> None:
+    served = {route.api.key for route in CONTROLLER_ROUTES}
+    assert served <= {case.api.key for case in AT_CONTROLLER} | BEFORE_LOGIN
+
+
+@pytest.mark.parametrize("case", AT_CONTROLLER, ids=str)
+def test_the_controller_reads_and_changes_nothing_without_a_right(
+    cluster: Cluster, case_world: World, controller: RawClient, case: Case
+) -> None:
+    for need in case.needs:
+        _refuse(cluster, case_world, controller, case, need)
+
+
+@pytest.mark.parametrize("case", AT_CONTROLLER, ids=str)
+def test_the_rights_of_the_table_are_enough_for_the_controller(
+    case_world: World, controller: RawClient, case: Case
+) -> None:
+    _allow(case_world, controller, case)
 
 
 HIDING = [
@@ -194,6 +248,8 @@ def state_of(cluster: Cluster) -> Any:
         image.acls,
         image.scram,
         image.delegation_tokens,
+        image.controllers,
+        image.next_producer_id,
         sorted(image.brokers),
     )
     return metadata, logs, groups, logger_levels(), set(services.logs.futures)

@@ -1,0 +1,146 @@
+"""What the APIs between nodes demand that only controllers serve.
+
+The requests do no harm where they are allowed: they name a cluster or a node that there is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from barnabas.base.ids import Uuid
+from barnabas.metadata.asker import Asker
+from barnabas.metadata.envelope import seal
+from barnabas.protocol import apis
+from barnabas.protocol.acls import Operation
+from barnabas.protocol.apis import AnyApi
+from barnabas.protocol.messages import (
+    allocate_producer_ids,
+    alter_partition,
+    assign_replicas_to_dirs,
+    begin_quorum_epoch,
+    broker_heartbeat,
+    broker_registration,
+    controller_registration,
+    create_topics,
+    end_quorum_epoch,
+    fetch,
+    fetch_snapshot,
+    update_raft_voter,
+    vote,
+)
+from barnabas.protocol.schema import Message
+from support.required_rights.needs import Case, cluster
+from support.required_rights.of_cluster import LOGGERS, alter_loggers
+from support.required_rights.rights_world import World
+
+ABSENT_NODE = 99
+ABSENT_CLUSTER = "a-cluster-that-there-is-not"
+LOG = "__cluster_metadata"
+LOG_ID = Uuid(bytes(15) + b"\x01")
+SUPER_USER = Asker("User:ANONYMOUS", "127.0.0.1")
+
+
+def _fetch(world: World) -> Message:
+    world.make_topic()
+    wanted = fetch.FetchTopic(
+        topic=LOG,
+        topic_id=LOG_ID,
+        partitions=[fetch.FetchPartition(partition=0, partition_max_bytes=1 << 20)],
+    )
+    return fetch.FetchRequest(
+        replica_state=fetch.ReplicaState(replica_id=ABSENT_NODE),
+        min_bytes=1,
+        max_bytes=1 << 20,
+        topics=[wanted],
+    )
+
+
+def _fetch_snapshot(world: World) -> Message:
+    wanted = fetch_snapshot.FetchSnapshotRequestPartitionSnapshot(partition=0)
+    named = fetch_snapshot.FetchSnapshotRequestTopicSnapshot(name=LOG, partitions=[wanted])
+    return fetch_snapshot.FetchSnapshotRequest(topics=[named])
+
+
+def _vote(world: World) -> Message:
+    return vote.VoteRequest(cluster_id=ABSENT_CLUSTER)
+
+
+def _begin_epoch(world: World) -> Message:
+    return begin_quorum_epoch.BeginQuorumEpochRequest(cluster_id=ABSENT_CLUSTER)
+
+
+def _end_epoch(world: World) -> Message:
+    return end_quorum_epoch.EndQuorumEpochRequest(cluster_id=ABSENT_CLUSTER)
+
+
+def _update_voter(world: World) -> Message:
+    return update_raft_voter.UpdateRaftVoterRequest(
+        cluster_id=ABSENT_CLUSTER, voter_id=ABSENT_NODE, voter_directory_id=LOG_ID
+    )
+
+
+def _envelope(world: World) -> Message:
+    """In the name of somebody who may do everything: what is inside does not count."""
+    made = create_topics.CreatableTopic(name=world.topic, num_partitions=1, replication_factor=1)
+    inner = create_topics.CreateTopicsRequest(topics=[made], timeout_ms=5000)
+    return seal(inner, None, SUPER_USER, "broker")
+
+
+def _register_broker(world: World) -> Message:
+    return broker_registration.BrokerRegistrationRequest(
+        broker_id=ABSENT_NODE, cluster_id=ABSENT_CLUSTER, incarnation_id=LOG_ID, rack=None
+    )
+
+
+def _heartbeat(world: World) -> Message:
+    return broker_heartbeat.BrokerHeartbeatRequest(broker_id=ABSENT_NODE)
+
+
+def _allocate_ids(world: World) -> Message:
+    return allocate_producer_ids.AllocateProducerIdsRequest(broker_id=ABSENT_NODE)
+
+
+def _register_controller(world: World) -> Message:
+    return controller_registration.ControllerRegistrationRequest(
+        controller_id=ABSENT_NODE, incarnation_id=LOG_ID
+    )
+
+
+def _alter_partition(world: World) -> Message:
+    world.make_topic()
+    changed = alter_partition.AlterPartitionRequestPartitionData(partition_index=0)
+    named = alter_partition.AlterPartitionRequestTopicData(
+        topic_id=world.topic_id, partitions=[changed]
+    )
+    return alter_partition.AlterPartitionRequest(broker_id=ABSENT_NODE, topics=[named])
+
+
+def _assign_replicas(world: World) -> Message:
+    return assign_replicas_to_dirs.AssignReplicasToDirsRequest(broker_id=ABSENT_NODE)
+
+
+def _of_nodes(api: AnyApi, make: Callable[[World], Message]) -> Case:
+    return Case(api, "between nodes", [cluster(Operation.CLUSTER_ACTION)], make)
+
+
+CASES = (
+    _of_nodes(apis.FETCH, _fetch),
+    _of_nodes(apis.VOTE, _vote),
+    _of_nodes(apis.BEGIN_QUORUM_EPOCH, _begin_epoch),
+    _of_nodes(apis.END_QUORUM_EPOCH, _end_epoch),
+    _of_nodes(apis.ALTER_PARTITION, _alter_partition),
+    _of_nodes(apis.ENVELOPE, _envelope),
+    _of_nodes(apis.FETCH_SNAPSHOT, _fetch_snapshot),
+    _of_nodes(apis.BROKER_REGISTRATION, _register_broker),
+    _of_nodes(apis.BROKER_HEARTBEAT, _heartbeat),
+    _of_nodes(apis.ALLOCATE_PRODUCER_IDS, _allocate_ids),
+    _of_nodes(apis.CONTROLLER_REGISTRATION, _register_controller),
+    _of_nodes(apis.ASSIGN_REPLICAS_TO_DIRS, _assign_replicas),
+    _of_nodes(apis.UPDATE_RAFT_VOTER, _update_voter),
+    Case(
+        apis.INCREMENTAL_ALTER_CONFIGS,
+        LOGGERS,
+        [cluster(Operation.CLUSTER_ACTION)],
+        alter_loggers,
+    ),
+)
