@@ -15,6 +15,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from support.apache_kafka import ApacheKafka, needs_apache_kafka
 from support.cluster_processes import Barnabas, ClusterNode, Loopback, Program
 from support.node_process import wait_until
+from support.scram_nodes import SECURED, ScramNodes
 
 pytestmark = [
     needs_apache_kafka,
@@ -26,7 +27,9 @@ CONTROLLER, BROKER = 1, 2
 
 
 @contextmanager
-def mixed(directory: Path, controllers: Program, brokers: Program) -> Iterator[list[ClusterNode]]:
+def mixed(
+    directory: Path, controllers: Program, brokers: Program, settings: dict[str, str]
+) -> Iterator[list[ClusterNode]]:
     """One node that is broker and controller, and a broker of the other program."""
     nodes = [
         ClusterNode(CONTROLLER, directory / "1", Loopback(), controllers),
@@ -53,6 +56,7 @@ def mixed(directory: Path, controllers: Program, brokers: Program) -> Iterator[l
                 "broker.heartbeat.interval.ms": "500",
                 "broker.session.timeout.ms": "3000",
             }
+            | settings
         )
     try:
         for node in nodes:
@@ -86,44 +90,60 @@ def test_brokers_of_both_lead_follow_and_take_over(
 ) -> None:
     programs: tuple[Program, Program] = (Barnabas(), ApacheKafka())
     controllers, brokers = programs if ours_leads_the_quorum else programs[::-1]
-    with mixed(tmp_path, controllers, brokers) as nodes:
-        servers = ",".join(node.bootstrap_servers for node in nodes)
-        admin = AdminClient({"bootstrap.servers": servers})
+    with mixed(tmp_path, controllers, brokers, {}) as nodes:
+        lead_follow_and_take_over(nodes)
 
-        def brokers_seen() -> set[int]:
-            return set(admin.list_topics(timeout=30).brokers)
 
-        wait_until(lambda: brokers_seen() == {CONTROLLER, BROKER}, "both brokers", 60)
-        topic = NewTopic(TOPIC, 2, replica_assignment=[[CONTROLLER, BROKER], [BROKER, CONTROLLER]])
-        admin.create_topics([topic])[TOPIC].result(30)
-        producer = Producer({"bootstrap.servers": servers, "acks": "all", "linger.ms": 5})
-        failures: list[str] = []
-        expected = {
-            partition: [f"{partition}-{number}".encode() for number in range(RECORDS)]
-            for partition in (0, 1)
-        }
-        for partition, values in expected.items():
-            for value in values:
-                producer.produce(
-                    TOPIC,
-                    value,
-                    partition=partition,
-                    on_delivery=lambda error, _: failures.append(str(error)) if error else None,
-                )
-        assert producer.flush(60) == 0
-        assert not failures
-        for partition, values in expected.items():
-            assert read_all(servers, partition, RECORDS) == values
+@pytest.mark.slow
+@pytest.mark.parametrize("ours_leads_the_quorum", [True, False], ids=["our-quorum", "their-quorum"])
+def test_brokers_of_both_log_in_to_each_other_by_scram(
+    tmp_path: Path, ours_leads_the_quorum: bool
+) -> None:
+    programs: tuple[Program, Program] = (ScramNodes(Barnabas()), ScramNodes(ApacheKafka()))
+    controllers, brokers = programs if ours_leads_the_quorum else programs[::-1]
+    with mixed(tmp_path, controllers, brokers, SECURED) as nodes:
+        lead_follow_and_take_over(nodes)
 
-        # Each has what the other led.
-        survivor = nodes[0]
-        nodes[1].terminate()
-        nodes[1].wait()
 
-        def leaders() -> set[int]:
-            partitions = admin.list_topics(TOPIC, timeout=30).topics[TOPIC].partitions
-            return {entry.leader for entry in partitions.values()}
+def lead_follow_and_take_over(nodes: list[ClusterNode]) -> None:
+    """Both lead a partition and follow the other's; then one leads all."""
+    servers = ",".join(node.bootstrap_servers for node in nodes)
+    admin = AdminClient({"bootstrap.servers": servers})
 
-        wait_until(lambda: leaders() == {CONTROLLER}, "the other to lead everything", 60)
-        for partition, values in expected.items():
-            assert read_all(survivor.bootstrap_servers, partition, RECORDS) == values
+    def brokers_seen() -> set[int]:
+        return set(admin.list_topics(timeout=30).brokers)
+
+    wait_until(lambda: brokers_seen() == {CONTROLLER, BROKER}, "both brokers", 60)
+    topic = NewTopic(TOPIC, 2, replica_assignment=[[CONTROLLER, BROKER], [BROKER, CONTROLLER]])
+    admin.create_topics([topic])[TOPIC].result(30)
+    producer = Producer({"bootstrap.servers": servers, "acks": "all", "linger.ms": 5})
+    failures: list[str] = []
+    expected = {
+        partition: [f"{partition}-{number}".encode() for number in range(RECORDS)]
+        for partition in (0, 1)
+    }
+    for partition, values in expected.items():
+        for value in values:
+            producer.produce(
+                TOPIC,
+                value,
+                partition=partition,
+                on_delivery=lambda error, _: failures.append(str(error)) if error else None,
+            )
+    assert producer.flush(60) == 0
+    assert not failures
+    for partition, values in expected.items():
+        assert read_all(servers, partition, RECORDS) == values
+
+    # Each has what the other led.
+    survivor = nodes[0]
+    nodes[1].terminate()
+    nodes[1].wait()
+
+    def leaders() -> set[int]:
+        partitions = admin.list_topics(TOPIC, timeout=30).topics[TOPIC].partitions
+        return {entry.leader for entry in partitions.values()}
+
+    wait_until(lambda: leaders() == {CONTROLLER}, "the other to lead everything", 60)
+    for partition, values in expected.items():
+        assert read_all(survivor.bootstrap_servers, partition, RECORDS) == values

@@ -11,39 +11,7 @@ import pytest
 from confluent_kafka import Producer
 
 from support.cluster_processes import EAGER, Barnabas, ClusterProcesses
-from support.ports import free_port
-
-USER = "SCRAM-SHA-{}=[name=node,password=node-secret]"
-JAAS = (
-    "org.apache.kafka.common.security.scram.ScramLoginModule required "
-    'username="node" password="node-secret";'
-)
-SECURED = {
-    "listener.security.protocol.map": (
-        "PLAINTEXT:PLAINTEXT,INTERNAL:SASL_PLAINTEXT,CONTROLLER:SASL_PLAINTEXT"
-    ),
-    "inter.broker.listener.name": "INTERNAL",
-    "sasl.enabled.mechanisms": "SCRAM-SHA-256,SCRAM-SHA-512",
-    "sasl.mechanism.inter.broker.protocol": "SCRAM-SHA-512",
-    "sasl.mechanism.controller.protocol": "SCRAM-SHA-256",
-    "listener.name.internal.scram-sha-512.sasl.jaas.config": JAAS,
-    "listener.name.controller.scram-sha-256.sasl.jaas.config": JAAS,
-    "listener.name.internal.connections.max.reauth.ms": "4000",
-    "listener.name.controller.connections.max.reauth.ms": "4000",
-}
-
-
-class Secured(Barnabas):
-    """Nodes with one more listener, for brokers, and the credentials of all of them."""
-
-    def format(self, properties: Path, cluster_id: str) -> list[str]:
-        lines = properties.read_text().splitlines()
-        (listeners,) = [line for line in lines if line.startswith("listeners=")]
-        lines.remove(listeners)
-        lines.append(f"{listeners},INTERNAL://127.0.0.1:{free_port()}")
-        properties.write_text("\n".join(lines) + "\n")
-        users = ["--add-scram", USER.format(256), "--add-scram", USER.format(512)]
-        return [*super().format(properties, cluster_id), *users]
+from support.scram_nodes import SECURED, ScramNodes
 
 
 def produce(cluster: ClusterProcesses, topic: str) -> None:
@@ -58,7 +26,7 @@ def produce(cluster: ClusterProcesses, topic: str) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_nodes_that_log_in_by_scram_survive_kills_and_a_common_end(tmp_path: Path) -> None:
-    with ClusterProcesses(tmp_path, 3, SECURED | EAGER, program=Secured()) as cluster:
+    with ClusterProcesses(tmp_path, 3, SECURED | EAGER, program=ScramNodes(Barnabas())) as cluster:
         cluster.create_topic("secured", 3)
         produce(cluster, "secured")
         leader = cluster.controller()
