@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 from barnabas.base.ids import ZERO_UUID, Uuid
-from barnabas.broker.authorization import allowed, may
+from barnabas.broker.authorization import allowed
 from barnabas.broker.context import RequestContext
 from barnabas.broker.services import BrokerServices
 from barnabas.coordinator.group.client import ClientInfo
@@ -36,7 +36,10 @@ def subscriber_of(services: BrokerServices, context: RequestContext) -> ClientIn
 
 def may_read_group(services: BrokerServices, context: RequestContext, group_id: str) -> bool:
     """Whether the sender may be a member of the group, and commit its offsets."""
-    return may(services, context, Operation.READ, ResourceType.GROUP, group_id)
+    authorizer = services.authorizer  # `may` at half its cost: members ask all the time
+    return not authorizer.is_enabled or authorizer.allows(
+        context.caller, Operation.READ, ResourceType.GROUP, group_id
+    )
 
 
 def split_groups(
