@@ -59,6 +59,8 @@ FIGURES = (
     Figure("tls_consume_cpu_s_per_gb", "TLS: broker CPU per GB consumed", "s", False, 0.5, 2),
     Figure("tls_connections_s", "TLS: connections opened", "1/s", True, 1.0, 0),
     Figure("tls_connection_cpu_ms", "TLS: broker CPU per connection", "ms", False, None, 2),
+    Figure("scram_connections_s", "SCRAM: connections opened", "1/s", True, 1.0, 0),
+    Figure("scram_connection_cpu_ms", "SCRAM: broker CPU per connection", "ms", False, None, 2),
     Figure("startup_s", "Start-up to first produced record", "s", False, 0.5, 2),
     Figure("memory_idle_mb", "Memory, idle", "MB", False, None),
     Figure("memory_load_mb", "Memory, after the load", "MB", False, 0.1),

@@ -24,6 +24,8 @@ from barnabas.protocol.messages.sasl_handshake import SaslHandshakeRequest
 
 MECHANISM, ALGORITHM = "SCRAM-SHA-512", "sha512"
 USER, PASSWORD = "alice", "alice-secret"
+SCRAM_USER = f"{MECHANISM}=[name={USER},password={PASSWORD}]"
+"""As `storage format --add-scram` takes it."""
 FIRST = f"n={USER},r=fyko+d2lbbFgONRv9qkxdawL"
 
 
@@ -89,7 +91,7 @@ def main(port: int, seconds: float) -> None:
     while (elapsed := time.monotonic() - started) < seconds:
         log_in(port)
         count += 1
-    json.dump({"logins_s": count / elapsed}, sys.stdout)
+    json.dump({"connections_s": count / elapsed}, sys.stdout)
 
 
 if __name__ == "__main__":

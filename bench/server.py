@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from bench.certificate import make_certificate
+from bench.scram_client import SCRAM_USER
 
 STOP_TIMEOUT_SECONDS = 60.0
 
@@ -34,14 +35,17 @@ transaction.state.log.min.isr=1
 share.coordinator.state.topic.replication.factor=1
 share.coordinator.state.topic.min.isr=1
 """
-TLS = """\
-listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port},SSL://127.0.0.1:{tls_port}
-advertised.listeners=PLAINTEXT://127.0.0.1:{port},SSL://127.0.0.1:{tls_port}
-listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,SSL:SSL
+SECURED = """\
+listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port},SSL://127.0.0.1:{tls_port},SASL://127.0.0.1:{sasl_port}
+advertised.listeners=PLAINTEXT://127.0.0.1:{port},SSL://127.0.0.1:{tls_port},SASL://127.0.0.1:{sasl_port}
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,SSL:SSL,SASL:SASL_PLAINTEXT
 ssl.keystore.type=PEM
 ssl.keystore.location={certificate}
+listener.name.sasl.sasl.enabled.mechanisms=SCRAM-SHA-512
+listener.name.sasl.scram-sha-512.sasl.jaas.config=\\
+org.apache.kafka.common.security.scram.ScramLoginModule required;
 """
-"""What a server with a listener of TLS has instead."""
+"""What a server with a listener of TLS, and one of SCRAM, has instead."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +70,7 @@ class Server(ABC):
     version: str
 
     def __init__(self, directory: Path, seat: Seat | None = None, *, tls: bool = False) -> None:
-        """`tls`: it has one more listener, `tls`, with a certificate."""
+        """`tls`: it has listeners with TLS and with logins by SCRAM too."""
         self.directory = directory
         self.is_alone = seat is None
         self.data = directory / "data"
@@ -74,8 +78,9 @@ class Server(ABC):
         self.output = directory / "server.log"
         if seat is None:
             port, controller_port = free_ports(2)
-            seat = Seat(1, port, controller_port, ALONE + (TLS if tls else ""))
-        (self.tls_port,) = free_ports(1)
+            seat = Seat(1, port, controller_port, ALONE + (SECURED if tls else ""))
+        self.is_secured = tls
+        self.tls_port, self.sasl_port = free_ports(2)
         self.certificate = directory / "certificate.pem"
         self.node_id, self.port = seat.node_id, seat.port
         self._process: subprocess.Popen[bytes] | None = None
@@ -90,6 +95,7 @@ class Server(ABC):
                 controller_port=seat.controller_port,
                 data=self.data,
                 tls_port=self.tls_port,
+                sasl_port=self.sasl_port,
                 certificate=self.certificate,
             )
         )
@@ -128,7 +134,11 @@ class Server(ABC):
         """Format the storage. Raises RuntimeError with what the tool printed."""
         cluster_id = cluster_id or new_cluster_id()
         done = subprocess.run(
-            self.format_command(cluster_id) + (["--standalone"] if self.is_alone else []),
+            [
+                *self.format_command(cluster_id),
+                *(["--standalone"] if self.is_alone else []),
+                *(["--add-scram", SCRAM_USER] if self.is_secured else []),
+            ],
             cwd=self.directory,
             capture_output=True,
             text=True,

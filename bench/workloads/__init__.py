@@ -29,7 +29,7 @@ from bench.workloads.produce import (
     produce_single,
 )
 from bench.workloads.session import Session
-from bench.workloads.tls import tls_connections, tls_consume, tls_produce
+from bench.workloads.tls import scram_connections, tls_connections, tls_consume, tls_produce
 from bench.workloads.transactions import offset_commits, transactions
 
 Figures = dict[str, float]
@@ -59,8 +59,9 @@ TLS_WORKLOADS: dict[str, Callable[[Session], Figures]] = {
     "tls-produce": tls_produce,
     "tls-consume": tls_consume,
     "tls-connections": tls_connections,
+    "scram-connections": scram_connections,
 }
-"""They run on a server of their own, which has a listener with TLS."""
+"""They run on a server of their own, which has listeners with TLS and with SCRAM."""
 
 CLUSTERS: tuple[tuple[str, dict[str, Callable[[ClusterSession], Figures]]], ...] = (
     (

@@ -1,4 +1,7 @@
-"""The same over TLS: producing, consuming what lies in the page cache, and opening connections."""
+"""The same over TLS: producing, consuming what lies in the page cache, and opening connections.
+
+And connections that log in by SCRAM, in plain text.
+"""
 
 import json
 import subprocess
@@ -11,6 +14,7 @@ from bench.workloads.session import Session
 
 TOPIC_TLS = "bench-tls"
 HANDSHAKE_CLIENTS = 2
+SCRAM_CLIENTS = 4
 
 
 def tls_produce(session: Session) -> dict[str, float]:
@@ -57,6 +61,19 @@ def tls_connections(session: Session) -> dict[str, float]:
     rate = sum(each["connections_s"] for each in found)
     cpu = cpu_seconds(server.pid) - before
     return {"tls_connections_s": rate, "tls_connection_cpu_ms": cpu / (rate * seconds) * 1000}
+
+
+def scram_connections(session: Session) -> dict[str, float]:
+    """Connections a second, each with a login by SCRAM-SHA-512."""
+    server, seconds = session.server, session.settings.handshake_seconds
+    arguments = str(server.sasl_port), str(seconds)
+    _run(session, "bench.scram_client", *arguments, times=SCRAM_CLIENTS)  # warms the server up
+    session.settle()
+    before = cpu_seconds(server.pid)
+    found = _run(session, "bench.scram_client", *arguments, times=SCRAM_CLIENTS)
+    rate = sum(each["connections_s"] for each in found)
+    cpu = cpu_seconds(server.pid) - before
+    return {"scram_connections_s": rate, "scram_connection_cpu_ms": cpu / (rate * seconds) * 1000}
 
 
 def _run(session: Session, module: str, *arguments: str, times: int = 1) -> list[dict[str, float]]:
