@@ -189,6 +189,37 @@ def test_kafka_python(cluster: Cluster, provider: IdentityProvider) -> None:
     producer.close()
 
 
+def test_nodes_log_in_to_each_other_by_tokens(provider: IdentityProvider) -> None:
+    """Three of them, by tokens of three seconds, and no write is held up when those end."""
+    given = {
+        "listener.security.protocol.map": "PLAINTEXT:SASL_PLAINTEXT,CONTROLLER:SASL_PLAINTEXT",
+        "inter.broker.listener.name": "PLAINTEXT",
+        "sasl.enabled.mechanisms": "OAUTHBEARER",
+        "sasl.mechanism.inter.broker.protocol": "OAUTHBEARER",
+        "sasl.mechanism.controller.protocol": "OAUTHBEARER",
+        "sasl.oauthbearer.jwks.endpoint.url": f"{provider.url}/jwks",
+        "sasl.oauthbearer.token.endpoint.url": f"{provider.url}/token",
+        "sasl.oauthbearer.client.credentials.client.id": "node",
+        "sasl.oauthbearer.client.credentials.client.secret": "node-secret",
+    }
+    provider.subject, provider.lifetime_seconds = "node", 3
+    with Cluster(nodes=3, config=given) as cluster:
+        settings: dict[str, Any] = {
+            **SASL,
+            "acks": "all",
+            "bootstrap.servers": cluster.bootstrap_servers,
+            "oauth_cb": lambda _: (provider.issuer.token("alice"), time.time() + 3600),
+        }
+        producer = confluent_kafka.Producer(settings)
+        lost: list[Any] = []
+        end = time.monotonic() + 3.5
+        while time.monotonic() < end:
+            producer.produce(TOPIC, b"value", on_delivery=lambda error, _: lost.append(error))
+            assert producer.flush(20) == 0
+        assert set(lost) == {None}
+    provider.lifetime_seconds = 3600
+
+
 # -- Kafka's own
 
 
