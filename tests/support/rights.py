@@ -39,6 +39,7 @@ class Rights:
     """An authorizer that knows literal names and nobody in particular."""
 
     is_enabled = True
+    notes_grants = False
 
     def __init__(self, *rights: Right) -> None:
         self.generation = 1

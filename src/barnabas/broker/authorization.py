@@ -95,10 +95,10 @@ def current_grants(services: HasAuthorizer, context: RequestContext) -> Grants |
     if not authorizer.is_enabled:
         return None
     state = client_state(context.connection)
-    is_current = context.principal is state.principal
+    may_be_kept = context.principal is state.principal and not authorizer.notes_grants
     grants = state.grants
-    if grants is None or not is_current or grants.generation != authorizer.generation:
+    if grants is None or not may_be_kept or grants.generation != authorizer.generation:
         grants = Grants(authorizer, context.caller)
-        if is_current:
+        if may_be_kept:
             state.grants = grants
     return grants

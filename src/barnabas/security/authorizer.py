@@ -30,6 +30,10 @@ class Authorizer(Protocol):
     def generation(self) -> int:
         """Changes whenever an answer may change, so that answers can be kept meanwhile."""
 
+    @property
+    def notes_grants(self) -> bool:
+        """Whether all that is allowed is to be noted, so that no answer may be kept."""
+
     def allows(
         self,
         caller: Caller,
@@ -56,6 +60,7 @@ class AllowAll:
     """No authorizer is configured: everybody may do everything."""
 
     is_enabled: Final = False
+    notes_grants: Final = False
     generation: Final = 0
 
     def allows(

@@ -119,6 +119,10 @@ class StandardAuthorizer:
 
     # -- Authorizer
 
+    @property
+    def notes_grants(self) -> bool:
+        return self._audit.notes_grants()
+
     def allows(
         self,
         caller: Caller,

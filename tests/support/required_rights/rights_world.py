@@ -60,6 +60,7 @@ class GrantedRights:
     """An authorizer that knows callers by their addresses: all but one may do everything."""
 
     is_enabled = True
+    notes_grants = False
 
     def __init__(self, user_host: str) -> None:
         self._user_host = user_host

@@ -40,6 +40,7 @@ class Refusing:
     """An authorizer that lets a node alone act for the cluster."""
 
     is_enabled = True
+    notes_grants = False
     generation = 0
 
     def allows(self, caller: Caller, operation: Operation, *_: Any, **__: Any) -> bool:

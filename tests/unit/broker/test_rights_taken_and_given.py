@@ -157,6 +157,19 @@ def test_a_producer_stops_and_goes_on_without_a_new_connection(
     assert [writer.send() for _ in range(2)] == [ErrorCode.NONE] * 2
 
 
+def test_while_what_is_allowed_is_noted_each_request_is_asked_for(
+    world: RightsWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(world.rights, "notes_grants", True)
+    writer, reader = Writer(world, "plain", BY_NAME), Reader(world, BY_NAME)
+    world.rights.asked.clear()
+    for _ in range(3):
+        writer.send()
+        reader.fetch(SECRET)
+    assert world.rights.asked.count(WRITE) == 3
+    assert world.rights.asked.count(READ) == 3
+
+
 def test_other_acls_that_change_change_nothing(world: RightsWorld) -> None:
     writer = Writer(world, "plain", BY_NAME)
     for topic in ("a", "b", "c"):

@@ -53,6 +53,7 @@ class Granting:
 
     rights: set[Right]
     is_enabled: bool = True
+    notes_grants: bool = False
     generation: int = 0
 
     def __post_init__(self) -> None:

@@ -39,7 +39,7 @@ def learn(
     partition: Partition,
 ) -> None:
     """Remember a request whose records were appended to `partition`, if it may be repeated."""
-    if not may_be_repeated(context.api_version, request):
+    if not may_be_repeated(context.api_version, request) or services.authorizer.notes_grants:
         return
     if partition.log.config.schema_validation is not None:
         return  # each request must be checked
