@@ -353,6 +353,14 @@ def test_the_cluster_describes_itself(client: RawClient, cluster: Cluster) -> No
 
 
 @pytest.mark.parametrize("version", [0, 1, 2])
+def test_a_controller_does_not_speak_for_brokers(cluster: Cluster, version: int) -> None:
+    listeners = cluster.nodes[1].properties["listeners"]
+    with RawClient(listeners.partition("CONTROLLER://")[2].partition(",")[0]) as controller:
+        response = controller.call(DescribeClusterRequest(), DescribeClusterResponse, version)
+    assert ErrorCode(response.error_code) is ErrorCode.MISMATCHED_ENDPOINT_TYPE
+
+
+@pytest.mark.parametrize("version", [0, 1, 2])
 def test_the_quorum_in_every_version(client: RawClient, version: int) -> None:
     request = DescribeQuorumRequest(
         topics=[

@@ -17,6 +17,8 @@ from barnabas.protocol.messages.describe_cluster import (
     DescribeClusterResponse,
 )
 
+ENDPOINT_TYPE_FROM = 1
+
 
 def handle_describe_cluster_at_controller(
     services: ControllerServices, context: RequestContext, request: DescribeClusterRequest
@@ -24,9 +26,10 @@ def handle_describe_cluster_at_controller(
     """Name the voters by their endpoint of the listener that was asked."""
     if request.endpoint_type != CONTROLLERS:
         code = ErrorCode.MISMATCHED_ENDPOINT_TYPE
-        return DescribeClusterResponse(
-            error_code=code, error_message=code.message, endpoint_type=CONTROLLERS
-        )
+        response = DescribeClusterResponse(error_code=code, error_message=code.message)
+        if context.api_version >= ENDPOINT_TYPE_FROM:
+            response.endpoint_type = CONTROLLERS
+        return response
     if not may(services, context, Operation.ALTER, ResourceType.CLUSTER):
         code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
         return DescribeClusterResponse(
