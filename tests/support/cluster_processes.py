@@ -136,11 +136,11 @@ class ClusterNode:
         assert self._process is not None
         return self._process.pid
 
-    def format(self, settings: dict[str, str]) -> None:
+    def format(self, settings: dict[str, str], arguments: Sequence[str] = ()) -> None:
         """Write the configuration and begin to prepare the directory."""
         self.directory.mkdir(parents=True)
         self.properties.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
-        self._run(self._program.format(self.properties, CLUSTER_ID))
+        self._run([*self._program.format(self.properties, CLUSTER_ID), *arguments])
 
     def wait_formatted(self) -> None:
         """Wait until the directory is prepared."""
