@@ -15,7 +15,7 @@ from typing import Any, Self
 from bench.certificate import make_certificate
 from bench.scram_client import SCRAM_USER
 
-STOP_TIMEOUT_SECONDS = 60.0
+from bench.ending import end_group
 
 PROPERTIES = """\
 process.roles=broker,controller
@@ -176,15 +176,7 @@ class Server(ABC):
     def stop(self) -> None:
         """SIGTERM, and SIGKILL for one that does not listen; its process group only."""
         process, self._process = self._process, None
-        if process is None:
-            return
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGTERM)
-            try:
-                process.wait(STOP_TIMEOUT_SECONDS)
-            except subprocess.TimeoutExpired:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
+        end_group(process)
 
     def __enter__(self) -> Self:
         return self

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
 from abc import ABC, abstractmethod
@@ -14,10 +13,11 @@ from typing import Any, ClassVar, Final, Self
 
 import httpx
 
+from bench.ending import end_group
 from bench.kafka_jars import java, kafka_classpath
 from bench.measure import wait_until
 from bench.queries.jobs import SOURCE, TABLE, Job
-from bench.server import STOP_TIMEOUT_SECONDS, free_ports
+from bench.server import free_ports
 from bench.settings import ROOT
 
 EXACTLY_ONCE: Final = "exactly_once_v2"
@@ -79,14 +79,7 @@ class Engine(ABC):
 
     def _stop(self) -> None:
         process, self._process = self._process, None
-        if process is None or process.poll() is not None:
-            return
-        process.terminate()
-        try:
-            process.wait(STOP_TIMEOUT_SECONDS)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+        end_group(process)
 
 
 class KafkaStreams(Engine):

@@ -3,15 +3,15 @@
 import http.client
 import os
 import shutil
-import signal
 import subprocess
 import sys
 from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Self
 
+from bench.ending import end_group
 from bench.measure import wait_until
-from bench.server import STOP_TIMEOUT_SECONDS, free_ports
+from bench.server import free_ports
 from bench.settings import ROOT
 
 PROPERTIES = """\
@@ -118,14 +118,7 @@ class Registry(ABC):
 
     def _stop(self) -> None:
         process, self._process = self._process, None
-        if process is None or process.poll() is not None:
-            return
-        os.killpg(process.pid, signal.SIGTERM)
-        try:
-            process.wait(STOP_TIMEOUT_SECONDS)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+        end_group(process)
 
 
 class OwnRegistry(Registry):
