@@ -36,14 +36,15 @@ TITLES = {
     "oauth": "OAuth",
     "tls": "TLS",
     "schemas": "Schema validation",
+    "metrics": "Metrics over HTTP",
 }
 HEAD = """\
 # Configuration
 
 `tools/configuration_docs.py` writes this page from `src/barnabas/base/config/keys/`; a test checks
 that they agree. Names, types, defaults and scopes are Apache Kafka 4.3's, but for the keys that
-begin with `confluent.`. These are Confluent Server's;
-[schema-validation.md](schema-validation.md) explains them.
+begin with `confluent.` or `barnabas.`. The first are Confluent Server's;
+[schema-validation.md](schema-validation.md) explains them. The second are our own.
 
 A node takes its values from its properties file, then the environment, then
 `--override key=value`; later ones override earlier ones. In the environment `log.retention.ms` is

@@ -40,6 +40,7 @@ GOOD, BAD = "good", "bad"
 RECORDS_EACH = 200
 ROUNDS_WITHOUT_TIME = 4
 GROWTH_MAX_BYTES = 200 << 20
+SHOWN_LINES = 40
 OWN_FAULTS = ("Traceback", "could not be handled", "CRITICAL")
 
 
@@ -200,8 +201,8 @@ def suffer(directory: Path, seed: int, seconds: float) -> None:
         lines = node.lines()
         TELEMETRY.info("seed %d: %d rounds, %s", seed, rounds, dict(attackers.attacks))
         TELEMETRY.info("%d lines, %d bytes more", len(lines), grown_bytes)
-    faults = [line for line in lines if any(fault in line for fault in OWN_FAULTS)]
-    assert not faults, faults[:5]
+    faults = [n for n, line in enumerate(lines) if any(fault in line for fault in OWN_FAULTS)]
+    assert not faults, "\n".join(lines[max(0, faults[0] - 1) :][:SHOWN_LINES])
     told = [line for line in lines if any(password(user) in line for user in (NODES, GOOD, BAD))]
     assert not told, told[:5]
 

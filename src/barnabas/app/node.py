@@ -8,13 +8,15 @@ stand on the node's metadata, which is started before them and stopped when they
 import asyncio
 import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from random import Random, SystemRandom
 from typing import Protocol
 
 from barnabas.app.authorization import Authorization
 from barnabas.app.broker_role import BrokerRole
+from barnabas.app.certificates import ListenerCertificates
 from barnabas.app.controller_role import ControllerRole
+from barnabas.app.quotas import ListenerQuotas
 from barnabas.base.clock import Clock, SystemClock
 from barnabas.base.config.node import NodeConfig
 from barnabas.base.disk import Disk
@@ -27,6 +29,7 @@ from barnabas.metadata.node import MetadataNode
 from barnabas.metadata.storage_format import log_directories
 from barnabas.net.server import Server
 from barnabas.net.tcp import TcpNetwork
+from barnabas.security.quotas.client_quotas import Figure
 
 LOCK_FILE = ".lock"
 
@@ -37,6 +40,8 @@ class Role(Protocol):
     """What a node does in its cluster. It is whole once made, with its listeners bound."""
 
     server: Server
+    quotas: ListenerQuotas
+    certificates: ListenerCertificates
 
     async def start(self) -> None:
         """Take part; the node's metadata has been started."""
@@ -199,6 +204,14 @@ class Node:
             if listener_name in role.server.ports:
                 return role.server.ports[listener_name]
         raise KeyError(listener_name)
+
+    def figures(self) -> Iterator[Figure]:
+        """What the node measures now, under the names of Kafka's metrics."""
+        for role in self._roles:
+            yield from role.quotas.figures()
+            for listener, seconds in role.certificates.seconds_left().items():
+                tags = {"listener": listener}
+                yield Figure("ssl-certificate", tags, "expiry-seconds", seconds)
 
     def advertised_endpoints(self) -> dict[str, Endpoint]:
         """What clients are told, with the machine's name and bound ports filled in."""

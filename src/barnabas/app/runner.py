@@ -5,14 +5,19 @@ import gc
 import logging
 from collections.abc import Callable
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from barnabas.app.event_loop import new_event_loop
 from barnabas.app.listening import CannotListenError
+from barnabas.app.metrics.access import LISTENER_KEY, metrics_access
 from barnabas.app.node import Node
 from barnabas.app.reachability import advertised_problems
 from barnabas.base.config.listeners import ListenerConfig
 from barnabas.base.config.node import NodeConfig
 from barnabas.base.stop_signals import stop_on_signals
+
+if TYPE_CHECKING:
+    from barnabas.app.metrics.endpoint import MetricsEndpoint
 
 EXIT_FAILED = 1
 
@@ -39,7 +44,22 @@ def run_node(config: NodeConfig, on_ready: Callable[[Node], None] | None = None)
 async def _serve(config: NodeConfig, on_ready: Callable[[Node], None] | None) -> int:
     stopping = asyncio.Event()
     stop_on_signals(stopping, "second signal: the node ends at once, without a clean shutdown")
-    node = await _open(config)
+    nodes: list[Node] = []
+    metrics = _show_metrics(config, nodes)
+    try:
+        nodes.append(await _open(config))
+        return await _run(config, nodes[0], stopping, on_ready)
+    finally:
+        if metrics is not None:
+            await asyncio.to_thread(metrics.close)
+
+
+async def _run(
+    config: NodeConfig,
+    node: Node,
+    stopping: asyncio.Event,
+    on_ready: Callable[[Node], None] | None,
+) -> int:
     starting = asyncio.create_task(node.start())
     stop = asyncio.create_task(stopping.wait())
     fail = asyncio.create_task(node.failed.wait())
@@ -80,6 +100,24 @@ async def _open(config: NodeConfig) -> Node:
         return await Node.open(config)
     except CannotListenError as error:
         raise StartError(str(error)) from error
+
+
+def _show_metrics(config: NodeConfig, nodes: list[Node]) -> "MetricsEndpoint | None":
+    """Show the figures of the node that will be in `nodes`, if the configuration says so."""
+    access = metrics_access(config)
+    if access is None:
+        return None
+    from barnabas.app.metrics.endpoint import MetricsEndpoint  # an HTTP server, for those who ask
+
+    where = config.get_str(LISTENER_KEY)
+    try:
+        metrics = MetricsEndpoint.open(
+            config, access, lambda: (figure for node in nodes for figure in node.figures())
+        )
+    except OSError as error:
+        raise StartError(f"cannot show metrics at {where}: {error.strerror or error}") from error
+    telemetry.info("metrics are at %s/metrics", where)
+    return metrics
 
 
 async def _say_unreachable(node: Node) -> None:

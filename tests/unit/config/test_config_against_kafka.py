@@ -51,8 +51,10 @@ ADDED = {
     "confluent.value.subject.name.strategy",
     "super.users",
     "allow.everyone.if.no.acl.found",
+    "barnabas.metrics.listener",
+    "barnabas.metrics.users",
 }
-"""Keys that Apache Kafka's definitions lack: schema validation's, and its authorizer's own."""
+"""Keys that Apache Kafka's definitions lack: its authorizer's, schema validation's, and ours."""
 
 
 def without_added(keys: dict[str, ConfigKey]) -> dict[str, ConfigKey]:

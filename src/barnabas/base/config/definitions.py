@@ -34,8 +34,9 @@ BROKER_TABLES = (
     "oauth",
     "tls",
     "schemas",
+    "metrics",
 )
-ADDED_TABLES = ("authorizer", "schemas", "topic_schemas")
+ADDED_TABLES = ("authorizer", "schemas", "metrics", "topic_schemas")
 """Tables of keys that Apache Kafka's own definitions lack: its authorizer's, and Confluent's."""
 LEADER_RATE_KEY = "leader.replication.throttled.rate"
 FOLLOWER_RATE_KEY = "follower.replication.throttled.rate"

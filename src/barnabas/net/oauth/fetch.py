@@ -5,19 +5,15 @@ what the configuration names is what is asked.
 """
 
 import ssl
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from http.client import HTTPException, HTTPMessage
 from pathlib import Path
-from typing import IO, Final
+from typing import Final
 from urllib.parse import unquote, urlsplit
 
 SIZE_BYTES_MAX: Final = 1 << 20
 """The most that is read of a file or an answer."""
 TIMEOUT_MS_DEFAULT: Final = 10_000
-ERROR_TEXT_SIZE_MAX: Final = 300
 
 
 class FetchError(Exception):
@@ -60,19 +56,6 @@ def read_file(path: Path) -> bytes:
     return data
 
 
-class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    def redirect_request(
-        self,
-        req: urllib.request.Request,
-        fp: IO[bytes],
-        code: int,
-        msg: str,
-        headers: HTTPMessage,
-        newurl: str,
-    ) -> None:
-        """None: the redirect is the error it would be to a client that knows none."""
-
-
 def fetch(
     url: str,
     settings: FetchSettings,
@@ -80,29 +63,6 @@ def fetch(
     headers: Mapping[str, str] | None = None,
 ) -> bytes:
     """Ask a server; POST where there is a body. Raises FetchError."""
-    request = urllib.request.Request(  # `check_url` has seen it
-        url, data=body, headers={"Accept": "application/json", **(headers or {})}
-    )
-    handlers: list[urllib.request.BaseHandler] = [_NoRedirects()]
-    if url.lower().startswith("https:"):
-        handlers.append(urllib.request.HTTPSHandler(context=settings.tls()))
-    opener = urllib.request.build_opener(*handlers)
-    try:
-        with opener.open(request, timeout=settings.timeout_ms / 1000) as response:
-            data: bytes = response.read(SIZE_BYTES_MAX + 1)
-    except urllib.error.HTTPError as error:
-        with error:
-            shown = error.read(ERROR_TEXT_SIZE_MAX).decode("utf-8", "replace")
-        # Errors of RFC 6749 hold no secret, and say what is wrong.
-        reason = " ".join(shown.split())
-        is_final = error.code < 500 and error.code not in _WORTH_ANOTHER_TRY
-        raise FetchError(f"{url} answers {error.code}: {reason}", is_final=is_final) from None
-    except (OSError, HTTPException, ValueError) as error:
-        reason = str(getattr(error, "reason", error)) or type(error).__name__
-        raise FetchError(f"{url} cannot be asked: {reason}") from error
-    if len(data) > SIZE_BYTES_MAX:
-        raise FetchError(f"{url} answers more than {SIZE_BYTES_MAX} bytes", is_final=True)
-    return data
+    from barnabas.net.oauth.web import ask  # large; most nodes never need it
 
-
-_WORTH_ANOTHER_TRY: Final = frozenset({408, 421, 425, 429})
+    return ask(url, settings, body, headers or {})

@@ -1,0 +1,1 @@
+"""GET /metrics: what a node measures, in Prometheus' text format."""

@@ -1,0 +1,70 @@
+"""Where a node shows its metrics, and to whom: keys of our own, as Kafka shows them by JMX."""
+
+import binascii
+import hmac
+from base64 import b64decode
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import urlsplit
+
+from barnabas.base.config.errors import ConfigError
+from barnabas.base.config.node import NodeConfig
+
+LISTENER_KEY: Final = "barnabas.metrics.listener"
+USERS_KEY: Final = "barnabas.metrics.users"
+LISTENER_NAME: Final = "METRICS"
+"""Keys of TLS may be given for it alone: `listener.name.metrics.ssl.keystore.location`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """What the keys say."""
+
+    host: str
+    port: int
+    is_encrypted: bool
+    passwords: Mapping[str, str]
+    """By user; empty: whoever reaches the address may look."""
+
+    def admits(self, authorization: str | None) -> bool:
+        """Whether the Authorization header of a request (RFC 7617) lets it in."""
+        if not self.passwords:
+            return True
+        scheme, _, token = (authorization or "").partition(" ")
+        if scheme.lower() != "basic":
+            return False
+        try:
+            user, _, password = b64decode(token, validate=True).decode().partition(":")
+        except (binascii.Error, UnicodeDecodeError):
+            return False
+        expected = self.passwords.get(user)
+        # Compared for an unknown user too, so that both take as long.
+        is_right = hmac.compare_digest(password.encode(), (expected or "").encode())
+        return is_right and expected is not None
+
+
+def metrics_access(config: NodeConfig) -> Access | None:
+    """None where no metrics are shown. Raises ConfigError."""
+    text = config.get_str_or_none(LISTENER_KEY)
+    if not text:
+        return None
+    url = urlsplit(text)
+    try:
+        port = url.port
+    except ValueError:
+        port = None
+    is_plain = not (url.path.strip("/") or url.query or url.fragment or url.username)
+    if url.scheme not in ("http", "https") or not url.hostname or port is None or not is_plain:
+        raise ConfigError(LISTENER_KEY, f"{text!r} is not http://host:port or https://host:port")
+    return Access(url.hostname, port, url.scheme == "https", _passwords(config))
+
+
+def _passwords(config: NodeConfig) -> dict[str, str]:
+    passwords: dict[str, str] = {}
+    for entry in filter(None, (config.get_str_or_none(USERS_KEY) or "").split(",")):
+        user, colon, password = entry.strip().partition(":")
+        if not (user and colon and password):
+            raise ConfigError(USERS_KEY, "is not user:password, or a list of them with commas")
+        passwords[user] = password
+    return passwords

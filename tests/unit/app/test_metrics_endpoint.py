@@ -1,0 +1,174 @@
+"""GET /metrics of a node: names, who may look, and what goes wrong in words."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import http.client
+import socket
+import ssl
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from barnabas.app.metrics.access import metrics_access
+from barnabas.app.metrics.endpoint import CONNECTIONS_MAX, MetricsEndpoint
+from barnabas.app.metrics.figure_text import figure_text
+from barnabas.app.standalone import standalone_properties
+from barnabas.base.config.errors import ConfigError
+from barnabas.base.config.node import NodeConfig
+from barnabas.security.quotas.client_quotas import Figure
+from support.certificates import Authority
+
+FIGURES = [
+    Figure("Produce", {"user": "ann", "client-id": ""}, "byte-rate", 1.5),
+    Figure("Request", {"user": "ann", "client-id": ""}, "request-time", 2.0),
+    Figure("Request", {"user": "ann", "client-id": ""}, "request-time", 3.0),
+    Figure("socket-server-metrics", {"listener": 'A"\\\n'}, "connection-count", 7),
+]
+
+
+def config(tmp_path: Path, **keys: str) -> NodeConfig:
+    overrides = {name.replace("_", "."): value for name, value in keys.items()}
+    return NodeConfig.from_properties(standalone_properties(str(tmp_path), overrides=overrides))
+
+
+def basic(text: str) -> str:
+    return "Basic " + base64.b64encode(text.encode()).decode()
+
+
+def get(
+    port: int, path: str = "/metrics", authorization: str = "", ca: str | None = None
+) -> tuple[int, str]:
+    connection: http.client.HTTPConnection
+    if ca is None:
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    else:
+        context = ssl.create_default_context(cafile=ca)
+        connection = http.client.HTTPSConnection("127.0.0.1", port, timeout=30, context=context)
+    try:
+        connection.request("GET", path, headers={"Authorization": authorization})
+        response = connection.getresponse()
+        return response.status, response.read().decode()
+    finally:
+        connection.close()
+
+
+def test_figures_have_the_names_of_the_jmx_exporter() -> None:
+    lines = figure_text(FIGURES).decode().splitlines()
+    assert [line for line in lines if not line.startswith("#")] == [
+        'kafka_server_produce_byte_rate{client_id="",user="ann"} 1.5',
+        'kafka_server_request_request_time{client_id="",user="ann"} 5.0',
+        'kafka_server_socket_server_metrics_connection_count{listener="A\\"\\\\\\n"} 7.0',
+    ]
+
+
+def test_without_a_listener_nothing_is_shown(tmp_path: Path) -> None:
+    assert metrics_access(config(tmp_path)) is None
+
+
+@pytest.mark.parametrize(
+    "listener", ["9404", "ftp://a:1", "http://a", "http://:1", "http://a:1/x", "http://a:b"]
+)
+def test_a_listener_that_is_none(tmp_path: Path, listener: str) -> None:
+    with pytest.raises(ConfigError, match="is not http://host:port"):
+        metrics_access(config(tmp_path, barnabas_metrics_listener=listener))
+
+
+@pytest.mark.parametrize("users", ["ann", "ann:", ":secret", "ann:secret,bob"])
+def test_users_that_are_none(tmp_path: Path, users: str) -> None:
+    keys = {"barnabas_metrics_listener": "http://a:1", "barnabas_metrics_users": users}
+    with pytest.raises(ConfigError, match="user:password") as refusal:
+        metrics_access(config(tmp_path, **keys))
+    assert "secret" not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("authorization", "is_admitted"),
+    [
+        (basic("ann:secret"), True),
+        (basic("bob:x:y"), True),
+        (basic("ann:x:y"), False),
+        (basic("ann:"), False),
+        (basic("cleo:"), False),
+        (basic("cleo:secret"), False),
+        (basic("ann"), False),
+        ("Basic ?", False),
+        ("Basic " + base64.b64encode(b"\xff:x").decode(), False),
+        ("Bearer x", False),
+        (None, False),
+    ],
+)
+def test_who_may_look(tmp_path: Path, authorization: str | None, is_admitted: bool) -> None:
+    access = metrics_access(
+        config(
+            tmp_path,
+            barnabas_metrics_listener="http://a:1",
+            barnabas_metrics_users="ann:secret, bob:x:y",
+        )
+    )
+    assert access is not None
+    assert access.admits(authorization) is is_admitted
+
+
+def shown() -> Iterator[Figure]:
+    return iter(FIGURES)
+
+
+def opened(config: NodeConfig) -> MetricsEndpoint:
+    access = metrics_access(config)
+    assert access is not None
+    return MetricsEndpoint.open(config, access, shown)
+
+
+async def test_a_scrape_and_what_is_no_scrape(tmp_path: Path) -> None:
+    keys = {"barnabas_metrics_listener": "http://127.0.0.1:0", "barnabas_metrics_users": "a:b"}
+    endpoint = opened(config(tmp_path, **keys))
+    try:
+        status, text = await asyncio.to_thread(get, endpoint.port, "/metrics?x=1", basic("a:b"))
+        assert status == 200
+        assert text == figure_text(FIGURES).decode()
+        assert (await asyncio.to_thread(get, endpoint.port, "/", basic("a:b")))[0] == 404
+        assert (await asyncio.to_thread(get, endpoint.port))[0] == 401
+    finally:
+        await asyncio.to_thread(endpoint.close)
+    with pytest.raises(ConnectionRefusedError):
+        await asyncio.to_thread(get, endpoint.port)
+
+
+async def test_a_scrape_over_tls_while_another_does_not_begin(tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    endpoint = opened(
+        config(
+            tmp_path,
+            barnabas_metrics_listener="https://127.0.0.1:0",
+            listener_name_metrics_ssl_keystore_type="PEM",
+            listener_name_metrics_ssl_keystore_location=authority.issue("metrics"),
+        )
+    )
+    try:
+        with socket.create_connection(("127.0.0.1", endpoint.port)):
+            status, _ = await asyncio.to_thread(get, endpoint.port, ca=authority.file)
+        assert status == 200
+    finally:
+        await asyncio.to_thread(endpoint.close)
+
+
+async def test_too_many_at_a_time_are_turned_away(tmp_path: Path) -> None:
+    endpoint = opened(config(tmp_path, barnabas_metrics_listener="http://127.0.0.1:0"))
+    held = [socket.create_connection(("127.0.0.1", endpoint.port)) for _ in range(CONNECTIONS_MAX)]
+    try:
+        with pytest.raises((ConnectionError, http.client.RemoteDisconnected)):
+            await asyncio.to_thread(get, endpoint.port)
+        for connection in held:
+            connection.close()
+        while True:  # until those that left have made room
+            try:
+                status, _ = await asyncio.to_thread(get, endpoint.port)
+            except (ConnectionError, http.client.RemoteDisconnected):
+                continue
+            break
+        assert status == 200
+    finally:
+        await asyncio.to_thread(endpoint.close)
