@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import Any, Self
 
 from bench.certificate import make_certificate
-from bench.scram_client import SCRAM_USER
-
 from bench.ending import end_group
+from bench.scram_client import SCRAM_USER
 
 PROPERTIES = """\
 process.roles=broker,controller

@@ -11,6 +11,7 @@ from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.create_delegation_token import CreateDelegationTokenResponse
 from barnabas.protocol.messages.delete_topics import DeleteTopicsResponse
 from barnabas.protocol.messages.describe_quorum import DescribeQuorumResponse
+from barnabas.protocol.messages.elect_leaders import ElectLeadersResponse
 from barnabas.protocol.messages.update_features import UpdateFeaturesResponse
 from barnabas.protocol.schema import Message
 
@@ -21,6 +22,7 @@ DIRECTORIES_FROM = 2
 REQUESTER_FROM = 3
 """Who asked for a delegation token may be another than its owner since KIP-373."""
 TOPIC_DELETION_DISABLED_FROM = 3
+ELECTION_CODE_FROM = 1
 RESULTS_UNTIL = 1
 """From version 2 on all updates succeed or fail together, and the whole has one error."""
 
@@ -41,6 +43,11 @@ def _describe_quorum(response: DescribeQuorumResponse, version: int) -> None:
         for partition in topic.partitions:
             for replica in (*partition.current_voters, *partition.observers):
                 replica.replica_directory_id = ZERO_UUID
+
+
+def _elect_leaders(response: ElectLeadersResponse, version: int) -> None:
+    if version < ELECTION_CODE_FROM:
+        response.error_code = ErrorCode.NONE  # each partition has it
 
 
 def _update_features(response: UpdateFeaturesResponse, version: int) -> None:
@@ -65,5 +72,6 @@ _FIT: dict[type, Callable[[Any, int], None]] = {
     CreateDelegationTokenResponse: _create_delegation_token,
     DeleteTopicsResponse: _delete_topics,
     DescribeQuorumResponse: _describe_quorum,
+    ElectLeadersResponse: _elect_leaders,
     UpdateFeaturesResponse: _update_features,
 }
