@@ -74,9 +74,7 @@ SET, DELETE, APPEND = range(3)
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
-    with pytest.warns(UserWarning, match="ssl.keystore.password is not supported yet"):
-        made = Cluster(config={"ssl.keystore.password": "s3cret"})
-    with made as running:
+    with Cluster(config={"ssl.keystore.password": "s3cret"}) as running:
         yield running
 
 

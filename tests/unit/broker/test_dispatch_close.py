@@ -6,6 +6,7 @@ from collections.abc import Awaitable
 from types import SimpleNamespace
 from typing import Any, cast
 
+from barnabas.base.network import ListenerOptions
 from barnabas.broker.context import RequestContext
 from barnabas.broker.dispatch import Dispatcher
 from barnabas.broker.route import route
@@ -32,7 +33,9 @@ async def test_a_request_that_has_not_begun_leaves_nothing_behind() -> None:
     services = SimpleNamespace(served_apis=set())
     dispatcher = Dispatcher(services, [route(apis.DESCRIBE_CLUSTER, handler)])
     frame = encode_request(ApiKey.DESCRIBE_CLUSTER, 0, 1, "test", DescribeClusterRequest())
-    connection = SimpleNamespace(state=None, peer_host="client", listener_name="PLAINTEXT")
+    connection = SimpleNamespace(
+        state=None, peer_host="client", listener_name="PLAINTEXT", listener=ListenerOptions()
+    )
     reply = dispatcher(cast("Connection", connection), bytearray(frame))
     assert isinstance(reply, Reply)
     assert not began

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from barnabas.base.ids import Uuid
+from barnabas.base.network import ListenerOptions
 from barnabas.broker.apis.groups.offset_commit import handle_offset_commit
 from barnabas.broker.client_state import ClientState
 from barnabas.broker.dispatch import Dispatcher
@@ -48,7 +49,11 @@ class Broker:
             services, [raw_route(apis.OFFSET_COMMIT, handle_offset_commit)]
         )
         self.connection: Any = SimpleNamespace(
-            state=None, peer_host="localhost", listener_name="PLAINTEXT", frames=[]
+            state=None,
+            peer_host="localhost",
+            listener_name="PLAINTEXT",
+            listener=ListenerOptions(),
+            frames=[],
         )
         self.remembers = remembers
 

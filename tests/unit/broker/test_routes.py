@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from barnabas.base.network import ListenerOptions
 from barnabas.broker.client_state import client_state
 from barnabas.broker.context import RequestContext
 from barnabas.broker.controller.handlers import CONTROLLER_ROUTES
@@ -39,7 +40,7 @@ class Listener:
         self.contexts: list[RequestContext] = []
         services: Any = SimpleNamespace(served_apis=set())
         self.connection: Any = SimpleNamespace(
-            state=None, peer_host="client", listener_name="PLAINTEXT"
+            state=None, peer_host="client", listener_name="PLAINTEXT", listener=ListenerOptions()
         )
         self.dispatcher = Dispatcher(services, [route(apis.HEARTBEAT, self.handle)])
 

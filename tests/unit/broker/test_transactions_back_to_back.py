@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from barnabas.base.network import ListenerOptions
 from barnabas.broker.apis.transactions.txn_offset_commit import handle_txn_offset_commit
 from barnabas.broker.produce.handler import handle_produce
 from barnabas.coordinator.group.offset_responses import txn_commit_error
@@ -64,7 +65,7 @@ class Broker(VerifierWorld):
                 partition_for=lambda group_id: 0, txn_offset_commit=self._commit
             ),
         )
-        self.connection = SimpleNamespace(state=None)
+        self.connection = SimpleNamespace(state=None, listener=ListenerOptions())
 
     def context(self, version: int) -> Any:
         return SimpleNamespace(api_version=version, client_id="", connection=self.connection)
