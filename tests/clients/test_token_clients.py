@@ -336,3 +336,51 @@ def test_kafkas_tool_for_delegation_tokens(
         exit_code=1,
     )
     assert "invalid credentials with SASL mechanism SCRAM-SHA-256" in failed.out + failed.err
+
+
+@pytest.fixture(scope="module")
+def trusting() -> Iterator[Cluster]:
+    """Takes tokens that nobody signed, as Kafka does by default."""
+    module = f"{MODULES}.oauthbearer.OAuthBearerLoginModule required"
+    config = {
+        "listener.security.protocol.map": "PLAINTEXT:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT",
+        "inter.broker.listener.name": "PLAINTEXT",
+        "sasl.enabled.mechanisms": "OAUTHBEARER",
+        "sasl.mechanism.inter.broker.protocol": "OAUTHBEARER",
+        "listener.name.plaintext.oauthbearer.sasl.jaas.config": (
+            f'{module} unsecuredLoginStringClaim_sub="node" unsecuredValidatorRequiredScope="use";'
+        ),
+    }
+    with Cluster(config=config) as running:
+        yield running
+
+
+def test_librdkafka_with_a_token_that_nobody_signed(trusting: Cluster) -> None:
+    produce(
+        {
+            **SASL,
+            "bootstrap.servers": trusting.bootstrap_servers,
+            "enable.sasl.oauthbearer.unsecure.jwt": "true",
+            "sasl.oauthbearer.config": "principal=alice scope=use extension_traceId=1",
+        }
+    )
+
+
+@pytest.mark.parametrize(("scope", "exit_code"), [("|use|see", 0), ("|see", 1)])
+def test_java_with_a_token_that_nobody_signed(
+    trusting: Cluster, java: JavaHost, tmp_path: Path, scope: str, exit_code: int
+) -> None:
+    config = properties(
+        tmp_path / "unsecured.properties",
+        sasl_mechanism="OAUTHBEARER",
+        sasl_jaas_config=(
+            f"{MODULES}.oauthbearer.OAuthBearerLoginModule required "
+            f'unsecuredLoginStringClaim_sub="alice" unsecuredLoginListClaim_scope="{scope}" '
+            'unsecuredLoginExtension_traceId="1";'
+        ),
+    )
+    server = ("--bootstrap-server", trusting.bootstrap_servers)
+    listed = java.run(
+        *("kafka-topics", *server, "--command-config", config, "--list"), exit_code=exit_code
+    )
+    assert exit_code == 0 or '"status":"insufficient_scope","scope":"use"' in listed.out
