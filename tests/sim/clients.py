@@ -11,6 +11,8 @@ from typing import Any
 
 from barnabas.base.ids import TopicPartition, Uuid
 from barnabas.net.client import Peer
+from barnabas.net.dialing import Dialing
+from barnabas.net.login import Login
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.create_topics import (
     CreatableTopic,
@@ -56,6 +58,8 @@ class Client:
         self.leaders: dict[TopicPartition, tuple[int, int]] = {}
         """(leader, its epoch); -1 for none."""
         self.is_stopping = False
+        self.login: Login | None = None
+        """How it logs in to brokers, where they want that."""
         self._bootstrap = list(bootstrap)
         self._brokers: dict[int, tuple[str, int]] = {}
         self._peers: dict[tuple[str, int], Peer] = {}
@@ -89,6 +93,7 @@ class Client:
                 client_id=self.name,
                 request_timeout_ms=REQUEST_TIMEOUT_MS,
                 connect_timeout_ms=1_000,
+                dialing=Dialing(login=self.login),
             )
         return self._peers[key]
 

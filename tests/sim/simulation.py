@@ -5,7 +5,7 @@ import gc
 import hashlib
 import logging
 from collections import Counter
-from collections.abc import Coroutine, Iterator
+from collections.abc import Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from random import Random
@@ -94,6 +94,9 @@ def _tails_of(size_bytes: int) -> Iterator[None]:
 
 class Simulation:
     """The parts of one run."""
+
+    scram: Sequence[str] = ()
+    """Users whose credentials are there from the beginning, as `storage format` takes them."""
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
@@ -191,7 +194,7 @@ class Simulation:
             format_directories(
                 machine.disk,
                 machine.config,
-                FormatOptions(cluster_id=cluster_id, initial_controllers=voters),
+                FormatOptions(cluster_id=cluster_id, initial_controllers=voters, scram=self.scram),
                 random=self.random,
                 now_ms=machine.clock.now_ms(),
             )

@@ -34,6 +34,7 @@ SEEDS = {
     "changes": range(2),
     "directories": range(2),
     "shares": range(1, 3),
+    "logins": [1, 3],
 }
 
 

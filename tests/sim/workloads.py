@@ -7,6 +7,7 @@ from sim.changing import ChangingSimulation
 from sim.directories import DirectoriesSimulation
 from sim.exchange import ExchangeSimulation
 from sim.groups import GroupSimulation
+from sim.logins import LoginSimulation
 from sim.plan import Plan, draw_plan
 from sim.shares import ShareSimulation
 from sim.simulation import Outcome, Simulation, run_simulation
@@ -21,6 +22,7 @@ WORKLOADS: dict[str, Callable[[Plan], Simulation]] = {
     "changes": ChangingSimulation,
     "directories": DirectoriesSimulation,
     "shares": ShareSimulation,
+    "logins": LoginSimulation,
 }
 """Plain producers and consumers where nothing is said."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -51,7 +52,7 @@ class IdentityProvider:
         return 404, b"{}"
 
     @contextmanager
-    def serving(self) -> Iterator[IdentityProvider]:
+    def serving(self, tls: ssl.SSLContext | None = None) -> Iterator[IdentityProvider]:
         """Answer on a port of loopback."""
         provider = self
 
@@ -74,7 +75,9 @@ class IdentityProvider:
                 """Say nothing."""
 
         server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{server.server_port}"
+        self.url = f"http{'s' if tls else ''}://127.0.0.1:{server.server_port}"
+        if tls is not None:
+            server.socket = tls.wrap_socket(server.socket, server_side=True)
         thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
         thread.start()
         try:

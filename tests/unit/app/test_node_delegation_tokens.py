@@ -1,7 +1,9 @@
 """Delegation tokens at a node: the whole life of one, and who sees and changes whose."""
 
+import asyncio
 import base64
 import random
+import time
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -240,3 +242,38 @@ async def test_every_version(node: Node, version: int) -> None:
         )
         answer = await alice.send(refused, version=version)
         assert answer.error_code == ErrorCode.INVALID_PRINCIPAL_TYPE
+
+
+async def test_a_connection_outlives_its_token_if_the_token_is_renewed(node: Node) -> None:
+    """It logs in again when the login ends that the token gave it as it was (KIP-368)."""
+    with Users(node) as users:
+        alice = users.alice
+        made = await alice.send(CreateDelegationTokenRequest())
+        ended = await alice.send(
+            ExpireDelegationTokenRequest(hmac=made.hmac, expiry_time_period_ms=1200)
+        )
+        held = users.by_token(made.token_id, made.hmac)
+        assert await held.send(DescribeClusterRequest())
+        renewed = await alice.send(RenewDelegationTokenRequest(hmac=made.hmac))
+        assert renewed.expiry_timestamp_ms > ended.expiry_timestamp_ms
+        while time.time() * 1000 < ended.expiry_timestamp_ms + 200:
+            assert await held.send(DescribeClusterRequest())
+            await asyncio.sleep(0.05)
+
+
+async def test_a_connection_ends_with_its_token(node: Node) -> None:
+    with Users(node) as users:
+        alice = users.alice
+        made = await alice.send(CreateDelegationTokenRequest())
+        request = ExpireDelegationTokenRequest(hmac=made.hmac, expiry_time_period_ms=300)
+        assert (await alice.send(request)).error_code == NONE
+        held = users.by_token(made.token_id, made.hmac)
+        assert await held.send(DescribeClusterRequest())
+        with pytest.raises(ConnectionError):
+            await _ask_for_ever(held)
+
+
+async def _ask_for_ever(peer: Peer) -> None:
+    while True:
+        await peer.send(DescribeClusterRequest())
+        await asyncio.sleep(0.05)

@@ -2,6 +2,7 @@
 
 import base64
 import json
+import ssl
 import time
 from pathlib import Path
 from typing import Any
@@ -11,14 +12,18 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from barnabas.app.standalone import standalone_properties
 from barnabas.base.config.errors import ConfigError
+from barnabas.base.config.node import NodeConfig
 from barnabas.base.config.oauth import ALLOWED_URLS_VARIABLE, check_url
 from barnabas.net.oauth.assertion import AssertionSettings
 from barnabas.net.oauth.bearer import take_apart
+from barnabas.net.oauth.configured import Keys
 from barnabas.net.oauth.fetch import FetchError, FetchSettings, fetch
 from barnabas.net.oauth.retrieval import Grant, RetrievalSettings, retrieve
 from barnabas.net.oauth.unsecured_login import unsecured_token
 from barnabas.security.sasl.oauthbearer.unsecured import UnsecuredValidator
+from support.certificates import Authority
 from support.identity_provider import IdentityProvider
 from support.tokens import rsa_key
 
@@ -243,3 +248,30 @@ def test_a_token_made_up_is_what_the_unsecured_check_believes() -> None:
 def test_options_that_make_no_token(options: dict[str, str]) -> None:
     with pytest.raises(ConfigError):
         unsecured_token(options, 0)
+
+
+@pytest.mark.parametrize("wrong", [None, "authority", "host", "expired"])
+def test_the_certificate_of_a_provider_is_checked(tmp_path: Path, wrong: str | None) -> None:
+    trusted, other = Authority(tmp_path), Authority(tmp_path, "other")
+    hosts = ("127.0.0.9",) if wrong == "host" else ("127.0.0.1",)
+    signer = other if wrong == "authority" else trusted
+    own = signer.issue("provider", hosts, days=-1 if wrong == "expired" else 1)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(own)
+    options = {"ssl.truststore.location": trusted.file, "ssl.truststore.type": "PEM"}
+    config = NodeConfig.from_properties(standalone_properties("/data"))
+    settings = Keys(config, "PLAINTEXT", options).fetching()
+    with IdentityProvider().serving(context) as provider:
+        if wrong is None:
+            assert json.loads(fetch(f"{provider.url}/jwks", settings))["keys"]
+            return
+        with pytest.raises(FetchError, match="CERTIFICATE_VERIFY_FAILED"):
+            fetch(f"{provider.url}/jwks", settings)
+        assert not provider.asked
+
+
+def test_authorities_that_cannot_be_read_are_said_at_once(tmp_path: Path) -> None:
+    options = {"ssl.truststore.location": str(tmp_path / "none.pem")}
+    config = NodeConfig.from_properties(standalone_properties("/data"))
+    with pytest.raises(ConfigError, match=r"ssl\.truststore\.location"):
+        Keys(config, "PLAINTEXT", options).fetching()
