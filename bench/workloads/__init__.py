@@ -30,6 +30,8 @@ from bench.workloads.produce import (
 )
 from bench.workloads.session import Session
 from bench.workloads.tls import scram_connections, tls_connections, tls_consume, tls_produce
+from bench.workloads.tenants import noisy_tenant
+from bench.workloads.tls import tls_connections, tls_consume, tls_produce
 from bench.workloads.transactions import offset_commits, transactions
 
 Figures = dict[str, float]
@@ -44,6 +46,7 @@ WORKLOADS: dict[str, Callable[[Session], Figures]] = {
     "consume-raw": consume_raw,
     "consume-tail": consume_tail,
     "latency": latency,
+    "noisy-tenant": noisy_tenant,
     "memory-load": memory_load,
     "memory-partitions": memory_partitions,
     "memory-connections": memory_connections,
