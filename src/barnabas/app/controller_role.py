@@ -68,6 +68,7 @@ class ControllerRole:
         self._metadata.on_config(LIMIT_KEYS, partial(follow_limits, self.server))
         self._metadata.on_config(TLS_KEYS, self.certificates.follow)
         self.quotas.load(self._metadata.image)
+        self._metadata.mutation_quotas = self.quotas
         self._metadata.add_listener(self.quotas.image_changed)
         self.server.start()
 

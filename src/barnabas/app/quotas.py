@@ -7,12 +7,17 @@ from typing import Protocol
 from barnabas.base.clock import Clock, SystemClock
 from barnabas.base.config.node import NodeConfig
 from barnabas.broker.throttling import Throttling
+from barnabas.metadata.asker import Asker
+from barnabas.metadata.controller.decision import NO_MUTATION_QUOTA, MutationQuota
 from barnabas.metadata.image import MetadataImage, QuotaEntity
 from barnabas.metadata.quota_names import CONNECTION_CREATION_RATE, IP
 from barnabas.metadata.replay import ImageDelta
 from barnabas.net.connection_quotas import IpRates
 from barnabas.net.server import Server
+from barnabas.protocol.apis import API_OF
+from barnabas.protocol.schema import Message
 from barnabas.security.quotas.client_quotas import ClientQuotas, Figure, QuotaWindows
+from barnabas.security.quotas.mutations import STRICT_FROM, RequestMutations
 
 
 class Throttled(Protocol):
@@ -47,6 +52,19 @@ class ListenerQuotas:
         """Follow a change of the metadata."""
         if image.client_quotas is not self._limits:
             self.load(image)
+
+    def mutations_of(self, asker: Asker, request: Message) -> MutationQuota:
+        """The quota of whoever asks the controller to change topics. Part of MutationQuotas."""
+        strict_from = STRICT_FROM.get(API_OF[type(request)].key)
+        if strict_from is None or asker.is_own or not self._quotas.limits_mutations:
+            return NO_MUTATION_QUOTA
+        now_ms = self._clock.monotonic_ms()
+        user = asker.principal.partition(":")[2]
+        sensor = self._quotas.of(user, asker.client_id or "", now_ms).mutations
+        if sensor is None:
+            return NO_MUTATION_QUOTA
+        is_strict = asker.api_version is None or asker.api_version >= strict_from
+        return RequestMutations(sensor, now_ms, is_strict=is_strict)
 
     def figures(self) -> Iterator[Figure]:
         """What was measured of clients and connections, under the names of Kafka's metrics."""

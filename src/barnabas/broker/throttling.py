@@ -141,7 +141,7 @@ class Throttling:
             if quota.fetch is not None:
                 wait_ms = quota.fetch.spend(sum(map(len, parts)), now_ms)
         elif key in MUTATIONS and parts:
-            sensor, wait_ms = quota.mutations, _told(context, parts)
+            wait_ms = _told(context, parts)
         is_exempt = key in EXEMPT or state.fetch_throttle_ms is None or not parts
         state.fetch_throttle_ms = 0
         if is_exempt:

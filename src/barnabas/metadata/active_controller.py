@@ -23,7 +23,12 @@ from barnabas.base.network import Network
 from barnabas.base.principals import ANONYMOUS
 from barnabas.metadata.controller.activation import activation_records
 from barnabas.metadata.controller.brokers import fence_records, register_broker
-from barnabas.metadata.controller.decision import ControllerState, Decision
+from barnabas.metadata.controller.decision import (
+    NO_MUTATION_QUOTA,
+    ControllerState,
+    Decision,
+    MutationQuota,
+)
 from barnabas.metadata.controller.handlers import DECIDE
 from barnabas.metadata.controller.periodic import PERIODIC, PeriodicDecision
 from barnabas.metadata.controller.sessions import BrokerSessions
@@ -139,7 +144,12 @@ class ActiveController:
     # -- requests
 
     async def handle(
-        self, request: Any, timeout_ms: int | None = None, *, requester: str = ANONYMOUS
+        self,
+        request: Any,
+        timeout_ms: int | None = None,
+        *,
+        requester: str = ANONYMOUS,
+        mutations: MutationQuota = NO_MUTATION_QUOTA,
     ) -> Any:
         """Decide a request and return its response once it is committed.
 
@@ -149,13 +159,13 @@ class ActiveController:
         """
         if not self.is_active:
             raise NotLeaderError
-        decision = self._decide(request, requester)
+        decision = self._decide(request, requester, mutations)
         last_offset = self._take(decision)
         async with asyncio.timeout(None if timeout_ms is None else timeout_ms / 1000):
             await self._raft.wait_committed(last_offset)
         return decision.response
 
-    def _decide(self, request: Any, requester: str) -> Decision[Any]:
+    def _decide(self, request: Any, requester: str, mutations: MutationQuota) -> Decision[Any]:
         now_ms = self._clock.monotonic_ms()
         if isinstance(request, BrokerRegistrationRequest):
             return self._register(request, now_ms)
@@ -163,7 +173,7 @@ class ActiveController:
             broker = self._publisher.latest.brokers.get(request.broker_id)
             if broker is not None and broker.epoch == request.broker_epoch:
                 self._sessions.heard(request.broker_id, request.broker_epoch, now_ms)
-        return DECIDE[type(request)](self._state(requester), request)
+        return DECIDE[type(request)](self._state(requester, mutations), request)
 
     def _register(self, request: BrokerRegistrationRequest, now_ms: int) -> Decision[Any]:
         # What this very node was before is gone, whatever its session says.
@@ -183,13 +193,16 @@ class ActiveController:
         # What it was decided on may itself be uncommitted.
         return self._raft.log_end_offset - 1
 
-    def _state(self, requester: str = ANONYMOUS) -> ControllerState:
+    def _state(
+        self, requester: str = ANONYMOUS, mutations: MutationQuota = NO_MUTATION_QUOTA
+    ) -> ControllerState:
         return ControllerState(
             image=self._publisher.latest,
             effective=self._effective,
             node_id=self._config.node_id,
             random=self._random,
             next_offset=self._raft.log_end_offset,
+            mutations=mutations,
             kraft_version=self._raft.kraft_version,
             requester=requester,
             now_ms=self._clock.now_ms(),

@@ -15,6 +15,8 @@ class Asker(NamedTuple):
     client_id: str | None = None
     is_token: bool = False
     """Whether it logged in with a delegation token."""
+    api_version: int | None = None
+    """Of the request; None is the highest."""
     is_own: bool = False
     """Whether this very node asks for itself: it may do what it needs."""
 

@@ -1,17 +1,32 @@
-"""How the controller asks whether somebody may have what they ask for.
+"""How the controller asks whether somebody may have what they ask for, and how much of it.
 
-The rules are above this room, in `security`: a node is given its `RequestChecks`.
+The rules are above this room, in `security`: a node is given its checks and its quotas.
 """
 
 from collections.abc import Awaitable, Callable
 from typing import Any, Protocol, TypeAlias
 
 from barnabas.metadata.asker import Asker
+from barnabas.metadata.controller.decision import NO_MUTATION_QUOTA, MutationQuota
 from barnabas.metadata.image import MetadataImage
 from barnabas.protocol.schema import Message
 
 DecideRequest: TypeAlias = Callable[[Message], Awaitable[Any]]
 """Decides a request, or what is left of it."""
+
+
+class MutationQuotas(Protocol):
+    """Knows the quotas on topic changes, which `security` has too."""
+
+    def mutations_of(self, asker: Asker, request: Message) -> MutationQuota:
+        """What holds for the changes of one request."""
+
+
+class NoMutationQuotas:
+    """Nobody is limited."""
+
+    def mutations_of(self, asker: Asker, request: Message) -> MutationQuota:
+        return NO_MUTATION_QUOTA
 
 
 class RequestChecks(Protocol):

@@ -64,6 +64,7 @@ def unseal(envelope: EnvelopeRequest) -> tuple[AnyApi, RequestHeader, Message, A
         _address(envelope.client_host_address),
         header.client_id,
         principal.token_authenticated,
+        header.request_api_version,
     )
     return api, header, request, asker
 

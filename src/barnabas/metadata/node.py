@@ -23,7 +23,12 @@ from barnabas.metadata.active_controller import ActiveController
 from barnabas.metadata.asker import OWN, Asker
 from barnabas.metadata.bootstrap import read_bootstrap
 from barnabas.metadata.broker_lifecycle import BrokerLifecycle, RegistrationError
-from barnabas.metadata.checks import RequestChecks, Unchecked
+from barnabas.metadata.checks import (
+    MutationQuotas,
+    NoMutationQuotas,
+    RequestChecks,
+    Unchecked,
+)
 from barnabas.metadata.controller.refusals import refuse
 from barnabas.metadata.controller_channel import QUORUM_REQUESTS, ControllerChannel
 from barnabas.metadata.directories import NodeDirectories, load_directories
@@ -158,6 +163,8 @@ class MetadataNode:
         """This broker as the controller sees it: never registered on a node without that role."""
         self.checks: RequestChecks = Unchecked()
         """Whether clients and other nodes may have what they ask the controller for."""
+        self.mutation_quotas: MutationQuotas = NoMutationQuotas()
+        """How many partitions clients may create and delete."""
         self._refused_by: set[tuple[str, int]] = set()
         self._producer_ids: range = range(0)
         self._producer_id_lock = asyncio.Lock()
@@ -509,7 +516,13 @@ class MetadataNode:
             image = self._publisher.latest
 
             async def decide(left: Message) -> Any:
-                return await controller.handle(left, timeout_ms, requester=asker.principal)
+                mutations = self.mutation_quotas.mutations_of(asker, left)
+                response = await controller.handle(
+                    left, timeout_ms, requester=asker.principal, mutations=mutations
+                )
+                if mutations.throttle_ms:
+                    response.throttle_time_ms = mutations.throttle_ms
+                return response
 
         if asker.is_own:
             return await decide(request)

@@ -10,13 +10,25 @@ from barnabas.app.node import Node
 from barnabas.app.standalone import format_standalone, standalone_properties
 from barnabas.base.clock import SystemClock
 from barnabas.base.config.node import NodeConfig
+from barnabas.protocol.apis import ApiKey
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.frames import encode_request
 from barnabas.protocol.messages.alter_client_quotas import (
     AlterClientQuotasRequest,
     AlterClientQuotasRequestEntityData,
     AlterClientQuotasRequestEntryData,
     AlterClientQuotasResponse,
     OpData,
+)
+from barnabas.protocol.messages.create_topics import (
+    CreatableTopic,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+from barnabas.protocol.messages.delete_topics import (
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    DeleteTopicState,
 )
 from barnabas.protocol.messages.describe_client_quotas import (
     DescribeClientQuotasRequest,
@@ -225,6 +237,52 @@ async def test_time_counts_for_every_request() -> None:
 
         await asking(node, work)
         assert figures(node, "Request")["", "raw", "request-time"] > 0
+
+
+async def test_topic_changes_above_the_quota_are_refused_or_throttled() -> None:
+    async with running(QUICK) as node:
+
+        def create(client: RawClient, version: int, name: str, count: int) -> CreateTopicsResponse:
+            topic = CreatableTopic(name=name, num_partitions=count, replication_factor=1)
+            request = CreateTopicsRequest(topics=[topic], timeout_ms=5000)
+            return client.call(request, CreateTopicsResponse, version)
+
+        def work(client: RawClient) -> None:
+            alter(client, {"client-id": "raw"}, controller_mutation_rate=20)  # a burst of 40
+            first = create(client, 7, "first", 60)
+            assert (first.topics[0].error_code, first.throttle_time_ms) == (ErrorCode.NONE, 0)
+            second = create(client, 7, "second", 1)
+            assert second.topics[0].error_code == ErrorCode.THROTTLING_QUOTA_EXCEEDED
+            assert 0 < second.throttle_time_ms <= 1000
+            # Its connection was held up for so long: the quota is made up for.
+            third = create(client, 5, "third", 45)
+            assert third.topics[0].error_code == ErrorCode.NONE
+            assert third.throttle_time_ms > 1000
+            # Whoever has no quota is not concerned.
+            with RawClient(f"127.0.0.1:{node.bound_port('PLAINTEXT')}") as other:
+                other.send_frame(
+                    encode_request(
+                        ApiKey.DELETE_TOPICS,
+                        6,
+                        0,
+                        "other",
+                        DeleteTopicsRequest(topics=[DeleteTopicState(name="third")]),
+                    )
+                )
+                answer = other.receive(ApiKey.DELETE_TOPICS, 6, DeleteTopicsResponse)
+            assert answer.responses[0].error_code == ErrorCode.NONE
+            assert answer.throttle_time_ms == 0
+
+        await asking(node, work)
+        assert node.controller is not None
+        told = {
+            (figure.tags["client-id"], figure.name): figure.value
+            for figure in node.controller.quotas.figures()
+            if figure.kind == "ControllerMutation"
+        }
+        assert told["raw", "mutation-rate"] > 0
+        assert told["raw", "throttle-time"] > 0
+        assert figures(node, "ControllerMutation") == {}  # brokers leave it to the controller
 
 
 async def test_an_address_that_connects_too_fast_is_held_unserved() -> None:

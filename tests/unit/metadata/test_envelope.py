@@ -41,7 +41,8 @@ def test_what_is_sealed_is_found_again(address: str) -> None:
     api, header, request, asker = unseal(envelope)
     assert (api.key.name, header.client_id) == ("CREATE_TOPICS", "app")
     assert request == REQUEST
-    assert asker == ("User:alice:of:x", HOSTS.get(address, address), "app", True, False)
+    host = HOSTS.get(address, address)
+    assert asker == Asker("User:alice:of:x", host, "app", True, header.request_api_version)
     response = CreateTopicsResponse(topics=[CreatableTopicResult(name="clicks", num_partitions=3)])
     assert unseal_response(REQUEST, None, seal_response(api, header, response)) == response
 

@@ -16,6 +16,7 @@ def asker_of(context: RequestContext) -> Asker:
         context.client_host,
         context.client_id,
         is_token=client_state(context.connection).is_token,
+        api_version=context.api_version,
     )
 
 

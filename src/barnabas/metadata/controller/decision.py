@@ -46,12 +46,18 @@ class Decision(Generic[R]):
 class MutationQuota(Protocol):
     """How many partitions the sender of one request may still create and delete (KIP-599)."""
 
+    @property
+    def throttle_ms(self) -> int:
+        """For how long the sender should wait, as far as the request has been decided."""
+
     def spend(self, partitions: int) -> bool:
         """Count as many more; False: nothing is counted, and it may not."""
 
 
 class NoMutationQuota:
     """Nobody is limited."""
+
+    throttle_ms = 0
 
     def spend(self, partitions: int) -> bool:
         return True

@@ -206,7 +206,7 @@ class ClientQuotas:
                 tags = _tags(sensor)
                 yield Figure(kind, tags, name, sensor.rate.per_second(now_ms))
                 yield Figure(kind, tags, "throttle-time", sensor.throttle_time_ms(now_ms))
-        for mutation in self._mutations.values():
+        for mutation in filter(lambda sensor: sensor.was_used, self._mutations.values()):
             tags, kind = _tags(mutation), "ControllerMutation"
             yield Figure(kind, tags, "mutation-rate", mutation.rate.per_second(now_ms))
             yield Figure(kind, tags, "tokens", mutation.bucket.tokens(now_ms))

@@ -35,9 +35,12 @@ class RequestMutations:
         if self._is_strict:
             self.throttle_ms = bucket.wait_ms(self._now_ms)
             if self.throttle_ms:
+                self._sensor.throttled(self.throttle_ms, self._now_ms)
                 return False
             self._sensor.take(partitions, self._now_ms)
             return True
         self._sensor.take(partitions, self._now_ms)
         self.throttle_ms = bucket.wait_ms(self._now_ms)
+        if self.throttle_ms:
+            self._sensor.throttled(self.throttle_ms, self._now_ms)
         return True

@@ -66,7 +66,7 @@ class RateSensor(Sensor):
 class MutationSensor(Sensor):
     """Partitions created and deleted (KIP-599)."""
 
-    __slots__ = ("bucket", "rate")
+    __slots__ = ("bucket", "rate", "was_used")
 
     def __init__(
         self, user: str, client_id: str, limit: float, window: tuple[int, int], now_ms: int
@@ -75,6 +75,8 @@ class MutationSensor(Sensor):
         samples, sample_ms = window
         self.bucket = TokenBucket(limit, samples * sample_ms / 1000, now_ms)
         self.rate = Rate(THROTTLE_SAMPLES, THROTTLE_SAMPLE_MS)
+        self.was_used = False
+        """Whether topics were changed here: brokers leave that to the controller."""
 
     def set_limit(self, limit: float, now_ms: int) -> None:
         """Measure against another limit from now on."""
@@ -83,5 +85,6 @@ class MutationSensor(Sensor):
     def take(self, count: int, now_ms: int) -> None:
         """Take as many tokens, whether they are there or not."""
         self.last_used_ms = now_ms
+        self.was_used = True
         self.rate.record(now_ms, count)
         self.bucket.take(count, now_ms)
