@@ -29,9 +29,8 @@ from bench.workloads.produce import (
     produce_single,
 )
 from bench.workloads.session import Session
-from bench.workloads.tls import scram_connections, tls_connections, tls_consume, tls_produce
 from bench.workloads.tenants import noisy_tenant
-from bench.workloads.tls import tls_connections, tls_consume, tls_produce
+from bench.workloads.tls import scram_connections, tls_connections, tls_consume, tls_produce
 from bench.workloads.transactions import offset_commits, transactions
 
 Figures = dict[str, float]
