@@ -234,6 +234,8 @@ def test_filters_that_make_no_sense(case: str) -> None:
 class Allowance:
     """A MutationQuota of so many partitions."""
 
+    throttle_ms = 0
+
     def __init__(self, left: int) -> None:
         self.left = left
         self.asked: list[int] = []
