@@ -1,4 +1,4 @@
-"""CreatePartitions (key 37), versions 0-3: KIP-195. Decided by the controller."""
+"""CreatePartitions (key 37), versions 0-3: KIP-195, 599. Decided by the controller."""
 
 from barnabas.broker.context import RequestContext
 from barnabas.broker.controller.requests import ask_controller

@@ -1,4 +1,4 @@
-"""CreateTopics (key 19), versions 2-7: KIP-4, 464, 525, 516. Decided by the controller."""
+"""CreateTopics (key 19), versions 2-7: KIP-4, 464, 525, 516, 599. Decided by the controller."""
 
 from barnabas.broker.context import RequestContext
 from barnabas.broker.controller.requests import ask_controller

@@ -1,4 +1,4 @@
-"""DeleteTopics (key 20), versions 1-6: KIP-4, 516. Decided by the controller."""
+"""DeleteTopics (key 20), versions 1-6: KIP-4, 516, 599. Decided by the controller."""
 
 from barnabas.broker.context import RequestContext
 from barnabas.broker.controller.requests import ask_controller
