@@ -51,7 +51,7 @@ class ControllerRole:
             network, clock, self._dispatcher, server_limits(config), requests_overlap=True
         )
         self.quotas = ListenerQuotas(config, clock, self.server, self._dispatcher, services)
-        self._gates = Gates(
+        self.gates = Gates(
             config=config,
             clock=clock,
             random=random,
@@ -59,7 +59,7 @@ class ControllerRole:
             services=services,
             service=self._dispatcher,
         )
-        encrypted = bind_listeners(self.server, config, config.controller_listeners, self._gates)
+        encrypted = bind_listeners(self.server, config, config.controller_listeners, self.gates)
         self.certificates = ListenerCertificates(clock)
         self.certificates.watch(encrypted)
 
@@ -80,7 +80,7 @@ class ControllerRole:
         """Serve nobody any more; the metadata has been stopped."""
         self.certificates.close()
         self.server.close()
-        await take_all(self._gates.close, self._dispatcher.close)
+        await take_all(self.gates.close, self._dispatcher.close)
 
     async def abandon(self) -> None:
         """Let go of what `leave` was not called for."""

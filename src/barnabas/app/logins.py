@@ -1,5 +1,6 @@
 """The gates of a node's SASL listeners, put together from its configuration and its metadata."""
 
+from collections.abc import Iterator
 from functools import partial
 from random import Random
 
@@ -8,12 +9,13 @@ from barnabas.base.config.listeners import ListenerConfig
 from barnabas.base.config.node import NodeConfig
 from barnabas.base.config.sasl import MAX_REAUTH_KEY, mechanism_value, uses_sasl
 from barnabas.broker.apis.cluster.api_versions import ApiVersionsServices, handle_api_versions
-from barnabas.broker.login.gate import ListenerLogins
+from barnabas.broker.login.gate import FIGURES, ListenerLogins
 from barnabas.metadata.delegation_tokens import token_secret
 from barnabas.metadata.node import MetadataNode
 from barnabas.net.connection import Gate, Service
 from barnabas.security.bearer_tokens import BearerTokens
 from barnabas.security.delegation_tokens import TokenLogins
+from barnabas.security.quotas.client_quotas import Figure
 from barnabas.security.sasl.mechanisms import Ingredients, make_mechanisms
 
 MAX_RECEIVE_KEY = "sasl.server.max.receive.size"
@@ -40,6 +42,7 @@ class Gates:
         self._metadata = metadata
         self._services = services
         self._service = service
+        self._logins: list[ListenerLogins] = []
         self._bearer_tokens = BearerTokens(config, clock, random)
         self._token_logins = TokenLogins(
             token_secret(config), lambda: metadata.image, clock, random.randbytes
@@ -73,7 +76,15 @@ class Gates:
                 for mechanism in mechanisms
             },
         )
+        self._logins.append(logins)
         return Gate(logins, config.listener_value(name, MAX_RECEIVE_KEY))
+
+    def figures(self) -> Iterator[Figure]:
+        """How many have logged in and failed to, under the names of Kafka's metrics."""
+        for logins in self._logins:
+            tags = {"listener": logins.listener_name}
+            for name in FIGURES:
+                yield Figure("socket-server-metrics", tags, name, logins.counts[name])
 
     async def close(self) -> None:
         """Nobody logs in any more."""

@@ -16,6 +16,7 @@ from barnabas.app.authorization import Authorization
 from barnabas.app.broker_role import BrokerRole
 from barnabas.app.certificates import ListenerCertificates
 from barnabas.app.controller_role import ControllerRole
+from barnabas.app.logins import Gates
 from barnabas.app.quotas import ListenerQuotas
 from barnabas.base.clock import Clock, SystemClock
 from barnabas.base.config.node import NodeConfig
@@ -42,6 +43,7 @@ class Role(Protocol):
     server: Server
     quotas: ListenerQuotas
     certificates: ListenerCertificates
+    gates: Gates
 
     async def start(self) -> None:
         """Take part; the node's metadata has been started."""
@@ -209,6 +211,7 @@ class Node:
         """What the node measures now, under the names of Kafka's metrics."""
         for role in self._roles:
             yield from role.quotas.figures()
+            yield from role.gates.figures()
             for listener, seconds in role.certificates.seconds_left().items():
                 tags = {"listener": listener}
                 yield Figure("ssl-certificate", tags, "expiry-seconds", seconds)

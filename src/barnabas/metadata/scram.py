@@ -31,7 +31,7 @@ def parse_scram(argument: str, random: RandomSource) -> MetadataRecord:
     """The record for one --add-scram argument. Raises ScramError."""
     mechanism, equals, text = argument.strip().partition("=")
     if not equals:
-        raise ScramError(f"Failed to find equals sign in SCRAM argument '{argument}'")
+        raise ScramError("Failed to find equals sign in SCRAM argument")
     if mechanism not in HASHES:
         raise ScramError(f"The add-scram mechanism {mechanism} is not supported.")
     if not (text.startswith("[") and text.endswith("]")):
@@ -63,7 +63,8 @@ def _components(text: str) -> dict[str, str]:
     for part in text.split(","):
         name, equals, value = part.partition("=")
         if not equals:
-            raise ScramError(f"No equals sign found in SCRAM component: {part}")
+            # It may be a part of a password, which is not shown.
+            raise ScramError(f"No equals sign found in SCRAM component {len(values) + 1}")
         if len(value) >= 2 and value[0] == value[-1] == '"':
             value = value[1:-1]
         values[name] = value
@@ -97,4 +98,4 @@ def _base64(text: str, what: str) -> bytes:
     try:
         return base64.b64decode(text, validate=True)
     except binascii.Error as error:
-        raise ScramError(f"Failed to decode given {what}: {text}") from error
+        raise ScramError(f"Failed to decode given {what}") from error

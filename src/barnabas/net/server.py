@@ -16,6 +16,8 @@ from barnabas.net.connection import Connection, Gate, Service
 from barnabas.net.connection_quotas import ConnectionLimits, ConnectionQuotas, IpRates
 from barnabas.net.request_memory import RequestMemory
 
+LOGIN_MAX_MS = 600_000
+"""Within this a client has to log in where it may be idle for ever."""
 SWEEPS_PER_IDLE_PERIOD = 10
 """A connection is closed at most a tenth of the idle time late."""
 
@@ -32,6 +34,7 @@ class ServerLimits:
 
     connections: ConnectionLimits = field(default_factory=ConnectionLimits)
     idle_max_ms: int = 600_000
+    """Below 0: nobody is closed for being idle."""
     queued_bytes_max: int = -1
     """Bytes of requests that may wait to be handled; below 0 each connection has its own bound."""
     rate_samples: int = 11
@@ -260,7 +263,8 @@ class Server:
     def _sweep(self) -> None:
         """Close what has been idle too long; one timer for all connections."""
         self._tick += 1
-        oldest = self._tick - SWEEPS_PER_IDLE_PERIOD
+        idle_max_ms = self._limits.idle_max_ms
+        oldest = self._tick - SWEEPS_PER_IDLE_PERIOD if idle_max_ms >= 0 else -1
         for connection in list(self._connections):
             if connection.last_active_tick < 0:
                 connection.last_active_tick = self._tick
@@ -274,5 +278,7 @@ class Server:
                     "closing a connection from %s: it has not logged in", connection.peer_host
                 )
                 connection.close()
-        period_ms = max(1, self._limits.idle_max_ms // SWEEPS_PER_IDLE_PERIOD)
+        if idle_max_ms < 0:
+            idle_max_ms = LOGIN_MAX_MS
+        period_ms = max(1, idle_max_ms // SWEEPS_PER_IDLE_PERIOD)
         self._sweep_timer = self._clock.call_later(period_ms, self._sweep)

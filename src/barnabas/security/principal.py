@@ -1,7 +1,7 @@
 """Principals: who sends the requests of a connection.
 
-Nothing authenticates yet, so everyone is `ANONYMOUS`, as on Kafka's PLAINTEXT listeners. What will
-(TLS certificates, SASL) tells the connection's state, and requests carry the principal from there.
+Whoever shows nothing is `ANONYMOUS`, as on Kafka's PLAINTEXT listeners. What authenticates (TLS
+certificates, SASL) tells the connection's state, and requests carry the principal from there.
 """
 
 from typing import Final, NamedTuple

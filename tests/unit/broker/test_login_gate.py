@@ -96,6 +96,10 @@ class TokenMechanism:
         return b""
 
 
+def counts(world: "World") -> dict[str, int]:
+    return {name: count for name, count in world.logins.counts.items() if count}
+
+
 class World:
     """One connection to a SASL listener, and a clock that stands still."""
 
@@ -109,7 +113,7 @@ class World:
             "SCRAM-SHA-256": ScramMechanism("SCRAM-SHA-256", {"carol": CAROL}.get, bytes),
             "TOKEN": TokenMechanism(),
         }
-        listener = ListenerLogins(
+        self.logins = listener = ListenerLogins(
             listener_name="SECURE",
             clock=self.clock,
             mechanisms=mechanisms,
@@ -267,6 +271,7 @@ def test_a_failure_is_answered_late_and_closes(
     assert line.startswith("authentication of 10.0.0.1 on listener SECURE failed: ")
     assert "secret" not in line
     assert world.user == "ANONYMOUS"
+    assert counts(world) == {"failed-authentication-total": 1}
 
 
 def test_nothing_is_handled_while_a_failure_waits(world: World) -> None:
@@ -386,6 +391,10 @@ def test_the_next_request_after_the_end_closes() -> None:
     world.clock.advance(1)
     assert not world.is_inside
     assert world.transport.is_closed
+    assert counts(world) == {
+        "successful-authentication-total": 1,
+        "expired-connections-killed-count": 1,
+    }
 
 
 def test_a_second_login_extends_the_first() -> None:
@@ -397,6 +406,10 @@ def test_a_second_login_extends_the_first() -> None:
     world.clock.advance(10_000)
     assert world.is_inside
     assert client_state(world.connection) is state
+    assert counts(world) == {
+        "successful-authentication-total": 1,
+        "successful-reauthentication-total": 1,
+    }
 
 
 def test_a_login_may_be_repeated_after_its_end() -> None:
@@ -428,6 +441,10 @@ def test_nobody_becomes_another() -> None:
         "Cannot change principals during re-authentication from User.alice: User.bob"
     )
     assert world.user == "alice"
+    assert counts(world) == {
+        "successful-authentication-total": 1,
+        "failed-reauthentication-total": 1,
+    }
 
 
 def test_the_mechanism_stays(caplog: pytest.LogCaptureFixture) -> None:

@@ -444,8 +444,12 @@ def test_scram_credentials_from_a_salted_password() -> None:
         "SCRAM-SHA-256=[name=a,password=b,salt=*]",
         "SCRAM-SHA-256=[name=a,password=b,shoe=1]",
         "SCRAM-SHA-256=[name]",
+        "SCRAM-SHA-256=[name=a,password=b,with-secret]",
+        "SCRAM-SHA-256=[name=a,saltedpassword=with-secret,salt=Yg==]",
+        "SCRAM-SHA-256:[name=a,password=with-secret]",
     ],
 )
 def test_scram_arguments_that_make_no_credential(argument: str) -> None:
-    with pytest.raises(ScramError):
+    with pytest.raises(ScramError) as caught:
         parse_scram(argument, random.Random(1))
+    assert "with-secret" not in str(caught.value)

@@ -273,6 +273,18 @@ async def test_idle_connections_are_closed_and_busy_ones_are_not() -> None:
     server.close()
 
 
+async def test_nobody_is_closed_for_being_idle_where_that_has_no_limit() -> None:
+    clock = ManualClock()
+    server = Server(TcpNetwork(), clock, echo, ServerLimits(idle_max_ms=-1))
+    port = server.listen("127.0.0.1", 0, ListenerOptions("PLAINTEXT"))
+    server.start()
+    async with connected(port) as (reader, writer):
+        assert await ask(reader, writer, b"hello") == b"hello"
+        clock.advance(10_000_000)
+        assert await ask(reader, writer, b"still here") == b"still here"
+    server.close()
+
+
 async def test_closing_ends_every_connection() -> None:
     server, port = await serving(ServerLimits())
     async with connected(port) as (reader, writer):

@@ -10,6 +10,7 @@ Source: Kafka's SaslServerAuthenticator.
 """
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
@@ -47,6 +48,15 @@ REPEAT_MIN_MS: Final = 1000
 """A client may not begin to log in again more often."""
 _HANDSHAKE_KEY: Final = ApiKey.SASL_HANDSHAKE.to_bytes(2, "big")
 
+FIGURES: Final = (
+    "successful-authentication-total",
+    "successful-reauthentication-total",
+    "failed-authentication-total",
+    "failed-reauthentication-total",
+    "expired-connections-killed-count",
+)
+"""What is counted, by the names of Kafka's metrics."""
+
 telemetry = logging.getLogger(__name__)
 
 AnswerVersions = Callable[[RequestContext, ApiVersionsRequest], ApiVersionsResponse]
@@ -78,6 +88,8 @@ class ListenerLogins:
     """`connection.failed.authentication.delay.ms`."""
     reauthentication_ms: dict[str, int] = field(default_factory=dict)
     """`connections.max.reauth.ms` by mechanism; 0: logins do not end."""
+    counts: Counter[str] = field(default_factory=Counter)
+    """How often what `FIGURES` names has happened."""
 
     def __call__(self, connection: Connection, frame: bytearray) -> Sequence[Part] | Reply:
         gate = LoginGate(self)
@@ -145,6 +157,7 @@ class LoginGate:
     def _serve(self, connection: Connection, frame: bytearray) -> Sequence[Part] | Reply:
         if self._logins.clock.monotonic_ms() > self._expires_ms:
             telemetry.debug("closing %s: its login has ended", connection.peer_host)
+            self._logins.counts["expired-connections-killed-count"] += 1
             connection.close()
             return ()
         return self._logins.service(connection, frame)
@@ -265,6 +278,7 @@ class LoginGate:
             )
         assert self._mechanism is not None, "a handshake comes first"
         logins = self._logins
+        logins.counts[f"successful-{self._which.replace('-', '')}-total"] += 1
         self._exchange = None
         self._login = login
         if before is None:
@@ -309,6 +323,7 @@ class LoginGate:
             logins.listener_name,
             error,
         )
+        logins.counts[f"failed-{self._which.replace('-', '')}-total"] += 1
         self._state = _State.FAILED
         self._exchange = None
         reply = Reply()
