@@ -43,6 +43,7 @@ class ControllerRole:
             clock=clock,
             random=random,
             cluster_id=metadata.cluster_id,
+            node_id=config.node_id,
             metadata=metadata,
             authorizer=authorizer,
         )

@@ -19,9 +19,14 @@ from barnabas.metadata.controller_channel import (
 )
 from barnabas.metadata.node import FORWARD_TIMEOUT_MS, MetadataNode
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.alter_partition import AlterPartitionRequest
+from barnabas.protocol.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
+from barnabas.protocol.messages.create_topics import (
+    CreatableTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
 from barnabas.protocol.messages.describe_quorum import DescribeQuorumRequest
-from barnabas.protocol.messages.envelope import EnvelopeRequest
+from barnabas.protocol.messages.envelope import EnvelopeRequest, EnvelopeResponse
 from sim.fake_disk import FakeDisk
 from sim.manual_clock import ManualClock
 from support.fake_network import FakeNetwork
@@ -132,3 +137,44 @@ async def test_another_controller_is_asked_as_often() -> None:
     world.controller.leader_endpoint = ("elsewhere", 9093)
     assert await world.channel.ask(call, 1000) is None
     assert call.losses == 1
+
+
+async def test_a_node_that_is_refused_says_so_once(caplog: pytest.LogCaptureFixture) -> None:
+    node = World(ConnectionResetError()).node
+    refused = AlterPartitionResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    for response in (refused, refused, AlterPartitionResponse(), refused):
+        node._check_response("there", 9093, response)
+    lines = [line for line in caplog.messages if "super.users" in line]
+    assert len(lines) == 2
+    assert "the controller at there:9093 refuses this node's requests" in lines[0]
+
+
+async def test_an_envelope_that_is_refused_is_not_sent_again(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    world = World(ConnectionResetError())
+
+    async def refuse(*_: Any) -> EnvelopeResponse:
+        world.controller.tries_ms.append(world.clock.monotonic_ms())
+        return EnvelopeResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+
+    world.controller.send = refuse  # type: ignore[method-assign,assignment]
+    response = await world.handle(DescribeQuorumRequest())
+    assert response.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert len(world.controller.tries_ms) == 1
+
+
+async def test_a_node_asks_for_topics_in_its_own_name() -> None:
+    """An envelope would ask for them in the name of nobody."""
+    world = World(ConnectionResetError())
+    answers = [ErrorCode.NOT_CONTROLLER, ErrorCode.NONE]
+
+    async def answer(_host: str, _port: int, request: Any, _timeout_ms: int) -> Any:
+        world.controller.requests.append(request)
+        return CreateTopicsResponse(topics=[CreatableTopicResult(error_code=answers.pop(0))])
+
+    world.controller.send = answer  # type: ignore[method-assign]
+    call = world.channel.call(CreateTopicsRequest(), None, OWN)
+    assert await world.channel.ask(call, 1000) is None, "another node must be asked"
+    assert (await world.channel.ask(call, 1000)).topics[0].error_code == ErrorCode.NONE
+    assert all(type(request) is CreateTopicsRequest for request in world.controller.requests)

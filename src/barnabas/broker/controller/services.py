@@ -18,6 +18,7 @@ class ControllerServices:
     clock: Clock
     random: random.Random
     cluster_id: str
+    node_id: int
     metadata: MetadataNode
     authorizer: Authorizer = ALLOW_ALL
     """Whether the sender of a request may do what it asks."""

@@ -28,17 +28,17 @@ def check_broker_resource(
     name = resource.resource_name
     if resource.resource_type != ConfigResourceType.BROKER or not name:
         return None
-    return check_node_id(services, name) or _check_values(services, resource)
+    return check_node_id(services.node_id, name) or _check_values(services, resource)
 
 
-def check_node_id(services: BrokerServices, name: str) -> str | None:
+def check_node_id(own_id: int, name: str) -> str | None:
     """Why `name` is not this node's id, or None if it is."""
     try:
         node_id = int(name)
     except ValueError:
         return f"Node id must be an integer, but it is: {name}"
-    if node_id != services.node_id:
-        return f"Unexpected broker id, expected {services.node_id}, but received {name}"
+    if node_id != own_id:
+        return f"Unexpected broker id, expected {own_id}, but received {name}"
     return None
 
 

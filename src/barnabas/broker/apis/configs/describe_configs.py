@@ -1,14 +1,17 @@
 """DescribeConfigs (key 32), versions 1-4: KIP-133, 226, 412, 569, 714, 848.
 
-A broker describes itself and what is set for all brokers; values are those that hold now. Needs
+A broker describes itself and what is set for all brokers; values are those that hold now. So does
+a controller, of itself (KIP-919). Needs
 DESCRIBE_CONFIGS of the topic, the group, or the cluster for all else.
 """
+
+from typing import Protocol
 
 from barnabas.broker.apis.configs.broker_loggers import logger_levels
 from barnabas.broker.apis.configs.broker_resources import check_node_id
 from barnabas.broker.apis.configs.rights import refuse
+from barnabas.broker.authorization import HasAuthorizer
 from barnabas.broker.context import RequestContext
-from barnabas.broker.services import BrokerServices
 from barnabas.metadata.config_view import (
     ConfigEntry,
     ConfigSource,
@@ -19,7 +22,8 @@ from barnabas.metadata.config_view import (
     topic_entries,
 )
 from barnabas.metadata.controller.decision import Failure
-from barnabas.metadata.image import ConfigResourceType
+from barnabas.metadata.image import ConfigResourceType, MetadataImage
+from barnabas.metadata.node import MetadataNode
 from barnabas.metadata.topic_names import invalid_topic_name_reason
 from barnabas.protocol.acls import Operation
 from barnabas.protocol.errors import ErrorCode
@@ -33,8 +37,24 @@ from barnabas.protocol.messages.describe_configs import (
 )
 
 
+class DescribingServices(HasAuthorizer, Protocol):
+    """The services of any listener."""
+
+    @property
+    def metadata(self) -> MetadataNode:
+        """The node's metadata."""
+
+    @property
+    def image(self) -> MetadataImage:
+        """The cluster's metadata as this node has it."""
+
+    @property
+    def node_id(self) -> int:
+        """The node that describes itself."""
+
+
 def handle_describe_configs(
-    services: BrokerServices, context: RequestContext, request: DescribeConfigsRequest
+    services: DescribingServices, context: RequestContext, request: DescribeConfigsRequest
 ) -> DescribeConfigsResponse:
     """Describe resources, each for itself; those that the sender may not describe come last."""
     described, refused = [], []
@@ -56,7 +76,7 @@ def handle_describe_configs(
 
 
 def _describe(
-    services: BrokerServices, resource: DescribeConfigsResource, request: DescribeConfigsRequest
+    services: DescribingServices, resource: DescribeConfigsResource, request: DescribeConfigsRequest
 ) -> DescribeConfigsResult:
     entries = _entries(services, resource)
     result = DescribeConfigsResult(
@@ -74,7 +94,7 @@ def _describe(
 
 
 def _entries(
-    services: BrokerServices, resource: DescribeConfigsResource
+    services: DescribingServices, resource: DescribeConfigsResource
 ) -> list[ConfigEntry] | Failure:
     configs, effective = services.image.configs, services.metadata.effective
     name = resource.resource_name
@@ -88,9 +108,11 @@ def _entries(
         case ConfigResourceType.BROKER:
             if not name:
                 return default_broker_entries(effective, configs)
-            return _refusal(check_node_id(services, name)) or broker_entries(effective, configs)
+            return _refusal(check_node_id(services.node_id, name)) or broker_entries(
+                effective, configs
+            )
         case ConfigResourceType.BROKER_LOGGER:
-            return _refusal(check_node_id(services, name)) or _logger_entries()
+            return _refusal(check_node_id(services.node_id, name)) or _logger_entries()
         case ConfigResourceType.CLIENT_METRICS:
             if not name:
                 return Failure(
@@ -106,7 +128,7 @@ def _entries(
             return Failure(ErrorCode.INVALID_REQUEST, f"Unsupported resource type: {unknown}")
 
 
-def _check_topic(services: BrokerServices, name: str) -> Failure | None:
+def _check_topic(services: DescribingServices, name: str) -> Failure | None:
     reason = invalid_topic_name_reason(name)
     if reason is not None:
         return Failure(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {reason}")

@@ -52,7 +52,7 @@ def _alter_loggers(
     refused = refuse(services, context, Operation.ALTER_CONFIGS, kind, name)
     if refused:
         return _result(resource, refused, refused.message)
-    reason = check_node_id(services, resource.resource_name)
+    reason = check_node_id(services.node_id, resource.resource_name)
     if reason is not None:
         return _result(resource, ErrorCode.INVALID_REQUEST, reason)
     code, message = alter_loggers(resource.configs, validate_only=validate_only)
