@@ -30,7 +30,7 @@ class Settings:
     latency_rate: int = 1000
     latency_seconds: int = 30
     latency_warm_up_seconds: int = 5
-    tenant_turns: int = 3
+    tenant_turns: int = 2
     """How often a client is measured alone and beside a noisy one; the median counts."""
     idle_seconds: float = 10.0
     connections: int = 1000
