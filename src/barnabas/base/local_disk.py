@@ -12,6 +12,11 @@ from concurrent.futures import ThreadPoolExecutor
 from barnabas.base.disk import IOV_MAX, Buffer, DirectoryInUseError, DiskFile
 
 FSYNC_THREADS_MAX = 4
+DIRECTORY_MODE = 0o750
+FILE_MODE = 0o640
+"""Of what is made here, less what the process's umask takes. Records, and the credentials in the
+metadata log, are not for everybody on the machine; an Apache Kafka that takes a directory over
+runs as the same user, or in its group. What exists keeps its mode."""
 RECORD_LOCK: int | None = getattr(fcntl, "F_OFD_SETLK", None) if sys.platform == "linux" else None
 """Linux keeps flock's locks and record locks apart, and Java takes record locks. This kind belongs
 to the open file: closing the file elsewhere in the process does not drop it, and two nodes of one
@@ -97,6 +102,10 @@ class LocalFile:
         self.close()
 
 
+def _open_new(path: str, flags: int) -> int:
+    return os.open(path, flags, FILE_MODE)
+
+
 class LocalDisk:
     """The machine's file system; fsync_soon runs in a few worker threads."""
 
@@ -107,7 +116,7 @@ class LocalDisk:
     def open(self, path: str, *, create: bool = False) -> DiskFile:
         flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0)
         try:
-            fd = os.open(path, flags, 0o644)
+            fd = os.open(path, flags, FILE_MODE)
         except PermissionError:
             if create:
                 raise
@@ -121,7 +130,7 @@ class LocalDisk:
 
     def write_atomic(self, path: str, data: bytes, *, sync: bool = True) -> None:
         temporary = path + ".tmp"
-        with open(temporary, "wb") as file:
+        with open(temporary, "wb", opener=_open_new) as file:
             file.write(data)
             file.flush()
             if sync:
@@ -141,9 +150,9 @@ class LocalDisk:
 
     def make_dirs(self, path: str) -> None:
         try:
-            os.mkdir(path)
+            os.mkdir(path, DIRECTORY_MODE)
         except OSError:  # it exists, or its parent does not
-            os.makedirs(path, exist_ok=True)
+            os.makedirs(path, DIRECTORY_MODE, exist_ok=True)
 
     def remove(self, path: str) -> None:
         os.remove(path)
@@ -162,7 +171,7 @@ class LocalDisk:
             os.close(fd)
 
     def lock(self, path: str) -> None:
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if RECORD_LOCK is not None:
