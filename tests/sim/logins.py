@@ -1,4 +1,4 @@
-"""A simulated cluster in which nodes and clients log in by SCRAM, again and again."""
+"""Simulated clusters in which nodes and clients log in again and again: by SCRAM, and by tokens."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from functools import partial
 from random import Random
 
 from barnabas.net.login import ScramLogin
+from barnabas.net.oauth.token_login import RefreshSettings, TokenLogin
+from barnabas.net.oauth.unsecured_login import unsecured_token
 from sim.clients import Client
 from sim.plan import Plan
 from sim.simulation import Simulation
@@ -44,6 +46,48 @@ class LoginSimulation(Simulation):
         client = super()._client(name)
         nonce = partial(_nonce, Random(f"{self.plan.seed}/{name}/nonces"))
         client.login = ScramLogin("SCRAM-SHA-256", "client", "client-secret", nonce)
+        return client
+
+
+BEARER = (
+    "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required "
+    'unsecuredLoginStringClaim_sub="node" unsecuredLoginLifetimeSeconds="3";'
+)
+BY_TOKENS = {
+    "listener.security.protocol.map": "PLAINTEXT:SASL_PLAINTEXT,CONTROLLER:SASL_PLAINTEXT",
+    "inter.broker.listener.name": "PLAINTEXT",
+    "sasl.enabled.mechanisms": "OAUTHBEARER",
+    "sasl.mechanism.inter.broker.protocol": "OAUTHBEARER",
+    "sasl.mechanism.controller.protocol": "OAUTHBEARER",
+    "listener.name.plaintext.oauthbearer.sasl.jaas.config": BEARER,
+    "listener.name.controller.oauthbearer.sasl.jaas.config": BEARER,
+}
+
+
+class TokenLoginSimulation(Simulation):
+    """Plain producers and consumers. Everybody's token ends after three seconds."""
+
+    def __init__(self, plan: Plan) -> None:
+        super().__init__(replace(plan, properties={**plan.properties, **BY_TOKENS}))
+
+    def _client(self, name: str) -> Client:
+        client = super()._client(name)
+        client.login = TokenLogin(
+            lambda: unsecured_token(
+                {
+                    "unsecuredLoginStringClaim_sub": "client",
+                    "unsecuredLoginLifetimeSeconds": "3",
+                },
+                client.clock.now_ms(),
+            ),
+            client.clock,
+            Random(f"{self.plan.seed}/{name}/tokens"),
+            refresh=RefreshSettings(),
+            retry_ms=100,
+            retry_max_ms=1000,
+            extensions={},
+            in_thread=False,
+        )
         return client
 
 

@@ -35,6 +35,7 @@ SEEDS = {
     "directories": range(2),
     "shares": range(1, 3),
     "logins": [1, 3],
+    "tokens": [1],
 }
 
 

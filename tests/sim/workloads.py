@@ -7,7 +7,7 @@ from sim.changing import ChangingSimulation
 from sim.directories import DirectoriesSimulation
 from sim.exchange import ExchangeSimulation
 from sim.groups import GroupSimulation
-from sim.logins import LoginSimulation
+from sim.logins import LoginSimulation, TokenLoginSimulation
 from sim.plan import Plan, draw_plan
 from sim.shares import ShareSimulation
 from sim.simulation import Outcome, Simulation, run_simulation
@@ -23,6 +23,7 @@ WORKLOADS: dict[str, Callable[[Plan], Simulation]] = {
     "directories": DirectoriesSimulation,
     "shares": ShareSimulation,
     "logins": LoginSimulation,
+    "tokens": TokenLoginSimulation,
 }
 """Plain producers and consumers where nothing is said."""
 
