@@ -66,8 +66,8 @@ allow.everyone.if.no.acl.found=true
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.acl_cost")
-    parser.add_argument("--rounds", type=int, default=10)
-    parser.add_argument("--requests", type=int, default=5_000, help="in each round, of each node")
+    parser.add_argument("--rounds", type=int, default=6)
+    parser.add_argument("--requests", type=int, default=20_000, help="in each round, of each node")
     options = parser.parse_args()
     for count in (10, 1_000, 100_000):
         known, new = check_nanoseconds(count)

@@ -72,9 +72,21 @@ def allowed(
     if not authorizer.is_enabled:
         return set(names)
     caller = context.caller
+    asked = set(names)
+    if len(asked) == 1:
+        (name,) = asked
+        is_allowed = authorizer.allows(
+            caller,
+            operation,
+            resource_type,
+            name,
+            logs_denial=logs_denial,
+            logs_grant=logs_grant,
+        )
+        return asked if is_allowed else set()
     return {
         name
-        for name in set(names)
+        for name in asked
         if authorizer.allows(
             caller,
             operation,

@@ -27,6 +27,8 @@ REFUSALS_MAX: Final = 1000
 NAME_SHOWN_MAX: Final = 256
 
 audit = logging.getLogger("barnabas.audit")
+is_noted = audit.isEnabledFor
+"""Whether events of a level are written; bound once, since every check asks."""
 
 
 class Decided(NamedTuple):

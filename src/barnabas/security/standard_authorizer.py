@@ -11,6 +11,7 @@ Source: Kafka's StandardAuthorizer and StandardAuthorizerData; Authorizer.author
 """
 
 from dataclasses import dataclass
+from logging import DEBUG
 from typing import Final, Self
 
 from barnabas.base.config.node import NodeConfig
@@ -19,7 +20,7 @@ from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.replay import ImageDelta
 from barnabas.protocol.acls import WILDCARD, Operation, PatternType, Permission, ResourceType
 from barnabas.security.acl_index import Acl, AclIndex
-from barnabas.security.audit import AuditLog, Decided
+from barnabas.security.audit import AuditLog, Decided, is_noted
 from barnabas.security.authorizer import Caller
 from barnabas.security.principal import Principal
 
@@ -143,7 +144,7 @@ class StandardAuthorizer:
                 self._known[question] = decided
         audit = self._audit
         if decided.is_allowed:
-            if audit.notes_grants():
+            if is_noted(DEBUG):
                 audit.granted(caller, operation, resource_type, name, decided, is_use=logs_grant)
             return True
         if logs_denial or audit.notes_all():
