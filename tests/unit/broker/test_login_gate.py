@@ -103,7 +103,7 @@ def counts(world: "World") -> dict[str, int]:
 class World:
     """One connection to a SASL listener, and a clock that stands still."""
 
-    def __init__(self, **logins: Any) -> None:
+    def __init__(self, protocol: str = "SASL_PLAINTEXT", **logins: Any) -> None:
         self.clock = ManualClock()
         self.transport = FakeTransport()
         self.nonces = 0
@@ -124,7 +124,7 @@ class World:
         self.connection = Connection(
             self.transport,
             listener.service,
-            ListenerOptions(name="SECURE"),
+            ListenerOptions(name="SECURE", security_protocol=protocol),
             lambda connection: None,
             may_overlap=True,
             gate=Gate(listener, 1000),
@@ -279,6 +279,7 @@ def test_nothing_is_handled_while_a_failure_waits(world: World) -> None:
     world.step(b"wrong")
     assert world.step() is None
     assert world.receive(b"\0\x03\0\0anything") == []
+    assert world.transport.is_paused
     world.clock.advance(DELAY_MS)
     assert world.user == "ANONYMOUS"
     assert world.transport.is_closed
@@ -355,6 +356,15 @@ def test_frames_may_be_as_long_as_any_after_the_login(world: World) -> None:
     world.shake()
     world.step()
     assert world.receive(bytes(50_000)) == [INSIDE]
+
+
+def test_a_certificate_beside_a_login_names_nobody() -> None:
+    world = World("SASL_SSL")
+    world.transport.tls = TlsSession("TLSv1.3", "TLS_AES_256_GCM_SHA384", "CN=admin")
+    assert world.user == "ANONYMOUS"
+    world.shake()
+    world.step()
+    assert world.user == "alice"
 
 
 # -- logins that end

@@ -50,6 +50,13 @@ def test_what_is_right_is_accepted_without_a_word() -> None:
     }
 
 
+@pytest.mark.parametrize("name", ["sasl_jaas_config", "listener_name_other_sasl_jaas_config"])
+def test_lines_that_hold_nowhere_are_named(name: str) -> None:
+    (warning,) = config_with(**{name: PLAIN}).warnings
+    assert warning.startswith(f"{name.replace('_', '.')} has no effect")
+    assert "secret" not in warning
+
+
 def test_keys_of_listeners_and_mechanisms_win() -> None:
     config = config_with(
         listener_name_controller_sasl_enabled_mechanisms="PLAIN",
@@ -113,6 +120,13 @@ REFUSED: dict[str, tuple[dict[str, object], str]] = {
             "sasl_jaas_config": PLAIN,
         },
         "sasl.jaas.config itself is not read",
+    ),
+    "a line without mechanism": (
+        {
+            "listener_name_plaintext_plain_sasl_jaas_config": NOT_SET,
+            "listener_name_plaintext_sasl_jaas_config": PLAIN,
+        },
+        "listener.name.plaintext.sasl.jaas.config itself is not read",
     ),
     "a broken line": (
         {"listener_name_plaintext_plain_sasl_jaas_config": PLAIN.rstrip(";")},

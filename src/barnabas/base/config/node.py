@@ -262,6 +262,11 @@ class NodeConfig:
             raise ConfigError(name, f"not served yet, and unsafe to ignore. {key.doc}")
         if key.status is Status.PLANNED:
             self.warnings.append(f"{name} is not supported yet and has no effect")
+        if base == "sasl.jaas.config":
+            self.warnings.append(
+                f"{name} has no effect: it needs a listener and a mechanism in front, as in "
+                f"listener.name.internal.plain.{base}"
+            )
 
     def _note_unknown(self, name: str) -> None:
         reason = removed.refusal(name)

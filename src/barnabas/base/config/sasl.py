@@ -5,6 +5,7 @@ names in lower case). Source: KafkaConfig, JaasContext and SaslConfigs of Kafka 
 would read from the file that `java.security.auth.login.config` names cannot be had here.
 """
 
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
@@ -174,6 +175,7 @@ def _check_mechanism(key: str, mechanism: str, where: str) -> None:
 
 def _misplaced(config: "NodeConfig") -> str:
     """Said where a line is missed, and there is one that holds nowhere, as in Kafka."""
-    if JAAS_KEY not in config.originals:
-        return ""
-    return f". {JAAS_KEY} itself is not read: it needs a listener and a mechanism in front"
+    for name in config.originals:
+        if name == JAAS_KEY or re.fullmatch(rf"listener\.name\.[^.]+\.{JAAS_KEY}", name):
+            return f". {name} itself is not read: it needs a listener and a mechanism in front"
+    return ""
