@@ -1,5 +1,7 @@
 """Request context: header and origin of a request."""
 
+from collections.abc import Callable
+
 from barnabas.net.connection import Connection
 from barnabas.security.authorizer import Caller
 from barnabas.security.principal import Principal
@@ -13,6 +15,7 @@ class RequestContext:
         "api_version",
         "client_host",
         "client_id",
+        "clock_ns",
         "connection",
         "correlation_id",
         "listener_name",
@@ -36,6 +39,8 @@ class RequestContext:
         self.client_host = connection.peer_host
         self.listener_name = connection.listener_name
         self.principal = principal
+        self.clock_ns: Callable[[], int] | None = None
+        """Set where the time that the request takes counts."""
 
     @property
     def caller(self) -> Caller:

@@ -103,6 +103,8 @@ class Dispatcher(Generic[S]):
         context = RequestContext(
             key, version, correlation_id, client_id, connection, state.principal
         )
+        if is_measured and self.throttling is not None:
+            context.clock_ns = self.throttling.clock_ns
         return served.answer(context, frame, position)
 
     async def close(self) -> None:

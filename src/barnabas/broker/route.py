@@ -13,6 +13,7 @@ from typing import Generic, TypeAlias, TypeVar
 
 from barnabas.base.network import Part
 from barnabas.base.promise import Promise
+from barnabas.broker.busy_time import Measured
 from barnabas.broker.context import RequestContext
 from barnabas.broker.deferred_reply import answer_later, give_up
 from barnabas.broker.responses import respond
@@ -114,8 +115,16 @@ class WaitingRequests:
 
 
 async def _complete(reply: Reply, response: Awaitable[Message], context: RequestContext) -> None:
+    clock_ns = context.clock_ns
     try:
-        parts = respond(context, await response)
+        if clock_ns is None:
+            parts = respond(context, await response)
+        else:
+            measured = Measured(response, clock_ns)
+            message = await measured
+            started_ns = clock_ns()
+            parts = respond(context, message)
+            reply.busy_ns = measured.busy_ns + clock_ns() - started_ns
     except ConnectionAbortedError:
         reply.fail()
         return

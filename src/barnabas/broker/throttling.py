@@ -2,8 +2,8 @@
 
 Each answer leaves at once and says for how long the client should ask nothing; for so long this
 node reads nothing more from its connection. What counts: the size of produce requests, of the
-answers to fetches of consumers and share consumers, and the time that a request keeps the node's
-loop, in percent of it: until its handler first waits for something. The longer of two waits holds.
+answers to fetches of consumers and share consumers, and the time that handling a request keeps the
+node's loop, in percent of it. The longer of two waits holds.
 A consumer above its quota gets an empty answer, since it can fetch the same records later.
 
 None of this runs, and no request pays for it, while no client of the cluster has a quota.
@@ -79,23 +79,29 @@ class _Request:
 class Throttling:
     """Holds clients to their quotas on one node's listeners."""
 
-    def __init__(self, quotas: ClientQuotas, clock: Clock, busy_ns: Callable[[], int]) -> None:
-        """`busy_ns` is a clock that is fine enough to measure single requests."""
+    def __init__(self, quotas: ClientQuotas, clock: Clock, clock_ns: Callable[[], int]) -> None:
+        """`clock_ns` is fine enough to measure single requests."""
         self.quotas = quotas
         self._clock = clock
-        self._busy_ns = busy_ns
+        self.clock_ns = clock_ns
 
     def answer(self, dispatch: Dispatch, connection: Connection, frame: bytearray) -> Answer:
         """As `dispatch`, with the throttle time in the answer and the connection held up."""
         state = client_state(connection)
         state.fetch_throttle_ms = 0
         request = _Request(_context(connection, frame), len(frame))
-        started_ns = self._busy_ns()
+        started_ns = self.clock_ns()
         answer = dispatch(connection, frame, is_measured=True)
-        request.busy_ns = self._busy_ns() - started_ns
+        request.busy_ns = self.clock_ns() - started_ns
         if isinstance(answer, Reply):
-            answer.change(lambda parts: self._charge(request, parts))
-            return answer
+            reply = answer
+
+            def charge(parts: Sequence[Part]) -> Sequence[Part]:
+                request.busy_ns += reply.busy_ns
+                return self._charge(request, parts)
+
+            reply.change(charge)
+            return reply
         return self._charge(request, answer)
 
     def fetched(self, context: RequestContext, size_bytes: int, *, is_follower: bool) -> bool:

@@ -50,12 +50,14 @@ class Gate:
 class Reply:
     """An answer that comes later."""
 
-    __slots__ = ("_change", "_connection", "_parts", "on_abandon")
+    __slots__ = ("_change", "_connection", "_parts", "busy_ns", "on_abandon")
 
     def __init__(self) -> None:
         self._change: Callable[[Sequence[Part]], Sequence[Part]] | None = None
         self._connection: Connection | None = None
         self._parts: Sequence[Part] | None = None
+        self.busy_ns = 0
+        """How long making it kept the loop, where that is measured."""
         self.on_abandon: Callable[[], None] | None = None
 
     @property

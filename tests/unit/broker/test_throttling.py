@@ -1,5 +1,6 @@
 """Clients above their quotas: what they are told, and for how long nothing is read from them."""
 
+import asyncio
 from collections.abc import Callable, Sequence
 from struct import pack
 from types import SimpleNamespace
@@ -23,6 +24,7 @@ from barnabas.protocol.frames import decode_response_header, encode_request
 from barnabas.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
 from barnabas.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from barnabas.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from barnabas.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from barnabas.protocol.messages.produce import (
     NodeEndpoint,
     PartitionProduceResponse,
@@ -59,10 +61,12 @@ class Broker:
                 raw_route(apis.PRODUCE, self._produce),
                 route(apis.HEARTBEAT, self._heartbeat),
                 route(apis.CREATE_TOPICS, self._create_topics),
+                route(apis.METADATA, self._metadata),
             ),
         )
         self.dispatcher.throttling = Throttling(self.quotas, self.clock, lambda: self.busy_ns)
         self.sent = bytearray()
+        self.answered = asyncio.Event()
         self.is_reading = True
         transport: Any = SimpleNamespace(
             peer_host="client",
@@ -98,6 +102,18 @@ class Broker:
         self._work()
         return CreateTopicsResponse(throttle_time_ms=self.told_ms)
 
+    async def _metadata(
+        self, services: object, context: RequestContext, request: MetadataRequest
+    ) -> MetadataResponse:
+        self._work()
+        asyncio.get_running_loop().call_soon(self._serve_others)
+        await asyncio.sleep(0)
+        self._work()
+        return MetadataResponse()
+
+    def _serve_others(self) -> None:
+        self.busy_ns += 100 * SECOND_NS
+
     def _work(self) -> None:
         self.handled += 1
         self.busy_ns += self.took_ns
@@ -106,6 +122,7 @@ class Broker:
         for part in parts:
             assert isinstance(part, bytes | bytearray | memoryview)
             self.sent += part
+        self.answered.set()
 
     def _close(self) -> None:
         self.connection.closed(None)
@@ -197,6 +214,17 @@ def test_any_request_takes_time() -> None:
     broker.receive(encode_request(ApiKey.HEARTBEAT, 4, 1, "app", HeartbeatRequest()))
     assert broker.told(apis.HEARTBEAT, 4) == 1000
     assert not broker.is_reading
+
+
+async def test_time_after_a_wait_counts_and_that_of_others_does_not() -> None:
+    broker = Broker(request_percentage=10)  # of ten seconds: 100 % of one
+    broker.took_ns = SECOND_NS // 2 + 1_000_000
+    broker.receive(encode_request(ApiKey.METADATA, 12, 1, "app", MetadataRequest()))
+    await broker.answered.wait()
+    assert broker.handled == 2
+    figures = {figure.name: figure.value for figure in broker.quotas.figures(broker.clock.time_ms)}
+    assert figures["request-time"] == pytest.approx(10.02)
+    assert 0 < broker.told(apis.METADATA, 12) < 100
 
 
 def test_versions_that_cannot_tell_are_held_up_all_the_same() -> None:
