@@ -35,10 +35,13 @@ from barnabas.net.tls_words import (
     what_plain_peer_speaks,
 )
 
-CIPHERTEXT_SIZE_BYTES = 256 * 1024
+RECEIVED_SIZE_MAX_BYTES = 256 * 1024
 """Bytes of one receive at most."""
-PLAINTEXT_SIZE_BYTES = 256 * 1024
-"""Bytes that are encrypted at once at most. A slow reader holds no more ciphertext than that."""
+PIECE_SIZE_BYTES = 64 * 1024
+"""Bytes that OpenSSL is given at once. Its buffers grow to the largest and are kept with the
+connection, so a thousand connections hold a thousand times that."""
+PIECES_MAX = 4
+"""Pieces that are sent with one system call. A slow reader holds no more ciphertext than that."""
 ANSWERS_SIZE_MAX_BYTES = 64 * 1024
 """What TLS itself may have to say to a peer that does not read (key updates), above the rest."""
 WRITTEN_SIZE_MAX_BYTES = 2 << 20
@@ -52,8 +55,8 @@ class _OfThread(threading.local):
     """Each thread's buffers; they hold bytes only during one receive, or one write."""
 
     def __init__(self) -> None:
-        self.ciphertext = memoryview(bytearray(CIPHERTEXT_SIZE_BYTES))
-        self.plaintext = memoryview(bytearray(PLAINTEXT_SIZE_BYTES))
+        self.ciphertext = memoryview(bytearray(RECEIVED_SIZE_MAX_BYTES))
+        self.plaintext = memoryview(bytearray(PIECE_SIZE_BYTES))
 
 
 _of_thread = _OfThread()
@@ -72,6 +75,7 @@ class TlsTransport(TcpTransport):
         "_incoming",
         "_is_open",
         "_outgoing",
+        "_pending_step",
         "_shaken",
         "_ssl",
         "_timeout",
@@ -104,6 +108,8 @@ class TlsTransport(TcpTransport):
         """Whether the peer has said anything at all."""
         self._will_read = False
         """Whether the loop was asked to go on with what has arrived."""
+        self._pending_step: asyncio.Future[bool | ssl.SSLError] | None = None
+        """A step of the handshake that is under way in a thread."""
         self._shaken: asyncio.Future[None] | None = None
         """A client's wait for its handshake."""
         self._timeout: asyncio.TimerHandle | None = loop.call_later(
@@ -153,10 +159,11 @@ class TlsTransport(TcpTransport):
 
     def _step(self) -> None:
         self.pause_reading()
-        step = self._loop.run_in_executor(_handshake_threads(), _shake, self._ssl)
-        step.add_done_callback(self._stepped)
+        self._pending_step = self._loop.run_in_executor(_handshake_threads(), _shake, self._ssl)
+        self._pending_step.add_done_callback(self._stepped)
 
     def _stepped(self, step: "asyncio.Future[bool | ssl.SSLError]") -> None:
+        self._pending_step = None
         if self._closed or step.cancelled():
             return
         outcome = step.result()
@@ -238,11 +245,16 @@ class TlsTransport(TcpTransport):
         except OSError as error:
             self._finish(error)
             return
-        if size_bytes:
-            self._incoming.write(ciphertext[:size_bytes])
-            self._decrypt()
-        else:
+        if not size_bytes:
             self._finish(None)
+            return
+        for position in range(0, size_bytes, PIECE_SIZE_BYTES):
+            end = min(position + PIECE_SIZE_BYTES, size_bytes)
+            self._incoming.write(ciphertext[position:end])
+            if self._reading:
+                self._decrypt()
+            if self._closed:
+                return
 
     def _decrypt(self) -> None:
         """Hand on what has arrived, until nothing is left or the handler wants no more."""
@@ -291,7 +303,7 @@ class TlsTransport(TcpTransport):
 
     def _answer(self) -> None:
         """Send what TLS itself has to say, which nobody asked for."""
-        if len(self._ciphertext) > PLAINTEXT_SIZE_BYTES + ANSWERS_SIZE_MAX_BYTES:
+        if len(self._ciphertext) > PIECES_MAX * PIECE_SIZE_BYTES + ANSWERS_SIZE_MAX_BYTES:
             self._finish(TlsError("it does not read what TLS has to answer"))
             return
         try:
@@ -364,11 +376,28 @@ class TlsTransport(TcpTransport):
                 self._ciphertext = b""
             if not self._queue or left <= 0:
                 return
+            left -= self._encrypt()
+
+    def _encrypt(self) -> int:
+        """Send some of the queue, or keep what of that does not leave; how many bytes it was."""
+        pieces: list[bytes] = []
+        total = 0
+        while self._queue and len(pieces) < PIECES_MAX:
             plaintext = self._next_plaintext()
             if plaintext:
                 self._ssl.write(plaintext)
-                self._ciphertext = self._outgoing.read()
-                left -= len(plaintext)
+                total += len(plaintext)
+                pieces.append(self._outgoing.read())
+        if len(pieces) == 1:
+            self._ciphertext = pieces[0]  # the caller sends it
+        elif pieces:
+            try:
+                sent = self._sock.sendmsg(pieces)
+            except (BlockingIOError, InterruptedError):
+                sent = 0
+            if sent < sum(map(len, pieces)):
+                self._ciphertext = memoryview(b"".join(pieces))[sent:]
+        return total
 
     def _next_plaintext(self) -> Buffer:
         """Take from the queue what is encrypted at once; it holds until the next call."""
@@ -379,9 +408,9 @@ class TlsTransport(TcpTransport):
             self._unsent_bytes = 0
             return whole  # type: ignore[return-value]  # bytes
         head = queue[0]
-        if len(head) >= PLAINTEXT_SIZE_BYTES and not isinstance(head, FileRange):
-            self._drop_sent(PLAINTEXT_SIZE_BYTES)
-            return memoryview(head)[:PLAINTEXT_SIZE_BYTES]
+        if len(head) >= PIECE_SIZE_BYTES and not isinstance(head, FileRange):
+            self._drop_sent(PIECE_SIZE_BYTES)
+            return memoryview(head)[:PIECE_SIZE_BYTES]
         plaintext = _of_thread.plaintext
         filled = 0
         for part in queue:
@@ -417,6 +446,8 @@ class TlsTransport(TcpTransport):
         if self._closed:
             return
         self._forget_timeout()
+        if self._pending_step is not None:
+            self._pending_step.cancel()  # its outcome is for nobody, and the loop may end first
         if self._is_open and error is None and not self._ciphertext and not self._queue:
             with suppress(OSError, ValueError):  # it does not wait for the other's close_notify
                 self._ssl.unwrap()

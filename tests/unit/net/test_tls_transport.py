@@ -18,7 +18,8 @@ from barnabas.base.network import ListenerOptions, Part, SocketOptions, Transpor
 from barnabas.net.tcp import TcpNetwork
 from barnabas.net.tls_transport import (
     ANSWERS_SIZE_MAX_BYTES,
-    PLAINTEXT_SIZE_BYTES,
+    PIECE_SIZE_BYTES,
+    PIECES_MAX,
     TlsTransport,
 )
 from barnabas.net.tls_words import TlsError
@@ -176,7 +177,7 @@ def parts_of(data: bytes, seed: int) -> list[Part]:
 
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
-@pytest.mark.parametrize("size_bytes", [1, 16_384, 16_385, PLAINTEXT_SIZE_BYTES + 1, 3_000_000])
+@pytest.mark.parametrize("size_bytes", [1, 16_384, 16_385, PIECE_SIZE_BYTES + 1, 3_000_000])
 async def test_bytes_arrive_as_they_were_sent_both_ways(
     world: World, version: ssl.TLSVersion, size_bytes: int
 ) -> None:
@@ -533,7 +534,7 @@ async def test_a_peer_that_asks_and_does_not_read_is_ended(world: World) -> None
     async def test(near: Handler, far: Handler) -> None:
         transport = far.transport
         assert isinstance(transport, TlsTransport)
-        transport._ciphertext = bytes(PLAINTEXT_SIZE_BYTES + ANSWERS_SIZE_MAX_BYTES + 1)
+        transport._ciphertext = bytes(PIECES_MAX * PIECE_SIZE_BYTES + ANSWERS_SIZE_MAX_BYTES + 1)
         transport._answer()
         assert far.ended
         assert isinstance(far.error, TlsError)
