@@ -1,14 +1,18 @@
 """A node's authorizer, as its configuration says: Kafka's StandardAuthorizer, or none."""
 
 import logging
+import os
+from logging.handlers import WatchedFileHandler
 from typing import Final
 
 from barnabas.base.clock import Clock
+from barnabas.base.config.errors import ConfigError
 from barnabas.base.config.node import NodeConfig
 from barnabas.base.config.validation import AUTHORIZER_KEY, SUPER_USERS_KEY
 from barnabas.base.principals import ANONYMOUS
+from barnabas.base.telemetry import LINE_FORMAT, TIME_FORMAT
 from barnabas.metadata.node import MetadataNode
-from barnabas.security.audit import AuditLog
+from barnabas.security.audit import AuditLog, audit
 from barnabas.security.authorizer import ALLOW_ALL, Authorizer
 from barnabas.security.controller_checks import ControllerChecks
 from barnabas.security.standard_authorizer import (
@@ -17,6 +21,7 @@ from barnabas.security.standard_authorizer import (
     StandardAuthorizer,
 )
 
+AUDIT_FILE_KEY: Final = "barnabas.audit.file"
 NAMELESS: Final = "PLAINTEXT"
 """Over this protocol nobody says who they are."""
 
@@ -27,11 +32,16 @@ class Authorization:
     """One per node, for both of its roles."""
 
     def __init__(self, config: NodeConfig, clock: Clock, metadata: MetadataNode) -> None:
-        """The authorizer follows the node's metadata from its first image on."""
+        """The authorizer follows the node's metadata from its first image on.
+
+        Raises ConfigError where the file of the audit log cannot be written.
+        """
         self._audit: AuditLog | None = None
+        self._file: logging.Handler | None = None
         self.authorizer: Authorizer = ALLOW_ALL
         settings = AuthorizerSettings.from_config(config)
         if settings is not None:
+            self._file = _audit_file(config.get_str(AUDIT_FILE_KEY))
             self._audit = AuditLog(clock)
             standard = StandardAuthorizer(settings, self._audit)
             metadata.add_listener(standard.image_changed)
@@ -50,6 +60,10 @@ class Authorization:
         """Write what the audit log has only counted."""
         if self._audit is not None:
             self._audit.close()
+        if self._file is not None:
+            audit.removeHandler(self._file)
+            self._file.close()
+            audit.propagate = not audit.handlers
 
 
 def _warn_of_nameless_nodes(config: NodeConfig, settings: AuthorizerSettings) -> None:
@@ -68,3 +82,24 @@ def _warn_of_nameless_nodes(config: NodeConfig, settings: AuthorizerSettings) ->
             ", ".join(nameless),
             NAMELESS,
         )
+
+
+def _audit_file(path: str) -> logging.Handler | None:
+    """Have the audit log written to a file of its own, if one is named. Raises ConfigError.
+
+    Nodes of one process have one log; the first that names the file opens it.
+    """
+    names = [getattr(handler, "baseFilename", None) for handler in audit.handlers]
+    if not path or os.path.abspath(path) in names:
+        return None
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600))
+        handler = WatchedFileHandler(path, encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(AUDIT_FILE_KEY, f"cannot be written: {error}") from None
+    handler.setFormatter(logging.Formatter(LINE_FORMAT, datefmt=TIME_FORMAT))
+    audit.addHandler(handler)
+    audit.propagate = False
+    if audit.level == logging.NOTSET:  # whatever the node's own log leaves out
+        audit.setLevel(logging.INFO)
+    return handler

@@ -1,12 +1,18 @@
 """What a node says at its start of an authorizer that its other nodes cannot get past."""
 
+import logging
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from barnabas.app.authorization import Authorization
+from barnabas.base.config.errors import ConfigError
 from barnabas.base.config.node import NodeConfig
-from barnabas.security.authorizer import ALLOW_ALL
+from barnabas.protocol.acls import Operation, ResourceType
+from barnabas.security.audit import audit
+from barnabas.security.authorizer import ALLOW_ALL, Caller
+from barnabas.security.principal import Principal
 from sim.manual_clock import ManualClock
 
 NODE = {
@@ -56,3 +62,35 @@ def test_what_is_said_at_the_start(
     assert metadata.checks is not None
     assert len(caplog.messages) == (warning is not None)
     assert warning is None or warning in caplog.messages[0]
+
+
+def test_the_audit_log_has_a_file_of_its_own(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "audit.log"
+    values = STANDARD | {"super.users": "User:ANONYMOUS", "barnabas.audit.file": str(path)}
+    metadata: Any = Metadata()
+    config = NodeConfig.from_properties(NODE | values)
+    authorization = Authorization(config, ManualClock(), metadata)
+    try:
+        caller = Caller(Principal("User", "bob"), "10.0.0.1", 0)
+        authorizer = authorization.authorizer
+        for _ in range(3):
+            authorizer.allows(caller, Operation.WRITE, ResourceType.TOPIC, "orders")
+    finally:
+        authorization.close()
+        audit.setLevel(logging.NOTSET)
+    lines = path.read_text().splitlines()
+    assert "User:bob is Denied operation = WRITE" in lines[0]
+    assert lines[1].endswith("2 times more in 60 s")
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert caplog.messages == []
+    assert audit.propagate
+    assert audit.handlers == []
+
+
+def test_a_file_that_cannot_be_written_stops_the_node(tmp_path: Path) -> None:
+    values = STANDARD | {"barnabas.audit.file": str(tmp_path / "nowhere" / "audit.log")}
+    metadata: Any = Metadata()
+    with pytest.raises(ConfigError, match="cannot be written"):
+        Authorization(NodeConfig.from_properties(NODE | values), ManualClock(), metadata)

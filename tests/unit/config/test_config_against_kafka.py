@@ -50,6 +50,7 @@ ADDED = {
     "confluent.value.schema.validation",
     "confluent.value.subject.name.strategy",
     "super.users",
+    "barnabas.audit.file",
     "allow.everyone.if.no.acl.found",
     "barnabas.metrics.listener",
     "barnabas.metrics.users",

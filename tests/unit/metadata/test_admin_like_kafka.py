@@ -45,7 +45,7 @@ UNLIKE_CONFIGS = {
     "log.dirs",
 }
 """Addresses and paths."""
-ADDED_CONFIGS = ("confluent.", "super.users", "allow.everyone.")
+ADDED_CONFIGS = ("barnabas.", "confluent.", "super.users", "allow.everyone.")
 """How keys begin that Apache Kafka does not have."""
 TOPIC, BROKER, LOGGER, METRICS, GROUP = 2, 4, 8, 16, 32
 SET, DELETE, APPEND, SUBTRACT = range(4)

@@ -37,7 +37,7 @@ BROKER_TABLES = (
     "metrics",
 )
 ADDED_TABLES = ("authorizer", "schemas", "metrics", "topic_schemas")
-"""Tables of keys that Apache Kafka's own definitions lack: its authorizer's, and Confluent's."""
+"""Tables of keys that Kafka's own definitions lack: its authorizer's, Confluent's, ours."""
 LEADER_RATE_KEY = "leader.replication.throttled.rate"
 FOLLOWER_RATE_KEY = "follower.replication.throttled.rate"
 LEADER_REPLICAS_KEY = "leader.replication.throttled.replicas"
