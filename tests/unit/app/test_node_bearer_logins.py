@@ -117,6 +117,11 @@ async def test_unsecured_tokens_are_taken_where_nothing_else_is_configured(
             signed = Issuer().token()
             with pytest.raises(LoginError, match="invalid_token"):
                 await ask(node, signed)
+    failed = [line for line in caplog.messages if line.startswith("authentication of")]
+    assert [line.partition(" failed: ")[2] for line in failed] == [
+        "the token has expired",
+        "Unsecured JWS must have 'none' for an algorithm",
+    ], "one line for each"
     told = [line for line in caplog.messages if "unsecured OAUTHBEARER tokens" in line]
     assert len(told) == 2, "once for each listener"
     for token in (expired, signed):

@@ -40,6 +40,7 @@ from barnabas.security.sasl.mechanism import (
     InvalidCredentialsError,
     Login,
     Mechanism,
+    Refusal,
 )
 
 REQUESTS_BEFORE_LOGIN_MAX: Final = 32
@@ -112,6 +113,7 @@ class LoginGate:
         "_began_ms",
         "_exchange",
         "_expires_ms",
+        "_is_noted",
         "_login",
         "_logins",
         "_mechanism",
@@ -124,6 +126,8 @@ class LoginGate:
         self._logins = logins
         self._state = _State.VERSIONS_OR_HANDSHAKE
         self._requests = 0
+        self._is_noted = False
+        """Whether a failure was."""
         self._mechanism: str | None = None
         self._exchange: Exchange | None = None
         self._refusal: str | None = None
@@ -264,6 +268,8 @@ class LoginGate:
         exchange = self._exchange
         assert exchange is not None, "a handshake comes first"
         answer = exchange.respond(message)
+        if isinstance(answer, Refusal):
+            self._note_failure(connection, answer.reason)
         if exchange.login is None:
             return answer, 0
         return answer, self._let_in(connection, exchange.login)
@@ -316,14 +322,7 @@ class LoginGate:
     ) -> Reply:
         """Answer, if there is one, and close, both after the delay; nothing is read meanwhile."""
         logins = self._logins
-        telemetry.warning(
-            "%s of %s on listener %s failed: %s",
-            self._which,
-            connection.peer_host,
-            logins.listener_name,
-            error,
-        )
-        logins.counts[f"failed-{self._which.replace('-', '')}-total"] += 1
+        self._note_failure(connection, error)
         self._state = _State.FAILED
         self._exchange = None
         reply = Reply()
@@ -335,6 +334,21 @@ class LoginGate:
         timer = logins.clock.call_later(logins.failure_delay_ms, end)
         reply.on_abandon = timer.cancel
         return reply
+
+    def _note_failure(self, connection: Connection, reason: object) -> None:
+        """Log and count a failure, once."""
+        if self._is_noted:
+            return
+        self._is_noted = True
+        logins = self._logins
+        telemetry.warning(
+            "%s of %s on listener %s failed: %s",
+            self._which,
+            connection.peer_host,
+            logins.listener_name,
+            reason,
+        )
+        logins.counts[f"failed-{self._which.replace('-', '')}-total"] += 1
 
 
 def _check_version(context: RequestContext) -> None:

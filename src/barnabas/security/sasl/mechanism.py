@@ -17,6 +17,18 @@ class InvalidCredentialsError(AuthenticationError):
     """
 
 
+class Refusal(bytes):
+    """An answer by which the login has failed, though the exchange ends with the next message."""
+
+    def __new__(cls, answer: bytes, reason: str) -> "Refusal":
+        """`reason` goes to the log, so it holds no secret."""
+        refusal = super().__new__(cls, answer)
+        refusal.reason = reason
+        return refusal
+
+    reason: str
+
+
 @dataclass(frozen=True, slots=True)
 class Login:
     """Who has logged in."""

@@ -6,7 +6,6 @@ OAuthBearerSaslServer.
 """
 
 import json
-import logging
 from collections.abc import Callable
 from typing import Final
 
@@ -17,11 +16,10 @@ from barnabas.security.sasl.mechanism import (
     AuthenticationError,
     InvalidCredentialsError,
     Login,
+    Refusal,
 )
 
 NAME: Final = "OAUTHBEARER"
-
-telemetry = logging.getLogger(__name__)
 
 
 class OAuthBearer:
@@ -66,12 +64,11 @@ class OAuthBearerExchange:
         try:
             token = self._validate(shown.token, self._now_ms())
         except InvalidTokenError as error:
-            telemetry.warning("a bearer token is refused: %s", error)
             answer = {"status": error.status}
             if error.scope is not None:
                 answer["scope"] = error.scope
             self._refusal = json.dumps(answer, separators=(",", ":"))
-            return self._refusal.encode()
+            return Refusal(self._refusal.encode(), str(error))
         if shown.authorization_id and shown.authorization_id != token.principal_name:
             raise AuthenticationError(
                 "Authentication failed: Client requested an authorization id "
