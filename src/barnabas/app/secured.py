@@ -20,11 +20,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import Enum
+from random import SystemRandom
 from typing import Any
 
+from barnabas.base.clock import SystemClock
+from barnabas.base.config.node import NodeConfig
+from barnabas.base.local_disk import LocalDisk
 from barnabas.base.private_files import write_private
 from barnabas.metadata.ids import RandomSource, random_uuid
 from barnabas.metadata.records import MetadataRecord
+from barnabas.metadata.storage_format import FormatOptions, format_directories
 from barnabas.protocol.acls import WILDCARD, Operation, PatternType, Permission, ResourceType
 from barnabas.protocol.messages.metadata_records import AccessControlEntryRecord
 
@@ -76,12 +81,35 @@ class Security(Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class Right:
+    """What a user may do with a topic, group or transactional id, or all whose names begin so."""
+
+    user: str
+    resource_type: ResourceType
+    name: str
+    operations: Sequence[Operation] = (Operation.ALL,)
+    pattern: PatternType = PatternType.LITERAL
+
+
+DEMO_RIGHTS = tuple(
+    Right(DEMO_USER, kind, DEMO_PREFIX, pattern=PatternType.PREFIXED)
+    for kind in (ResourceType.TOPIC, ResourceType.GROUP, ResourceType.TRANSACTIONAL_ID)
+)
+
+
+@dataclass(frozen=True, slots=True)
 class Secured:
     """The secrets of one cluster, and the configurations that follow from them."""
 
     directory: str
     mode: Security
     passwords: Mapping[str, str] = field(repr=False)
+    rights: Sequence[Right] = DEMO_RIGHTS
+
+    @property
+    def users(self) -> list[str]:
+        """Everybody who can log in but the nodes."""
+        return [name for name in self.passwords if name not in (NODE, TOKENS)]
 
     # -- nodes
 
@@ -120,7 +148,7 @@ class Secured:
                 f"{controllers}.sasl.enabled.mechanisms": "PLAIN",
                 f"{controllers}.plain.sasl.jaas.config": self._jaas("PLAIN", NODE, [NODE]),
                 f"{clients}.{mechanism.lower()}.sasl.jaas.config": self._jaas(
-                    mechanism, NODE, [*USERS, NODE] if self.mode is Security.PLAIN else []
+                    mechanism, NODE, [*self.users, NODE] if self.mode is Security.PLAIN else []
                 ),
             }
         if self.mode.has_users:
@@ -136,28 +164,28 @@ class Secured:
             return []
         return [
             f"{SCRAM_MECHANISM}=[name={name},password={self.passwords[name]}]"
-            for name in (*USERS, NODE)
+            for name in (*self.users, NODE)
         ]
 
     def acls(self, random: RandomSource) -> list[MetadataRecord]:
         """The ACLs of a new cluster."""
         if not self.mode.has_users:
             return []
-        kinds = (ResourceType.TOPIC, ResourceType.GROUP, ResourceType.TRANSACTIONAL_ID)
         return [
             MetadataRecord(
                 AccessControlEntryRecord(
                     id=random_uuid(random),
-                    resource_type=kind,
-                    resource_name=DEMO_PREFIX,
-                    pattern_type=PatternType.PREFIXED,
-                    principal=f"User:{DEMO_USER}",
+                    resource_type=right.resource_type,
+                    resource_name=right.name,
+                    pattern_type=right.pattern,
+                    principal=f"User:{right.user}",
                     host=WILDCARD,
-                    operation=Operation.ALL,
+                    operation=operation,
                     permission_type=Permission.ALLOW,
                 )
             )
-            for kind in kinds
+            for right in self.rights
+            for operation in right.operations
         ]
 
     def _jaas(self, mechanism: str, user: str, known: Sequence[str]) -> str:
@@ -207,7 +235,7 @@ class Secured:
 
     def write_client_files(self, bootstrap_servers: str) -> None:
         """Write the files for clients, with these addresses. Raises OSError."""
-        for user in USERS:
+        for user in self.users:
             if self.mode is Security.MTLS:
                 self._issue(user, user, ())
             java = {"bootstrap.servers": bootstrap_servers, **self.java_properties(user)}
@@ -235,7 +263,12 @@ class Secured:
         write_private(path, made.text)
 
 
-def open_secured(directory: str, mode: Security) -> Secured:
+def open_secured(
+    directory: str,
+    mode: Security,
+    users: Sequence[str] = USERS,
+    rights: Sequence[Right] = DEMO_RIGHTS,
+) -> Secured:
     """The secrets below a cluster's directory: those of an earlier start, or new ones.
 
     Raises ValueError where the cluster there has another mode, ModuleNotFoundError without the
@@ -250,7 +283,7 @@ def open_secured(directory: str, mode: Security) -> Secured:
             raise ValueError(
                 f"{directory} holds a cluster with security {known['security']}, not {mode.value}"
             )
-        return Secured(place, mode, known["passwords"])
+        return Secured(place, mode, known["passwords"], rights)
     os.makedirs(place, mode=0o700, exist_ok=True)
     authority = development_ca.new_authority(
         "Barnabas development", days=CA_DAYS, now=datetime.now(UTC)
@@ -258,13 +291,31 @@ def open_secured(directory: str, mode: Security) -> Secured:
     write_private(os.path.join(place, CA_KEY_FILE), authority.key)
     write_private(os.path.join(place, CA_FILE), authority.certificates)
     passwords = {
-        name: secrets.token_urlsafe(PASSWORD_SIZE_BYTES) for name in (*USERS, NODE, TOKENS)
+        name: secrets.token_urlsafe(PASSWORD_SIZE_BYTES) for name in (*users, NODE, TOKENS)
     }
-    secured = Secured(place, mode, passwords)
+    secured = Secured(place, mode, passwords, rights)
     # Last: what makes the directory count as made.
     made = {"security": mode.value, "passwords": passwords}
     write_private(os.path.join(place, USERS_FILE), json.dumps(made, indent=2) + "\n")
     return secured
+
+
+def format_secured(properties: Mapping[str, str], cluster_id: str, secured: Secured) -> None:
+    """Format a node's directories as part of a cluster with these users and rights.
+
+    Raises FormatError, ConfigError, OSError.
+    """
+    random = SystemRandom()
+    options = FormatOptions(
+        cluster_id, ignore_formatted=True, scram=secured.scram, records=secured.acls(random)
+    )
+    disk = LocalDisk()
+    try:
+        config = NodeConfig.from_properties(dict(properties))
+        now_ms = SystemClock().now_ms()
+        format_directories(disk, config, options, random=random, now_ms=now_ms)
+    finally:
+        disk.close()
 
 
 def found_security(directory: str) -> Security | None:

@@ -18,6 +18,7 @@ Examples:
   barnabas demo --seconds 60          a bounded run; exit code 0 if every figure is right
   barnabas demo --nodes 3 --fresh     three nodes: kill any one, no figure changes
   barnabas demo --nodes 3 --exactly-once --fresh  the same, and no result is written twice
+  barnabas demo --secure --fresh      over TLS, each part with a user and rights of its own
   barnabas demo --bootstrap host:9092 on a Kafka cluster that is already running
 
 Ctrl-C stops the generators, lets the rest catch up and checks every figure; a second Ctrl-C ends
@@ -71,6 +72,13 @@ Exit codes: 0 every figure is right, 5 some are not, 1 a part failed or somethin
     envvar="EXACTLY_ONCE",
     help="Spark writes its results in transactions (a new directory only).",
 )
+@click.option(
+    "--secure",
+    is_flag=True,
+    default=None,
+    envvar="SECURE",
+    help="TLS, and a user with the rights it needs for each part (a new directory only).",
+)
 @click.option("--fresh", is_flag=True, help="Remove what earlier runs left in the directory first.")
 @json_option
 def command(
@@ -84,6 +92,7 @@ def command(
     rate: int | None,
     acceleration: int | None,
     exactly_once: bool | None,
+    secure: bool | None,
     fresh: bool,
     as_json: bool,
 ) -> int:
@@ -105,6 +114,8 @@ def command(
     from barnabas.demo.launch import SettingsConflictError, Wishes, launch
     from barnabas.demo.workspace import WorkspaceBusyError
 
+    if secure and bootstrap is not None:
+        raise CliError("--secure is about the demo's own cluster", ExitCode.USAGE)
     console = Console(stderr=as_json)
     if seconds is None and not console.is_terminal:
         seconds = SECONDS_WITHOUT_TERMINAL
@@ -120,6 +131,7 @@ def command(
         fresh=fresh,
         nodes=nodes,
         exactly_once=exactly_once,
+        secure=secure,
     )
     try:
         outcome = launch(wishes, console)

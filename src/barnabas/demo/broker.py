@@ -13,6 +13,10 @@ import sys
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
+from barnabas.app.secured import format_secured
+from barnabas.base.config.properties import format_properties, parse_properties
+from barnabas.base.private_files import write_private
+from barnabas.demo.access import Access, client_config
 from barnabas.demo.processes import ChildSpec
 from barnabas.demo.workspace import Settings, Workspace
 
@@ -25,10 +29,9 @@ PROPERTIES = """\
 process.roles=broker,controller
 node.id={node_id}
 controller.quorum.voters={voters}
-listeners=PLAINTEXT://127.0.0.1:{broker_port},CONTROLLER://127.0.0.1:{controller_port}
-advertised.listeners=PLAINTEXT://127.0.0.1:{broker_port}
+listeners={listener}://127.0.0.1:{broker_port},CONTROLLER://127.0.0.1:{controller_port}
+advertised.listeners={listener}://127.0.0.1:{broker_port}
 controller.listener.names=CONTROLLER
-listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
 log.dirs={log_directory}
 offsets.topic.num.partitions=4
 offsets.topic.replication.factor={copies}
@@ -41,19 +44,22 @@ group.initial.rebalance.delay.ms=0
 log.retention.ms=-1
 offsets.retention.minutes=525600
 """
+PLAIN_PROPERTIES = "listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT\n"
 
 
 class BrokerError(Exception):
     """The broker could not be set up; the message says why and what to do."""
 
 
-def prepare(workspace: Workspace, settings: Settings) -> list[ChildSpec]:
+def prepare(
+    workspace: Workspace, settings: Settings, access: Access | None = None
+) -> list[ChildSpec]:
     """Return how to start each node, in a directory that is ready for it.
 
     Raises BrokerError with the tool's own words where formatting fails.
     """
     return [
-        _broker_spec(_name(node_id, settings), _prepare(workspace, settings, node_id))
+        _broker_spec(_name(node_id, settings), _prepare(workspace, settings, access, node_id))
         for node_id in range(1, settings.nodes + 1)
     ]
 
@@ -62,7 +68,7 @@ def _name(node_id: int, settings: Settings) -> str:
     return "broker" if settings.nodes == 1 else f"broker-{node_id}"
 
 
-def _prepare(workspace: Workspace, settings: Settings, node_id: int) -> str:
+def _prepare(workspace: Workspace, settings: Settings, access: Access | None, node_id: int) -> str:
     """Write server.properties, format the directory where it is new; returns the file's path."""
     directory = workspace.path(_name(node_id, settings))
     copies = min(settings.nodes, COPIES_MAX)
@@ -71,20 +77,29 @@ def _prepare(workspace: Workspace, settings: Settings, node_id: int) -> str:
     ]
     os.makedirs(directory, exist_ok=True)
     path = os.path.join(directory, "server.properties")
-    with open(f"{path}.new", "w", encoding="utf-8") as out:
-        out.write(
-            PROPERTIES.format(
-                node_id=node_id,
-                voters=",".join(voters),
-                broker_port=settings.broker_ports[node_id - 1],
-                controller_port=settings.controller_ports[node_id - 1],
-                copies=copies,
-                copies_min=min(copies, 2),
-                log_directory=os.path.join(directory, "data"),
-            )
-        )
-    os.replace(f"{path}.new", path)
-    if not os.path.exists(os.path.join(directory, "data", "meta.properties")):
+    text = PROPERTIES.format(
+        node_id=node_id,
+        voters=",".join(voters),
+        listener="PLAINTEXT" if access is None else access.secured.listener,
+        broker_port=settings.broker_ports[node_id - 1],
+        controller_port=settings.controller_ports[node_id - 1],
+        copies=copies,
+        copies_min=min(copies, 2),
+        log_directory=os.path.join(directory, "data"),
+    )
+    if access is not None:
+        access.secured.make_certificate(node_id, ())
+        text += format_properties(access.secured.node_properties(node_id, "CONTROLLER"))
+    else:
+        text += PLAIN_PROPERTIES
+    write_private(path, text)
+    is_new = not os.path.exists(os.path.join(directory, "data", "meta.properties"))
+    if is_new and access is not None:
+        try:
+            format_secured(parse_properties(text), settings.cluster_id, access.secured)
+        except (ValueError, OSError) as error:
+            raise BrokerError(f"formatting {directory} failed: {error}") from error
+    elif not os.path.exists(os.path.join(directory, "data", "meta.properties")):
         command = [*BARNABAS, "storage", "format", "--cluster-id", settings.cluster_id]
         command += ["--config", path, "--ignore-formatted"]
         done = subprocess.run(
@@ -108,7 +123,7 @@ def _broker_spec(name: str, properties_path: str) -> ChildSpec:
 
 def answers(bootstrap: str, nodes: int = 1) -> bool:
     """Whether so many brokers are known at `bootstrap`, asked once with a short timeout."""
-    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
+    admin = AdminClient({**client_config(bootstrap), "log_level": 0})
     try:
         return len(admin.list_topics(timeout=1.0).brokers) >= nodes
     except KafkaException:

@@ -7,6 +7,7 @@ import os
 import shutil
 import sys
 
+from barnabas.demo.access import DASHBOARD, GENERATORS, Access
 from barnabas.demo.processes import ChildSpec
 from barnabas.demo.workspace import Settings, Workspace
 
@@ -41,7 +42,11 @@ def check_requirements() -> None:
 
 
 def generator_spec(
-    workspace: Workspace, settings: Settings, bootstrap: str, goal_seconds: int | None
+    workspace: Workspace,
+    settings: Settings,
+    bootstrap: str,
+    goal_seconds: int | None,
+    access: Access | None = None,
 ) -> ChildSpec:
     """Return how to start the generators; `goal_seconds` counts from the directory's first run."""
     command = [sys.executable, "-m", "barnabas.demo.generators", "--bootstrap", bootstrap]
@@ -53,12 +58,15 @@ def generator_spec(
     return ChildSpec(
         "generators",
         command,
+        environment={} if access is None else access.environment(GENERATORS),
         grace_seconds=15.0,
         advice="See the log; what was acknowledged is kept, so starting again goes on from there.",
     )
 
 
-def dashboard_spec(settings: Settings, bootstrap: str, host: str) -> ChildSpec:
+def dashboard_spec(
+    settings: Settings, bootstrap: str, host: str, access: Access | None = None
+) -> ChildSpec:
     """Return how to start the dashboard's web server."""
     command = [sys.executable, "-m", "barnabas.demo.dashboard.server", "--bootstrap", bootstrap]
     command += ["--registry", settings.registry_url]
@@ -67,6 +75,7 @@ def dashboard_spec(settings: Settings, bootstrap: str, host: str) -> ChildSpec:
     return ChildSpec(
         "dashboard",
         command,
+        environment={} if access is None else access.environment(DASHBOARD),
         grace_seconds=10.0,
         advice="See the log; --port chooses another port for the page.",
     )

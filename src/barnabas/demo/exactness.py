@@ -11,6 +11,7 @@ from collections import Counter
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
 
+from barnabas.demo.access import client_config
 from barnabas.demo.contract import TOPIC_PARTITIONS
 from barnabas.demo.topics import OUTPUT_TOPICS
 from barnabas.demo.verdict import Check
@@ -63,7 +64,7 @@ def check_results(bootstrap: str) -> list[Check]:
     """
     consumer = Consumer(
         {
-            "bootstrap.servers": bootstrap,
+            **client_config(bootstrap),
             "group.id": "result-tally",
             "enable.auto.commit": False,
             "isolation.level": "read_committed",

@@ -42,6 +42,7 @@ class Wishes:
     fresh: bool = False
     nodes: int | None = None
     exactly_once: bool | None = None
+    secure: bool | None = None
 
 
 def launch(wishes: Wishes, console: Console) -> Outcome:
@@ -84,8 +85,9 @@ def find_settings(workspace: Workspace, wishes: Wishes) -> Settings:
             registry_port=FIRST_REGISTRY_PORT,
             sql_port=FIRST_SQL_PORT,
             exactly_once=bool(wishes.exactly_once),
+            secure=bool(wishes.secure),
         )
-    for name in ("nodes", "seed", "rate", "acceleration", "exactly_once"):
+    for name in ("nodes", "seed", "rate", "acceleration", "exactly_once", "secure"):
         wish = getattr(wishes, name)
         if wish is not None and wish != getattr(settings, name):
             raise SettingsConflictError(

@@ -10,6 +10,7 @@ run can be killed at any point, as a whole or a single process, and started agai
 from __future__ import annotations
 
 import math
+import os
 import signal
 import time
 from collections.abc import Callable
@@ -20,7 +21,9 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.schema_registry import SchemaRegistryError
 
+from barnabas.app.secured import ADMIN
 from barnabas.demo import broker, catchup, commands, registry, statements
+from barnabas.demo.access import Access, client_config
 from barnabas.demo.contract import START_TIME_MS, Plan, Truth
 from barnabas.demo.exactness import check_results
 from barnabas.demo.generators.publisher import PublishError
@@ -101,6 +104,7 @@ class DemoRun:
         self._screen = screen
         self._children = children
         self._bootstrap = options.bootstrap or settings.bootstrap
+        self._access: Access | None = None
         self._ready: set[str] = set()
         self._restarts: dict[str, int] = {}
         self._reports = Reports(workspace, self.url)
@@ -154,7 +158,9 @@ class DemoRun:
     def _start_broker(self) -> None:
         self._screen.part("broker", "working", "starting")
         try:
-            specs = broker.prepare(self._workspace, self._settings)
+            if self._settings.secure:
+                self._access = self._open_access()
+            specs = broker.prepare(self._workspace, self._settings, self._access)
         except broker.BrokerError as error:
             raise DemoFailedError(str(error)) from error
         for spec in specs:
@@ -165,6 +171,16 @@ class DemoRun:
         self._ready.update(spec.name for spec in specs)
         self._screen.part("broker", "ready", self._bootstrap)
 
+    def _open_access(self) -> Access:
+        """Find or make the users; this process is the admin."""
+        try:
+            access = Access(self._workspace.directory, statements.SERVICE_ID)
+            access.write_files(self._bootstrap)
+        except (ImportError, OSError, ValueError) as error:
+            raise DemoFailedError(f"the cluster cannot be secured: {error}") from error
+        os.environ.update(access.environment(ADMIN))
+        return access
+
     def _start_registry(self) -> None:
         self._screen.part("registry", "working", "starting")
         url = self._settings.registry_url
@@ -173,6 +189,7 @@ class DemoRun:
                 self._settings,
                 self._bootstrap,
                 is_own_cluster=self._options.bootstrap is None,
+                access=self._access,
             )
         )
         self._wait(lambda: registry.answers(url), _READY_SECONDS_MAX, "registry")
@@ -201,7 +218,11 @@ class DemoRun:
 
     def _start_dashboard(self) -> None:
         self._screen.part("dashboard", "working", "starting")
-        self._start(commands.dashboard_spec(self._settings, self._bootstrap, self._options.host))
+        self._start(
+            commands.dashboard_spec(
+                self._settings, self._bootstrap, self._options.host, self._access
+            )
+        )
         self._wait(lambda: self._reports.page() is not None, _READY_SECONDS_MAX, "dashboard")
         self._ready.add("dashboard")
         self._screen.part("dashboard", "ready", self.url)
@@ -210,7 +231,7 @@ class DemoRun:
         self._screen.part(SERVER, "working", "starting")
         url = self._settings.sql_url
         child = self._start(
-            statements.server_spec(self._workspace, self._settings, self._bootstrap)
+            statements.server_spec(self._workspace, self._settings, self._bootstrap, self._access)
         )
         self._wait_for_spark(child, lambda: statements.answers(url))
         self._ready.add(SERVER)
@@ -246,7 +267,7 @@ class DemoRun:
     def _start_generators(self) -> None:
         goal_seconds = self._goal_seconds()
         spec = commands.generator_spec(
-            self._workspace, self._settings, self._bootstrap, goal_seconds
+            self._workspace, self._settings, self._bootstrap, goal_seconds, self._access
         )
         self._start(spec)
         self._ready.add("generators")
@@ -319,7 +340,7 @@ class DemoRun:
 
     def _catch_up(self) -> bool:
         """Wait until everything is processed and shown; False where nothing moves any more."""
-        admin = AdminClient({"bootstrap.servers": self._bootstrap, "log_level": 0})
+        admin = AdminClient({**client_config(self._bootstrap), "log_level": 0})
         last = catchup.UNKNOWN
         moved_at = time.monotonic()
         while True:

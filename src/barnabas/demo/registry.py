@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from barnabas.demo.access import Access
 from barnabas.demo.broker import BARNABAS
 from barnabas.demo.processes import ChildSpec
 from barnabas.demo.workspace import Settings
@@ -19,9 +20,12 @@ OVERRIDES_ELSEWHERE = {
 """On a cluster that is not the demo's it keeps away from a registry that may be there already."""
 
 
-def registry_spec(settings: Settings, bootstrap: str, *, is_own_cluster: bool) -> ChildSpec:
+def registry_spec(
+    settings: Settings, bootstrap: str, *, is_own_cluster: bool, access: Access | None = None
+) -> ChildSpec:
     """Return how to start the registry."""
     command = [*BARNABAS, "registry", "start", "--bootstrap-servers", bootstrap]
+    command += [] if access is None else [access.registry_file]
     command += ["--listeners", settings.registry_url]
     for key, value in (OVERRIDES | ({} if is_own_cluster else OVERRIDES_ELSEWHERE)).items():
         command += ["--override", f"{key}={value}"]

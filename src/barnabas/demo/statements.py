@@ -10,6 +10,7 @@ from importlib import resources
 from typing import Final
 
 from barnabas.demo import sql
+from barnabas.demo.access import Access
 from barnabas.demo.broker import BARNABAS
 from barnabas.demo.processes import ChildSpec
 from barnabas.demo.workspace import Settings, Workspace
@@ -50,7 +51,9 @@ class StatementError(Exception):
     """The server does not take a statement; the message is its own."""
 
 
-def server_spec(workspace: Workspace, settings: Settings, bootstrap: str) -> ChildSpec:
+def server_spec(
+    workspace: Workspace, settings: Settings, bootstrap: str, access: Access | None = None
+) -> ChildSpec:
     """Return how to start the SQL server, with its functions in place."""
     properties = {
         **PROPERTIES,
@@ -60,6 +63,7 @@ def server_spec(workspace: Workspace, settings: Settings, bootstrap: str) -> Chi
         "barnabas.demo.warehouse": workspace.path("warehouse"),
     }
     command = [*BARNABAS, "sql", "server", "--bootstrap-servers", bootstrap]
+    command += [] if access is None else [access.sql_file]
     command += ["--listeners", settings.sql_url, "--schema-registry-url", settings.registry_url]
     for key, value in properties.items():
         command += ["--override", f"{key}={value}"]

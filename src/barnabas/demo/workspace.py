@@ -52,6 +52,8 @@ class Settings:
     """None in a directory of before the pipelines were statements of SQL."""
     exactly_once: bool = False
     """Whether the pipeline writes its results in transactions."""
+    secure: bool = False
+    """Whether its cluster wants TLS and logins, and each part has its own rights."""
     bounded_from_seconds: int | None = None
     """Where the bounded run that is not finished yet began; None where there is none."""
 
@@ -79,7 +81,16 @@ class Settings:
 NODES_MAX = 5
 DATA_NAMES = (
     *("broker", *(f"broker-{node_id}" for node_id in range(1, NODES_MAX + 1))),
-    *("checkpoints", "functions", "generators", "logs", "pids", "pipeline", "warehouse"),
+    *(
+        "checkpoints",
+        "functions",
+        "generators",
+        "logs",
+        "pids",
+        "pipeline",
+        "security",
+        "warehouse",
+    ),
 )
 
 

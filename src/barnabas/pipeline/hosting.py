@@ -50,6 +50,10 @@ class PipelineContext:
     state_directory: str
     is_exactly_once: bool
     properties: Mapping[str, Any]
+    kafka: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    """How clients of librdkafka connect, beside the addresses: TLS and login."""
+    java_kafka: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Likewise for Spark's Kafka connector, whose options begin with `kafka.`."""
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
@@ -25,8 +26,11 @@ def read_stream(
     *,
     offsets_per_trigger_max: int | None = None,
     is_committed_only: bool = False,
+    kafka: Mapping[str, str] = MappingProxyType({}),
 ) -> DataFrame:
     """Stream a topic's events from its beginning (or the checkpoint), as `events_of` has them.
+
+    `kafka`: settings of Kafka's Java clients, for TLS and logins.
 
     With `is_committed_only` records of aborted and open transactions are left out.
     """
@@ -37,6 +41,7 @@ def read_stream(
         .option("startingOffsets", "earliest")
         .option("failOnDataLoss", "true")
     )
+    reader = reader.options(**{f"kafka.{key}": value for key, value in kafka.items()})
     if is_committed_only:
         reader = reader.option("kafka.isolation.level", "read_committed")
     if offsets_per_trigger_max is not None:

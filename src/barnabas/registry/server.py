@@ -17,6 +17,7 @@ from barnabas.registry.connection import Connection
 from barnabas.registry.core.decision import Formats
 from barnabas.registry.http.app import RegistryApp
 from barnabas.registry.http.config import HttpConfig
+from barnabas.registry.http.protection import protection
 from barnabas.registry.kafka.store import KafkaStore
 
 EXIT_FAILED = 1
@@ -61,6 +62,7 @@ class RegistryServer:
                 else None
             )
             interface_config = HttpConfig.of(config)
+            self._protect = protection(config, interface_config.allowed_origins)
             port = self.listeners[config.listeners.index(config.inter_instance_listener)].port
             self.store = KafkaStore(config, formats, port)
         except BaseException:
@@ -103,7 +105,7 @@ class RegistryServer:
 
     def _uvicorn_config(self, listener: HttpListener) -> uvicorn.Config:
         config = uvicorn.Config(
-            self._interface,
+            self._protect(self._interface),
             loop="none",
             http=Connection,
             ws="none",

@@ -102,7 +102,7 @@ def test_keys_that_are_unknown_or_without_effect_are_named_once() -> None:
         ({"inter.instance.listener.name": "inner"}, "inter.instance.listener.name"),
         ({"listener.security.protocol.map": "a"}, "listener.security.protocol.map"),
         ({"kafkagroup.heartbeat.interval.ms": "10000"}, "kafkagroup.heartbeat.interval.ms"),
-        ({"authentication.method": "BASIC"}, "authentication.method"),
+        ({"authentication.method": "KERBEROS"}, "authentication.method"),
         ({"schema.providers": "a.B"}, "schema.providers"),
         ({"resource.extension.class": "a.SecurityExtension"}, "resource.extension.class"),
         ({"kafkastore.connection.url": "zk:2181"}, "kafkastore.connection.url"),

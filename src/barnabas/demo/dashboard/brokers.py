@@ -8,6 +8,7 @@ from typing import Any
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, ClusterMetadata
 
+from barnabas.demo.access import client_config
 from barnabas.demo.dashboard.readers import ReaderThread
 from barnabas.demo.dashboard.state import BrokerStatus, ClusterStatus, DashboardState
 
@@ -25,7 +26,7 @@ class BrokerMonitor(ReaderThread):
     def read(self) -> None:
         """Look until `stopping` is set."""
         settings: dict[str, Any] = {
-            "bootstrap.servers": self.bootstrap,
+            **client_config(self.bootstrap),
             "client.id": "barnabas-broker-monitor",
             "error_cb": self.on_error,
             "log_level": 2,

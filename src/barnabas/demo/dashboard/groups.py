@@ -11,6 +11,7 @@ from confluent_kafka import Consumer, KafkaException, TopicCollection, TopicPart
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._listoffsets import OffsetSpec
 
+from barnabas.demo.access import client_config
 from barnabas.demo.dashboard.readers import DASHBOARD_GROUP, ReaderThread
 from barnabas.demo.dashboard.state import DashboardState, GroupStatus, ReaderStatus
 from barnabas.demo.topics import CONSUMER_GROUPS, INPUT_TOPICS, RECOMMENDATIONS_GROUP, USER_ACTIVITY
@@ -64,7 +65,7 @@ class GroupMonitor(ReaderThread):
         librdkafka aborts where that is in one of the client's own threads.
         """
         settings: dict[str, Any] = {
-            "bootstrap.servers": self.bootstrap,
+            **client_config(self.bootstrap),
             "client.id": "barnabas-group-monitor",
             "error_cb": self.on_error,
             "log_level": 3,

@@ -22,6 +22,7 @@ from confluent_kafka import (
     TopicPartition,
 )
 
+from barnabas.demo.access import client_config
 from barnabas.demo.dashboard.state import FEED_LENGTH_MAX, DashboardState
 from barnabas.demo.results import AvroValues, read_row
 from barnabas.demo.topics import OUTPUT_TOPICS, STATIONS, USER_ACTIVITY
@@ -80,7 +81,7 @@ class ReaderThread(threading.Thread):
         """Return a consumer with what all of the dashboard's consumers have in common."""
         return Consumer(
             {
-                "bootstrap.servers": self.bootstrap,
+                **client_config(self.bootstrap),
                 "client.id": f"barnabas-{self.name}",
                 "group.id": group,
                 "auto.offset.reset": "earliest",

@@ -21,6 +21,7 @@ from starlette.responses import FileResponse, JSONResponse, Response, StreamingR
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
+from barnabas.base.http_guard import is_loopback, is_meant_for_loopback
 from barnabas.demo.dashboard.brokers import BrokerMonitor
 from barnabas.demo.dashboard.groups import GroupMonitor
 from barnabas.demo.dashboard.readers import ActivityReader, OutputReader, ReaderThread
@@ -41,8 +42,12 @@ _COST_FACTOR = 5
 """A snapshot that took s seconds to make is followed by at least this many times s of rest."""
 _HEARTBEAT_SECONDS = 10.0
 _STREAMS_MAX = 64
+_POLICY = (
+    b"default-src 'self'; style-src 'self' 'unsafe-inline'; frame-ancestors 'none'; "
+    b"base-uri 'none'; form-action 'none'"
+)
 _HEADERS = [
-    (b"content-security-policy", b"default-src 'self'; style-src 'self' 'unsafe-inline'"),
+    (b"content-security-policy", _POLICY),
     (b"x-content-type-options", b"nosniff"),
     (b"cache-control", b"no-store"),
 ]
@@ -107,13 +112,23 @@ class Publisher:
 
 
 class SecurityHeaders:
-    """Adds headers that keep the page to its own origin and out of caches."""
+    """Adds headers that keep the page to its own origin, and out of frames and caches.
 
-    def __init__(self, app: ASGIApp) -> None:
+    On loopback, requests for other names than `localhost` are refused: DNS rebinding.
+    """
+
+    def __init__(self, app: ASGIApp, is_on_loopback: bool = False) -> None:
         self._app = app
+        self._is_on_loopback = is_on_loopback
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass on, with headers added to the response's start."""
+
+        host = b"".join(value for name, value in scope.get("headers", ()) if name == b"host")
+        if scope["type"] == "http" and self._is_on_loopback and not is_meant_for_loopback(host):
+            refusal = Response("the request is for another host", status_code=421)
+            await refusal(scope, receive, send)
+            return
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -123,7 +138,9 @@ class SecurityHeaders:
         await self._app(scope, receive, send_with_headers)
 
 
-def create_app(state: DashboardState, threads: list[ReaderThread]) -> Starlette:
+def create_app(
+    state: DashboardState, threads: list[ReaderThread], *, is_on_loopback: bool = False
+) -> Starlette:
     """Build the application; the reader threads run from its start-up to its shutdown."""
     publisher = Publisher(state)
 
@@ -159,7 +176,7 @@ def create_app(state: DashboardState, threads: list[ReaderThread]) -> Starlette:
             Route("/events", events),
             Mount("/", StaticFiles(directory=STATIC_DIRECTORY)),
         ],
-        middleware=[Middleware(SecurityHeaders)],
+        middleware=[Middleware(SecurityHeaders, is_on_loopback=is_on_loopback)],
         lifespan=lifespan,
     )
     app.state.publisher = publisher
@@ -190,7 +207,7 @@ def build_server(
         StatementMonitor(bootstrap, sql_url, state),
     ]
     config = uvicorn.Config(
-        create_app(state, threads),
+        create_app(state, threads, is_on_loopback=is_loopback(host)),
         host=host,
         port=port,
         log_level="warning",

@@ -8,6 +8,7 @@ from typing import Any
 
 from confluent_kafka.admin import AdminClient
 
+from barnabas.demo.access import client_config
 from barnabas.demo.dashboard.groups import History, Place, end_offsets, fill
 from barnabas.demo.dashboard.readers import ReaderThread
 from barnabas.demo.dashboard.state import DashboardState, SqlServerStatus, StatementStatus
@@ -54,7 +55,7 @@ class StatementMonitor(ReaderThread):
     def _admin(self) -> AdminClient:
         """One for the thread's whole life, as the group monitor's."""
         settings: dict[str, Any] = {
-            "bootstrap.servers": self.bootstrap,
+            **client_config(self.bootstrap),
             "client.id": "barnabas-statement-monitor",
             "error_cb": self.on_error,
             "log_level": 3,

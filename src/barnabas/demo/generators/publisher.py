@@ -12,6 +12,7 @@ from typing import Any, Final
 from confluent_kafka import KafkaError, Message, Producer
 
 from barnabas.app.partitioning import JAVA_PARTITIONER
+from barnabas.demo.access import client_config
 from barnabas.demo.contract import START_TIME_MS
 from barnabas.demo.generators.delivery import Delivery
 from barnabas.demo.topics import STATIONS, Station
@@ -34,7 +35,7 @@ class Publisher:
         self._encode = encode
         self._producer = Producer(
             {
-                "bootstrap.servers": bootstrap_servers,
+                **client_config(bootstrap_servers),
                 "client.id": "barnabas-demo-generators",
                 "enable.idempotence": True,
                 "acks": "all",

@@ -6,6 +6,7 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
+from barnabas.demo.access import client_config
 from barnabas.demo.contract import TOPIC_PARTITIONS
 from barnabas.demo.topics import STATIONS
 
@@ -19,7 +20,7 @@ def ensure_topics(bootstrap_servers: str) -> list[str]:
     Raises confluent_kafka.KafkaException where the cluster refuses or cannot be reached.
     """
     admin = AdminClient(
-        {"bootstrap.servers": bootstrap_servers, "socket.timeout.ms": 10_000, "log_level": 2}
+        {**client_config(bootstrap_servers), "socket.timeout.ms": 10_000, "log_level": 2}
     )
     topics = [
         NewTopic(

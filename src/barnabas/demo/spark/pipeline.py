@@ -68,6 +68,7 @@ def _start_ranking(context: PipelineContext) -> StreamingQuery:
         topics.USER_ACTIVITY,
         values.decode,
         is_committed_only=context.is_exactly_once,
+        kafka=context.java_kafka,
     )
     warehouse = context.properties[WAREHOUSE_PROPERTY]
     searches = Output(topics.TOP_SEARCHES, top_searches, lambda _: topics.TOP_SEARCHES_KEY)
@@ -89,9 +90,10 @@ def _start_ranking(context: PipelineContext) -> StreamingQuery:
 
 def _writer(context: PipelineContext) -> ResultWriter:
     if not context.is_exactly_once:
-        return RecordWriter(context.bootstrap_servers)
+        return RecordWriter(context.bootstrap_servers, context.kafka)
     checkpoint = _checkpoint(context, topics.RECOMMENDATIONS_GROUP)
-    return TransactionalWriter(context.bootstrap_servers, topics.RECOMMENDATIONS_GROUP, checkpoint)
+    group = topics.RECOMMENDATIONS_GROUP
+    return TransactionalWriter(context.bootstrap_servers, group, checkpoint, context.kafka)
 
 
 def _start_warehouse(context: PipelineContext) -> StreamingQuery:
@@ -125,6 +127,7 @@ def _result_records(context: PipelineContext) -> DataFrame:
     """What the SQL statements write: a partition's records in their order."""
     options: dict[str, Any] = {
         "kafka.bootstrap.servers": context.bootstrap_servers,
+        **{f"kafka.{key}": value for key, value in context.java_kafka.items()},
         "kafka.isolation.level": "read_committed",
         "subscribe": ",".join(topics.SQL_TOPICS),
         "startingOffsets": "earliest",

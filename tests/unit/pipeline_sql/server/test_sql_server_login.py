@@ -14,14 +14,14 @@ from starlette.testclient import TestClient
 from starlette.websockets import WebSocketDisconnect
 
 from barnabas.base.config.errors import ConfigError
-from barnabas.pipeline.sql.server.app import KsqlApi
-from barnabas.pipeline.sql.server.security.login import with_login
-from barnabas.pipeline.sql.server.security.passwords import (
+from barnabas.base.http_passwords import (
     Passwords,
     accounts,
     deobfuscated,
     of_properties,
 )
+from barnabas.pipeline.sql.server.app import KsqlApi
+from barnabas.pipeline.sql.server.security.login import PASSWORD_FILE, with_login
 from support.sql_server_world import SqlWorld
 
 MD5 = hashlib.md5(b"open", usedforsecurity=False).hexdigest()
@@ -104,7 +104,7 @@ def test_a_changed_file_counts_at_once(tmp_path: Path) -> None:
 )
 def test_properties_that_lead_nowhere(tmp_path: Path, changes: Any, said: str) -> None:
     with pytest.raises(ConfigError, match=said):
-        of_properties(properties(tmp_path, **changes))
+        of_properties(properties(tmp_path, **changes), PASSWORD_FILE)
 
 
 async def answers(values: dict[str, str], path: str, **options: Any) -> httpx.Response:

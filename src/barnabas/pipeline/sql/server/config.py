@@ -14,6 +14,7 @@ import httpx
 from starlette.types import ASGIApp
 
 from barnabas.base.config.errors import ConfigError
+from barnabas.base.http_guard import only_loopback
 from barnabas.pipeline.sql.engine import config
 from barnabas.pipeline.sql.formats.schema_store import HttpSchemaStore, RegistryTls
 from barnabas.pipeline.sql.server.hosts import HeartbeatConfig
@@ -187,6 +188,11 @@ class ServerConfig:
         if not any(listener.is_tls for listener in self.listeners):
             return None
         return self._secured(listener_context)
+
+    @property
+    def is_on_loopback(self) -> bool:
+        """Whether only this machine reaches the listeners, by what they are called here."""
+        return only_loopback(listener.host for listener in self.listeners)
 
     def with_login(self, app: ASGIApp) -> ASGIApp:
         """The application behind the login that is asked for. Raises ServerConfigError."""

@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from barnabas.base.http_guard import is_meant_for_loopback
 from barnabas.pipeline.sql.server.errors import FORBIDDEN, MEDIA_TYPE, ApiError
 
 REQUESTS_MAX = 1_000
@@ -35,11 +36,13 @@ class Protection:
         app: ASGIApp,
         origins: frozenset[str] = frozenset(),
         *,
+        is_on_loopback: bool = False,
         requests_max: int = REQUESTS_MAX,
         body_stalls_s: float = BODY_STALLS_S,
     ) -> None:
         self._app = app
         self._origins = origins
+        self._is_on_loopback = is_on_loopback
         self._requests_max = requests_max
         self._body_stalls_s = body_stalls_s
         self._running = 0
@@ -62,6 +65,8 @@ class Protection:
             self._running -= 1
 
     def _refusal(self, scope: Scope) -> ApiError | None:
+        if self._is_on_loopback and not _is_meant_for_us(scope):
+            return ApiError(FORBIDDEN, "The request is for another host")
         if not self._may_ask(scope):
             return ApiError(FORBIDDEN, "Requests of other origins are not allowed")
         if self._running >= self._requests_max:
@@ -96,6 +101,11 @@ class Protection:
             return message
 
         return read
+
+
+def _is_meant_for_us(scope: Scope) -> bool:
+    hosts = [value for name, value in scope["headers"] if name == b"host"]
+    return all(is_meant_for_loopback(host) for host in hosts)
 
 
 def _sealed(send: Send) -> Send:
@@ -135,8 +145,12 @@ async def refuse(
     await send({"type": f"{kind}.body", "body": body, "more_body": False})
 
 
-def protected(app: ASGIApp, values: Mapping[str, Any]) -> ASGIApp:
-    """The application within bounds, open to the origins that the properties name."""
+def protected(app: ASGIApp, values: Mapping[str, Any], *, is_on_loopback: bool = False) -> ASGIApp:
+    """The application within bounds, open to the origins that the properties name.
+
+    On loopback it answers to addresses and `localhost` alone: the name that a page was loaded
+    under may have been made to lead here meanwhile (DNS rebinding).
+    """
     origins = _words(values.get(ORIGINS))
     if origins:
         app = CORSMiddleware(
@@ -146,7 +160,7 @@ def protected(app: ASGIApp, values: Mapping[str, Any]) -> ASGIApp:
             allow_headers=_words(values.get(HEADERS))
             or ["X-Requested-With", "Content-Type", "Accept", "Origin"],
         )
-    return Protection(app, frozenset(origins))
+    return Protection(app, frozenset(origins), is_on_loopback=is_on_loopback)
 
 
 def _words(value: Any) -> list[str]:

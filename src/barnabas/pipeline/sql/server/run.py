@@ -78,7 +78,9 @@ class Server:
         log = self.processing_log
         metrics = ServerMetrics(self.engine, lambda: (log.written, log.dropped))
         self.api = KsqlApi(self.engine, self.peers, metrics=metrics)
-        self.app = protected(config.with_login(self.api.app()), config.values)
+        self.app = protected(
+            config.with_login(self.api.app()), config.values, is_on_loopback=config.is_on_loopback
+        )
 
     def _engine(self) -> KsqlEngine:
         config = self.config

@@ -61,6 +61,8 @@ def python_pipelines(config: ServerConfig) -> PipelineHost | None:
                     os.path.join(config.state_directory, "pipelines"),
                     config.is_exactly_once,
                     config.values,
+                    config.kafka,
+                    config.java_kafka,
                 ),
             )
         ]

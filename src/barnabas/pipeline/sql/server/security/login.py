@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import logging
 import re
 from collections.abc import Mapping
@@ -12,15 +10,18 @@ from typing import Any
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from barnabas.base.config.errors import ConfigError
-from barnabas.pipeline.sql.server.errors import FORBIDDEN, UNAUTHORIZED, ApiError
-from barnabas.pipeline.sql.server.protection import refuse
-from barnabas.pipeline.sql.server.security.passwords import (
+from barnabas.base.http_guard import basic_credentials
+from barnabas.base.http_passwords import (
     REALM,
     ROLES,
     SKIP_PATHS,
     Passwords,
     of_properties,
 )
+from barnabas.pipeline.sql.server.errors import FORBIDDEN, UNAUTHORIZED, ApiError
+from barnabas.pipeline.sql.server.protection import refuse
+
+PASSWORD_FILE = "barnabas.sql.password.file"
 
 _OPEN_PATHS = ("/v1/metadata", "/v1/metadata/id", "/healthcheck")
 """What ksqlDB answers without a password in any case."""
@@ -68,24 +69,14 @@ class Login:
 
 def with_login(app: ASGIApp, values: Mapping[str, Any]) -> ASGIApp:
     """The application, behind a login if the properties ask for one. Raises ConfigError."""
-    passwords = of_properties(values)
+    passwords = of_properties(values, PASSWORD_FILE)
     return app if passwords is None else Login(app, passwords, values)
 
 
 def _user(scope: Scope) -> tuple[str, str] | None:
     """Name and password of a request."""
     given = [value for name, value in scope["headers"] if name == b"authorization"]
-    if len(given) != 1:
-        return None
-    method, _, encoded = given[0].partition(b" ")
-    if method.lower() != b"basic":
-        return None
-    try:
-        text = base64.b64decode(encoded.strip(), validate=True).decode()
-    except (binascii.Error, UnicodeDecodeError):
-        return None
-    name, colon, password = text.partition(":")
-    return (name, password) if colon else None
+    return basic_credentials(given)
 
 
 def _words(value: Any) -> list[str]:

@@ -24,8 +24,6 @@ ROLES = "authentication.roles"
 SKIP_PATHS = "authentication.skip.paths"
 JAAS_FILE = "java.security.auth.login.config"
 """The login configuration; for ksqlDB it is a property of Java's with this name."""
-PASSWORD_FILE = "barnabas.sql.password.file"
-"""The password file itself, where there is no login configuration."""
 _MODULE = "PropertyFileLoginModule"
 _OBF_BASE = 36
 _OBF_WIDE = 256
@@ -53,9 +51,10 @@ class Account:
 class Passwords:
     """The accounts of a file, which is read again when it has changed."""
 
-    def __init__(self, path: str) -> None:
-        """Read it. Raises ConfigError."""
+    def __init__(self, path: str, key: str = JAAS_FILE) -> None:
+        """Read it; `key` is what names it. Raises ConfigError."""
         self._path = path
+        self._key = key
         self._accounts: Mapping[str, Account] = {}
         self._version: tuple[int, int] | None = None
         self._read()
@@ -69,9 +68,9 @@ class Passwords:
             with open(self._path, encoding="utf-8") as file:
                 self._accounts = accounts(file.read())
         except OSError as error:
-            raise ConfigError(PASSWORD_FILE, f"{self._path}: {error.strerror}") from error
+            raise ConfigError(self._key, f"{self._path}: {error.strerror}") from error
         except ValueError as error:
-            raise ConfigError(PASSWORD_FILE, f"{self._path}: {error}") from error
+            raise ConfigError(self._key, f"{self._path}: {error}") from error
         self._version = version
 
     def roles(self, name: str, password: str) -> frozenset[str] | None:
@@ -122,23 +121,26 @@ def deobfuscated(text: str) -> str:
     return data.decode()
 
 
-def of_properties(values: Mapping[str, Any]) -> Passwords | None:
-    """The accounts that listeners ask for; None without authentication. Raises ConfigError."""
+def of_properties(values: Mapping[str, Any], file_key: str) -> Passwords | None:
+    """The accounts that listeners ask for; None without authentication. Raises ConfigError.
+
+    `file_key` names the password file itself, where there is no login configuration.
+    """
     method = str(values.get(METHOD) or "NONE").upper()
     if method == "NONE":
         return None
     if method != "BASIC":
         raise ConfigError(METHOD, f"{method} is not served; it is NONE or BASIC")
-    path = str(values.get(PASSWORD_FILE) or "")
-    return Passwords(path or _file_of_realm(values))
+    path = str(values.get(file_key) or "")
+    return Passwords(path, file_key) if path else Passwords(_file_of_realm(values, file_key))
 
 
-def _file_of_realm(values: Mapping[str, Any]) -> str:
+def _file_of_realm(values: Mapping[str, Any], file_key: str) -> str:
     path, realm = str(values.get(JAAS_FILE) or ""), str(values.get(REALM) or "")
     if not path:
         raise ConfigError(
             JAAS_FILE,
-            f"must name the login configuration with {METHOD}=BASIC, or {PASSWORD_FILE} the "
+            f"must name the login configuration with {METHOD}=BASIC, or {file_key} the "
             "password file",
         )
     try:

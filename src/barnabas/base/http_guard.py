@@ -1,0 +1,63 @@
+"""What HTTP servers of the platform ask before they answer: for whom a request is, who sends it.
+
+Web pages may send requests to any address that their reader's machine reaches. A page of another
+origin says so in `Origin`. A page whose host name was pointed at this machine after it was loaded
+(DNS rebinding) is of the same origin as far as browsers know, but its name is in `Host`: a server
+that listens on loopback alone answers to addresses and to `localhost`, not to names.
+"""
+
+import base64
+import binascii
+import ipaddress
+from collections.abc import Collection, Iterable
+from urllib.parse import urlsplit
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a listener there is reached from this machine alone."""
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def only_loopback(hosts: Iterable[str]) -> bool:
+    """Whether all listeners are on loopback."""
+    return all(is_loopback(host) for host in hosts)
+
+
+def is_meant_for_loopback(host_header: bytes, names: Collection[str] = ()) -> bool:
+    """Whether a request may be for a server on loopback: by address, `localhost` or `names`."""
+    host = urlsplit(f"//{host_header.decode('latin-1')}").hostname if host_header else ""
+    if not host or host in names or host == "localhost" or host.endswith(".localhost"):
+        return True  # without a name no page can have sent it
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+def is_of_own_page(origin: bytes | None, host_header: bytes) -> bool:
+    """Whether no page sends a request, or a page of this very server."""
+    if origin is None:
+        return True
+    own = host_header.decode("latin-1").lower()
+    return urlsplit(origin.decode("latin-1")).netloc.lower() == own
+
+
+def basic_credentials(values: Collection[bytes]) -> tuple[str, str] | None:
+    """Name and password of a request's `Authorization` headers; None without just one."""
+    if len(values) != 1:
+        return None
+    method, _, encoded = next(iter(values)).partition(b" ")
+    if method.lower() != b"basic":
+        return None
+    try:
+        text = base64.b64decode(encoded.strip(), validate=True).decode()
+    except (binascii.Error, UnicodeDecodeError):
+        return None
+    name, colon, password = text.partition(":")
+    return (name, password) if colon else None

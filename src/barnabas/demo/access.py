@@ -1,0 +1,94 @@
+"""How the demo's clients log in, where its cluster is a secure one.
+
+Each part has a user of its own with the rights that it needs and no others. A process finds its
+user's properties in the file that an environment variable names: passwords are in no command line.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Final
+
+from barnabas.app.secured import ADMIN, Right, Secured, Security, open_secured
+from barnabas.base.config.properties import format_properties, parse_properties
+from barnabas.base.private_files import write_private
+from barnabas.demo.contract import TOPIC_PARTITIONS
+from barnabas.demo.topics import INPUT_TOPICS, OUTPUT_TOPICS, STATIONS
+from barnabas.protocol.acls import CLUSTER_NAME, Operation, PatternType, ResourceType
+
+CONFIG_VARIABLE: Final = "BARNABAS_DEMO_CLIENT_CONFIG"
+GENERATORS, REGISTRY, SQL_SERVER, DASHBOARD = "generators", "registry", "sql-server", "dashboard"
+USERS: Final = (ADMIN, GENERATORS, REGISTRY, SQL_SERVER, DASHBOARD)
+PREFIXED: Final = PatternType.PREFIXED
+_READS: Final = (Operation.READ, Operation.DESCRIBE)
+_WRITES: Final = (Operation.WRITE, Operation.CREATE, Operation.DESCRIBE)
+
+
+def client_config(bootstrap: str) -> dict[str, Any]:
+    """What every client of confluent-kafka in this process needs to connect."""
+    path = os.environ.get(CONFIG_VARIABLE)
+    if not path:
+        return {"bootstrap.servers": bootstrap}
+    with open(path, encoding="utf-8") as file:
+        return {**parse_properties(file.read()), "bootstrap.servers": bootstrap}
+
+
+class Access:
+    """The users of a demo's secure cluster."""
+
+    def __init__(self, directory: str, service_id: str) -> None:
+        """Find or make them. Raises ModuleNotFoundError, OSError, ValueError."""
+        self.secured: Secured = open_secured(
+            directory, Security.SCRAM, USERS, tuple(rights(service_id))
+        )
+
+    def environment(self, user: str) -> dict[str, str]:
+        """For a process that connects as `user`."""
+        return {CONFIG_VARIABLE: self._file(f"{user}.librdkafka.properties")}
+
+    def write_files(self, bootstrap: str) -> None:
+        """Write what the parts read. Raises OSError."""
+        self.secured.write_client_files(bootstrap)
+        registry = self.secured.java_properties(REGISTRY)
+        _write(self.registry_file, {f"kafkastore.{key}": registry[key] for key in registry})
+        _write(self.sql_file, self.secured.java_properties(SQL_SERVER))
+
+    @property
+    def registry_file(self) -> str:
+        """Properties of the schema registry."""
+        return self._file("schema-registry.properties")
+
+    @property
+    def sql_file(self) -> str:
+        """Properties of the SQL server."""
+        return self._file("sql-server.ksql.properties")
+
+    def _file(self, name: str) -> str:
+        return os.path.join(self.secured.directory, name)
+
+
+def rights(service_id: str) -> list[Right]:
+    """What each part may do, and no more."""
+    topics, group = ResourceType.TOPIC, ResourceType.GROUP
+    inputs = (STATIONS, *INPUT_TOPICS)
+    found = [
+        *(Right(GENERATORS, topics, name, _WRITES) for name in TOPIC_PARTITIONS),
+        Right(REGISTRY, topics, "_schemas"),
+        Right(REGISTRY, group, "schema-registry"),
+        Right(REGISTRY, ResourceType.TRANSACTIONAL_ID, "schema-registry", pattern=PREFIXED),
+        *(Right(SQL_SERVER, topics, name, _READS) for name in inputs),
+        *(Right(SQL_SERVER, topics, name) for name in OUTPUT_TOPICS),
+        *(Right(DASHBOARD, topics, name, _READS) for name in (*inputs, *OUTPUT_TOPICS)),
+        # Spark and the dashboard read with groups whose names they make up or share.
+        Right(DASHBOARD, group, "*", _READS),
+        Right(SQL_SERVER, group, "*"),
+        Right(SQL_SERVER, ResourceType.TRANSACTIONAL_ID, "*"),
+        Right(SQL_SERVER, ResourceType.CLUSTER, CLUSTER_NAME, (Operation.DESCRIBE,)),
+        Right(DASHBOARD, ResourceType.CLUSTER, CLUSTER_NAME, (Operation.DESCRIBE,)),
+    ]
+    own = (f"_confluent-ksql-{service_id}", service_id)
+    return found + [Right(SQL_SERVER, topics, name, pattern=PREFIXED) for name in own]
+
+
+def _write(path: str, values: dict[str, str]) -> None:
+    write_private(path, format_properties(values))
