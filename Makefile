@@ -16,7 +16,7 @@ ARGS ?=
 # would compile the product anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo test test-cluster test-slow check types test-types imports format bench soak clean
+.PHONY: help setup demo test test-cluster test-slow check types test-types imports audit format bench soak clean
 
 help:
 	@echo "make setup   install everything into $(VENV)"
@@ -24,6 +24,7 @@ help:
 	@echo "make test    linters, types and all tests"
 	@echo "make test-cluster  every module of clients against three nodes"
 	@echo "make check   linters and types alone"
+	@echo "make audit   look for known vulnerabilities in what is installed; a part of make check"
 	@echo "make format  format the code"
 	@echo "make bench   measure beside Apache Kafka"
 	@echo "make test-slow     tests that take too long for every run"
@@ -61,13 +62,17 @@ demo: setup
 check: setup
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check --quiet
-	@$(MAKE) --no-print-directory --jobs 3 --output-sync=target types test-types imports
+	@$(MAKE) --no-print-directory --jobs 3 --output-sync=target types test-types imports audit
 
 types:
 	$(BIN)/mypy
 
 test-types:
 	$(BIN)/mypy --config-file tests/mypy.ini
+
+# Never fails without a network.
+audit: setup
+	@$(BIN)/python tools/audit.py
 
 imports:
 	$(BIN)/lint-imports
