@@ -234,3 +234,12 @@ def test_ctrl_c_checks_what_there_is(tmp_path: Path) -> None:
 
 def progress_of(directory: Path) -> str:
     return (directory.parent / f"{directory.name}.log").read_text()
+
+
+def test_over_tls_with_rights_for_each_part_every_figure_is_right(tmp_path: Path) -> None:
+    directory = tmp_path / "demo"
+    with demo(directory, "--secure") as process:
+        found = outcome(process)
+    assert found["exit_code"] == 0, found
+    log = (directory / "logs" / "broker.log").read_text()
+    assert " is denied " not in log.lower()

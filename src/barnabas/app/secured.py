@@ -6,7 +6,8 @@ whose files their owner alone can read, and is found there again when the cluste
 - `ca.pem` and `ca-key.pem`, the authority; `node-N.pem`, a node's key and certificate;
 - `users.json`, the mode and the passwords;
 - for each user `NAME.properties` for Java and our command line, `NAME.librdkafka.properties` and
-  `NAME.spark.conf`; with mutual TLS `NAME.pem` too.
+  `NAME.spark.conf`; with mutual TLS `NAME.pem` too;
+- `schema-registry.properties`, how a schema registry logs in.
 
 Nodes log in to each other by what clients use, and to controllers by PLAIN over TLS where that is
 SCRAM: a controller that has just begun has not read the users yet.
@@ -41,6 +42,7 @@ TOKENS = "delegation tokens"
 DEMO_PREFIX = "alice-"
 DIRECTORY = "security"
 USERS_FILE, CA_FILE, CA_KEY_FILE = "users.json", "ca.pem", "ca-key.pem"
+REGISTRY_FILE = "schema-registry.properties"
 DAYS, CA_DAYS = 825, 3650
 PASSWORD_SIZE_BYTES = 24
 SCRAM_MECHANISM = "SCRAM-SHA-512"
@@ -244,6 +246,8 @@ class Secured:
             write_private(self._path(f"{user}.librdkafka.properties"), _lines(other, "="))
             spark = {f"kafka.{key}": value for key, value in java.items()}
             write_private(self._path(f"{user}.spark.conf"), _lines(spark, " "))
+        registry = {f"kafkastore.{key}": text for key, text in self.java_properties(ADMIN).items()}
+        write_private(self._path(REGISTRY_FILE), _lines(registry, "="))
 
     # -- files
 

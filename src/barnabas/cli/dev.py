@@ -125,6 +125,10 @@ def command(
     if registry:
         from barnabas.cli.dev_registry import run_with_registry
 
+        kept, login = directory, None
+        if secure or (directory and os.path.isdir(os.path.join(directory, "security"))):
+            directory = directory or tempfile.mkdtemp(prefix="barnabas-")
+            login = os.path.join(directory, "security", "schema-registry.properties")
         flags = ["--nodes", str(count), "--host", host, "--port", str(port)]
         flags += ["--racks", racks] if racks else []
         flags += [] if controller_port is None else ["--controller-port", str(controller_port)]
@@ -132,14 +136,19 @@ def command(
         flags += ["--secure"] if secure else []
         flags += [word for pair in overrides for word in ("--override", pair)]
         flags += ["--log-level", log_level, *(["--json"] if as_json else [])]
-        return run_with_registry(
-            flags,
-            host=host,
-            port=registry_port,
-            replicas=min(count, 3),
-            log_level=level,
-            as_json=as_json,
-        )
+        try:
+            return run_with_registry(
+                flags,
+                login,
+                host=host,
+                port=registry_port,
+                replicas=min(count, 3),
+                log_level=level,
+                as_json=as_json,
+            )
+        finally:
+            if directory is not None and kept is None:
+                shutil.rmtree(directory, ignore_errors=True)
     wishes = DevWishes(
         count,
         os.path.abspath(directory) if directory else tempfile.mkdtemp(prefix="barnabas-"),

@@ -24,11 +24,22 @@ READY = "Ready: bootstrap.servers="
 
 
 def run_with_registry(
-    flags: Sequence[str], *, host: str, port: int, replicas: int, log_level: str, as_json: bool
+    flags: Sequence[str],
+    login: str | None,
+    *,
+    host: str,
+    port: int,
+    replicas: int,
+    log_level: str,
+    as_json: bool,
 ) -> int:
-    """Run `barnabas dev` with `flags` and a registry until a signal; returns the exit code."""
+    """Run `barnabas dev` with `flags` and a registry until a signal; returns the exit code.
+
+    `login` is the registry's properties file where the nodes want a login; they write it.
+    """
     shown_host = f"[{host}]" if ":" in host else host
     registry_flags = [
+        *([login] if login is not None else []),
         *("--listeners", f"http://{shown_host}:{port}", "--override", f"host.name={host}"),
         *("--override", f"kafkastore.topic.replication.factor={replicas}"),
         *("--log-level", log_level, "--json"),

@@ -13,12 +13,14 @@ from barnabas.app.secured import ADMIN, Right, Secured, Security, open_secured
 from barnabas.base.config.properties import format_properties, parse_properties
 from barnabas.base.private_files import write_private
 from barnabas.demo.contract import TOPIC_PARTITIONS
-from barnabas.demo.topics import INPUT_TOPICS, OUTPUT_TOPICS, STATIONS
+from barnabas.demo.topics import CONSUMER_GROUPS, INPUT_TOPICS, OUTPUT_TOPICS, STATIONS
 from barnabas.protocol.acls import CLUSTER_NAME, Operation, PatternType, ResourceType
 
 CONFIG_VARIABLE: Final = "BARNABAS_DEMO_CLIENT_CONFIG"
 GENERATORS, REGISTRY, SQL_SERVER, DASHBOARD = "generators", "registry", "sql-server", "dashboard"
 USERS: Final = (ADMIN, GENERATORS, REGISTRY, SQL_SERVER, DASHBOARD)
+PIPELINE_NAMES: Final = ("pipeline-results-", "spark-kafka-source-", "barnabas-sql-")
+"""What the groups and transactional ids of the SQL server and of Spark begin with."""
 PREFIXED: Final = PatternType.PREFIXED
 _READS: Final = (Operation.READ, Operation.DESCRIBE)
 _WRITES: Final = (Operation.WRITE, Operation.CREATE, Operation.DESCRIBE)
@@ -49,7 +51,7 @@ class Access:
     def write_files(self, bootstrap: str) -> None:
         """Write what the parts read. Raises OSError."""
         self.secured.write_client_files(bootstrap)
-        registry = self.secured.java_properties(REGISTRY)
+        registry = self.secured.java_properties(REGISTRY)  # not as admin
         _write(self.registry_file, {f"kafkastore.{key}": registry[key] for key in registry})
         _write(self.sql_file, self.secured.java_properties(SQL_SERVER))
 
@@ -79,15 +81,17 @@ def rights(service_id: str) -> list[Right]:
         *(Right(SQL_SERVER, topics, name, _READS) for name in inputs),
         *(Right(SQL_SERVER, topics, name) for name in OUTPUT_TOPICS),
         *(Right(DASHBOARD, topics, name, _READS) for name in (*inputs, *OUTPUT_TOPICS)),
-        # Spark and the dashboard read with groups whose names they make up or share.
-        Right(DASHBOARD, group, "*", _READS),
-        Right(SQL_SERVER, group, "*"),
-        Right(SQL_SERVER, ResourceType.TRANSACTIONAL_ID, "*"),
+        Right(DASHBOARD, group, "dashboard", _READS, PREFIXED),
+        *(Right(DASHBOARD, group, name, _READS) for name in CONSUMER_GROUPS),
+        *(Right(SQL_SERVER, group, name, _READS) for name in CONSUMER_GROUPS),
         Right(SQL_SERVER, ResourceType.CLUSTER, CLUSTER_NAME, (Operation.DESCRIBE,)),
         Right(DASHBOARD, ResourceType.CLUSTER, CLUSTER_NAME, (Operation.DESCRIBE,)),
     ]
-    own = (f"_confluent-ksql-{service_id}", service_id)
-    return found + [Right(SQL_SERVER, topics, name, pattern=PREFIXED) for name in own]
+    return found + [
+        Right(SQL_SERVER, kind, name, pattern=PREFIXED)
+        for kind in (topics, group, ResourceType.TRANSACTIONAL_ID)
+        for name in (f"_confluent-ksql-{service_id}", service_id, *PIPELINE_NAMES)
+    ]
 
 
 def _write(path: str, values: dict[str, str]) -> None:
