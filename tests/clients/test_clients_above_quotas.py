@@ -18,6 +18,11 @@ from barnabas.protocol.messages.alter_client_quotas import (
     AlterClientQuotasResponse,
     OpData,
 )
+from barnabas.protocol.messages.create_topics import (
+    CreatableTopic,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
 from support.java_host import JavaHost
 from support.patience import PATIENCE_S
 from support.raw_client import RawClient
@@ -110,6 +115,20 @@ def test_librdkafka_is_told_and_all_arrives(cluster: barnabas.Cluster) -> None:
     fetched = figures(cluster, "Fetch", "noisy")
     assert fetched["throttle-time"] > 0
     assert fetched["byte-rate"] > 0
+
+
+def test_topic_changes_count_together_whichever_broker_is_asked() -> None:
+    with barnabas.Cluster(nodes=3) as three:
+        limit(three, "raw", controller_mutation_rate=1)  # a burst of eleven partitions
+        answers = []
+        for number, server in enumerate(three.bootstrap_servers.split(",")):
+            topic = CreatableTopic(name=f"t-{number}", num_partitions=20, replication_factor=1)
+            with RawClient(server) as client:
+                request = CreateTopicsRequest(topics=[topic], timeout_ms=5000)
+                answer = client.call(request, CreateTopicsResponse)
+            answers.append((answer.topics[0].error_code, answer.throttle_time_ms > 0))
+        refused = (ErrorCode.THROTTLING_QUOTA_EXCEEDED, True)
+        assert answers == [(ErrorCode.NONE, False), refused, refused]
 
 
 def test_kafka_configs_sets_lists_and_removes_quotas(java: JavaHost, kafka: Kafka) -> None:
