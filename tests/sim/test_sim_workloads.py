@@ -36,6 +36,7 @@ SEEDS = {
     "shares": range(1, 3),
     "logins": [1, 3],
     "tokens": [1],
+    "quotas": [1, 7],
 }
 
 

@@ -9,6 +9,7 @@ from sim.exchange import ExchangeSimulation
 from sim.groups import GroupSimulation
 from sim.logins import LoginSimulation, TokenLoginSimulation
 from sim.plan import Plan, draw_plan
+from sim.quotas import QuotaSimulation
 from sim.shares import ShareSimulation
 from sim.simulation import Outcome, Simulation, run_simulation
 from sim.transactions import TransactionalSimulation
@@ -24,6 +25,7 @@ WORKLOADS: dict[str, Callable[[Plan], Simulation]] = {
     "shares": ShareSimulation,
     "logins": LoginSimulation,
     "tokens": TokenLoginSimulation,
+    "quotas": QuotaSimulation,
 }
 """Plain producers and consumers where nothing is said."""
 
