@@ -58,13 +58,13 @@ def context_of(principal: Principal) -> Any:
     )
 
 
-BOB = Asker("User:bob", "10.0.0.7", "his", is_token=True)
+BOB = Asker("User:bob", "10.0.0.7", "his", is_token=True, api_version=7)
 
 
 async def test_the_controller_knows_who_asks() -> None:
     services: Any = SimpleNamespace(metadata=Metadata(), authorizer=ALLOW_ALL)
     context = context_of(ALICE)
-    alice = Asker("User:alice", "10.0.0.1", "app")
+    alice = Asker("User:alice", "10.0.0.1", "app", api_version=7)
     await decide(services, context, CreateTopicsRequest(), CreateTopicsResponse)
     await handle_envelope(services, context, seal(CreateTopicsRequest(), 7, BOB, "c"))
     await create_topics(services, [], asker_of(context))
