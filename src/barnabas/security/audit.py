@@ -118,7 +118,7 @@ class AuditLog:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        self._end_repeats(self._clock.monotonic_ms() + REPEAT_MS)
+        self._end_repeats(self._clock.monotonic_ms(), after_ms=0)
 
     def _timer_rang(self) -> None:
         self._timer = None
@@ -126,17 +126,18 @@ class AuditLog:
         if any(times for _, times in self._repeats.values()):
             self._timer = self._clock.call_later(REPEAT_MS, self._timer_rang)
 
-    def _end_repeats(self, now_ms: int) -> None:
+    def _end_repeats(self, now_ms: int, after_ms: int = REPEAT_MS) -> None:
         """Say how often something happened, a while after it was named first."""
         ended = 0
         while self._repeats:
             what, (named_ms, times) = next(iter(self._repeats.items()))
-            if now_ms - named_ms < REPEAT_MS:
+            if now_ms - named_ms < after_ms:
                 break
             del self._repeats[what]
             ended += 1
             if times:
-                audit.info("%s, %d times more in %d s", _line(what), times, REPEAT_MS // 1000)
+                seconds = (now_ms - named_ms) / 1000
+                audit.info("%s, %d times more in %.0f s", _line(what), times, seconds)
         if self._unnamed and ended:
             audit.info("%d more refusals of other kinds are not named", self._unnamed)
             self._unnamed = 0

@@ -82,7 +82,7 @@ def test_the_audit_log_has_a_file_of_its_own(
         audit.setLevel(logging.NOTSET)
     lines = path.read_text().splitlines()
     assert "User:bob is Denied operation = WRITE" in lines[0]
-    assert lines[1].endswith("2 times more in 60 s")
+    assert lines[1].endswith("2 times more in 0 s")
     assert path.stat().st_mode & 0o777 == 0o600
     assert caplog.messages == []
     assert audit.propagate
