@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from functools import partial
 from random import Random
+from typing import TYPE_CHECKING
 
 from barnabas.base.clock import Clock
 from barnabas.base.config.listeners import ListenerConfig
@@ -13,10 +14,13 @@ from barnabas.broker.login.gate import FIGURES, ListenerLogins
 from barnabas.metadata.delegation_tokens import token_secret
 from barnabas.metadata.node import MetadataNode
 from barnabas.net.connection import Gate, Service
-from barnabas.security.bearer_tokens import BearerTokens
 from barnabas.security.delegation_tokens import TokenLogins
 from barnabas.security.quotas.client_quotas import Figure
 from barnabas.security.sasl.mechanisms import Ingredients, make_mechanisms
+
+if TYPE_CHECKING:
+    from barnabas.net.oauth.bearer import Validate
+    from barnabas.security.bearer_tokens import BearerTokens
 
 MAX_RECEIVE_KEY = "sasl.server.max.receive.size"
 FAILURE_DELAY_KEY = "connection.failed.authentication.delay.ms"
@@ -43,7 +47,7 @@ class Gates:
         self._services = services
         self._service = service
         self._logins: list[ListenerLogins] = []
-        self._bearer_tokens = BearerTokens(config, clock, random)
+        self._bearer_tokens: BearerTokens | None = None
         self._token_logins = TokenLogins(
             token_secret(config), lambda: metadata.image, clock, random.randbytes
         )
@@ -61,7 +65,7 @@ class Gates:
                 self._random.randbytes,
                 self._metadata.scram.find,
                 self._token_logins.credential,
-                bearer=self._bearer_tokens.validator,
+                bearer=self._validator,
             )
         )
         logins = ListenerLogins(
@@ -86,6 +90,15 @@ class Gates:
             for name in FIGURES:
                 yield Figure("socket-server-metrics", tags, name, logins.counts[name])
 
+    def _validator(self, listener_name: str) -> "Validate":
+        """What checks the bearer tokens of a listener. Raises ConfigError."""
+        from barnabas.security.bearer_tokens import BearerTokens  # rarely needed
+
+        if self._bearer_tokens is None:
+            self._bearer_tokens = BearerTokens(self._config, self._clock, self._random)
+        return self._bearer_tokens.validator(listener_name)
+
     async def close(self) -> None:
         """Nobody logs in any more."""
-        await self._bearer_tokens.close()
+        if self._bearer_tokens is not None:
+            await self._bearer_tokens.close()

@@ -10,7 +10,6 @@ from barnabas.base.clock import Clock
 from barnabas.base.config.node import NodeConfig
 from barnabas.base.config.sasl import CONTROLLER_KEY, INTER_BROKER_KEY, jaas_options, uses_sasl
 from barnabas.net.login import Login, PlainLogin, ScramLogin
-from barnabas.net.oauth.configured import token_login
 
 NONCE_BITS: Final = 192
 TOKEN_OPTION: Final = "tokenauth"
@@ -76,6 +75,8 @@ def _scram(given: Ingredients) -> Login:
 
 
 def _oauthbearer(given: Ingredients) -> Login:
+    from barnabas.net.oauth.configured import token_login  # rarely needed
+
     return token_login(given.config, given.listener_name, given.options, given.clock, given.random)
 
 

@@ -2,17 +2,18 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from barnabas.base.clock import Clock
 from barnabas.base.config.node import NodeConfig
 from barnabas.base.config.sasl import enabled_mechanisms, jaas_options
 from barnabas.base.scram import MECHANISM_NUMBERS
-from barnabas.net.oauth.bearer import Validate
 from barnabas.security.sasl.mechanism import Mechanism
-from barnabas.security.sasl.oauthbearer.exchange import OAuthBearer
 from barnabas.security.sasl.plain import PlainMechanism, users_of
 from barnabas.security.sasl.scram import Credential, ScramMechanism, TokenCredential
+
+if TYPE_CHECKING:
+    from barnabas.net.oauth.bearer import Validate
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +28,7 @@ class Ingredients:
     """The SCRAM credential by mechanism number and user that holds now."""
     token: Callable[[int, str], TokenCredential | None] = lambda number, token_id: None
     """The delegation token of an id, with its credential for a SCRAM mechanism."""
-    bearer: Callable[[str], Validate] | None = None
+    bearer: "Callable[[str], Validate] | None" = None
     """What checks the bearer tokens of a listener."""
 
 
@@ -59,6 +60,8 @@ def _scram(name: str, ingredients: Ingredients) -> Mechanism:
 
 
 def _oauthbearer(_: str, ingredients: Ingredients) -> Mechanism:
+    from barnabas.security.sasl.oauthbearer.exchange import OAuthBearer  # rarely needed
+
     assert ingredients.bearer is not None, "who offers OAUTHBEARER says what checks tokens"
     return OAuthBearer(ingredients.bearer(ingredients.listener_name), ingredients.clock.now_ms)
 
