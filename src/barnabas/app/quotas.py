@@ -16,27 +16,39 @@ from barnabas.net.connection_quotas import IpRates
 from barnabas.net.server import Server
 from barnabas.protocol.apis import API_OF
 from barnabas.protocol.schema import Message
+from barnabas.security.authorizer import Authorizer
 from barnabas.security.quotas.client_quotas import ClientQuotas, Figure, QuotaWindows
 from barnabas.security.quotas.mutations import STRICT_FROM, RequestMutations
 
 
 class Throttled(Protocol):
-    """What asks whether there are quotas: a dispatcher, and the services of its handlers."""
+    """What asks whether there are quotas."""
 
     throttling: Throttling | None
+
+
+class ThrottledServices(Throttled, Protocol):
+    """The services of a broker's handlers, or of a controller's."""
+
+    authorizer: Authorizer
 
 
 class ListenerQuotas:
     """Quotas on the listeners of a broker, or of a controller."""
 
     def __init__(
-        self, config: NodeConfig, clock: Clock, server: Server, *throttled: Throttled
+        self,
+        config: NodeConfig,
+        clock: Clock,
+        server: Server,
+        dispatcher: Throttled,
+        services: ThrottledServices,
     ) -> None:
         self._clock = clock
         self._server = server
-        self._throttled = throttled
+        self._throttled: tuple[Throttled, ...] = (dispatcher, services)
         self._quotas = ClientQuotas(_windows(config))
-        self._throttling = Throttling(self._quotas, clock, _busy_clock(clock))
+        self._throttling = Throttling(self._quotas, clock, _busy_clock(clock), services.authorizer)
         self._limits: Mapping[QuotaEntity, Mapping[str, float]] = {}
 
     def load(self, image: MetadataImage) -> None:

@@ -17,14 +17,17 @@ from typing import Final, Protocol
 
 from barnabas.base.clock import Clock
 from barnabas.base.network import Part
+from barnabas.broker.authorization import may
 from barnabas.broker.client_state import client_state
 from barnabas.broker.context import RequestContext
 from barnabas.broker.responses import respond
 from barnabas.broker.route import Answer
 from barnabas.net.connection import Connection, Reply
+from barnabas.protocol.acls import Operation, ResourceType
 from barnabas.protocol.apis import APIS, ApiKey
 from barnabas.protocol.codec import decode_at
 from barnabas.protocol.frames import CORRELATION_END
+from barnabas.security.authorizer import Authorizer
 from barnabas.security.quotas.client_quotas import PERCENT_PER_NS, ClientQuotas
 from barnabas.security.quotas.sensors import Sensor
 
@@ -50,7 +53,8 @@ EXEMPT: Final = frozenset(
         ApiKey.READ_SHARE_GROUP_STATE_SUMMARY,
     }
 )
-"""What nodes ask each other. Their time is counted apart from that of clients."""
+"""What nodes ask each other. Their time is counted apart from that of clients, unless whoever asks
+may not: then it is a client's."""
 MUTATIONS: Final = frozenset({ApiKey.CREATE_TOPICS, ApiKey.CREATE_PARTITIONS, ApiKey.DELETE_TOPICS})
 """The controller says how long their senders should wait."""
 THROTTLE_FIELD: Final = "throttle_time_ms"
@@ -79,11 +83,18 @@ class _Request:
 class Throttling:
     """Holds clients to their quotas on one node's listeners."""
 
-    def __init__(self, quotas: ClientQuotas, clock: Clock, clock_ns: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        quotas: ClientQuotas,
+        clock: Clock,
+        clock_ns: Callable[[], int],
+        authorizer: Authorizer,
+    ) -> None:
         """`clock_ns` is fine enough to measure single requests."""
         self.quotas = quotas
         self._clock = clock
         self.clock_ns = clock_ns
+        self.authorizer = authorizer
 
     def answer(self, dispatch: Dispatch, connection: Connection, frame: bytearray) -> Answer:
         """As `dispatch`, with the throttle time in the answer and the connection held up."""
@@ -128,6 +139,10 @@ class Throttling:
         quota = self.quotas.of(context.principal.name, context.client_id or "", now_ms)
         return None if quota.fetch is None else int(self.quotas.bytes_in_window(quota.fetch.limit))
 
+    def _is_node(self, context: RequestContext) -> bool:
+        cluster, action = ResourceType.CLUSTER, Operation.CLUSTER_ACTION
+        return may(self, context, action, cluster, logs_denial=False, logs_grant=False)
+
     def _charge(self, request: _Request, parts: Sequence[Part]) -> Sequence[Part]:
         """Count what a request took; returns its answer with the time to wait in it."""
         context, quotas = request.context, self.quotas
@@ -148,7 +163,11 @@ class Throttling:
                 wait_ms = quota.fetch.spend(sum(map(len, parts)), now_ms)
         elif key in MUTATIONS and parts:
             wait_ms = _told(context, parts)
-        is_exempt = key in EXEMPT or state.fetch_throttle_ms is None or not parts
+        is_exempt = (
+            not parts
+            or state.fetch_throttle_ms is None
+            or (key in EXEMPT and self._is_node(context))
+        )
         state.fetch_throttle_ms = 0
         if is_exempt:
             quotas.exempt(request.busy_ns, now_ms)

@@ -32,6 +32,10 @@ from barnabas.protocol.messages.produce import (
     ProduceResponse,
     TopicProduceResponse,
 )
+from barnabas.protocol.messages.write_txn_markers import (
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
+)
 from barnabas.security.principal import ANONYMOUS, Principal
 from barnabas.security.quotas.client_quotas import ClientQuotas, QuotaWindows
 from sim.manual_clock import ManualClock
@@ -51,6 +55,8 @@ class Broker:
         self.late: list[Reply] = []
         self.is_late = False
         self.handled = 0
+        self.is_enabled = True
+        self.is_node = True
         self.told_ms = 0
         self.quotas = ClientQuotas(QuotaWindows())
         self.quotas.configure({ANY_USER: limits})
@@ -62,9 +68,13 @@ class Broker:
                 route(apis.HEARTBEAT, self._heartbeat),
                 route(apis.CREATE_TOPICS, self._create_topics),
                 route(apis.METADATA, self._metadata),
+                route(apis.WRITE_TXN_MARKERS, self._write_markers),
             ),
         )
-        self.dispatcher.throttling = Throttling(self.quotas, self.clock, lambda: self.busy_ns)
+        authorizer: Any = self
+        self.dispatcher.throttling = Throttling(
+            self.quotas, self.clock, lambda: self.busy_ns, authorizer
+        )
         self.sent = bytearray()
         self.answered = asyncio.Event()
         self.is_reading = True
@@ -102,6 +112,12 @@ class Broker:
         self._work()
         return CreateTopicsResponse(throttle_time_ms=self.told_ms)
 
+    def _write_markers(
+        self, services: object, context: RequestContext, request: WriteTxnMarkersRequest
+    ) -> WriteTxnMarkersResponse:
+        self._work()
+        return WriteTxnMarkersResponse()
+
     async def _metadata(
         self, services: object, context: RequestContext, request: MetadataRequest
     ) -> MetadataResponse:
@@ -110,6 +126,10 @@ class Broker:
         await asyncio.sleep(0)
         self._work()
         return MetadataResponse()
+
+    def allows(self, *_: object, **__: object) -> bool:
+        """Part of an authorizer, which knows one right."""
+        return self.is_node
 
     def _serve_others(self) -> None:
         self.busy_ns += 100 * SECOND_NS
@@ -232,6 +252,19 @@ def test_versions_that_cannot_tell_are_held_up_all_the_same() -> None:
     broker.took_ns = 3 * SECOND_NS
     broker.receive(encode_request(ApiKey.HEARTBEAT, 0, 1, "app", HeartbeatRequest()))
     assert broker.sent
+    assert not broker.is_reading
+
+
+def test_what_nodes_ask_each_other_counts_apart_and_what_they_did_not_ask_does_not() -> None:
+    broker = Broker(request_percentage=1)
+    broker.took_ns = 3 * SECOND_NS
+    frame = encode_request(ApiKey.WRITE_TXN_MARKERS, 1, 1, "node", WriteTxnMarkersRequest())
+    broker.receive(frame)
+    assert broker.is_reading
+    told = {figure.name: figure.value for figure in broker.quotas.figures(broker.clock.time_ms)}
+    assert told["exempt-request-time"] == pytest.approx(30)
+    broker.is_node = False
+    broker.receive(frame)
     assert not broker.is_reading
 
 
