@@ -563,3 +563,38 @@ async def test_many_handshakes_at_once_all_come_to_an_end(world: World) -> None:
 def test_random_parts_are_what_they_should_be() -> None:
     data = os.urandom(1_000_000)
     assert b"".join(bytes(part) for part in parts_of(data, 3)) == data  # type: ignore[arg-type]
+
+
+def client_hello(context: ssl.SSLContext) -> bytes:
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    tls = context.wrap_bio(incoming, outgoing, server_hostname=HOST)
+    with suppress(ssl.SSLWantReadError):
+        tls.do_handshake()
+    return outgoing.read()
+
+
+@pytest.mark.parametrize("seed", range(30))
+async def test_a_spoilt_handshake_ends_alone(
+    world: World, caplog: pytest.LogCaptureFixture, seed: int
+) -> None:
+    """Whatever a stranger sends, others are served, and nothing of ours fails."""
+    source = random.Random(seed)
+    hello = bytearray(client_hello(world.client()))
+    for _ in range(source.randrange(1, 6)):
+        hello[source.randrange(len(hello))] = source.randrange(256)
+    cut = source.choice((len(hello), source.randrange(1, len(hello))))
+    failures: list[dict[str, object]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: failures.append(context))
+    pair = Pair(Terms(world.server()))
+    try:
+        _, writer = await asyncio.open_connection(HOST, pair.listener.port)
+        writer.write(bytes(hello[:cut]) + source.randbytes(source.choice((0, 5, 3_000))))
+        near, _ = await pair.connect(world.client())
+        near.transport.close()
+        writer.close()
+        await pair.accepted[0].until(lambda: pair.accepted[0].ended)
+        assert not pair.accepted[0].data
+    finally:
+        pair.close()
+    assert failures == []
+    assert [record for record in caplog.records if record.levelno >= logging.ERROR] == []
