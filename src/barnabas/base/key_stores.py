@@ -51,7 +51,7 @@ def own_key(config: StringKeys, prefix: str = "") -> KeyPair | None:
     key_password = config.get_str(f"{prefix}ssl.key.password")
     if private or chain:
         name = f"{key}.key" if private else f"{key}.certificate.chain"
-        if kind != PEM:
+        if kind not in ("", PEM):
             raise ConfigError(name, f"is only for the type PEM, but {key}.type is {kind}")
         if not chain:
             raise ConfigError(name, f"is set, but {key}.certificate.chain is not")
@@ -87,7 +87,7 @@ def trusted_certificates(config: StringKeys, prefix: str = "") -> str | None:
     password = config.get_str(prefix + TRUST_PASSWORD_KEY)
     if inline:
         name = f"{key}.certificates"
-        if kind != PEM:
+        if kind not in ("", PEM):
             raise ConfigError(name, f"is only for the type PEM, but {key}.type is {kind}")
         if location:
             raise ConfigError(name, f"cannot be set together with {key}.location")

@@ -1,18 +1,24 @@
-"""TLS from PEM files, as Kafka's keys name them: `<prefix>ssl.keystore.location` and so on."""
+"""TLS of https, as Kafka's keys name it: `<prefix>ssl.keystore.location` and so on."""
 
+import os
 import ssl
-from typing import Protocol
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final, Protocol
 
 from barnabas.base.config.errors import ConfigError
+from barnabas.base.key_stores import (
+    PEM,
+    KeyPair,
+    StringKeys,
+    own_key,
+    trusted_certificates,
+)
+from barnabas.base.x509 import Certificate, CertificateError, read_certificate
 
-_BEGIN = "-----BEGIN "
-
-
-class StringKeys(Protocol):
-    """A configuration, as far as it is asked here."""
-
-    def get_str(self, name: str) -> str:
-        """The value of a key, empty where it is not set."""
+SHARED_MEMORY: Final = "/dev/shm"
+"""A file system of Linux that never reaches a disk."""
 
 
 class ListenerKeys(StringKeys, Protocol):
@@ -22,45 +28,34 @@ class ListenerKeys(StringKeys, Protocol):
         """The value of a BOOLEAN key."""
 
 
-def pem_file(config: StringKeys, prefix: str, store: str) -> str | None:
-    """The PEM file of `store` (keystore, truststore), None where none is set.
+class _Lenient:
+    """Keys of which a configuration may lack some; a store's password says nothing beside PEM."""
 
-    Raises ConfigError where it is another kind of store, or cannot be read.
-    """
-    location_key = f"{prefix}ssl.{store}.location"
-    location = config.get_str(location_key)
-    kind = config.get_str(f"{prefix}ssl.{store}.type").upper()
-    if kind not in ("", "PEM") and location:
-        raise ConfigError(
-            f"{prefix}ssl.{store}.type",
-            f"{kind} is not served: turn the {store} into a PEM file (`openssl pkcs12`, "
-            "`keytool -exportcert -rfc`) and set PEM",
-        )
-    if not location:
-        return None
-    try:
-        with open(location, encoding="latin-1") as file:
-            text = file.read()
-    except OSError as error:
-        raise ConfigError(location_key, f"cannot be read: {error}") from error
-    if _BEGIN not in text:
-        raise ConfigError(
-            location_key,
-            f"{location} is not a PEM file; stores of Java (JKS, PKCS12) are not served: turn it "
-            "into PEM (`openssl pkcs12`, `keytool -exportcert -rfc`)",
-        )
-    return location
+    def __init__(self, config: StringKeys) -> None:
+        self._config = config
+
+    def get_str(self, name: str) -> str:
+        store, dot, last = name.rpartition(".")
+        if last == "password" and store.endswith("store"):
+            if self.get_str(f"{store}{dot}type").upper() == PEM:
+                return ""
+            if not self.get_str(f"{store}{dot}location"):
+                return ""
+        try:
+            return self._config.get_str(name) or ""
+        except KeyError:
+            return ""
 
 
 def client_context(config: StringKeys, prefix: str) -> ssl.SSLContext:
     """TLS as a client. Raises ConfigError."""
-    trusted = pem_file(config, prefix, "truststore")
-    inline = config.get_str(f"{prefix}ssl.truststore.certificates") if prefix else ""
-    where = f"{prefix}ssl.truststore.location"
+    trusted = trusted_certificates(_Lenient(config), prefix)
     try:
-        context = ssl.create_default_context(cafile=trusted, cadata=inline or None)
+        context = ssl.create_default_context(cadata=trusted)
     except (ssl.SSLError, ValueError) as error:
-        raise ConfigError(where, f"the certificates cannot be used: {error}") from error
+        raise ConfigError(
+            f"{prefix}ssl.truststore.location", f"the certificates cannot be used: {error}"
+        ) from error
     if prefix and config.get_str(f"{prefix}ssl.endpoint.identification.algorithm") == "":
         context.check_hostname = False
     load_own(context, config, prefix)
@@ -72,11 +67,12 @@ def server_context(config: ListenerKeys) -> ssl.SSLContext:
 
     Raises ConfigError.
     """
-    if pem_file(config, "", "keystore") is None:
+    keys = _Lenient(config)
+    if own_key(keys) is None:
         raise ConfigError("ssl.keystore.location", "must be set for a listener that speaks https")
-    trusted = pem_file(config, "", "truststore")
+    trusted = trusted_certificates(keys)
     try:
-        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=trusted)
+        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cadata=trusted)
     except (ssl.SSLError, ValueError) as error:
         raise ConfigError(
             "ssl.truststore.location", f"the certificates cannot be used: {error}"
@@ -92,13 +88,49 @@ def server_context(config: ListenerKeys) -> ssl.SSLContext:
 
 def load_own(context: ssl.SSLContext, config: StringKeys, prefix: str) -> None:
     """Give a context the private key and certificates of the keystore, if one is set."""
-    own = pem_file(config, prefix, "keystore")
-    if own is None:
-        return
-    password = config.get_str(f"{prefix}ssl.key.password")
+    own = own_key(_Lenient(config), prefix)
+    if own is not None:
+        load_key(context, own, f"{prefix}ssl.keystore.location")
+
+
+def load_key(context: ssl.SSLContext, own: KeyPair, key: str) -> Certificate:
+    """Have a context show a certificate. Raises ConfigError."""
+    with _file_of(own.pem) as path:
+        try:
+            context.load_cert_chain(path, password=lambda: own.password)
+        except (ssl.SSLError, OSError, ValueError) as error:
+            reason = getattr(error, "reason", None) or str(error)
+            raise ConfigError(key, f"the key or certificate cannot be used: {reason}") from None
+    begin, end = "-----BEGIN CERTIFICATE-----", "-----END CERTIFICATE-----"
+    first = begin + own.pem.partition(begin)[2].partition(end)[0] + end
     try:
-        context.load_cert_chain(own, password=lambda: password)
-    except (ssl.SSLError, OSError) as error:
+        return read_certificate(ssl.PEM_cert_to_DER_cert(first))
+    except (CertificateError, ValueError) as error:
+        raise ConfigError(key, f"the certificate cannot be used: {error}") from None
+
+
+def trust(context: ssl.SSLContext, certificates: str | None) -> None:
+    """Trust those certificates, or the system's. Raises ConfigError."""
+    if certificates is None:
+        context.load_default_certs(
+            ssl.Purpose.SERVER_AUTH
+            if context.protocol == ssl.PROTOCOL_TLS_CLIENT
+            else ssl.Purpose.CLIENT_AUTH
+        )
+        return
+    try:
+        context.load_verify_locations(cadata=certificates)
+    except (ssl.SSLError, ValueError) as error:
         raise ConfigError(
-            f"{prefix}ssl.keystore.location", f"the key or certificate cannot be used: {error}"
-        ) from error
+            "ssl.truststore.location", f"the certificates cannot be used: {error}"
+        ) from None
+
+
+@contextmanager
+def _file_of(text: str) -> Iterator[str]:
+    """A file for OpenSSL, which reads keys from files only: ours alone, and gone after use."""
+    directory = SHARED_MEMORY if os.path.isdir(SHARED_MEMORY) else None
+    with tempfile.NamedTemporaryFile(dir=directory, prefix="barnabas-", suffix=".pem") as file:
+        file.write(text.encode("latin-1"))
+        file.flush()
+        yield file.name

@@ -8,9 +8,6 @@ lies there now. What cannot be used changes nothing but the log.
 import logging
 import os
 import ssl
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
@@ -19,13 +16,12 @@ from barnabas.base.config.definitions import BROKER_KEYS
 from barnabas.base.config.errors import ConfigError
 from barnabas.base.config.listeners import ListenerConfig
 from barnabas.base.config.node import NodeConfig
-from barnabas.base.key_stores import KeyPair, own_key, store_files, trusted_certificates
-from barnabas.base.x509 import Certificate, CertificateError, read_certificate
+from barnabas.base.key_stores import own_key, store_files, trusted_certificates
+from barnabas.base.pem import load_key, trust
+from barnabas.base.x509 import Certificate
 
 HANDSHAKE_TIMEOUT_MS: Final = 30_000
 ENCRYPTED_PROTOCOLS: Final = ("SSL", "SASL_SSL")
-SHARED_MEMORY: Final = "/dev/shm"
-"""A file system of Linux that never reaches a disk."""
 TLS_KEYS: Final = tuple(name for name in BROKER_KEYS if name.startswith("ssl."))
 _CLIENT_AUTH: Final = {
     "none": ssl.CERT_NONE,
@@ -211,49 +207,6 @@ def ensure_compatible(old: Certificate, new: Certificate, keys: ListenerKeys) ->
                 f"{keys.own_prefix}ssl.keystore.location",
                 f"Keystore SubjectAltNames do not match: the new one lacks {sorted(missing)}",
             )
-
-
-def load_key(context: ssl.SSLContext, own: KeyPair, key: str) -> Certificate:
-    """Have a context show a certificate. Raises ConfigError."""
-    with _file_of(own.pem) as path:
-        try:
-            context.load_cert_chain(path, password=lambda: own.password)
-        except (ssl.SSLError, OSError, ValueError) as error:
-            reason = getattr(error, "reason", None) or str(error)
-            raise ConfigError(key, f"the key or certificate cannot be used: {reason}") from None
-    begin, end = "-----BEGIN CERTIFICATE-----", "-----END CERTIFICATE-----"
-    first = begin + own.pem.partition(begin)[2].partition(end)[0] + end
-    try:
-        return read_certificate(ssl.PEM_cert_to_DER_cert(first))
-    except (CertificateError, ValueError) as error:
-        raise ConfigError(key, f"the certificate cannot be used: {error}") from None
-
-
-def trust(context: ssl.SSLContext, certificates: str | None) -> None:
-    """Trust those certificates, or the system's. Raises ConfigError."""
-    if certificates is None:
-        context.load_default_certs(
-            ssl.Purpose.SERVER_AUTH
-            if context.protocol == ssl.PROTOCOL_TLS_CLIENT
-            else ssl.Purpose.CLIENT_AUTH
-        )
-        return
-    try:
-        context.load_verify_locations(cadata=certificates)
-    except (ssl.SSLError, ValueError) as error:
-        raise ConfigError(
-            "ssl.truststore.location", f"the certificates cannot be used: {error}"
-        ) from None
-
-
-@contextmanager
-def _file_of(text: str) -> Iterator[str]:
-    """A file for OpenSSL, which reads keys from files only: ours alone, and gone after use."""
-    directory = SHARED_MEMORY if os.path.isdir(SHARED_MEMORY) else None
-    with tempfile.NamedTemporaryFile(dir=directory, prefix="barnabas-", suffix=".pem") as file:
-        file.write(text.encode("latin-1"))
-        file.flush()
-        yield file.name
 
 
 def _choose_versions(context: ssl.SSLContext, keys: ListenerKeys) -> None:

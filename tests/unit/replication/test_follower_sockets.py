@@ -30,9 +30,10 @@ def test_a_followers_buffer_is_the_one_that_is_set_for_replicas(
         port: int,
         factory: Callable[[Transport], StreamHandler],
         options: SocketOptions = SYSTEM_OPTIONS,
+        tls: object = None,
     ) -> Transport:
         seen.append(options)
-        return await connect(self, host, port, factory, options)
+        return await connect(self, host, port, factory, options, tls)
 
     monkeypatch.setattr(SimNetwork, "connect", recording)
     world = ReplicaWorld(2, **overrides)
