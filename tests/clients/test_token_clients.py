@@ -114,8 +114,8 @@ def test_librdkafka_logs_in_again_before_its_token_ends(
     errors: list[confluent_kafka.KafkaError] = []
 
     def token(_: str) -> tuple[str, float]:
-        issued.append(time.time() + 3)
-        return provider.issuer.token("alice", 3), time.time() + 1.6
+        issued.append(time.time() + 4)
+        return provider.issuer.token("alice", 4), time.time() + 2.4
 
     settings: dict[str, Any] = {
         **SASL,
