@@ -76,6 +76,15 @@ def test_three_nodes_stop_start_and_grow(tmp_path: Path) -> None:
             "cluster", "status", "--command-config", cluster.properties_file_of("admin")
         )
         assert [node["node"] for node in listed["nodes"]] == [1, 2, 3, 4]
+        add = ("cluster", "add", "--directory", str(tmp_path / "fifth"), "--command-config")
+        asked = run_cli(*add, cluster.properties_file_of("admin"))
+        assert asked.code == ExitCode.USAGE
+        assert "with --like" in asked.err
+        like = ("--like", str(tmp_path / "node-1" / "server.properties"))
+        assert run_cli(*add, cluster.properties_file_of("admin"), *like).code == 0
+        made = tmp_path / "fifth" / "server.properties"
+        assert "ScramLoginModule" in made.read_text()
+        assert stat.S_IMODE(made.stat().st_mode) == 0o600
     users = (tmp_path / "security" / "users.json").read_text()
     with barnabas.Cluster(3, directory=tmp_path, security="scram") as again:
         assert (tmp_path / "security" / "users.json").read_text() == users

@@ -67,6 +67,12 @@ def status_command(connection: Connection, as_json: bool) -> int:
 @click.option("--voter", is_flag=True, help="Make it a controller too, which votes in the quorum.")
 @click.option("--replace", is_flag=True, help="Replace a node that is down.")
 @click.option(
+    "--like",
+    type=click.Path(dir_okay=False),
+    metavar="FILE",
+    help="A node's server.properties, for what a cluster does not tell: passwords and keys.",
+)
+@click.option(
     "--wait",
     "wait_s",
     type=Seconds(least=0),
@@ -86,6 +92,7 @@ def add_command(
     rack: str | None,
     voter: bool,
     replace: bool,
+    like: str | None,
     wait_s: float,
     as_json: bool,
 ) -> None:
@@ -98,7 +105,7 @@ def add_command(
     from barnabas.cli.new_node import NodeWishes, prepare, wait_until_joined
     from barnabas.cli.new_voter import add, voter_from_config
 
-    wishes = NodeWishes(directory, node_id, host, port, controller_port, rack, voter, replace)
+    wishes = NodeWishes(directory, node_id, host, port, controller_port, rack, voter, replace, like)
     with Admin(connection) as admin:
         made = prepare(admin, wishes)
         value: dict[str, Any] = {

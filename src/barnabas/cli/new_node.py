@@ -10,11 +10,14 @@ from dataclasses import dataclass
 from barnabas.app.local_nodes import properties_text
 from barnabas.app.ports import free_ports
 from barnabas.app.reachability import is_loopback
+from barnabas.base.config.errors import ConfigError
 from barnabas.base.config.node import NodeConfig
 from barnabas.base.local_disk import LocalDisk
+from barnabas.base.private_files import write_private
 from barnabas.cli.admin import Admin, ClusterInfo
 from barnabas.cli.admin_calls import read_features, static_config
 from barnabas.cli.errors import CliError, ExitCode
+from barnabas.cli.node_options import read_properties
 from barnabas.cli.quorum_state import Quorum, is_dynamic, read_quorum
 from barnabas.metadata.features import METADATA_VERSION, metadata_version_from_level
 from barnabas.metadata.storage_format import FormatOptions, format_directories
@@ -41,6 +44,8 @@ class NodeWishes:
     rack: str | None
     is_voter: bool
     is_replacement: bool
+    like_path: str | None = None
+    """A node's server.properties, for the secrets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +69,16 @@ def prepare(admin: Admin, wishes: NodeWishes) -> MadeNode:
             hint="leave out --voter, or upgrade kraft.version to 1 first",
         )
     like = static_config(admin, _any_live(cluster))
+    if wishes.like_path is not None:
+        like |= read_properties(wishes.like_path)
     values = _properties(cluster, quorum, wishes, node_id, like, dynamic=dynamic)
-    config = NodeConfig.from_properties(values)
+    try:
+        config = NodeConfig.from_properties(values)
+    except ConfigError as error:
+        if wishes.like_path is not None:
+            raise
+        hint = "a cluster does not tell its secrets: give a node's server.properties with --like"
+        raise CliError(str(error), ExitCode.USAGE, hint) from error
     directory = os.path.abspath(wishes.directory)
     path = os.path.join(directory, "server.properties")
     if os.path.exists(path):
@@ -87,8 +100,7 @@ def prepare(admin: Admin, wishes: NodeWishes) -> MadeNode:
         )
     finally:
         disk.close()
-    with open(path, "w", encoding="utf-8") as file:
-        file.write(properties_text(values))
+    write_private(path, properties_text(values))
     return MadeNode(node_id, path, values["listeners"].partition(",")[0], lines)
 
 
