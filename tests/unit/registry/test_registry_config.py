@@ -1,6 +1,7 @@
 """schema-registry.properties."""
 
 import ssl
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from barnabas.base.jaas import jaas_options
 from barnabas.base.pem import client_context, server_context
 from barnabas.registry.config import KEYS, RegistryConfig
 from barnabas.registry.kafka.connection import Connection
+from support.certificates import Authority
 
 BROKERS = {"kafkastore.bootstrap.servers": "PLAINTEXT://localhost:9092"}
 SHIPPED = """\
@@ -191,6 +193,24 @@ def test_stores_that_cannot_be_read_are_refused(tmp_path: Path) -> None:
     store.write_text("-----BEGIN CERTIFICATE-----\nAA\n-----END CERTIFICATE-----\n")
     with pytest.raises(ConfigError, match="the certificates cannot be used"):
         Connection(config(**secure))
+
+
+def test_a_store_of_java_is_read(tmp_path: Path) -> None:
+    store = str(tmp_path / "trust.jks")
+    subprocess.run(
+        [
+            "keytool", "-importcert", "-noprompt", "-alias", "ca", "-storetype", "JKS",
+            "-file", Authority(tmp_path).file, "-keystore", store, "-storepass", "changeit",
+        ],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    keys = {"kafkastore_ssl_truststore_location": store, "kafkastore_bootstrap_servers": "b:1"}
+    right = config(**keys, kafkastore_ssl_truststore_password="changeit")
+    assert len(client_context(right, "kafkastore.").get_ca_certs()) == 1
+    wrong = config(**keys, kafkastore_ssl_truststore_password="hunter2")
+    with pytest.raises(ConfigError, match="the password is wrong") as caught:
+        client_context(wrong, "kafkastore.")
+    assert "hunter2" not in str(caught.value)
 
 
 def test_tls_checks_names_unless_told_not_to() -> None:

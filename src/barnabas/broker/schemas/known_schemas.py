@@ -31,8 +31,10 @@ TLS_KEYS = (
     "confluent.ssl.truststore.location",
     "confluent.ssl.truststore.type",
     "confluent.ssl.truststore.certificates",
+    "confluent.ssl.truststore.password",
     "confluent.ssl.keystore.location",
     "confluent.ssl.keystore.type",
+    "confluent.ssl.keystore.password",
     "confluent.ssl.key.password",
     "confluent.ssl.endpoint.identification.algorithm",
 )
