@@ -10,7 +10,7 @@ from barnabas.base.config.errors import ConfigError
 from barnabas.base.config.node import NodeConfig
 from barnabas.base.config.validation import AUTHORIZER_KEY, SUPER_USERS_KEY
 from barnabas.base.principals import ANONYMOUS
-from barnabas.base.telemetry import LINE_FORMAT, TIME_FORMAT
+from barnabas.base.telemetry import LineFormatter
 from barnabas.metadata.node import MetadataNode
 from barnabas.security.audit import AuditLog, audit
 from barnabas.security.authorizer import ALLOW_ALL, Authorizer
@@ -97,7 +97,7 @@ def _audit_file(path: str) -> logging.Handler | None:
         handler = WatchedFileHandler(path, encoding="utf-8")
     except OSError as error:
         raise ConfigError(AUDIT_FILE_KEY, f"cannot be written: {error}") from None
-    handler.setFormatter(logging.Formatter(LINE_FORMAT, datefmt=TIME_FORMAT))
+    handler.setFormatter(LineFormatter())
     audit.addHandler(handler)
     audit.propagate = False
     if audit.level == logging.NOTSET:  # whatever the node's own log leaves out

@@ -9,6 +9,7 @@ import ipaddress
 import struct
 from typing import Any
 
+from barnabas.base.addresses import normal_address
 from barnabas.metadata.asker import Asker
 from barnabas.protocol.answers import encode_answer
 from barnabas.protocol.apis import API_OF, APIS, AnyApi
@@ -80,9 +81,10 @@ def _principal(data: bytes | None) -> DefaultPrincipalData:
 
 def _address(packed: bytes) -> str:
     try:
-        return str(ipaddress.ip_address(bytes(packed)))
+        address = str(ipaddress.ip_address(bytes(packed)))
     except ValueError as error:
         raise DecodeError("the envelope names no address of a client") from error
+    return normal_address(address) or address
 
 
 def seal_response(api: AnyApi, header: RequestHeader, response: Message) -> EnvelopeResponse:

@@ -5,11 +5,11 @@ accepted. The listener over which brokers reach each other is protected where it
 one: limits of the whole broker do not hold it up, its own do. Source: Kafka's ConnectionQuotas.
 """
 
-import ipaddress
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from barnabas.base.addresses import normal_address
 from barnabas.base.rate import Rate
 
 UNLIMITED = 2**31 - 1
@@ -56,27 +56,17 @@ class IpRates:
         self._default = default
         self._by_ip: dict[str, int] = {}
         for ip, rate in by_ip.items():
-            address = _normal(ip)
+            address = normal_address(ip)
             if address is not None:
                 self._by_ip[address] = rate
         self.is_limiting = default is not None or bool(self._by_ip)
 
     def limit(self, ip: str) -> int | None:
         """The limit of an address; None: it has none."""
-        return self._by_ip.get(_normal(ip) or ip, self._default)
+        return self._by_ip.get(normal_address(ip) or ip, self._default)
 
 
 NO_IP_RATES = IpRates(None, {})
-
-
-def _normal(ip: str) -> str | None:
-    """An address in its shortest form; one of IPv4 within IPv6 is that of IPv4."""
-    try:
-        address = ipaddress.ip_address(ip.partition("%")[0])
-    except ValueError:
-        return None
-    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
-    return str(mapped or address)
 
 
 class ConnectionQuotas:

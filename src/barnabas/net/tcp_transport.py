@@ -12,6 +12,7 @@ import sys
 from collections import deque
 from collections.abc import Sequence
 
+from barnabas.base.addresses import normal_address
 from barnabas.base.disk import IOV_MAX, Buffer, FileRange
 from barnabas.base.network import Part, StreamHandler, TlsSession
 
@@ -46,7 +47,8 @@ class TcpTransport:
         if sock.family != socket.AF_UNIX:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         peer = sock.getpeername()
-        self.peer_host: str = peer[0]
+        host: str = peer[0]
+        self.peer_host = (normal_address(host) or host) if ":" in host else host
         self.peer_port: int = peer[1]
         self.tls: TlsSession | None = None
         self._sock = sock

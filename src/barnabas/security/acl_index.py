@@ -7,7 +7,9 @@ costs what one with ten does. Source: Kafka's StandardAuthorizerData and AclCach
 """
 
 from collections.abc import Iterator, Mapping
+from copy import copy
 
+from barnabas.base.addresses import normal_address
 from barnabas.base.ids import Uuid
 from barnabas.protocol.acls import WILDCARD, PatternType
 from barnabas.protocol.messages.metadata_records import AccessControlEntryRecord
@@ -86,6 +88,9 @@ class AclIndex:
                 self._remove(acl_id)
 
     def _add(self, acl: Acl) -> None:
+        if ":" in acl.host:  # Java writes 0:0:0:0:0:0:0:1 where connections are of ::1
+            acl = copy(acl)
+            acl.host = normal_address(acl.host) or acl.host
         self._by_id[acl.id] = acl
         self._by_type.setdefault(acl.resource_type, _OfType()).add(acl)
 

@@ -42,6 +42,15 @@ DENY: dict[str, Any] = {"permission": Permission.DENY}
         ),
         pytest.param([acl(1), acl(2, name="*", **DENY)], {}, False, id="deny by wildcard"),
         pytest.param([acl(1), acl(2, host="10.0.0.2", **DENY)], {}, True, id="deny elsewhere"),
+        pytest.param(
+            [acl(1), acl(2, host="0:0:0:0:0:0:0:1", **DENY)],
+            {"host": "::1"},
+            False,
+            id="deny by an address as Java writes it",
+        ),
+        pytest.param(
+            [acl(1, host="2001:DB8::0:1")], {"host": "2001:db8::1"}, True, id="IPv6 in another form"
+        ),
         pytest.param([acl(1, operation=Op.ALL)], {}, True, id="ALL allows"),
         pytest.param([acl(1), acl(2, operation=Op.ALL, **DENY)], {}, False, id="ALL denies"),
         pytest.param([acl(1, operation=99)], {}, False, id="an operation of the future"),
