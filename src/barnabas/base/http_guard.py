@@ -30,8 +30,11 @@ def only_loopback(hosts: Iterable[str]) -> bool:
 
 def is_meant_for_loopback(host_header: bytes, names: Collection[str] = ()) -> bool:
     """Whether a request may be for a server on loopback: by address, `localhost` or `names`."""
-    host = urlsplit(f"//{host_header.decode('latin-1')}").hostname if host_header else ""
-    if not host or host in names or host == "localhost" or host.endswith(".localhost"):
+    try:
+        host = urlsplit(f"//{host_header.decode('latin-1')}").hostname or ""
+    except ValueError:
+        return False
+    if not host_header or host in names or host == "localhost" or host.endswith(".localhost"):
         return True  # without a name no page can have sent it
     try:
         ipaddress.ip_address(host)
@@ -44,8 +47,11 @@ def is_of_own_page(origin: bytes | None, host_header: bytes) -> bool:
     """Whether no page sends a request, or a page of this very server."""
     if origin is None:
         return True
-    own = host_header.decode("latin-1").lower()
-    return urlsplit(origin.decode("latin-1")).netloc.lower() == own
+    try:
+        page = urlsplit(origin.decode("latin-1")).netloc.lower()
+    except ValueError:
+        return False
+    return page == host_header.decode("latin-1").lower()
 
 
 def basic_credentials(values: Collection[bytes]) -> tuple[str, str] | None:

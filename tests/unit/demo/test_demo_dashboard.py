@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import uvicorn
 from confluent_kafka import Consumer, TopicPartition
+from starlette.testclient import TestClient
 
 from barnabas import Cluster
 from barnabas.coordinator.group.service import GroupCoordinator
@@ -415,3 +416,20 @@ def test_nothing_else_is_served(url: str, path: str) -> None:
         urllib.request.urlopen(f"{url}{path}", timeout=20)
     assert refused.value.code == 404
     refused.value.close()
+
+
+@pytest.mark.parametrize(
+    ("host", "is_on_loopback", "status"),
+    [("localhost:8088", True, 200), ("evil.example", True, 421), ("demo.example", False, 200)],
+)
+def test_the_page_is_for_its_own_host_and_in_no_frame(
+    state: DashboardState, host: str, is_on_loopback: bool, status: int
+) -> None:
+    client = TestClient(
+        create_app(state, [], is_on_loopback=is_on_loopback), base_url=f"http://{host}"
+    )
+    answer = client.get("/api/state")
+    assert answer.status_code == status
+    if status == 200:
+        assert "frame-ancestors 'none'" in answer.headers["content-security-policy"]
+        assert answer.headers["x-content-type-options"] == "nosniff"

@@ -94,6 +94,20 @@ async def test_pages_of_other_origins_may_not_ask(
         assert answer.json()["error_code"] == 40300
 
 
+@pytest.mark.parametrize(
+    ("host", "is_on_loopback", "status"),
+    [("localhost:8088", True, 200), ("evil.example", True, 403), ("sql.example", False, 200)],
+)
+async def test_names_that_were_made_to_lead_here(
+    world: SqlWorld, host: str, is_on_loopback: bool, status: int
+) -> None:
+    app = protected(KsqlApi(world.engine).app(), {}, is_on_loopback=is_on_loopback)
+    transport = httpx.ASGITransport(app)
+    async with httpx.AsyncClient(transport=transport, base_url=f"http://{host}") as client:
+        answer = await client.post("/ksql", json={"ksql": "SHOW TYPES;"})
+    assert answer.status_code == status
+
+
 async def test_too_many_requests_are_turned_away() -> None:
     waiting, entered = asyncio.Event(), asyncio.Event()
 

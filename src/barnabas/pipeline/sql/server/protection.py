@@ -10,12 +10,11 @@ import asyncio
 import json
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import urlsplit
 
 from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from barnabas.base.http_guard import is_meant_for_loopback
+from barnabas.base.http_guard import is_meant_for_loopback, is_of_own_page
 from barnabas.pipeline.sql.server.errors import FORBIDDEN, MEDIA_TYPE, ApiError
 
 REQUESTS_MAX = 1_000
@@ -78,9 +77,9 @@ class Protection:
         origin = headers.get(b"origin")
         if origin is None or "*" in self._origins:
             return True
-        text = origin.decode("latin-1")
-        own = headers.get(b"host", b"").decode("latin-1")
-        return text in self._origins or urlsplit(text).netloc.lower() == own.lower()
+        if origin.decode("latin-1") in self._origins:
+            return True
+        return is_of_own_page(origin, headers.get(b"host", b""))
 
     def _patient(self, scope: Scope, receive: Receive) -> Receive:
         """The messages of a request, until its body stalls.
