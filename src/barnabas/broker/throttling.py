@@ -163,11 +163,8 @@ class Throttling:
                 wait_ms = quota.fetch.spend(sum(map(len, parts)), now_ms)
         elif key in MUTATIONS and parts:
             wait_ms = _told(context, parts)
-        is_exempt = (
-            not parts
-            or state.fetch_throttle_ms is None
-            or (key in EXEMPT and self._is_node(context))
-        )
+        is_of_nodes = key in EXEMPT or state.fetch_throttle_ms is None
+        is_exempt = not parts or (is_of_nodes and self._is_node(context))
         state.fetch_throttle_ms = 0
         if is_exempt:
             quotas.exempt(request.busy_ns, now_ms)

@@ -106,6 +106,7 @@ class Connection:
         "_is_held",
         "_may_overlap",
         "_may_overlap_inside",
+        "_memory",
         "_mute_end_ms",
         "_mute_timer",
         "_on_closed",
@@ -158,7 +159,13 @@ class Connection:
         self._busy = False
         self._may_overlap = may_overlap and gate is None
         self._may_overlap_inside = may_overlap
-        self._share = None if memory is None else RequestShare(memory, self._reader, self._resume)
+        self._memory = memory
+        # Who has not logged in has no part in the room of all, and so can take it from nobody.
+        self._share = (
+            RequestShare(memory, self._reader, self._resume)
+            if memory is not None and gate is None
+            else None
+        )
         self._is_held = False  # muted or closed: no request may begin
         self._mute_timer: Timer | None = None
         self._mute_end_ms = 0
@@ -185,6 +192,9 @@ class Connection:
         self._reader.frame_size_max_bytes = self.listener.frame_size_max_bytes
         self._may_overlap = self._may_overlap_inside
         self.is_admitted = True
+        if self._share is None and self._memory is not None:
+            self._share = share = RequestShare(self._memory, self._reader, self._resume)
+            self._take_room(share)
 
     @property
     def tls(self) -> TlsSession | None:

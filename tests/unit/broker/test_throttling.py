@@ -23,6 +23,7 @@ from barnabas.protocol.codec import decode_at
 from barnabas.protocol.frames import decode_response_header, encode_request
 from barnabas.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
 from barnabas.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
+from barnabas.protocol.messages.fetch import FetchRequest, FetchResponse
 from barnabas.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from barnabas.protocol.messages.produce import (
@@ -69,6 +70,7 @@ class Broker:
                 route(apis.CREATE_TOPICS, self._create_topics),
                 route(apis.METADATA, self._metadata),
                 route(apis.WRITE_TXN_MARKERS, self._write_markers),
+                route(apis.FETCH, self._fetch),
             ),
         )
         authorizer: Any = self
@@ -117,6 +119,15 @@ class Broker:
     ) -> WriteTxnMarkersResponse:
         self._work()
         return WriteTxnMarkersResponse()
+
+    def _fetch(
+        self, services: object, context: RequestContext, request: FetchRequest
+    ) -> FetchResponse:
+        self._work()
+        throttling = self.dispatcher.throttling
+        assert throttling is not None
+        assert throttling.fetched(context, 100, is_follower=request.replica_id >= 0)
+        return FetchResponse()
 
     async def _metadata(
         self, services: object, context: RequestContext, request: MetadataRequest
@@ -266,6 +277,15 @@ def test_what_nodes_ask_each_other_counts_apart_and_what_they_did_not_ask_does_n
     broker.is_node = False
     broker.receive(frame)
     assert not broker.is_reading
+
+
+@pytest.mark.parametrize("is_node", [True, False])
+def test_to_fetch_as_a_follower_is_free_for_nodes_alone(is_node: bool) -> None:
+    broker = Broker(request_percentage=1)
+    broker.is_node = is_node
+    broker.took_ns = 3 * SECOND_NS
+    broker.receive(encode_request(ApiKey.FETCH, 12, 1, "app", FetchRequest(replica_id=2)))
+    assert broker.is_reading is is_node
 
 
 def test_what_the_controller_says_holds_here() -> None:

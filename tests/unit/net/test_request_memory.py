@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from barnabas.base.network import ListenerOptions, Part
-from barnabas.net.connection import Connection, Reply
+from barnabas.net.connection import Connection, Gate, Reply
 from barnabas.net.request_memory import RequestMemory
 
 FETCH = b"\x00\x01"
@@ -18,7 +18,7 @@ FETCH = b"\x00\x01"
 class Client:
     """One connection whose transport is only remembered."""
 
-    def __init__(self, memory: RequestMemory) -> None:
+    def __init__(self, memory: RequestMemory, *, is_outside: bool = False) -> None:
         self.is_reading = True
         self.handled: list[int] = []
         self.replies: list[Reply] = []
@@ -38,6 +38,7 @@ class Client:
             ListenerOptions("PLAINTEXT", frame_size_max_bytes=100_000),
             lambda _: None,
             memory=memory,
+            gate=Gate(self._admit, 1000) if is_outside else None,
         )
 
     def _serve(self, connection: Connection, frame: bytearray) -> Sequence[Part] | Reply:
@@ -46,6 +47,10 @@ class Client:
             self.replies.append(Reply())
             return self.replies[-1]
         return ()
+
+    def _admit(self, connection: Connection, frame: bytearray) -> Sequence[Part] | Reply:
+        connection.admit(self._serve)
+        return self._serve(connection, frame)
 
     def send(self, data: bytes) -> None:
         assert self.is_reading
@@ -117,6 +122,30 @@ def test_a_connection_that_goes_leaves_nothing_behind() -> None:
     three.close()
     assert memory.used_bytes == 0
     assert not memory.waiting
+
+
+def test_who_has_not_logged_in_takes_no_room_from_others() -> None:
+    memory = RequestMemory(1000)
+    outside = [Client(memory, is_outside=True) for _ in range(3)]
+    for client in outside:
+        client.send(frame(999)[:10])
+    inside = Client(memory)
+    inside.send(frame(500)[:20])
+    assert inside.is_reading
+    assert memory.used_bytes == 500
+
+
+def test_who_has_logged_in_shares_the_room() -> None:
+    memory = RequestMemory(1000)
+    client = Client(memory, is_outside=True)
+    client.waits = True
+    client.send(frame(10) + frame(700) + frame(300)[:50])
+    assert client.handled == [10]
+    assert memory.used_bytes == 1000
+    client.replies[0].complete(())
+    assert client.handled == [10, 700]
+    client.close()
+    assert memory.used_bytes == 0
 
 
 @pytest.mark.parametrize("seed", range(20))
