@@ -5,10 +5,10 @@ second cannot be reached, clients hang without a word: the commonest fault in se
 """
 
 import asyncio
-import ipaddress
 import socket
 
 from barnabas.base.config.listeners import ListenerConfig
+from barnabas.base.loopback import is_loopback
 
 CONNECT_TIMEOUT_S = 2.0
 
@@ -29,16 +29,6 @@ async def unreachable_reason(host: str, port: int) -> str | None:
     writer.close()
     await writer.wait_closed()
     return None
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach `host`."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 async def advertised_problems(

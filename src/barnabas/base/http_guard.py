@@ -12,15 +12,7 @@ import ipaddress
 from collections.abc import Collection, Iterable
 from urllib.parse import urlsplit
 
-
-def is_loopback(host: str) -> bool:
-    """Whether a listener there is reached from this machine alone."""
-    if host.lower() == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False
+from barnabas.base.loopback import is_loopback
 
 
 def only_loopback(hosts: Iterable[str]) -> bool:

@@ -7,8 +7,8 @@ import uuid
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from barnabas.app.reachability import is_loopback
 from barnabas.base.config.values import parse_host_port
+from barnabas.base.loopback import is_loopback
 from barnabas.cli.checks_nodes import check_nodes
 from barnabas.cli.connection import Connection
 from barnabas.cli.errors import CliError

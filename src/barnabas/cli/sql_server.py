@@ -27,7 +27,7 @@ SIGTERM and Ctrl-C end it cleanly, with exit code 0; its statements go on when i
 
 
 @click.command("server", epilog=EPILOG)
-@service_options("the server", "http://0.0.0.0:8088")
+@service_options("the server", "http://127.0.0.1:8088")
 @click.option(
     "--schema-registry-url",
     "-r",

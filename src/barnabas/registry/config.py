@@ -14,6 +14,7 @@ from typing import Any, Final, cast
 from barnabas.base.config.definitions import ConfigKey, Status, read_table
 from barnabas.base.config.errors import ConfigError
 from barnabas.base.config.properties import parse_properties
+from barnabas.base.loopback import is_loopback
 from barnabas.registry.core.decision import Defaults
 
 KEYS: Final[Mapping[str, ConfigKey]] = read_table(
@@ -157,7 +158,9 @@ class RegistryConfig:
     @cached_property
     def advertised_host(self) -> str:
         """The name under which other instances reach this one."""
-        return self.get_str("host.name") or socket.getfqdn()
+        listener = self.inter_instance_listener
+        own = listener.host if is_loopback(listener.host) else socket.getfqdn()
+        return self.get_str("host.name") or own
 
     @property
     def advertised_port(self) -> int:

@@ -1,5 +1,6 @@
 """schema-registry.properties."""
 
+import socket
 import ssl
 import subprocess
 from pathlib import Path
@@ -140,6 +141,12 @@ def test_the_listener_for_other_instances() -> None:
     assert named.advertised_port == 8081
     assert config(**mapped, host_port="80", host_name="me").advertised_port == 80
     assert config(host_name="me").advertised_host == "me"
+
+
+def test_without_listeners_it_serves_this_machine_alone() -> None:
+    assert [str(listener) for listener in config().listeners] == ["http://127.0.0.1:8081"]
+    assert config().advertised_host == "127.0.0.1"
+    assert config(listeners="http://:8081").advertised_host == socket.getfqdn()
 
 
 def test_sasl() -> None:

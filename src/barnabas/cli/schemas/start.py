@@ -27,7 +27,7 @@ SIGTERM and Ctrl-C end it cleanly, with exit code 0; a second signal ends it at 
 
 
 @click.command("start", epilog=EPILOG)
-@service_options("the registry", "http://0.0.0.0:8081")
+@service_options("the registry", "http://127.0.0.1:8081")
 def start_command(
     properties: str | None,
     bootstrap_servers: str | None,

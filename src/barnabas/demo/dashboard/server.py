@@ -21,7 +21,8 @@ from starlette.responses import FileResponse, JSONResponse, Response, StreamingR
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from barnabas.base.http_guard import is_loopback, is_meant_for_loopback
+from barnabas.base.http_guard import is_meant_for_loopback
+from barnabas.base.loopback import is_loopback
 from barnabas.demo.dashboard.brokers import BrokerMonitor
 from barnabas.demo.dashboard.groups import GroupMonitor
 from barnabas.demo.dashboard.readers import ActivityReader, OutputReader, ReaderThread

@@ -28,7 +28,8 @@ from barnabas.pipeline.sql.server.security.stores import (
     registry_tls,
 )
 
-DEFAULT_LISTENERS = "http://0.0.0.0:8088"
+DEFAULT_LISTENERS = "http://127.0.0.1:8088"
+"""This machine alone, until somebody decides who else may ask."""
 RUNNER = "barnabas.sql.runner"
 """`spark` or `local`: what runs persistent queries."""
 MASTER = "barnabas.sql.spark.master"
