@@ -278,13 +278,15 @@ class SimTransport:
         self._inbox = bytearray()
         self._has_end = False
         self._is_reading = False
+        self._is_paused = False
         self._read_is_due = False
         network.opened(self)
 
     def attach(self, handler: StreamHandler) -> None:
-        """Give the end its handler and begin to read."""
+        """Give the end its handler and begin to read, unless that was paused before."""
         self._handler = handler
-        self.resume_reading()
+        if not self._is_paused:
+            self.resume_reading()
 
     # Sending
 
@@ -417,9 +419,11 @@ class SimTransport:
             self._handler.drained()
 
     def pause_reading(self) -> None:
+        self._is_paused = True
         self._is_reading = False
 
     def resume_reading(self) -> None:
+        self._is_paused = False
         if not self._is_reading and not self.is_closed and not self._is_closing:
             self._is_reading = True
             if self._inbox or self._has_end:

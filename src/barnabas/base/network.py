@@ -62,7 +62,7 @@ class Transport(Protocol):
         """Bytes queued that the peer has not taken."""
 
     def pause_reading(self) -> None:
-        """Stop receiving, so that the peer feels back-pressure."""
+        """Stop receiving, so that the peer feels back-pressure. It holds before `attach` too."""
 
     def resume_reading(self) -> None:
         """Receive again."""

@@ -31,6 +31,7 @@ class TcpTransport:
         "_closing",
         "_fd",
         "_handler",
+        "_is_paused",
         "_loop",
         "_queue",
         "_reading",
@@ -59,18 +60,21 @@ class TcpTransport:
         it would be a cycle, which lives until a garbage collection."""
         self._queue: deque[Part] = deque()
         self._unsent_bytes = 0
+        self._is_paused = False
+        """Whether the handler wants nothing to be received; it may say so before `attach`."""
         self._reading = False
         self._writing = False
         self._closing = False
         self._closed = False
 
     def attach(self, handler: StreamHandler) -> None:
-        """Give the connection its handler and begin to read."""
+        """Give the connection its handler and begin to read, unless that was paused before."""
         if self._closed:
             handler.closed(None)
             return
         self._handler = handler
-        self.resume_reading()
+        if not self._is_paused:
+            self._start_reading()
 
     def unsent_bytes(self) -> int:
         return self._unsent_bytes
@@ -203,11 +207,19 @@ class TcpTransport:
             self._finish(None)
 
     def pause_reading(self) -> None:
+        self._is_paused = True
+        self._stop_reading()
+
+    def resume_reading(self) -> None:
+        self._is_paused = False
+        self._start_reading()
+
+    def _stop_reading(self) -> None:
         if self._reading:
             self._reading = False
             self._loop.remove_reader(self._fd)
 
-    def resume_reading(self) -> None:
+    def _start_reading(self) -> None:
         if not self._reading and not self._closed and not self._closing:
             self._reading = True
             self._loop.add_reader(self._fd, self._on_readable)
@@ -220,7 +232,7 @@ class TcpTransport:
             self._finish(None)
             return
         self._closing = True
-        self.pause_reading()
+        self._stop_reading()
 
     def _fail(self, error: OSError) -> None:
         self._finish(error)
@@ -229,7 +241,7 @@ class TcpTransport:
         if self._closed:
             return
         self._closed = True
-        self.pause_reading()
+        self._stop_reading()
         if self._writing:
             self._writing = False
             self._loop.remove_writer(self._fd)

@@ -158,7 +158,7 @@ class TlsTransport(TcpTransport):
         self._handshake_failed(TlsError(what_plain_peer_speaks(head)))
 
     def _step(self) -> None:
-        self.pause_reading()
+        self._stop_reading()
         self._pending_step = self._loop.run_in_executor(_handshake_threads(), _shake, self._ssl)
         self._pending_step.add_done_callback(self._stepped)
 
@@ -198,8 +198,8 @@ class TlsTransport(TcpTransport):
         if self._shaken is not None:
             if not self._shaken.done():
                 self._shaken.set_result(None)
-        else:
-            self.resume_reading()
+        elif not self._is_paused:
+            self._start_reading()
 
     def _handshake_failed(self, error: TlsError) -> None:
         """End it, with a line for whoever runs the server; a client's caller has the error."""
@@ -220,10 +220,15 @@ class TlsTransport(TcpTransport):
 
     # -- receiving
 
-    def resume_reading(self) -> None:
+    def pause_reading(self) -> None:
+        self._is_paused = True
+        if self._is_open:  # the handshake goes on all the same
+            self._stop_reading()
+
+    def _start_reading(self) -> None:
         if not self._is_open:
             return  # the handshake reads, or waits for a step of its own
-        super().resume_reading()
+        super()._start_reading()
         if self._reading and not self._will_read and self._has_arrived():
             self._will_read = True
             self._loop.call_soon(self._read_on)
@@ -435,7 +440,7 @@ class TlsTransport(TcpTransport):
             self._finish(None)
             return
         self._closing = True
-        self.pause_reading()
+        self._stop_reading()
 
     def _send_last_words(self, words: bytes) -> None:
         """Send a little without waiting: the connection ends, whether it leaves or not."""

@@ -16,7 +16,7 @@ from barnabas.base.disk import FileRange
 from barnabas.base.local_disk import LocalDisk
 from barnabas.base.network import ListenerOptions, Part
 from barnabas.net.connection import Connection, Reply
-from barnabas.net.connection_quotas import ConnectionLimits, ListenerLimits
+from barnabas.net.connection_quotas import ConnectionLimits, IpRates, ListenerLimits
 from barnabas.net.frames import FrameReader
 from barnabas.net.server import Server, ServerLimits
 from barnabas.net.tcp import TcpNetwork
@@ -215,6 +215,34 @@ async def test_a_rate_that_is_set_later_holds_from_then_on() -> None:
         assert await accepted(server, first) == 16  # it waits as long as it was told to
         clock.advance(1000)
         await until(lambda: server.connection_count == 18)
+        server.close()
+
+
+async def test_of_an_address_that_comes_too_fast_nothing_is_read() -> None:
+    connections: list[Connection] = []
+
+    class Watched(Server):
+        def _connected(self, *arguments: Any) -> Connection:
+            connections.append(super()._connected(*arguments))
+            return connections[-1]
+
+    server = Watched(TcpNetwork(), ManualClock(), echo, limited())
+    port = server.listen("127.0.0.1", 0, ListenerOptions("PLAINTEXT"))
+    server.set_ip_rates(IpRates(1, {}))
+    server.start()
+    try:
+        async with AsyncExitStack() as stack:
+            first = await stack.enter_async_context(connected(port))
+            assert await ask(*first, b"served") == b"served"
+            for _ in range(20):
+                _, writer = await stack.enter_async_context(connected(port))
+                writer.write((pack(">i", 1000) + bytes(1000)) * 100)
+            await until(lambda: len(connections) == 21)
+            for _ in range(100):
+                await asyncio.sleep(0)
+            assert connections[-1].is_waiting  # it is held
+            assert not connections[-1].frames
+    finally:
         server.close()
 
 

@@ -114,12 +114,15 @@ class Pair:
         self.any_accepted = asyncio.Event()
         self.network = TcpNetwork()
         self.buffer_bytes = buffer_bytes
+        self.pauses_at_once = False
         options = ListenerOptions("SSL", "SSL", socket=SMALL, tls=server)
         self.listener = self.network.listen(HOST, 0, self._accept, options)
         self.listener.start()
 
     def _accept(self, transport: Transport) -> Handler:
         self.accepted.append(Handler(transport, self.buffer_bytes))
+        if self.pauses_at_once:
+            transport.pause_reading()
         self.any_accepted.set()
         return self.accepted[-1]
 
@@ -231,6 +234,32 @@ async def test_what_openssl_holds_is_handed_on_after_a_pause(world: World) -> No
         assert far.data == data
 
     await with_pair(world.server(), world.client(), test, buffer_bytes=100)
+
+
+async def test_who_pauses_before_the_handshake_reads_nothing_after_it(world: World) -> None:
+    pair = Pair(Terms(world.server()))
+    pair.pauses_at_once = True
+    near: list[Handler] = []
+
+    def made(transport: Transport) -> Handler:
+        near.append(Handler(transport))
+        return near[0]
+
+    try:
+        async with asyncio.timeout(TIMEOUT_S):
+            await pair.network.connect(
+                HOST, pair.listener.port, made, SMALL, Terms(world.client())
+            )
+        near[0].transport.send((b"early",))
+        far = pair.accepted[0]
+        for _ in range(100):
+            await asyncio.sleep(0)
+        assert not far.data
+        far.transport.resume_reading()
+        await far.until(lambda: far.data == b"early")
+    finally:
+        near[0].transport.close()
+        pair.close()
 
 
 async def test_who_does_not_read_holds_up_the_sender(world: World) -> None:
