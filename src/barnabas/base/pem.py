@@ -95,12 +95,12 @@ def load_own(context: ssl.SSLContext, config: StringKeys, prefix: str) -> None:
 
 def load_key(context: ssl.SSLContext, own: KeyPair, key: str) -> Certificate:
     """Have a context show a certificate. Raises ConfigError."""
-    with _file_of(own.pem) as path:
-        try:
+    try:
+        with _file_of(own.pem) as path:
             context.load_cert_chain(path, password=lambda: own.password)
-        except (ssl.SSLError, OSError, ValueError) as error:
-            reason = getattr(error, "reason", None) or str(error)
-            raise ConfigError(key, f"the key or certificate cannot be used: {reason}") from None
+    except (ssl.SSLError, OSError, ValueError) as error:
+        reason = getattr(error, "reason", None) or str(error)
+        raise ConfigError(key, f"the key or certificate cannot be used: {reason}") from None
     begin, end = "-----BEGIN CERTIFICATE-----", "-----END CERTIFICATE-----"
     first = begin + own.pem.partition(begin)[2].partition(end)[0] + end
     try:

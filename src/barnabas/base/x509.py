@@ -1,7 +1,8 @@
 """What a certificate says, read from its DER form: as little of X.509 as a node needs.
 
 Names are written as Java writes them (RFC 2253, X500Principal.getName()), because ACLs and rules
-for principals are: known attributes by their keyword, all others by number with the value in hex.
+for principals are: known attributes by their keyword, all others by number, and in hex the values
+of those others and what is no text.
 """
 
 import ipaddress
@@ -28,8 +29,10 @@ _KEYWORDS: Final = {
     "0.9.2342.19200300.100.1.25": "DC",
     "0.9.2342.19200300.100.1.1": "UID",
 }
-_TEXT_TAGS: Final = frozenset({0x0C, 0x13, 0x14, 0x16, 0x1B, 0x1C, 0x1E})
-"""UTF8, Printable, T61, IA5, General, Universal and BMP strings."""
+_TEXT_TAGS: Final = frozenset({0x0C, 0x13, 0x14, 0x16, 0x1B, 0x1E})
+"""UTF8, Printable, T61, IA5, General and BMP strings."""
+_SPACES: Final = " \r"
+"""What Java escapes at both ends of a value."""
 _ESCAPED: Final = frozenset(',=+<>#;"\\')
 _NEAR_YEARS: Final = 50
 """A year of two digits is of this century below that. Source: RFC 5280, 4.1.2.5.1."""
@@ -110,18 +113,18 @@ def _attribute(content: bytes) -> str:
     number = _object_number(identifier)
     keyword = _KEYWORDS.get(number)
     if keyword is None or tag not in _TEXT_TAGS:
-        return f"{number}=#{_encoded(tag, value).hex()}"
+        return f"{keyword or number}=#{_encoded(tag, value).hex()}"
     return f"{keyword}={_escaped(value.decode('utf-8', 'replace'))}"
 
 
 def _escaped(text: str) -> str:
-    start = len(text) - len(text.lstrip(" "))
-    end = len(text.rstrip(" "))
+    start = len(text) - len(text.lstrip(_SPACES))
+    end = len(text.rstrip(_SPACES))
     escaped = []
     for position, letter in enumerate(text):
         if letter == "\0":
             escaped.append("\\00")
-        elif letter in _ESCAPED or (letter == " " and not start <= position < end):
+        elif letter in _ESCAPED or (letter in _SPACES and not start <= position < end):
             escaped.append("\\" + letter)
         else:
             escaped.append(letter)

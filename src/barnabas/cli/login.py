@@ -208,7 +208,7 @@ def refusal(error: OSError, where: str, config: Mapping[str, str]) -> CliError |
         if protocol_of(config) == "PLAINTEXT":
             hint = f"if it wants TLS or a login, set security.protocol {CONFIG_HINT}"
         else:
-            hint = "check security.protocol: it may be a port without it"
+            hint = f"its port may want another: check security.protocol {CONFIG_HINT}"
         return CliError(f"{where}: it closed the connection", ExitCode.UNREACHABLE, hint)
     return None
 

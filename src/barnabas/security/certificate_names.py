@@ -6,6 +6,7 @@ Kafka's SslPrincipalMapper. Its expressions are Java's; those that Python lacks 
 """
 
 import re
+import warnings
 from collections.abc import Callable
 from typing import Final
 
@@ -54,8 +55,12 @@ def _parse(text: str) -> Rule | None:
     if match[2] is None:
         return None  # an empty rule
     try:
-        pattern = re.compile(_NAMED_GROUP.sub(r"(?P<\1", match[2]))
-    except re.error as error:
+        with warnings.catch_warnings():
+            # Sets within sets, which Java joins or intersects and Python reads as letters.
+            warnings.simplefilter("error", FutureWarning)
+            # Java's \w, \d, \s and (?i) know ASCII alone.
+            pattern = re.compile(_NAMED_GROUP.sub(r"(?P<\1", match[2]), re.ASCII)
+    except (re.error, ValueError, FutureWarning) as error:
         raise ConfigError(RULES_KEY, f"{match[2]!r} is no expression: {error}") from None
     return _rule(pattern, match[3], match[4])
 

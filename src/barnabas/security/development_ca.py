@@ -31,6 +31,8 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from barnabas.base.x509 import name_of
+
 CLOCK_SKEW = timedelta(hours=1)
 """Certificates begin this long before now: clocks of other machines may be behind."""
 NAME_SIZE_MAX = 64
@@ -305,8 +307,8 @@ def _describe(certificate: x509.Certificate) -> Description:
         elif isinstance(value, x509.BasicConstraints):
             is_authority = value.ca
     return Description(
-        certificate.subject.rfc4514_string(),
-        certificate.issuer.rfc4514_string(),
+        name_of(certificate.subject.public_bytes()),
+        name_of(certificate.issuer.public_bytes()),
         hosts,
         certificate.not_valid_before_utc,
         certificate.not_valid_after_utc,

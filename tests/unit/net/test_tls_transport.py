@@ -247,9 +247,7 @@ async def test_who_pauses_before_the_handshake_reads_nothing_after_it(world: Wor
 
     try:
         async with asyncio.timeout(TIMEOUT_S):
-            await pair.network.connect(
-                HOST, pair.listener.port, made, SMALL, Terms(world.client())
-            )
+            await pair.network.connect(HOST, pair.listener.port, made, SMALL, Terms(world.client()))
         near[0].transport.send((b"early",))
         far = pair.accepted[0]
         for _ in range(100):

@@ -7,6 +7,11 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding
+from cryptography.x509.oid import NameOID
 
 from barnabas.security.development_ca import (
     CertificateError,
@@ -36,6 +41,14 @@ def test_a_node_s_certificate_says_what_it_is_for() -> None:
     assert not own.is_authority
     assert authority.is_authority
     assert authority.subject == "CN=lab"
+
+
+def test_names_are_those_of_principals() -> None:
+    name = x509.Name([x509.NameAttribute(NameOID.EMAIL_ADDRESS, "a@b.c")])
+    key = ec.generate_private_key(ec.SECP256R1())
+    builder = x509.CertificateBuilder(name, name, key.public_key(), 1, NOW, NOW)
+    text = builder.sign(key, hashes.SHA256()).public_bytes(Encoding.PEM).decode()
+    assert describe(text)[0].subject == "1.2.840.113549.1.9.1=#16056140622e63"
 
 
 def test_a_client_is_no_server() -> None:

@@ -247,6 +247,8 @@ def test_every_kind_of_signature(key: Any, algorithm: str) -> None:
         ({"kty": "RSA", "n": "!", "e": "AQAB"}, "no number"),
         ({"kty": "EC", "crv": "P-999", "x": "AA", "y": "AA"}, "an unknown curve"),
         ({}, "nothing"),
+        ({"kty": ["RSA"]}, "a kind that is no text"),
+        (jwk(rsa_key("first")) | {"alg": {}}, "an algorithm that is no text"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

@@ -270,6 +270,15 @@ def test_the_certificate_of_a_provider_is_checked(tmp_path: Path, wrong: str | N
         assert not provider.asked
 
 
+def test_authorities_that_have_gone_are_no_answer(tmp_path: Path) -> None:
+    file = Path(Authority(tmp_path).file)
+    config = NodeConfig.from_properties(standalone_properties("/data"))
+    settings = Keys(config, "PLAINTEXT", {"ssl.truststore.location": str(file)}).fetching()
+    file.unlink()
+    with pytest.raises(FetchError, match=r"ssl\.truststore\.location"):
+        fetch("https://127.0.0.1:1/jwks", settings)
+
+
 def test_authorities_that_cannot_be_read_are_said_at_once(tmp_path: Path) -> None:
     options = {"ssl.truststore.location": str(tmp_path / "none.pem")}
     config = NodeConfig.from_properties(standalone_properties("/data"))

@@ -31,6 +31,8 @@ KAFKAS = (
         ("RULE:CN=(?<who>.*)/${who}!/", "CN=a", "a!"),
         ("RULE:CN=(a)?b/[$1]/", "CN=b", "[]"),
         ("RULE:CN=x/y/,,DEFAULT", "CN=z", "CN=z"),
+        (r"RULE:CN=(\w+)/$1/,DEFAULT", "CN=Zoë", "CN=Zoë"),
+        ("RULE:(?i)cn=(ä)/$1/,DEFAULT", "CN=Ä", "CN=Ä"),
         ("  RULE:^CN=(.*?)$/$1/  ,  DEFAULT  ", "CN=a", "a"),
         ("RULE:CN=a,O=b/x/,DEFAULT", "CN=a,O=b", "x"),
     ],
@@ -51,6 +53,7 @@ def test_a_name_that_no_rule_takes_is_refused() -> None:
     [
         "default",
         "DEFAUL",
+        "RULE:CN=([a-z&&[^m]]*)/$1/",
         "DEFAULT/L",
         "DEFAULT/U",
         "RULE:CN=(.*?),OU=ServiceUsers.*/$1",

@@ -297,3 +297,21 @@ def test_a_certificate_that_ends_soon_is_told_of_in_time(
     assert "has expired" in told[5]
     assert watched.seconds_left()["SSL"] < 0
     watched.close()
+
+
+def test_a_key_that_cannot_be_handed_over_changes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    world = World(tmp_path)
+    config = world.config()
+    side = listening_tls(config, config.listeners[0])
+    assert side is not None
+    before = side.context()
+    world.replace("second")
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError("no space left")
+
+    monkeypatch.setattr("tempfile.NamedTemporaryFile", full)
+    assert side.context() is before
+    assert "no space left" in caplog.text

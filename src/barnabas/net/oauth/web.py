@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from http.client import HTTPException, HTTPMessage
 from typing import IO, Final
 
+from barnabas.base.config.errors import ConfigError
 from barnabas.net.oauth.fetch import SIZE_BYTES_MAX, FetchError, FetchSettings
 
 ERROR_TEXT_SIZE_MAX: Final = 300
@@ -36,7 +37,10 @@ def ask(
     )
     handlers: list[urllib.request.BaseHandler] = [_NoRedirects()]
     if url.lower().startswith("https:"):
-        handlers.append(urllib.request.HTTPSHandler(context=settings.tls()))
+        try:
+            handlers.append(urllib.request.HTTPSHandler(context=settings.tls()))
+        except (ConfigError, OSError) as error:  # its files have gone, or are half written
+            raise FetchError(f"{url} cannot be asked: {error}") from error
     opener = urllib.request.build_opener(*handlers)
     try:
         with opener.open(request, timeout=settings.timeout_ms / 1000) as response:

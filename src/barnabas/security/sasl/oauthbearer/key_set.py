@@ -111,6 +111,8 @@ def _public_key(entry: dict[str, Any]) -> PublicKey | None:
     kind, curve = entry.get("kty"), entry.get("crv")
     algorithm, key_id = entry.get("alg"), entry.get("kid")
     operations = entry.get("key_ops")
+    if not all(part is None or isinstance(part, str) for part in (kind, curve, algorithm, key_id)):
+        return None
     if kind not in {"RSA", "EC", "OKP"} or entry.get("use", "sig") != "sig":
         return None
     if kind != "RSA" and curve not in CURVES:
@@ -118,8 +120,6 @@ def _public_key(entry: dict[str, Any]) -> PublicKey | None:
     if isinstance(operations, list) and "verify" not in operations:
         return None
     if algorithm is not None and algorithm not in ALGORITHMS:
-        return None
-    if key_id is not None and not isinstance(key_id, str):
         return None
     # Of a private key, which nobody should publish, the public half is all that is read.
     public = {name: value for name, value in entry.items() if name in _PUBLIC_PARTS}
