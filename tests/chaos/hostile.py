@@ -1,10 +1,11 @@
 """Those who do not wish a node well: threads that send it what no client would.
 
-Some stay outside (no login, or a wrong one), some come in as a user without rights.
+Some stay outside (no login, or a wrong one), some come in as users who may do little or nothing.
 """
 
 from __future__ import annotations
 
+import base64
 import socket
 import ssl
 import threading
@@ -15,7 +16,18 @@ from random import Random
 from struct import pack
 from types import TracebackType
 
-from barnabas.protocol.errors import DecodeError
+from barnabas.base.scram import ScramClient
+from barnabas.metadata.asker import Asker
+from barnabas.metadata.envelope import seal
+from barnabas.protocol.api import ApiKey
+from barnabas.protocol.errors import DecodeError, ErrorCode
+from barnabas.protocol.frames import encode_request
+from barnabas.protocol.messages.create_acls import CreateAclsRequest
+from barnabas.protocol.messages.create_delegation_token import (
+    CreateDelegationTokenRequest,
+    CreateDelegationTokenResponse,
+)
+from barnabas.protocol.messages.envelope import EnvelopeResponse
 from barnabas.protocol.messages.sasl_authenticate import (
     SaslAuthenticateRequest,
     SaslAuthenticateResponse,
@@ -23,6 +35,7 @@ from barnabas.protocol.messages.sasl_authenticate import (
 from barnabas.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 from support.random_requests import RequestMaker
 from support.raw_client import RawClient
+from support.secured_settings import password
 
 ANSWER_S = 0.3
 """How long an attacker looks for an answer, which he may not get."""
@@ -34,21 +47,44 @@ TLS_HANDSHAKE = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"
 
 @dataclass(frozen=True)
 class Target:
-    """A node's listeners, and a user who may log in and nothing else."""
+    """A node's listeners, and users who may log in and little else."""
 
     plain: Sequence[int]
     """Ports that speak without TLS, with or without a login."""
     tls: Sequence[int]
     tls_login: int
     """The one of `tls` that wants PLAIN or SCRAM."""
+    tls_controller: int
+    """The one of `tls` where controllers listen; it wants PLAIN."""
     ca: str
-    user: str
-    password: str
+    users: Sequence[str]
+    """Who may log in everywhere."""
     names: Sequence[str]
     """Of topics, groups and users that exist."""
+    ids: Sequence[bytes] = ()
+    """Of topics that exist."""
+    powerful: str = ""
+    """A user who may do everything, whose name is used in vain."""
 
-    def plain_token(self) -> bytes:
-        return b"\x00".join((b"", self.user.encode(), self.password.encode()))
+
+def plain_token(user: str) -> bytes:
+    return b"\x00".join((b"", user.encode(), password(user).encode()))
+
+
+def connect(port: int, tls: ssl.SSLContext) -> RawClient:
+    """A connection over TLS."""
+    client = RawClient(f"127.0.0.1:{port}")
+    client.socket = tls.wrap_socket(client.socket, server_hostname="127.0.0.1")
+    return client
+
+
+def log_in(client: RawClient, user: str) -> None:
+    """Log in by PLAIN."""
+    client.call(SaslHandshakeRequest(mechanism="PLAIN"), SaslHandshakeResponse, 1)
+    login = SaslAuthenticateRequest(auth_bytes=plain_token(user))
+    answer = client.call(login, SaslAuthenticateResponse)
+    if answer.error_code:
+        raise RuntimeError(f"{user} cannot log in: {answer.error_message}")
 
 
 class Attackers:
@@ -91,7 +127,7 @@ class _Attacker(threading.Thread):
         self.failure: Exception | None = None
         self._target = target
         self._random = Random(seed)
-        self._requests = RequestMaker(self._random, list(target.names))
+        self._requests = RequestMaker(self._random, list(target.names), target.ids)
         self._stop_asked = stop
         self._tls = ssl.create_default_context(cafile=target.ca)
         self._held: list[socket.socket] = []
@@ -100,7 +136,12 @@ class _Attacker(threading.Thread):
             "requests without a login": self._without_login,
             "requests over TLS without a login": self._over_tls,
             "damaged logins": self._damaged_login,
-            "requests of a user without rights": self._as_user,
+            "requests of users without rights": self._as_user,
+            "requests of users without rights to the controller": self._as_user_of_controller,
+            "requests in one piece with a login": self._in_one_piece,
+            "logins on top of a login": self._again,
+            "forged envelopes": self._forged_envelope,
+            "requests by a delegation token": self._by_token,
             "damaged TLS records": self._damaged_tls,
             "half a handshake": self._half_open,
         }
@@ -151,10 +192,9 @@ class _Attacker(threading.Thread):
                 handshake = SaslHandshakeRequest(mechanism=mechanism)
                 version = self._random.choice((0, 1))
                 client.call(handshake, SaslHandshakeResponse, version)
+            user = self._user()
             token = bytearray(
-                self._target.plain_token()
-                if mechanism == "PLAIN"
-                else f"n,,n={self._target.user},r=abcdefgh".encode()
+                plain_token(user) if mechanism == "PLAIN" else f"n,,n={user},r=abcdefgh".encode()
             )
             for _ in range(self._random.randint(1, 3)):
                 token[self._random.randrange(len(token))] = self._random.randrange(256)
@@ -169,12 +209,91 @@ class _Attacker(threading.Thread):
 
     def _as_user(self) -> None:
         with self._client() as client:
-            client.call(SaslHandshakeRequest(mechanism="PLAIN"), SaslHandshakeResponse, 1)
-            login = SaslAuthenticateRequest(auth_bytes=self._target.plain_token())
-            answer = client.call(login, SaslAuthenticateResponse)
-            if answer.error_code:
-                raise RuntimeError(f"the user cannot log in: {answer.error_message}")
+            log_in(client, self._user())
             self._send_requests(client.socket)
+
+    def _as_user_of_controller(self) -> None:
+        with connect(self._target.tls_controller, self._tls) as client:
+            log_in(client, self._user())
+            self._send_requests(client.socket)
+
+    def _in_one_piece(self) -> None:
+        """What stands behind a login has arrived before the login was looked at."""
+        port = self._random.choice((self._target.tls_login, self._target.tls_controller))
+        version = self._random.choice((0, 1))
+        token = plain_token(self._user())
+        if self._random.random() < 0.3:
+            token = token[:-1]
+        frames = [
+            encode_request(
+                ApiKey.SASL_HANDSHAKE, version, 1, "fuzz", SaslHandshakeRequest(mechanism="PLAIN")
+            ),
+            token
+            if version == 0
+            else encode_request(
+                ApiKey.SASL_AUTHENTICATE, 2, 2, "fuzz", SaslAuthenticateRequest(auth_bytes=token)
+            ),
+        ]
+        for _ in range(self._random.randint(1, FRAMES_MAX)):
+            frames.insert(self._random.choice((0, 1, 2, len(frames))), self._requests.frame())
+        with connect(port, self._tls) as client:
+            client.send_bytes(b"".join(pack(">i", len(frame)) + frame for frame in frames))
+            while self._await_answer(client.socket):
+                pass
+
+    def _again(self) -> None:
+        """Log in anew, perhaps as another, between requests."""
+        with self._client() as client:
+            log_in(client, self._user())
+            for _ in range(3):
+                mechanism = self._random.choice(("PLAIN", "PLAIN", "SCRAM-SHA-512", "X"))
+                version = self._random.choice((0, 1))
+                client.call(
+                    SaslHandshakeRequest(mechanism=mechanism), SaslHandshakeResponse, version
+                )
+                if self._random.random() < 0.3:
+                    self._send_requests(client.socket)
+                login = SaslAuthenticateRequest(auth_bytes=plain_token(self._user()))
+                client.call(login, SaslAuthenticateResponse)
+                self._send_requests(client.socket)
+
+    def _forged_envelope(self) -> None:
+        """Ask the controller in a powerful user's name."""
+        asker = Asker(f"User:{self._target.powerful}", "127.0.0.1")
+        with connect(self._target.tls_controller, self._tls) as client:
+            log_in(client, self._user())
+            forged = seal(CreateAclsRequest(creations=[]), 3, asker, "fuzz")
+            if self._random.random() < 0.5:
+                forged.request_data = self._requests.frame()
+            answer = client.call(forged, EnvelopeResponse)
+            if answer.error_code != ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
+                raise RuntimeError(f"a forged envelope is answered {answer.error_code}")
+
+    def _by_token(self) -> None:
+        """Log in as the owner of a token, which gives no right to another one."""
+        user = self._user()
+        with self._client() as client:
+            log_in(client, user)
+            asked = CreateDelegationTokenRequest(max_lifetime_ms=60_000)
+            token = client.call(asked, CreateDelegationTokenResponse)
+        with self._client() as client:
+            name = "SCRAM-SHA-512"
+            secret = base64.b64encode(token.hmac).decode()
+            scram = ScramClient(name, token.token_id, secret, "abcdefgh", {"tokenauth": "true"})
+            client.call(SaslHandshakeRequest(mechanism=name), SaslHandshakeResponse, 1)
+            first = client.call(
+                SaslAuthenticateRequest(auth_bytes=scram.first()), SaslAuthenticateResponse
+            )
+            final = SaslAuthenticateRequest(auth_bytes=scram.final(first.auth_bytes))
+            if client.call(final, SaslAuthenticateResponse).error_code:
+                return  # it was expired meanwhile, by itself or its owner
+            answer = client.call(asked, CreateDelegationTokenResponse)
+            if answer.error_code != ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED:
+                raise RuntimeError(f"a token begets another: {answer.error_code}")
+            self._send_requests(client.socket)
+
+    def _user(self) -> str:
+        return self._random.choice(self._target.users)
 
     def _damaged_tls(self) -> None:
         with self._connect(self._random.choice(self._target.tls)) as connection:
@@ -196,10 +315,7 @@ class _Attacker(threading.Thread):
 
     def _client(self) -> RawClient:
         """A connection over TLS to the listener that wants a login."""
-        port = self._target.tls_login
-        client = RawClient(f"127.0.0.1:{port}")
-        client.socket = self._tls.wrap_socket(client.socket, server_hostname="127.0.0.1")
-        return client
+        return connect(self._target.tls_login, self._tls)
 
     def _send_requests(self, connection: socket.socket) -> None:
         for _ in range(self._random.randint(1, FRAMES_MAX)):

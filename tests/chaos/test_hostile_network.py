@@ -6,6 +6,7 @@ nothing that they have no right to, and none of its lines speaks of a fault of i
 
 from __future__ import annotations
 
+import ssl
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,9 +27,16 @@ from confluent_kafka.admin import (
     ResourcePatternType,
     ResourceType,
 )
-from hostile import Attackers, Target
+from hostile import Attackers, Target, connect, log_in
 from suffering import TELEMETRY
 
+from barnabas.protocol.messages.alter_client_quotas import (
+    AlterClientQuotasRequest,
+    AlterClientQuotasRequestEntityData,
+    AlterClientQuotasRequestEntryData,
+    AlterClientQuotasResponse,
+    OpData,
+)
 from support.certificates import Authority
 from support.node_process import NodeProcess
 from support.patience import PATIENCE_S
@@ -37,7 +45,18 @@ from support.secured_settings import NODES, Security, password
 
 TOPIC, GROUP = "charges", "readers"
 GOOD, BAD = "good", "bad"
+SLOW, HALF = "slow", "half"
+"""Attackers too: one with quotas that are soon used up, one with rights on things of its own."""
+SCRATCH = "scratch"
+TOKEN_KEY = "the-key-of-tokens-5e7a"
 RECORDS_EACH = 200
+LIMITS = "producer_byte_rate", "consumer_byte_rate", "request_percentage"
+OF_HALF = (
+    AclOperation.READ,
+    AclOperation.WRITE,
+    AclOperation.DESCRIBE_CONFIGS,
+    AclOperation.ALTER_CONFIGS,
+)
 ROUNDS_WITHOUT_TIME = 4
 GROWTH_MAX_BYTES = 200 << 20
 SHOWN_LINES = 40
@@ -48,7 +67,7 @@ class SecuredNode:
     """A node whose clients log in over TLS, with a listener of TLS alone and one without."""
 
     def __init__(self, directory: Path) -> None:
-        self._security = Security(Authority(directory), (GOOD, BAD))
+        self._security = Security(Authority(directory), (GOOD, BAD, SLOW, HALF))
         self._node = NodeProcess(directory / "node")
         port, controller_port = self._node.port, self._node.controller_port
         self.tls_port, self.inside_port = free_port(), free_port()
@@ -57,6 +76,7 @@ class SecuredNode:
         )
         plain = settings["listener.name.clients.plain.sasl.jaas.config"]
         settings["listener.name.inside.plain.sasl.jaas.config"] = plain
+        settings["listener.name.controller.plain.sasl.jaas.config"] = plain
         settings["listener.name.inside.sasl.enabled.mechanisms"] = "PLAIN"
         settings["listeners"] += (
             f",TLS://127.0.0.1:{self.tls_port},INSIDE://127.0.0.1:{self.inside_port}"
@@ -65,6 +85,8 @@ class SecuredNode:
         settings["inter.broker.listener.name"] = "INSIDE"
         settings["sasl.mechanism.inter.broker.protocol"] = "PLAIN"
         settings["connection.failed.authentication.delay.ms"] = "10"
+        settings["connections.max.reauth.ms"] = "3600000"
+        settings["delegation.token.secret.key"] = TOKEN_KEY
         with self._node.properties.open("a") as properties:
             properties.writelines(f"{key}={value}\n" for key, value in settings.items())
 
@@ -79,15 +101,42 @@ class SecuredNode:
         return self._security.client(self._node.bootstrap_servers, user, **settings)
 
     def target(self) -> Target:
+        tls = ssl.create_default_context(cafile=self._security.authority.file)
+        with connect(self._node.port, tls) as client:
+            log_in(client, NODES)
+            ids = [client.topic_id(topic) for topic in (TOPIC, SCRATCH)]
         return Target(
+            ids=ids,
+            powerful=NODES,
+            tls_controller=self._node.controller_port,
             plain=(self.inside_port,),
             tls=(self._node.port, self.tls_port, self._node.controller_port),
             tls_login=self._node.port,
             ca=self._security.authority.file,
-            user=BAD,
-            password=password(BAD),
-            names=[TOPIC, GROUP, f"User:{GOOD}", GOOD, "1", "__consumer_offsets"],
+            users=(BAD, SLOW, HALF),
+            names=[
+                *(TOPIC, GROUP, SCRATCH, SCRATCH, SCRATCH, f"User:{GOOD}", GOOD, BAD, "1", "User"),
+                *("__consumer_offsets", "__cluster_metadata", "__transaction_state"),
+            ],
         )
+
+    def limit(self, user: str) -> None:
+        """Give a user quotas that are soon used up."""
+        tls = ssl.create_default_context(cafile=self._security.authority.file)
+        asked = AlterClientQuotasRequest(
+            entries=[
+                AlterClientQuotasRequestEntryData(
+                    entity=[
+                        AlterClientQuotasRequestEntityData(entity_type="user", entity_name=user)
+                    ],
+                    ops=[OpData(key=key, value=1.0) for key in LIMITS],
+                )
+            ]
+        )
+        with connect(self._node.port, tls) as client:
+            log_in(client, NODES)
+            (answer,) = client.call(asked, AlterClientQuotasResponse).entries
+            assert not answer.error_code, answer.error_message
 
     def resident_bytes(self) -> int:
         assert self._node.process is not None
@@ -105,26 +154,33 @@ def secured_node(directory: Path) -> Iterator[tuple[SecuredNode, AdminClient]]:
     node.start()
     try:
         admin = AdminClient(node.client(NODES))
-        admin.create_topics([NewTopic(TOPIC, 1, 1)])[TOPIC].result(PATIENCE_S)
+        for topic in (TOPIC, SCRATCH):
+            admin.create_topics([NewTopic(topic, 1, 1)])[topic].result(PATIENCE_S)
         rights = [
-            (ResourceType.TOPIC, TOPIC, AclOperation.WRITE),
-            (ResourceType.TOPIC, TOPIC, AclOperation.READ),
-            (ResourceType.GROUP, GROUP, AclOperation.READ),
+            (GOOD, ResourceType.TOPIC, TOPIC, AclOperation.WRITE),
+            (GOOD, ResourceType.TOPIC, TOPIC, AclOperation.READ),
+            (GOOD, ResourceType.GROUP, GROUP, AclOperation.READ),
+            *((HALF, ResourceType.TOPIC, SCRATCH, operation) for operation in OF_HALF),
+            *(
+                (HALF, kind, SCRATCH, AclOperation.ALL)
+                for kind in (ResourceType.GROUP, ResourceType.TRANSACTIONAL_ID)
+            ),
         ]
         bindings = [
             AclBinding(
                 kind,
                 name,
                 ResourcePatternType.LITERAL,
-                f"User:{GOOD}",
+                f"User:{user}",
                 "*",
                 operation,
                 AclPermissionType.ALLOW,
             )
-            for kind, name, operation in rights
+            for user, kind, name, operation in rights
         ]
         for future in admin.create_acls(bindings).values():
             future.result(PATIENCE_S)
+        node.limit(SLOW)
         yield node, admin
     finally:
         node.stop()
@@ -203,7 +259,8 @@ def suffer(directory: Path, seed: int, seconds: float) -> None:
         TELEMETRY.info("%d lines, %d bytes more", len(lines), grown_bytes)
     faults = [n for n, line in enumerate(lines) if any(fault in line for fault in OWN_FAULTS)]
     assert not faults, "\n".join(lines[max(0, faults[0] - 1) :][:SHOWN_LINES])
-    told = [line for line in lines if any(password(user) in line for user in (NODES, GOOD, BAD))]
+    secrets = [TOKEN_KEY, *map(password, (NODES, GOOD, BAD, SLOW, HALF))]
+    told = [line for line in lines if any(secret in line for secret in secrets)]
     assert not told, told[:5]
 
 

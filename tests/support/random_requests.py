@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from random import Random
 from struct import pack
 from typing import Any
@@ -27,9 +28,11 @@ DAMAGES_MAX = 4
 class RequestMaker:
     """Makes frames; `names` are strings that mean something to the node (topics, groups, users)."""
 
-    def __init__(self, random: Random, names: list[str]) -> None:
+    def __init__(self, random: Random, names: list[str], ids: Sequence[bytes] = ()) -> None:
+        """`ids` are those of topics that exist."""
         self._random = random
         self._names = names
+        self._ids = ids
 
     def frame(self) -> bytes:
         """A request's frame without its length, well-formed in two cases of three."""
@@ -105,7 +108,7 @@ class RequestMaker:
             case "float64":
                 return random.choice((0.0, -1.0, 1.5, 1e308, float("nan"), float("inf")))
             case "uuid":
-                return random.choice((bytes(16), random.randbytes(16)))
+                return random.choice((bytes(16), random.randbytes(16), *self._ids))
             case "string":
                 odd = random.choice(("", "*", "..", "a" * 300, "é\x00\n", "kafka-cluster"))
                 return random.choice((*self._names, odd))
