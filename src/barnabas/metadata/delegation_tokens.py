@@ -6,7 +6,9 @@ nothing, and a node with another key (or none) accepts no token.
 """
 
 import hmac
+from collections.abc import Mapping
 from functools import lru_cache
+from threading import Lock
 from typing import Final
 
 from barnabas.base.config.node import NodeConfig
@@ -16,6 +18,8 @@ from barnabas.protocol.messages.metadata_records import DelegationTokenRecord
 SECRET_KEY: Final = "delegation.token.secret.key"
 HMACS_KEPT_MAX: Final = 10_000
 """How many tokens' secrets are remembered; one beyond is computed anew at each use."""
+INDEXES_KEPT_MAX: Final = 4
+"""A process has one secret, or few in tests."""
 
 
 def token_secret(config: NodeConfig) -> str | None:
@@ -29,12 +33,47 @@ def token_hmac(secret: str, token_id: str) -> bytes:
     return hmac.digest(secret.encode(), token_id.encode(), "sha512")
 
 
+class _Index:
+    """Tokens by their secrets, so that one that is shown costs the same however many there are.
+
+    Anybody who is logged in may make tokens, and show what is none.
+    """
+
+    __slots__ = ("_by_hmac", "_hmacs", "_lock", "_secret", "_tokens")
+
+    def __init__(self, secret: str) -> None:
+        self._lock = Lock()
+        """Nodes of one process may run in several threads."""
+        self._secret = secret
+        self._tokens: Mapping[str, DelegationTokenRecord] = {}
+        """What is indexed."""
+        self._hmacs: dict[str, bytes] = {}
+        self._by_hmac: dict[bytes, str] = {}
+
+    def find(
+        self, tokens: Mapping[str, DelegationTokenRecord], shown: bytes
+    ) -> DelegationTokenRecord | None:
+        with self._lock:
+            if tokens is not self._tokens:
+                self._follow(tokens)
+            token_id = self._by_hmac.get(bytes(shown))
+        return None if token_id is None else tokens[token_id]
+
+    def _follow(self, tokens: Mapping[str, DelegationTokenRecord]) -> None:
+        for token_id in self._hmacs.keys() - tokens.keys():
+            del self._by_hmac[self._hmacs.pop(token_id)]
+        for token_id in tokens.keys() - self._hmacs.keys():
+            shown = self._hmacs[token_id] = token_hmac(self._secret, token_id)
+            self._by_hmac[shown] = token_id
+        self._tokens = tokens
+
+
+_index = lru_cache(INDEXES_KEPT_MAX)(_Index)
+
+
 def find_token(image: MetadataImage, secret: str, shown: bytes) -> DelegationTokenRecord | None:
     """The token whose secret is `shown`."""
-    for token in image.delegation_tokens.values():
-        if hmac.compare_digest(token_hmac(secret, token.token_id), shown):
-            return token
-    return None
+    return _index(secret).find(image.delegation_tokens, shown)
 
 
 def is_expired(token: DelegationTokenRecord, now_ms: int) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from controller_harness import Harness
 
+from barnabas.metadata import delegation_tokens
 from barnabas.metadata.controller.decision import RECORDS_PER_REQUEST_MAX
 from barnabas.metadata.controller.delegation_tokens import remove_expired_tokens
 from barnabas.metadata.delegation_tokens import find_token, is_expired, token_hmac
@@ -243,3 +244,29 @@ def test_a_snapshot_keeps_tokens_and_no_secret() -> None:
     assert loader.image.delegation_tokens == harness.image.delegation_tokens
     assert response.hmac not in repr(records).encode()
     assert response.hmac.hex() not in repr(records)
+
+
+def test_a_token_is_found_without_a_look_at_all_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    harness = cluster()
+    made = [create(harness) for _ in range(50)]
+    assert find_token(harness.image, SECRET, made[0].hmac) is not None
+    computed: list[str] = []
+    monkeypatch.setattr(
+        delegation_tokens, "token_hmac", lambda secret, token_id: computed.append(token_id) or b""
+    )
+    for shown in (made[7].hmac, bytes(64), b""):
+        find_token(harness.image, SECRET, shown)
+    assert not computed
+
+
+def test_what_is_found_follows_the_image() -> None:
+    harness = cluster()
+    one, two = create(harness), create(harness)
+    before = harness.image
+    expire(harness, one.hmac)
+    assert find_token(harness.image, SECRET, one.hmac) is None
+    assert find_token(before, SECRET, one.hmac) == before.delegation_tokens[one.token_id]
+    renewed = find_token(harness.image, SECRET, two.hmac)
+    renew(harness, two.hmac, 1)
+    assert find_token(harness.image, SECRET, two.hmac) != renewed
+    assert find_token(harness.image, "another-secret", two.hmac) is None
