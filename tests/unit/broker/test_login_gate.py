@@ -82,7 +82,7 @@ class FakeTransport:
 
 
 class TokenMechanism:
-    """Lets a token in whose text is its owner and its end."""
+    """Lets a token in whose text is its owner and its end, or a password that ends, too."""
 
     name = "TOKEN"
     login: Login | None = None
@@ -91,8 +91,8 @@ class TokenMechanism:
         return TokenMechanism()
 
     def respond(self, message: bytes) -> bytes:
-        owner, _, end = message.decode().partition(":")
-        self.login = Login(Principal(USER, owner), int(end), is_token=True)
+        owner, end, *kind = message.decode().split(":")
+        self.login = Login(Principal(USER, owner), int(end), is_token=kind != ["password"])
         return b""
 
 
@@ -475,6 +475,17 @@ def test_a_token_ends_the_login_that_it_gave(world: World) -> None:
     assert client_state(world.connection).is_token
     world.clock.advance(5_001)
     assert not world.is_inside
+
+
+def test_a_token_in_the_place_of_a_password_is_known_for_one(world: World) -> None:
+    """With a token nobody may make another: the last login says what was shown."""
+    for is_token in (False, True):
+        world.shake("TOKEN")
+        end_ms = world.clock.now_ms() + 5_000
+        kind = "" if is_token else ":password"
+        assert world.step(f"alice:{end_ms}{kind}".encode()).error_code == 0
+        assert client_state(world.connection).is_token is is_token
+        world.clock.advance(2_000)
 
 
 def test_where_logins_do_not_end_a_handshake_is_the_services_own(world: World) -> None:

@@ -289,6 +289,8 @@ class LoginGate:
         self._login = login
         if before is None:
             client_state(connection).authenticated(login.principal, is_token=login.is_token)
+        else:
+            client_state(connection).is_token = login.is_token
         lifetime_ms = session_lifetime_ms(
             logins.reauthentication_ms.get(self._mechanism, 0),
             login.expires_at_ms,
