@@ -12,6 +12,8 @@ from barnabas.security.authorizer import Authorizer, Caller
 
 NAMES_MAX: Final = 10_000
 """Remembered at most of a kind; then it begins anew."""
+NAME_SIZE_MAX: Final = 256
+"""Longer names are asked about each time: clients choose them, and memory is ours."""
 
 
 class Remembered:
@@ -38,9 +40,10 @@ class Remembered:
             return True
         if not self._authorizer.allows(self._caller, self._operation, self._resource_type, name):
             return False
-        if len(self._names) >= NAMES_MAX:
-            self._names.clear()
-        self._names.add(name)
+        if len(name) <= NAME_SIZE_MAX:
+            if len(self._names) >= NAMES_MAX:
+                self._names.clear()
+            self._names.add(name)
         return True
 
 

@@ -211,6 +211,16 @@ def test_many_names_take_bounded_memory(monkeypatch: pytest.MonkeyPatch) -> None
     assert steady.rate.per_second(1000) == pytest.approx(100)  # it was never forgotten
 
 
+def test_long_names_take_bounded_memory() -> None:
+    quotas = limited({ANY_CLIENT: {"producer_byte_rate": 1, "controller_mutation_rate": 1}})
+    for number in range(10):
+        for sensor in quotas.of("", "x" * 30_000 + str(number), 0):
+            if sensor is not None:
+                assert len(sensor.client_id) <= client_quotas.CLIENT_ID_SIZE_MAX
+    assert len(quotas._clients) == 0
+    assert len(quotas._produce) == len(quotas._mutations) == 1
+
+
 def test_figures_have_kafkas_names() -> None:
     quotas = limited(
         {

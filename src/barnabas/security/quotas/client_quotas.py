@@ -27,6 +27,9 @@ EXPIRY_PERIOD_MS: Final = 600_000
 """How often those that are idle are looked for."""
 SENSORS_MAX: Final = 10_000
 """Of each kind; and as many clients whose limits are remembered."""
+CLIENT_ID_SIZE_MAX: Final = 256
+"""Of longer ids only the beginning is kept, since clients choose them: those that begin alike
+share a sensor."""
 KEYS: Final = (
     PRODUCER_BYTE_RATE,
     CONSUMER_BYTE_RATE,
@@ -105,7 +108,8 @@ class ClientQuotas:
             if len(self._clients) >= SENSORS_MAX:
                 self._clients.clear()
             client = self._find(user, client_id, now_ms)
-            self._clients[user, client_id] = client
+            if len(client_id) <= CLIENT_ID_SIZE_MAX:
+                self._clients[user, client_id] = client
         return client
 
     def bytes_in_window(self, per_second: float) -> float:
@@ -140,6 +144,7 @@ class ClientQuotas:
         if limit is None:
             return None
         per_second, user, client_id = limit
+        client_id = client_id[:CLIENT_ID_SIZE_MAX]
         sensor = sensors.get((user, client_id))
         if sensor is None:
             window = self._windows.of_clients
@@ -152,6 +157,7 @@ class ClientQuotas:
         if limit is None:
             return None
         per_second, user, client_id = limit
+        client_id = client_id[:CLIENT_ID_SIZE_MAX]
         sensor = self._mutations.get((user, client_id))
         if sensor is None:
             window = self._windows.of_mutations
