@@ -124,6 +124,7 @@ class Node:
         random = random if random is not None else SystemRandom()
         failure = NodeFailure()
         metadata: MetadataNode | None = None
+        authorization: Authorization | None = None
         broker: BrokerRole | None = None
         controller: ControllerRole | None = None
         try:
@@ -162,6 +163,8 @@ class Node:
                 steps.append(metadata.stop)
             if broker is not None:
                 steps.append(broker.abandon)
+            if authorization is not None:
+                steps.append(authorization.close)
             if own_disk is not None:
                 steps.append(own_disk.close)
             await give_up(*steps)

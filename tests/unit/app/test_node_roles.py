@@ -20,6 +20,7 @@ from barnabas.base.local_disk import LocalDisk
 from barnabas.log.manager import LogManager
 from barnabas.metadata.node import MetadataNode
 from barnabas.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from barnabas.security.audit import audit
 
 HOST = "127.0.0.1"
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
@@ -133,6 +134,29 @@ async def test_a_start_that_is_called_off_leaves_nothing_behind(tmp_path: Path) 
     assert not is_bound(port)
     assert not is_bound(node.bound_port("PLAINTEXT"))
     disk.close()
+
+
+async def test_a_node_that_cannot_be_writes_no_audit_log(tmp_path: Path) -> None:
+    properties = standalone_properties(
+        str(tmp_path / "data"),
+        host=HOST,
+        port=0,
+        controller_port=0,
+        overrides={
+            "authorizer.class.name": "StandardAuthorizer",
+            "super.users": "User:ANONYMOUS",
+            "barnabas.audit.file": str(tmp_path / "audit.log"),
+        },
+    )
+    with socket.create_server((HOST, 0)) as other:
+        taken = f"CONTROLLER://{HOST}:{other.getsockname()[1]}"
+        properties["listeners"] = f"PLAINTEXT://{HOST}:0,{taken}"
+        config, disk = NodeConfig.from_properties(properties), LocalDisk()
+        format_standalone(disk, config, random=random.Random(1), clock=SystemClock())
+        with pytest.raises(CannotListenError, match="CONTROLLER"):
+            await Node.open(config, disk)
+    disk.close()
+    assert not audit.handlers
 
 
 async def test_a_disk_of_its_own_is_closed_by_a_node_that_cannot_be(tmp_path: Path) -> None:
