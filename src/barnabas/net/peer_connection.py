@@ -261,6 +261,9 @@ class PeerConnection:
         if self.is_closed:
             return
         self.is_closed = True
+        repeating = self._repeating
+        if repeating is not None and repeating is not asyncio.current_task():
+            repeating.cancel()  # it may wait for a token for long
         self._reader.clear()
         self._held.clear()
         pending, self._pending = self._pending, {}

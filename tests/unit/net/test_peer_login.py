@@ -153,6 +153,39 @@ async def test_a_second_login_that_fails_ends_the_connection() -> None:
         peer.close()
 
 
+class SlowLogin(PlainLogin):
+    """Never has what it shows a second time."""
+
+    def __init__(self) -> None:
+        super().__init__("alice", "alice-secret")
+        self.times = 0
+        self.asked_again = asyncio.Event()
+
+    async def begin(self) -> Any:
+        self.times += 1
+        if self.times > 1:
+            self.asked_again.set()
+            await asyncio.Event().wait()
+        return await super().begin()
+
+
+async def test_a_connection_that_closes_leaves_no_second_login_behind() -> None:
+    clock, login = ShiftedClock(), SlowLogin()
+    async with listening(clock, reauthentication_ms={"PLAIN": 60_000}) as (_, port):
+        before = asyncio.all_tasks()
+        peer = peer_to(port, clock, login)
+        await peer.send(DescribeClusterRequest())
+        clock.shift_ms = 52_000
+        asked = asyncio.ensure_future(peer.send(DescribeClusterRequest()))
+        await login.asked_again.wait()
+        peer.close()
+        await asyncio.wait((asked,))
+        assert isinstance(asked.exception(), ConnectionError)
+        for _ in range(3):
+            await asyncio.sleep(0)
+        assert asyncio.all_tasks() <= before | {asked}
+
+
 REFUSED: dict[str, tuple[Login, str]] = {
     "password": (
         PlainLogin("alice", "wrong-secret"),
