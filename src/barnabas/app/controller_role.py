@@ -18,6 +18,7 @@ from barnabas.base.tls_contexts import TLS_KEYS
 from barnabas.broker.controller.handlers import CONTROLLER_ROUTES
 from barnabas.broker.controller.services import ControllerServices
 from barnabas.broker.dispatch import Dispatcher
+from barnabas.broker.throttling import EXEMPT_AT_CONTROLLER
 from barnabas.metadata.node import MetadataNode
 from barnabas.net.server import Server
 from barnabas.security.authorizer import Authorizer
@@ -51,7 +52,9 @@ class ControllerRole:
         self.server = Server(
             network, clock, self._dispatcher, server_limits(config), requests_overlap=True
         )
-        self.quotas = ListenerQuotas(config, clock, self.server, self._dispatcher, services)
+        self.quotas = ListenerQuotas(
+            config, clock, self.server, self._dispatcher, services, exempt=EXEMPT_AT_CONTROLLER
+        )
         self.gates = Gates(
             config=config,
             clock=clock,

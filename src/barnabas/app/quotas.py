@@ -1,12 +1,12 @@
 """Client quotas of one role's listeners: they follow the cluster's metadata while it serves."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Protocol
 
 from barnabas.base.clock import Clock, SystemClock
 from barnabas.base.config.node import NodeConfig
-from barnabas.broker.throttling import Throttling
+from barnabas.broker.throttling import EXEMPT, Throttling
 from barnabas.metadata.asker import Asker
 from barnabas.metadata.controller.decision import NO_MUTATION_QUOTA, MutationQuota
 from barnabas.metadata.image import MetadataImage, QuotaEntity
@@ -14,7 +14,7 @@ from barnabas.metadata.quota_names import CONNECTION_CREATION_RATE, IP
 from barnabas.metadata.replay import ImageDelta
 from barnabas.net.connection_quotas import IpRates
 from barnabas.net.server import Server
-from barnabas.protocol.apis import API_OF
+from barnabas.protocol.apis import API_OF, ApiKey
 from barnabas.protocol.schema import Message
 from barnabas.security.authorizer import Authorizer
 from barnabas.security.quotas.client_quotas import ClientQuotas, Figure, QuotaWindows
@@ -43,12 +43,15 @@ class ListenerQuotas:
         server: Server,
         dispatcher: Throttled,
         services: ThrottledServices,
+        exempt: Collection[ApiKey] = EXEMPT,
     ) -> None:
         self._clock = clock
         self._server = server
         self._throttled: tuple[Throttled, ...] = (dispatcher, services)
         self._quotas = ClientQuotas(_windows(config))
-        self._throttling = Throttling(self._quotas, clock, _busy_clock(clock), services.authorizer)
+        self._throttling = Throttling(
+            self._quotas, clock, _busy_clock(clock), services.authorizer, exempt
+        )
         self._limits: Mapping[QuotaEntity, Mapping[str, float]] = {}
 
     def load(self, image: MetadataImage) -> None:

@@ -9,7 +9,7 @@ A consumer above its quota gets an empty answer, since it can fetch the same rec
 None of this runs, and no request pays for it, while no client of the cluster has a quota.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import cache
 from struct import Struct
@@ -55,6 +55,8 @@ EXEMPT: Final = frozenset(
 )
 """What nodes ask each other. Their time is counted apart from that of clients, unless whoever asks
 may not: then it is a client's."""
+EXEMPT_AT_CONTROLLER: Final = EXEMPT | {ApiKey.FETCH}
+"""There only nodes fetch: the metadata."""
 MUTATIONS: Final = frozenset({ApiKey.CREATE_TOPICS, ApiKey.CREATE_PARTITIONS, ApiKey.DELETE_TOPICS})
 """The controller says how long their senders should wait."""
 THROTTLE_FIELD: Final = "throttle_time_ms"
@@ -89,9 +91,11 @@ class Throttling:
         clock: Clock,
         clock_ns: Callable[[], int],
         authorizer: Authorizer,
+        exempt: Collection[ApiKey] = EXEMPT,
     ) -> None:
-        """`clock_ns` is fine enough to measure single requests."""
+        """`clock_ns` is fine enough to measure single requests. `exempt` is what nodes ask."""
         self.quotas = quotas
+        self._exempt = exempt
         self._clock = clock
         self.clock_ns = clock_ns
         self.authorizer = authorizer
@@ -163,7 +167,7 @@ class Throttling:
                 wait_ms = quota.fetch.spend(sum(map(len, parts)), now_ms)
         elif key in MUTATIONS and parts:
             wait_ms = _told(context, parts)
-        is_of_nodes = key in EXEMPT or state.fetch_throttle_ms is None
+        is_of_nodes = key in self._exempt or state.fetch_throttle_ms is None
         is_exempt = not parts or (is_of_nodes and self._is_node(context))
         state.fetch_throttle_ms = 0
         if is_exempt:

@@ -1,7 +1,7 @@
 """Clients above their quotas: what they are told, and for how long nothing is read from them."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from struct import pack
 from types import SimpleNamespace
 from typing import Any
@@ -14,7 +14,12 @@ from barnabas.broker.context import RequestContext
 from barnabas.broker.dispatch import Dispatcher
 from barnabas.broker.responses import respond
 from barnabas.broker.route import Answer, raw_route, route
-from barnabas.broker.throttling import Throttling, with_throttle_time
+from barnabas.broker.throttling import (
+    EXEMPT,
+    EXEMPT_AT_CONTROLLER,
+    Throttling,
+    with_throttle_time,
+)
 from barnabas.net.connection import Connection, Reply
 from barnabas.protocol import apis
 from barnabas.protocol.api import ApiKey
@@ -49,7 +54,7 @@ SECOND_NS = 1_000_000_000
 class Broker:
     """A dispatcher whose handlers do what the test says, and one connection to it."""
 
-    def __init__(self, **limits: float) -> None:
+    def __init__(self, exempt: Collection[ApiKey] = EXEMPT, **limits: float) -> None:
         self.clock = ManualClock()
         self.busy_ns = 0
         self.took_ns = 0
@@ -75,7 +80,7 @@ class Broker:
         )
         authorizer: Any = self
         self.dispatcher.throttling = Throttling(
-            self.quotas, self.clock, lambda: self.busy_ns, authorizer
+            self.quotas, self.clock, lambda: self.busy_ns, authorizer, exempt
         )
         self.sent = bytearray()
         self.answered = asyncio.Event()
@@ -256,6 +261,16 @@ async def test_time_after_a_wait_counts_and_that_of_others_does_not() -> None:
     figures = {figure.name: figure.value for figure in broker.quotas.figures(broker.clock.time_ms)}
     assert figures["request-time"] == pytest.approx(10.02)
     assert 0 < broker.told(apis.METADATA, 12) < 100
+
+
+@pytest.mark.parametrize("exempt", [EXEMPT, EXEMPT_AT_CONTROLLER])
+def test_nodes_that_fetch_metadata_are_not_held_up(exempt: Collection[ApiKey]) -> None:
+    broker = Broker(exempt, request_percentage=1)
+    broker.took_ns = 3 * SECOND_NS
+    broker.receive(encode_request(ApiKey.FETCH, 17, 1, "node", FetchRequest()))
+    is_exempt = ApiKey.FETCH in exempt
+    assert broker.is_reading is is_exempt
+    assert (broker.told(apis.FETCH, 17) == 0) is is_exempt
 
 
 def test_versions_that_cannot_tell_are_held_up_all_the_same() -> None:
