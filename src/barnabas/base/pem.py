@@ -96,7 +96,7 @@ def load_own(context: ssl.SSLContext, config: StringKeys, prefix: str) -> None:
 def load_key(context: ssl.SSLContext, own: KeyPair, key: str) -> Certificate:
     """Have a context show a certificate. Raises ConfigError."""
     try:
-        with _file_of(own.pem) as path:
+        with key_file(own.pem) as path:
             context.load_cert_chain(path, password=lambda: own.password)
     except (ssl.SSLError, OSError, ValueError) as error:
         reason = getattr(error, "reason", None) or str(error)
@@ -127,7 +127,7 @@ def trust(context: ssl.SSLContext, certificates: str | None) -> None:
 
 
 @contextmanager
-def _file_of(text: str) -> Iterator[str]:
+def key_file(text: str) -> Iterator[str]:
     """A file for OpenSSL, which reads keys from files only: ours alone, and gone after use."""
     directory = SHARED_MEMORY if os.path.isdir(SHARED_MEMORY) else None
     with tempfile.NamedTemporaryFile(dir=directory, prefix="barnabas-", suffix=".pem") as file:

@@ -6,6 +6,7 @@ of those others and what is no text.
 """
 
 import ipaddress
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
@@ -58,14 +59,8 @@ class Certificate:
         return self.dns_names | self.ip_addresses
 
     def is_for(self, host: str) -> bool:
-        """Whether a client that connects to `host` accepts the name (RFC 6125)."""
-        try:
-            return str(ipaddress.ip_address(host)) in self.ip_addresses
-        except ValueError:
-            wanted = host.rstrip(".").lower()
-        names = {name.lower() for name in self.dns_names}
-        _, dot, domain = wanted.partition(".")
-        return wanted in names or (bool(dot) and f"*.{domain}" in names)
+        """Whether a client that connects to `host` accepts the name."""
+        return stands_for(self.alternative_names, host)
 
 
 def read_certificate(der: bytes) -> Certificate:
@@ -81,6 +76,20 @@ def read_certificate(der: bytes) -> Certificate:
         return Certificate(_name(body[4][1]), not_before, not_after, dns_names, addresses)
     except (IndexError, ValueError, OverflowError) as error:
         raise CertificateError("this is not an X.509 certificate") from error
+
+
+def stands_for(names: Collection[str], host: str) -> bool:
+    """Whether host names and addresses of a certificate cover `host` (RFC 6125).
+
+    A `*` stands for one whole label, the first.
+    """
+    try:
+        return str(ipaddress.ip_address(host.strip("[]"))) in names
+    except ValueError:
+        wanted = host.rstrip(".").lower()
+    known = {name.lower() for name in names}
+    label, dot, domain = wanted.partition(".")
+    return wanted in known or (bool(label and dot) and f"*.{domain}" in known)
 
 
 def subject_of(der: bytes) -> str:

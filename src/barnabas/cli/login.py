@@ -8,12 +8,11 @@ import logging
 import os
 import secrets
 import ssl
-import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import Final
 
 from barnabas.base.clock import SystemClock
+from barnabas.base.pem import key_file
 from barnabas.cli.client_config import TOKEN_KEY
 from barnabas.cli.errors import CliError, ExitCode
 from barnabas.net.client import Peer
@@ -171,23 +170,11 @@ def _load_own(context: ssl.SSLContext, config: Mapping[str, str]) -> None:
         if certificate:
             context.load_cert_chain(certificate, key or None, password=lambda: password)
         elif inline.strip():
-            with _as_file(inline) as path:
+            with key_file(inline) as path:
                 context.load_cert_chain(path, password=lambda: password)
     except (ssl.SSLError, OSError, ValueError) as error:
         name = "ssl.certificate.location" if certificate else "ssl.certificate.pem"
         raise CliError(f"{name}: it cannot be used: {_why(error)}", ExitCode.USAGE) from None
-
-
-@contextmanager
-def _as_file(text: str) -> Iterator[str]:
-    """The one way to give a key to OpenSSL; mkstemp makes it for the owner alone."""
-    descriptor, path = tempfile.mkstemp(suffix=".pem")
-    try:
-        with os.fdopen(descriptor, "w") as file:
-            file.write(text)
-        yield path
-    finally:
-        os.unlink(path)
 
 
 def _why(error: Exception) -> str:
@@ -214,7 +201,9 @@ def refusal(error: OSError, where: str, config: Mapping[str, str]) -> CliError |
 
 
 def _without(text: str, where: str) -> str:
-    return text.removeprefix(f"no TLS with {where}: ")
+    for head in (f"no TLS with {where}: ", f"the connection to {where} was lost: "):
+        text = text.removeprefix(head)
+    return text
 
 
 def _tls_hint(text: str) -> str:

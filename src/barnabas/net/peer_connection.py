@@ -250,8 +250,11 @@ class PeerConnection:
         """Nothing waits for that: requests are small."""
 
     def closed(self, error: OSError | None) -> None:
-        reason = f": {error}" if isinstance(error, TlsError) else ""
-        self._fail(ConnectionResetError(f"the connection to {self._peer} was lost{reason}"))
+        lost = f"the connection to {self._peer} was lost"
+        if isinstance(error, TlsError):
+            self._fail(TlsError(f"{lost}: {error}"))
+        else:
+            self._fail(ConnectionResetError(lost))
 
     def close(self) -> None:
         """End the connection."""

@@ -31,7 +31,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from barnabas.base.x509 import name_of
+from barnabas.base.x509 import name_of, stands_for
 
 CLOCK_SKEW = timedelta(hours=1)
 """Certificates begin this long before now: clocks of other machines may be behind."""
@@ -95,11 +95,7 @@ class Description:
 
     def fits(self, host: str) -> bool:
         """Whether a client that connects to `host` accepts it (RFC 6125)."""
-        try:
-            address = ipaddress.ip_address(host.strip("[]"))
-        except ValueError:
-            return any(_names(pattern, host) for pattern in self.hosts)
-        return str(address) in self.hosts
+        return stands_for(self.hosts, host)
 
 
 def new_authority(name: str, *, days: int, now: datetime) -> Identity:
@@ -326,12 +322,3 @@ _PURPOSES = {
 
 def _text(name: x509.GeneralName) -> str:
     return str(name.value)
-
-
-def _names(pattern: str, host: str) -> bool:
-    """Whether a host name is the pattern's; a `*` stands for one whole label, the first."""
-    pattern, host = pattern.lower(), host.lower().rstrip(".")
-    if pattern.startswith("*."):
-        first, _, rest = host.partition(".")
-        return bool(first) and rest == pattern[2:]
-    return pattern == host

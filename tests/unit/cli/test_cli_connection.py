@@ -11,6 +11,8 @@ from click.testing import CliRunner
 from barnabas.cli.client_config import from_java
 from barnabas.cli.connection import Connection, connection_options
 from barnabas.cli.errors import CliError
+from barnabas.cli.login import refusal
+from barnabas.net.tls_words import TlsError
 
 
 def connect(*arguments: str, **environment: str) -> Connection:
@@ -123,3 +125,24 @@ def test_the_environment_names_the_file(tmp_path: Path, name: str) -> None:
     path.write_text("client.rack=r\n")
     assert connect(**{name: str(path)}).config == {"client.rack": "r"}
     assert connect("--command-config", str(path)).config == {"client.rack": "r"}
+
+
+@pytest.mark.parametrize(
+    ("error", "protocol", "words"),
+    [
+        (
+            TlsError("the connection to b:1 was lost: it wants a certificate of ours"),
+            "SSL",
+            "b:1: it wants a certificate of ours; set ssl.keystore.type=PEM",
+        ),
+        (
+            ConnectionResetError("the connection to b:1 was lost"),
+            "SASL_PLAINTEXT",
+            "b:1: it closed the connection; its port may want another: check security.protocol",
+        ),
+    ],
+)
+def test_what_a_lost_connection_means(error: OSError, protocol: str, words: str) -> None:
+    told = refusal(error, "b:1", {"security.protocol": protocol})
+    assert told is not None
+    assert words in told.line()

@@ -188,6 +188,21 @@ async def test_a_peer_that_trusts_nobody_there_says_so(world: World, tmp_path: P
         serving.server.close()
 
 
+async def test_a_peer_that_should_show_a_certificate_says_so(world: World) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(world.authority.issue("broker"))
+    context.verify_mode = ssl.CERT_REQUIRED
+    serving = Serving(ListenerOptions("SSL", "SSL", tls=Terms(context)))
+    asking = peer(serving.port, world.client())
+    try:
+        # With TLS 1.3 it is refused when its own handshake is over already.
+        with pytest.raises(TlsError, match="it wants a certificate of ours"):
+            await asking.connect()
+    finally:
+        asking.close()
+        serving.server.close()
+
+
 # -- plain and encrypted alike
 
 

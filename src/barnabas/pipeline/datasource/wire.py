@@ -71,7 +71,11 @@ class Access:
             context = ssl.create_default_context(cafile=self.ca_path, cadata=self.ca_pem)
             context.check_hostname = self.checks_host
             if self.certificate_path is not None:
-                context.load_cert_chain(self.certificate_path, self.key_path, self.key_password)
+                # As a function: without a password OpenSSL would ask for it on the terminal.
+                password = self.key_password or ""
+                context.load_cert_chain(
+                    self.certificate_path, self.key_path, password=lambda: password
+                )
         except (OSError, ssl.SSLError) as error:
             raise AccessError(f"cannot read the certificates: {error}") from error
         return context
