@@ -65,6 +65,7 @@ class Gates:
                 self._random.randbytes,
                 self._metadata.scram.find,
                 self._token_logins.credential,
+                any_credential=self._metadata.scram.first,
                 bearer=self._validator,
             )
         )

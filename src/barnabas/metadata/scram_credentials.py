@@ -33,7 +33,7 @@ _TYPES = {
 class ScramCredentials:
     """Finds what is stored of a user's password."""
 
-    __slots__ = ("_at_start", "_caught_up_at", "_image", "_is_starting", "_is_used")
+    __slots__ = ("_at_start", "_caught_up_at", "_firsts", "_image", "_is_starting", "_is_used")
 
     def __init__(self, config: NodeConfig, image: Callable[[], MetadataImage]) -> None:
         self._image = image
@@ -43,6 +43,8 @@ class ScramCredentials:
             if uses_sasl(config, listener.name)
             for name in enabled_mechanisms(config, listener.name)
         )
+        self._firsts: tuple[object, dict[int, UserScramCredentialRecord]] = (None, {})
+        """The first user of each mechanism, and the credentials of which image they are."""
         self._is_starting = False
         self._caught_up_at = -1
         """The offset with which the image has all that the log held at the start."""
@@ -87,3 +89,16 @@ class ScramCredentials:
                 self._is_starting = False
                 self._at_start.clear()
         return image.scram.get((mechanism, user))
+
+    def first(self, mechanism: int) -> UserScramCredentialRecord | None:
+        """The credential of the user whose name comes first: on all nodes the same."""
+        known = self._image().scram
+        seen, firsts = self._firsts
+        if seen is not known:
+            firsts = {}
+            for (number, name), record in known.items():
+                before = firsts.get(number)
+                if before is None or name < before.name:
+                    firsts[number] = record
+            self._firsts = known, firsts
+        return firsts.get(mechanism)

@@ -134,3 +134,18 @@ def test_a_node_without_scram_reads_nothing() -> None:
     world.format(user("node", b"formatted"))
     world.start(batch(0, user("node", b"log")))
     assert world.salt("node") is None
+
+
+def test_the_first_user_is_the_same_in_whatever_order_users_came() -> None:
+    ones = [user("carol"), user("alice"), user("bob")]
+    for users in (ones, ones[::-1]):
+        world = World()
+        assert world.credentials.first(SCRAM_256) is None
+        world.knows(9, *users)
+        first = world.credentials.first(SCRAM_256)
+        assert first is not None
+        assert first.name == "alice"
+        world.knows(10, ones[0])
+        first = world.credentials.first(SCRAM_256)
+        assert first is not None
+        assert first.name == "carol"

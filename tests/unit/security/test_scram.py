@@ -52,6 +52,18 @@ def log_in(scram: ScramMechanism, by: ScramClient) -> Login | None:
     return exchange.login
 
 
+def test_an_unknown_user_is_answered_alike_on_all_nodes_and_like_others() -> None:
+    like = credential("pencil", 8192)
+    answers = []
+    for source in (bytes, lambda size: b"r" * size):
+        node = ScramMechanism("SCRAM-SHA-256", USERS.get, source, like=lambda: like)
+        answer = node.begin().respond(client("nobody").first()).decode()
+        answers.append(dict(part.partition("=")[::2] for part in answer.split(",")))
+    assert answers[0]["s"] == answers[1]["s"] != base64.b64encode(RFC_SALT).decode()
+    assert len(base64.b64decode(answers[0]["s"])) == len(RFC_SALT)
+    assert {answer["i"] for answer in answers} == {"8192"}
+
+
 @pytest.mark.parametrize("name", ["SCRAM-SHA-256", "SCRAM-SHA-512"])
 def test_a_client_with_the_password_is_in(name: str) -> None:
     algorithm = name.replace("SCRAM-SHA-", "sha")

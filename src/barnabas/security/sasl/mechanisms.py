@@ -28,6 +28,8 @@ class Ingredients:
     """The SCRAM credential by mechanism number and user that holds now."""
     token: Callable[[int, str], TokenCredential | None] = lambda number, token_id: None
     """The delegation token of an id, with its credential for a SCRAM mechanism."""
+    any_credential: Callable[[int], Credential | None] = lambda number: None
+    """The credential of one user by mechanism number, on all nodes the same."""
     bearer: "Callable[[str], Validate] | None" = None
     """What checks the bearer tokens of a listener."""
 
@@ -56,6 +58,7 @@ def _scram(name: str, ingredients: Ingredients) -> Mechanism:
         lambda user: ingredients.credential(number, user),
         ingredients.randbytes,
         lambda token_id: ingredients.token(number, token_id),
+        lambda: ingredients.any_credential(number),
     )
 
 

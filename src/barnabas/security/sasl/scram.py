@@ -1,8 +1,8 @@
 """SCRAM-SHA-256 and SCRAM-SHA-512, as the side that is logged in to.
 
 The server keeps no password, only keys that verify a proof, and a login costs it four hashes. A
-user that is not known gets an answer like everybody's, with a salt that is always the same, and
-fails where a wrong password does.
+user that is not known gets an answer like everybody's, with a salt that is always the same on every
+node, and fails where a wrong password does.
 
 Source: RFC 5802, RFC 7677, and Kafka's ScramSaslServer. As in Kafka, names are ASCII; of those
 SASLprep (RFC 4013) changes none and forbids control characters, which are refused here. A client
@@ -93,12 +93,17 @@ class ScramMechanism:
         user: Callable[[str], Credential | None],
         randbytes: Callable[[int], bytes],
         token: Callable[[str], TokenCredential | None] = lambda _: None,
+        like: Callable[[], Credential | None] = lambda: None,
     ) -> None:
-        """`user` and `token` find what is stored by a user's name and a delegation token's id."""
+        """`user` and `token` find what is stored by a user's name and a delegation token's id.
+
+        `like` gives a credential that all nodes have, for what unknown users are answered.
+        """
         self.name = name
         self.algorithm = HASHES[name]
         self.user = user
         self.token = token
+        self._like = like
         self.randbytes = randbytes
         self._salts_key = randbytes(32)
 
@@ -106,9 +111,18 @@ class ScramMechanism:
         return ScramExchange(self)
 
     def unknown(self, name: str) -> Credential:
-        """What an unknown user is answered with: the same whenever the name is tried."""
-        salt = hmac.digest(self._salts_key, name.encode(), "sha256")[:NONCE_SIZE_BYTES]
-        return UnknownUser(salt)
+        """What an unknown user is answered with: the same whenever and wherever it is tried.
+
+        Two nodes that answered with two salts would tell that there is no such user.
+        """
+        like = self._like()
+        if like is None:
+            key, size_bytes, iterations = self._salts_key, NONCE_SIZE_BYTES, ITERATIONS_MIN
+        else:
+            key = hmac.digest(like.server_key, b"salts of unknown users", "sha256")
+            size_bytes, iterations = len(like.salt), max(like.iterations, ITERATIONS_MIN)
+        salt = hmac.digest(key, name.encode(), "sha512")[:size_bytes]
+        return UnknownUser(salt, iterations)
 
 
 class ScramExchange:
