@@ -57,6 +57,7 @@ TOOLS = {
     "kafka-transactions": "org.apache.kafka.tools.TransactionsCommand",
     "kafka-verifiable-consumer": "org.apache.kafka.tools.VerifiableConsumer",
     "kafka-verifiable-producer": "org.apache.kafka.tools.VerifiableProducer",
+    "client-compatibility-test": "org.apache.kafka.tools.ClientCompatibilityTest",
     "client-steps": "ClientSteps",
     "group-steps": "GroupSteps",
     "share-steps": "ShareSteps",

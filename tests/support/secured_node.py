@@ -1,7 +1,8 @@
 """One node that asks everybody who they are, of Barnabas or of Apache Kafka, for real clients.
 
 Users log in over TLS by every mechanism there is, or by a certificate. Other listeners are there to
-be complained of: one shows a certificate that has ended, one that of another host.
+be complained of: one shows a certificate that has ended, one that of another host. `TRUSTED` is for
+clients that cannot log in, and may do everything.
 """
 
 from __future__ import annotations
@@ -9,9 +10,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from confluent_kafka import KafkaException
 from confluent_kafka.admin import (
     AclBinding,
     AclOperation,
@@ -41,6 +44,7 @@ PROTOCOLS = {
     "EXPIRED": "SASL_SSL",
     "ELSEWHERE": "SASL_SSL",
     "OPEN": "SASL_PLAINTEXT",
+    "TRUSTED": "PLAINTEXT",
 }
 ANSWER_S = 60
 SCRAM_NAMES = dict(
@@ -145,7 +149,9 @@ class SecuredNode:
             common |= {"sasl.username": user, "sasl.password": password(user)}
         return common | settings
 
-    def java(self, user: str, mechanism: str = "PLAIN", secret: str | None = None) -> dict[str, str]:
+    def java(
+        self, user: str, mechanism: str = "PLAIN", secret: str | None = None
+    ) -> dict[str, str]:
         """The configuration of a user's client in Java."""
         return {
             "security.protocol": "SASL_SSL",
@@ -187,10 +193,8 @@ class SecuredNode:
                 info = ScramCredentialInfo(kind, 4096)
                 change = UserScramCredentialUpsertion(user, info, password(user).encode())
                 admin.alter_user_scram_credentials([change])[user].result(ANSWER_S)
-                client = AdminClient(
-                    self.librdkafka(user, mechanism, logger=None, **{"log_level": 0})
-                )
-                wait_until(lambda client=client: _is_served(client), f"{user} by {mechanism}")  # type: ignore[misc]
+                client = AdminClient(self.librdkafka(user, mechanism, log_level=0))
+                wait_until(partial(_is_served, client), f"{user} by {mechanism}", ANSWER_S)
 
     def create_topic(self, name: str, partitions: int = 1) -> str:
         admin = self.admin()
@@ -216,17 +220,17 @@ class SecuredNode:
             )
             for operation in operations
         ]
-        for future in self.admin().create_acls(bindings).values():
+        admin = self.admin()  # it must outlive the answers
+        for future in admin.create_acls(bindings).values():
             future.result(ANSWER_S)
 
 
 def _is_served(client: AdminClient) -> bool:
     try:
         client.list_topics(timeout=5)
-    except Exception:
+    except KafkaException:
         return False
     return True
-
 
 
 @contextmanager

@@ -85,9 +85,9 @@ class ErrorCode(IntEnum):
     )
     REBALANCE_IN_PROGRESS = 27, False, "The group is rebalancing; its members should join again."
     INVALID_COMMIT_OFFSET_SIZE = 28, False, "The committed offsets are too large to be stored."
-    TOPIC_AUTHORIZATION_FAILED = 29, False, "The principal may not do that to the topic."
-    GROUP_AUTHORIZATION_FAILED = 30, False, "The principal may not do that to the group."
-    CLUSTER_AUTHORIZATION_FAILED = 31, False, "The principal may not do that to the cluster."
+    TOPIC_AUTHORIZATION_FAILED = 29, False, "Topic authorization failed."
+    GROUP_AUTHORIZATION_FAILED = 30, False, "Group authorization failed."
+    CLUSTER_AUTHORIZATION_FAILED = 31, False, "Cluster authorization failed."
     INVALID_TIMESTAMP = 32, False, "A record's timestamp is outside the range the topic allows."
     UNSUPPORTED_SASL_MECHANISM = 33, False, "The SASL mechanism is not enabled."
     ILLEGAL_SASL_STATE = 34, False, "The request does not fit the state of authentication."
@@ -129,11 +129,7 @@ class ErrorCode(IntEnum):
         False,
         "The markers come from an earlier transaction coordinator.",
     )
-    TRANSACTIONAL_ID_AUTHORIZATION_FAILED = (
-        53,
-        False,
-        "The principal may not use the transactional id.",
-    )
+    TRANSACTIONAL_ID_AUTHORIZATION_FAILED = 53, False, "Transactional Id authorization failed."
     SECURITY_DISABLED = 54, False, "No authorizer is configured."
     OPERATION_NOT_ATTEMPTED = 55, False, "Not tried, since another operation of the request failed."
     KAFKA_STORAGE_ERROR = 56, True, "The disk that holds the log failed."
@@ -153,7 +149,7 @@ class ErrorCode(IntEnum):
         False,
         "Delegation tokens are not issued on this kind of connection.",
     )
-    DELEGATION_TOKEN_AUTHORIZATION_FAILED = 65, False, "The principal may not do that to the token."
+    DELEGATION_TOKEN_AUTHORIZATION_FAILED = 65, False, "Delegation Token authorization failed."
     DELEGATION_TOKEN_EXPIRED = 66, False, "The delegation token has expired."
     INVALID_PRINCIPAL_TYPE = 67, False, "The type of the principal is not supported."
     NON_EMPTY_GROUP = 68, False, "The group still has members."
