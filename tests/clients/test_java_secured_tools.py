@@ -336,7 +336,7 @@ def test_every_api_is_there(both: Both) -> None:
         apis[name] = {
             found[1]: found[2]
             for found in re.finditer(
-                r"^\s*(\w+\(\d+\)): (.*?)(?: \[usable.*)?,?$", result.out, re.M
+                r"^\s*(\w+\(\d+\)): (.*?)(?: \[usable.*)?,?$", result.out, re.MULTILINE
             )
         }
     assert len(apis["kafka"]) > 60
