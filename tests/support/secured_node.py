@@ -7,7 +7,6 @@ clients that cannot log in, and may do everything.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -167,19 +166,17 @@ class SecuredNode:
         path.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
         return str(path)
 
-    def program_settings(self, user: str, mechanism: str, topic: str, group: str) -> str:
-        """What the programs in Go and JavaScript take, as JSON."""
-        return json.dumps(
-            {
-                "bootstrap": self.servers(),
-                "ca": self.authority.file,
-                "user": user,
-                "password": password(user),
-                "mechanism": mechanism,
-                "topic": topic,
-                "group": group,
-            }
-        )
+    def program_settings(self) -> dict[str, str]:
+        """What the programs in Go and JavaScript take, for the user who may do everything."""
+        return {
+            "bootstrap": self.servers(),
+            "ca": self.authority.file,
+            "user": "admin",
+            "password": password("admin"),
+            "mechanism": "PLAIN",
+            "topic": "orders",
+            "group": "readers",
+        }
 
     def admin(self) -> AdminClient:
         """A client that may do everything."""
