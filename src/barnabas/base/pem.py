@@ -47,6 +47,11 @@ class _Lenient:
             return ""
 
 
+def trusted_pem(config: StringKeys) -> str | None:
+    """The certificates of whom to trust, None where no store is set. Raises ConfigError."""
+    return trusted_certificates(_Lenient(config))
+
+
 def client_context(config: StringKeys, prefix: str) -> ssl.SSLContext:
     """TLS as a client. Raises ConfigError."""
     trusted = trusted_certificates(_Lenient(config), prefix)

@@ -55,21 +55,31 @@ def test_listeners_take_pem_and_pkcs12(tmp_path: Path) -> None:
     )
     assert context.verify_mode is ssl.CERT_REQUIRED
     assert len(context.get_ca_certs()) == 1
-    with pytest.raises(ConfigError, match=r"nor a PKCS12 store that ssl.keystore.password opens"):
+    with pytest.raises(ConfigError, match="cannot be read: Invalid password"):
         listener_context(store | {"ssl.keystore.password": "wrong"})
 
 
-def test_stores_of_java_alone_are_refused_with_the_way_out(tmp_path: Path) -> None:
+def test_stores_that_cannot_be_read_are_refused(tmp_path: Path) -> None:
     store = tmp_path / "own.jks"
     store.write_bytes(b"\xfe\xed\xfe\xed\x00\x00\x00\x02")
-    with pytest.raises(ConfigError, match="is a JKS store, which is not served: `keytool"):
-        listener_context({"ssl.keystore.location": str(store)})
+    own = {"ssl.keystore.location": str(store), "ssl.keystore.password": "words"}
+    with pytest.raises(ConfigError, match=r"own\.jks cannot be read"):
+        listener_context(own)
+    kafka = {"security.protocol": "SSL"} | own
+    for client in (librdkafka, java):
+        with pytest.raises(ConfigError, match="JKS store, which no client can be given: `keytool"):
+            client(kafka)
+    trusting = {"security.protocol": "SSL", "ksql.streams.ssl.truststore.location": str(store)}
+    with pytest.raises(
+        ConfigError, match=r"^ksql\.streams\.ssl\.truststore\.location: .*cannot be read"
+    ):
+        java(trusting)
     with pytest.raises(ConfigError, match=r"ssl\.keystore\.location: must be set"):
         listener_context({})
     with pytest.raises(ConfigError, match="cannot be read"):
         listener_context({"ssl.keystore.location": str(tmp_path / "none")})
-    values = {"listeners": "https://127.0.0.1:0", "ssl.keystore.location": str(store)}
-    with pytest.raises(ServerConfigError, match="JKS"):
+    values = {"listeners": "https://127.0.0.1:0"} | own
+    with pytest.raises(ServerConfigError, match=r"own\.jks cannot be read"):
         _ = ServerConfig(values).listener_tls
 
 

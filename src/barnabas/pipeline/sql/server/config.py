@@ -22,7 +22,6 @@ from barnabas.pipeline.sql.server.membership import SESSION_TIMEOUT_MS
 from barnabas.pipeline.sql.server.security.kafka import java, librdkafka
 from barnabas.pipeline.sql.server.security.login import with_login
 from barnabas.pipeline.sql.server.security.stores import (
-    LISTENERS,
     client_context,
     listener_context,
     registry_tls,
@@ -158,7 +157,7 @@ class ServerConfig:
     def peer_client(self) -> httpx.AsyncClient:
         """A client of the other servers of the service. Raises ServerConfigError."""
         user, colon, password = str(self.values.get(PEER_USER) or "").partition(":")
-        tls = self._secured(lambda values: client_context(values, LISTENERS))
+        tls = self._secured(client_context)
         return httpx.AsyncClient(
             auth=(user, password) if colon else None, verify=tls, trust_env=False
         )

@@ -53,7 +53,7 @@ def librdkafka(values: Mapping[str, Any]) -> dict[str, Any]:
 def _own_certificate(keys: Keys) -> dict[str, Any]:
     found: dict[str, Any] = {}
     location = keys.get_str("ssl.keystore.location")
-    if location and is_pkcs12(keys, "keystore"):
+    if location and is_pkcs12(keys):
         found["ssl.keystore.location"] = location
         found["ssl.keystore.password"] = keys.get_str("ssl.keystore.password")
         return found
@@ -97,7 +97,7 @@ def java(values: Mapping[str, Any]) -> dict[str, str]:
     location = keys.get_str("ssl.keystore.location")
     if location:
         found["ssl.keystore.location"] = location
-        found["ssl.keystore.type"] = "PKCS12" if is_pkcs12(keys, "keystore") else "PEM"
+        found["ssl.keystore.type"] = "PKCS12" if is_pkcs12(keys) else "PEM"
         for name in ("ssl.keystore.password", "ssl.key.password"):
             if keys.get_str(name):
                 found[name] = keys.get_str(name)
