@@ -104,7 +104,7 @@ def load_key(context: ssl.SSLContext, own: KeyPair, key: str) -> Certificate:
         with key_file(own.pem) as path:
             context.load_cert_chain(path, password=lambda: own.password)
     except (ssl.SSLError, OSError, ValueError) as error:
-        reason = getattr(error, "reason", None) or str(error)
+        reason = _why_unusable(own, error)
         raise ConfigError(key, f"the key or certificate cannot be used: {reason}") from None
     begin, end = "-----BEGIN CERTIFICATE-----", "-----END CERTIFICATE-----"
     first = begin + own.pem.partition(begin)[2].partition(end)[0] + end
@@ -112,6 +112,21 @@ def load_key(context: ssl.SSLContext, own: KeyPair, key: str) -> Certificate:
         return read_certificate(ssl.PEM_cert_to_DER_cert(first))
     except (CertificateError, ValueError) as error:
         raise ConfigError(key, f"the certificate cannot be used: {error}") from None
+
+
+def _why_unusable(own: KeyPair, error: Exception) -> str:
+    """What OpenSSL, which says little, most likely means."""
+    reason = getattr(error, "reason", None)
+    if "PRIVATE KEY-----" not in own.pem:
+        return "there is no private key"
+    if "-----BEGIN CERTIFICATE-----" not in own.pem:
+        return "there is no certificate"
+    if reason == "KEY_VALUES_MISMATCH":
+        return "the private key is not that of the first certificate"
+    if "ENCRYPTED" in own.pem and isinstance(error, ssl.SSLError):
+        said = "is not the private key's" if own.password else "must be set: the key is encrypted"
+        return f"ssl.key.password {said}"
+    return reason or str(error)
 
 
 def trust(context: ssl.SSLContext, certificates: str | None) -> None:

@@ -7,6 +7,12 @@ from pathlib import Path
 
 import pytest
 from cryptography import x509
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    PrivateFormat,
+    load_pem_private_key,
+)
 from cryptography.x509.oid import NameOID
 
 from barnabas.app.certificates import ListenerCertificates
@@ -179,11 +185,35 @@ def test_a_key_of_another_certificate_is_refused(world: World) -> None:
     own = Path(world.file).read_text()
     marker = "-----BEGIN CERTIFICATE"
     Path(world.file).write_text(other.partition(marker)[0] + marker + own.partition(marker)[2])
-    with pytest.raises(ConfigError, match="cannot be used: KEY_VALUES_MISMATCH"):
+    with pytest.raises(ConfigError, match="not that of the first certificate"):
         world.side()
 
 
 # -- new certificates
+
+
+@pytest.mark.parametrize(
+    ("password", "lacks", "words"),
+    [
+        ("", "", r"ssl\.key\.password must be set: the key is encrypted"),
+        ("another", "", r"ssl\.key\.password is not the private key's"),
+        ("", "key", "there is no private key"),
+        ("secret", "certificate", "there is no certificate"),
+    ],
+)
+def test_why_a_key_cannot_be_used(world: World, password: str, lacks: str, words: str) -> None:
+    file = Path(world.file)
+    text = file.read_text()
+    key = load_pem_private_key(text.encode(), None)
+    sealed = BestAvailableEncryption(b"secret")
+    parts = {
+        "key": key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, sealed).decode(),
+        "certificate": text[text.index("-----BEGIN CERTIFICATE") :],
+    }
+    file.write_text("".join(part for name, part in parts.items() if name != lacks))
+    with pytest.raises(ConfigError, match=words) as raised:
+        world.side(**{"ssl.key.password": password} if password else {})
+    assert "another" not in str(raised.value)
 
 
 def test_a_new_file_is_for_the_next_connection(world: World) -> None:
