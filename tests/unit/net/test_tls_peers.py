@@ -2,10 +2,12 @@
 
 import asyncio
 import logging
+import socket
 import ssl
 from collections.abc import Sequence
 from pathlib import Path
 from struct import pack
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -109,6 +111,36 @@ async def test_requests_carry_the_name_of_the_certificate(
     serving = Serving(options(world, protocol, rules))
     try:
         assert await name_over(serving.port, world.client(certificate)) == principal
+    finally:
+        serving.server.close()
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+async def test_a_session_that_is_resumed_keeps_its_name(
+    tmp_path: Path, version: ssl.TLSVersion
+) -> None:
+    world = World(tmp_path)
+    world.server.context().num_tickets = 2
+    serving = Serving(options(world))
+    alice, nobody = world.client("alice").context(), world.client().context()
+
+    def ask(context: ssl.SSLContext, session: ssl.SSLSession | None) -> tuple[Any, bool, bytes]:
+        context.maximum_version = version
+        plain = socket.create_connection((HOST, serving.port), TIMEOUT_S)
+        with context.wrap_socket(plain, server_hostname=HOST, session=session) as wrapped:
+            wrapped.sendall(pack(">i", 4) + b"who?")
+            name = wrapped.recv(1000)[4:]
+            return wrapped.session, bool(wrapped.session_reused), name
+
+    def work() -> None:
+        session, _, name = ask(alice, None)
+        assert name == b"User:CN=alice"
+        assert ask(alice, session)[1:] == (True, b"User:CN=alice")
+        session = ask(nobody, None)[0]
+        assert ask(nobody, session)[1:] == (True, b"User:ANONYMOUS")
+
+    try:
+        await asyncio.to_thread(work)
     finally:
         serving.server.close()
 
