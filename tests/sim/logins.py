@@ -44,8 +44,8 @@ class LoginSimulation(Simulation):
 
     def _client(self, name: str) -> Client:
         client = super()._client(name)
-        nonce = partial(_nonce, Random(f"{self.plan.seed}/{name}/nonces"))
-        client.login = ScramLogin("SCRAM-SHA-256", "client", "client-secret", nonce)
+        draw = partial(nonce, Random(f"{self.plan.seed}/{name}/nonces"))
+        client.login = ScramLogin("SCRAM-SHA-256", "client", "client-secret", draw)
         return client
 
 
@@ -91,5 +91,5 @@ class TokenLoginSimulation(Simulation):
         return client
 
 
-def _nonce(random: Random) -> str:
+def nonce(random: Random) -> str:
     return random.randbytes(12).hex()

@@ -37,6 +37,7 @@ SEEDS = {
     "logins": [1, 3],
     "tokens": [1],
     "quotas": [1, 7],
+    "acls": [1, 3],
 }
 
 

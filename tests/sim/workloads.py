@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from sim.acls import AclSimulation
 from sim.chain_groups import ChainSimulation
 from sim.changing import ChangingSimulation
 from sim.directories import DirectoriesSimulation
@@ -26,6 +27,7 @@ WORKLOADS: dict[str, Callable[[Plan], Simulation]] = {
     "logins": LoginSimulation,
     "tokens": TokenLoginSimulation,
     "quotas": QuotaSimulation,
+    "acls": AclSimulation,
 }
 """Plain producers and consumers where nothing is said."""
 
