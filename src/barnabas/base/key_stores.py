@@ -130,6 +130,8 @@ def only_certificates(key: str, text: str) -> str:
         body, end, _ = piece.partition(_END_CERTIFICATE)
         if not end:
             raise ConfigError(key, "a certificate has no end")
+        if not body.isascii():
+            raise ConfigError(key, "a certificate is damaged")
         found.append(f"{_BEGIN_CERTIFICATE}{body}{_END_CERTIFICATE}\n")
     if not found:
         raise ConfigError(key, "there is no certificate in the PEM text")

@@ -229,6 +229,15 @@ def test_without_stores_there_is_none() -> None:
             "no certificate",
         ),
         (
+            {
+                "truststore.certificates": "-----BEGIN CERTIFICATE-----\nMII\u00e9\n"
+                "-----END CERTIFICATE-----",
+                "truststore.type": "PEM",
+            },
+            "truststore.certificates",
+            "a certificate is damaged",
+        ),
+        (
             {"truststore.location": "{jks}", "truststore.password": PASSWORD},
             "truststore.location",
             "holds no trusted certificate",
