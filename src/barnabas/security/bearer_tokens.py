@@ -51,7 +51,7 @@ class BearerTokens:
         self._config = config
         self._clock = clock
         self._random = random
-        self._sources: dict[str, KeySource] = {}
+        self._sources: dict[tuple[object, ...], KeySource] = {}
 
     def validator(self, listener_name: str) -> Validate:
         """How a listener checks tokens. Raises ConfigError."""
@@ -91,10 +91,11 @@ class BearerTokens:
             await source.close()
 
     def _source(self, keys: Keys) -> KeySource:
-        """The keys behind a URL: listeners that name the same share them."""
+        """The keys behind a URL: listeners that name it and trust the same share them."""
         url = keys.url(JWKS_URL_KEY)
         assert url is not None
-        source = self._sources.get(url)
+        trust = sorted(item for item in keys.options.items() if item[0].startswith("ssl."))
+        source = self._sources.get((url, *trust))
         if source is not None:
             return source
         refresh_ms = keys.get(REFRESH_KEY)
@@ -115,5 +116,5 @@ class BearerTokens:
             source.start()
         except (FetchError, KeySetError) as error:
             raise ConfigError(JWKS_URL_KEY, str(error)) from error
-        self._sources[url] = source
+        self._sources[url, *trust] = source
         return source
