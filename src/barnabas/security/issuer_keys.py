@@ -144,6 +144,10 @@ class EndpointKeys:
             self._failures += 1
             pause_ms = self._backoff.after(self._failures)
             telemetry.warning("cannot get the keys of %s: %s", self._url, error)
+        except Exception:  # noqa: BLE001  # our own fault: it is logged, and they are asked for again
+            self._failures += 1
+            pause_ms = self._backoff.after(self._failures)
+            telemetry.exception("cannot read the keys of %s", self._url)
         else:
             self._failures = 0
             pause_ms = self._refresh_ms

@@ -150,7 +150,9 @@ async def test_a_key_missed_while_others_come_is_asked_for_after() -> None:
     await endpoint.keys.close()
 
 
-@pytest.mark.parametrize("error", [FetchError("no route"), KeySetError("no JSON")])
+@pytest.mark.parametrize(
+    "error", [FetchError("no route"), KeySetError("no JSON"), RuntimeError("a fault of ours")]
+)
 async def test_an_endpoint_that_fails_leaves_what_is_known(
     error: Exception, caplog: pytest.LogCaptureFixture
 ) -> None:
