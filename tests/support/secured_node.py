@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import KafkaException
+from confluent_kafka import Consumer, KafkaException, TopicPartition
 from confluent_kafka.admin import (
     AclBinding,
     AclOperation,
@@ -199,6 +199,12 @@ class SecuredNode:
         admin.create_topics([topic])[name].result(ANSWER_S)
         wait_until(lambda: name in admin.list_topics(timeout=ANSWER_S).topics, f"topic {name}")
         return name
+
+    def wait_for_groups(self) -> None:
+        """Wait until there is a coordinator: the first question makes its topic."""
+        consumer = Consumer(self.librdkafka("admin", **{"group.id": "first"}))
+        consumer.committed([TopicPartition("orders", 0)], ANSWER_S)
+        consumer.close()
 
     def allow(
         self,

@@ -29,7 +29,7 @@ def handle_describe_user_scram_credentials(
     """Which mechanisms users have; of all users where none is named."""
     if not may(services, context, Operation.DESCRIBE, ResourceType.CLUSTER):
         code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-        return DescribeUserScramCredentialsResponse(error_code=code, error_message=code.message)
+        return DescribeUserScramCredentialsResponse(error_code=code, error_message=None)
     asked = Counter(user.name for user in request.users or [])
     if not asked:
         asked = Counter({user: 1 for _, user in services.image.scram})
