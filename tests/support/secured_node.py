@@ -133,7 +133,7 @@ class SecuredNode:
             settings[key] = jaas(NODES, mechanism)
         return settings | self._settings
 
-    def librdkafka(self, user: str, mechanism: str = "PLAIN", **settings: Any) -> dict[str, Any]:
+    def librdkafka(self, user: str, mechanism: str = "PLAIN", /, **settings: Any) -> dict[str, Any]:
         """The configuration of a user's client of librdkafka."""
         common = {
             "bootstrap.servers": self.servers(),

@@ -38,6 +38,4 @@ def handle_describe_client_quotas(
 
 
 def _refused(code: ErrorCode, message: str | None) -> DescribeClientQuotasResponse:
-    return DescribeClientQuotasResponse(
-        error_code=code, error_message=message or code.message, entries=None
-    )
+    return DescribeClientQuotasResponse(error_code=code, error_message=message, entries=None)
