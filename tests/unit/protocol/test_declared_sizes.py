@@ -1,12 +1,23 @@
 """Requests that declare more than they hold are refused, and nothing is made room for."""
 
 import tracemalloc
+from collections.abc import Callable
+from struct import pack
 
 import pytest
 
+from barnabas.broker.produce.codec import parse_produce
 from barnabas.protocol.apis import APIS, ApiKey
-from barnabas.protocol.codec import decode_at
+from barnabas.protocol.codec import decode_at, encode
+from barnabas.protocol.codec.runtime import REQUEST_ELEMENTS_MAX
 from barnabas.protocol.errors import DecodeError
+from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from barnabas.protocol.messages.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    TopicProduceData,
+)
+from barnabas.protocol.varint import write_unsigned_varint
 
 BODIES = {
     "arrays of two billion": b"\x7f\xff\xff\xff" * 8,
@@ -33,6 +44,57 @@ def test_declared_sizes_are_not_believed(case: str) -> None:
     finally:
         tracemalloc.stop()
     assert peak_bytes < ROOM_BYTES
+
+
+def _groups(count: int) -> bytes:
+    """DescribeGroups version 0, which names so many groups."""
+    return pack(">i", count) + bytes(2 * count)
+
+
+def _partitions(count: int) -> bytes:
+    """OffsetFetch version 1: of one topic so many partitions, each four bytes."""
+    return pack(">hihi", 0, 1, 0, count) + bytes(4 * count)
+
+
+def _topics(count: int) -> bytes:
+    """Metadata version 9, so many topics without a name or anything else."""
+    return encode(MetadataRequest(topics=[MetadataRequestTopic(name="")] * count), 9)
+
+
+@pytest.mark.parametrize(
+    ("key", "version", "make", "fixed"),
+    [
+        (ApiKey.DESCRIBE_GROUPS, 0, _groups, 0),
+        (ApiKey.OFFSET_FETCH, 1, _partitions, 1),
+        (ApiKey.METADATA, 9, _topics, 0),
+    ],
+)
+def test_a_request_names_so_many_things_and_no_more(
+    key: ApiKey, version: int, make: Callable[[int], bytes], fixed: int
+) -> None:
+    most = REQUEST_ELEMENTS_MAX - fixed
+    decode_at(APIS[key].request, version, make(most), 0)
+    with pytest.raises(DecodeError, match="elements at most"):
+        decode_at(APIS[key].request, version, make(most + 1), 0)
+
+
+def test_a_struct_has_so_many_unknown_tags_and_no_more() -> None:
+    body = bytearray(b"\x01\x00\x00\x00")
+    write_unsigned_varint(body, 2000)
+    for tag in range(100, 2100):
+        write_unsigned_varint(body, tag)
+        body += b"\x00"
+    with pytest.raises(DecodeError, match="2000 tagged fields"):
+        decode_at(MetadataRequest, 9, body, 0)
+
+
+@pytest.mark.parametrize("version", [3, 12])
+def test_so_does_a_produce_request(version: int) -> None:
+    partitions = [PartitionProduceData(index=0, records=None)] * (REQUEST_ELEMENTS_MAX // 2)
+    topics = [TopicProduceData(name="t", partition_data=partitions)] * 2
+    frame = bytearray(encode(ProduceRequest(topic_data=topics), version))
+    with pytest.raises(DecodeError, match="elements at most"):
+        parse_produce(frame, 0, version)
 
 
 def _versions(key: ApiKey) -> range:

@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from barnabas.base.ids import Uuid
+from barnabas.protocol.codec.runtime import REQUEST_ELEMENTS_MAX, beyond_limit
 from barnabas.protocol.errors import DecodeError, ErrorCode
 from barnabas.protocol.varint import read_unsigned_varint, write_unsigned_varint
 
@@ -83,7 +84,7 @@ def _parse_plain(frame: bytearray, position: int) -> ParsedProduce:
     transactional_id, position = _nullable_string(frame, position)
     acks, timeout_ms, topic_count = _ACKS_TIMEOUT_COUNT.unpack_from(frame, position)
     position += 10
-    _check_count(topic_count, frame, position)
+    left = _check_count(topic_count, frame, position, REQUEST_ELEMENTS_MAX)
     topics = []
     for _ in range(topic_count):
         name, position = _nullable_string(frame, position)
@@ -91,7 +92,7 @@ def _parse_plain(frame: bytearray, position: int) -> ParsedProduce:
             raise DecodeError("a topic name is null")
         (partition_count,) = _INT32.unpack_from(frame, position)
         position += 4
-        _check_count(partition_count, frame, position)
+        left = _check_count(partition_count, frame, position, left)
         partitions = []
         for _ in range(partition_count):
             index, size = _TWO_INT32.unpack_from(frame, position)
@@ -107,7 +108,7 @@ def _parse_flexible(frame: bytearray, position: int, with_ids: bool) -> ParsedPr
     transactional_id, position = _compact_string(frame, position)
     acks, timeout_ms = _ACKS_TIMEOUT.unpack_from(frame, position)
     topic_count, position = _compact_length(frame, position + 6)
-    _check_count(topic_count, frame, position)
+    left = _check_count(topic_count, frame, position, REQUEST_ELEMENTS_MAX)
     topics = []
     for _ in range(topic_count):
         topic: str | Uuid | None
@@ -121,7 +122,7 @@ def _parse_flexible(frame: bytearray, position: int, with_ids: bool) -> ParsedPr
             if topic is None:
                 raise DecodeError("a topic name is null")
         partition_count, position = _compact_length(frame, position)
-        _check_count(partition_count, frame, position)
+        left = _check_count(partition_count, frame, position, left)
         partitions = []
         for _ in range(partition_count):
             (index,) = _INT32.unpack_from(frame, position)
@@ -135,9 +136,13 @@ def _parse_flexible(frame: bytearray, position: int, with_ids: bool) -> ParsedPr
     return ParsedProduce(transactional_id, acks, timeout_ms, topics)
 
 
-def _check_count(count: int, frame: bytearray, position: int) -> None:
+def _check_count(count: int, frame: bytearray, position: int, left: int) -> int:
+    """How many elements the request may still have after an array of `count`."""
     if not 0 <= count <= len(frame) - position:
         raise DecodeError(f"an array of {count} does not fit the request")
+    if count > left:
+        raise beyond_limit("a produce request")
+    return left - count
 
 
 def _range_end(position: int, size: int, frame: bytearray) -> int:
@@ -185,7 +190,7 @@ def _skip_tags(frame: bytearray, position: int) -> int:
     if not count:
         return position
     count, position = read_unsigned_varint(frame, position - 1)
-    _check_count(count, frame, position)
+    _check_count(count, frame, position, REQUEST_ELEMENTS_MAX)
     for _ in range(count):
         _, position = read_unsigned_varint(frame, position)
         size, position = read_unsigned_varint(frame, position)

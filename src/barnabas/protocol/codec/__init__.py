@@ -6,7 +6,8 @@ fields (and the length that follows them) in one `struct` call. `tests/property`
 bytes with an independent codec.
 
 What a peer sends is not trusted: lengths and counts are compared with the bytes that remain
-before anything is allocated, and only DecodeError leaves `decode` and `decode_at`.
+before anything is allocated, the elements of a request are counted, and only DecodeError leaves
+`decode` and `decode_at`.
 """
 
 from barnabas.protocol.codec.api import decode, decode_at, encode, encode_parts

@@ -31,7 +31,9 @@ def _unpacker(codes: str) -> Callable[..., tuple[Any, ...]]:
 
 def compile_decoder(cls: type[Message], version: int) -> Run:
     """Write and compile the decoder of one version, which the message must have."""
-    source = _Decoder(version, cls.SCHEMA.flexible.covers(version))
+    source = _Decoder(
+        version, cls.SCHEMA.flexible.covers(version), is_bounded=cls.__name__.endswith("Request")
+    )
     source.struct(cls, "m", cls.__name__)
     source.flush()
     source.line("return m, p")
@@ -41,8 +43,12 @@ def compile_decoder(cls: type[Message], version: int) -> Run:
 
 
 class _Decoder(Source):
-    def __init__(self, version: int, is_flexible: bool) -> None:
+    def __init__(self, version: int, is_flexible: bool, *, is_bounded: bool) -> None:
+        """`is_bounded`: what is read has `REQUEST_ELEMENTS_MAX` elements at most."""
         super().__init__(version, is_flexible)
+        self.is_bounded = is_bounded
+        if is_bounded:
+            self.line(f"left = {runtime.REQUEST_ELEMENTS_MAX}")
         self.codes = ""
         self.targets: list[str] = []
         self.has_records = False
@@ -52,6 +58,7 @@ class _Decoder(Source):
             runtime.read_tag,
             runtime.unknown_tags,
             runtime.truncated,
+            runtime.beyond_limit,
             runtime.too_many,
             runtime.too_long,
             runtime.not_null,
@@ -184,6 +191,7 @@ class _Decoder(Source):
         needed = count if size_min == 1 else f"{count} * {size_min}"
         self.line(f"if {needed} > e - p:")
         self.indented(f"raise too_many({path!r}, {count}, e - p)")
+        self.spend(count, path)
         vector = _VECTORS.get(of.kind)
         if vector is not None:
             self.line(f"{target} = {self.constant('vector', vector)}(b, p, {count})")
@@ -202,6 +210,13 @@ class _Decoder(Source):
         self.line(f"{add}({element})")
         self.depth -= 1
 
+    def spend(self, count: str, path: str) -> None:
+        """Take `count` from what the whole request may still have."""
+        if self.is_bounded:
+            self.line(f"left -= {count}")
+            self.line("if left < 0:")
+            self.indented(f"raise beyond_limit({path!r})")
+
     def tagged_fields(self, tagged: list[Field], target: str, path: str) -> None:
         """Read the tagged fields that end a struct."""
         count = self.name("n")
@@ -209,6 +224,7 @@ class _Decoder(Source):
         self.flush()
         self.line(f"if {count}:")
         self.depth += 1
+        self.spend(count, path)
         if tagged:
             self.known_tags(tagged, target, path, count)
         else:

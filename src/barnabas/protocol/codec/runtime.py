@@ -10,6 +10,13 @@ from barnabas.protocol.errors import DecodeError, EncodeError
 from barnabas.protocol.varint import UINT32_MAX
 
 TAG_MAX = 2**31 - 1
+REQUEST_ELEMENTS_MAX = 500_000
+"""Of all arrays of a request together: what the reassignment of 100,000 partitions needs.
+
+Each costs time of the loop, and more memory than it has bytes, before anybody asks who sends it.
+"""
+UNKNOWN_TAGS_MAX = 1000
+"""Tagged fields that a struct may have and that nobody knows."""
 STRING_SIZE_MAX = 0x7FFF
 SHORT_ARRAY_MAX = 16
 
@@ -58,6 +65,8 @@ def unknown_tags(
     """Read `count` tagged fields of a struct that declares none. Returns them and the end."""
     if count > 127:
         count, position = varint_rest(buffer, position, count)
+        if count > UNKNOWN_TAGS_MAX:
+            raise DecodeError(f"a struct has {count} tagged fields")
     found: TaggedFields = []
     for _ in range(count):
         tag, position, field_end = read_tag(buffer, position, end)
@@ -140,6 +149,11 @@ def _tag(field: tuple[int, bytes]) -> int:
 def truncated(what: str, wanted: int, remaining: int) -> DecodeError:
     """The error for a length that exceeds what remains."""
     return DecodeError(f"{what}: {wanted} bytes wanted, {remaining} remain")
+
+
+def beyond_limit(what: str) -> DecodeError:
+    """The error for a request that names more than one may."""
+    return DecodeError(f"{what}: a request has {REQUEST_ELEMENTS_MAX} elements at most")
 
 
 def too_many(what: str, count: int, remaining: int) -> DecodeError:
