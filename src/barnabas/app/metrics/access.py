@@ -1,8 +1,6 @@
 """Where a node shows its metrics, and to whom: keys of our own, as Kafka shows them by JMX."""
 
-import binascii
 import hmac
-from base64 import b64decode
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -10,6 +8,7 @@ from urllib.parse import urlsplit
 
 from barnabas.base.config.errors import ConfigError
 from barnabas.base.config.node import NodeConfig
+from barnabas.base.http_guard import basic_credentials
 
 LISTENER_KEY: Final = "barnabas.metrics.listener"
 USERS_KEY: Final = "barnabas.metrics.users"
@@ -31,13 +30,10 @@ class Access:
         """Whether the Authorization header of a request (RFC 7617) lets it in."""
         if not self.passwords:
             return True
-        scheme, _, token = (authorization or "").partition(" ")
-        if scheme.lower() != "basic":
+        shown = basic_credentials([(authorization or "").encode("latin-1", "replace")])
+        if shown is None:
             return False
-        try:
-            user, _, password = b64decode(token, validate=True).decode().partition(":")
-        except (binascii.Error, UnicodeDecodeError):
-            return False
+        user, password = shown
         expected = self.passwords.get(user)
         # Compared for an unknown user too, so that both take as long.
         is_right = hmac.compare_digest(password.encode(), (expected or "").encode())
