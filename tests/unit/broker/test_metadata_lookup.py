@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any, ClassVar
+
 import pytest
 
 from barnabas.app.testing import Kafka
 from barnabas.base.ids import ZERO_UUID, Uuid
+from barnabas.broker.apis.topics import auto_create, metadata
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.create_topics import (
+    CreatableTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
 from barnabas.protocol.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
     MetadataResponse,
     MetadataResponseTopic,
 )
+from barnabas.security.authorizer import ALLOW_ALL
 from support.raw_client import RawClient
 
 UNKNOWN_ID = Uuid(bytes(range(16)))
@@ -56,3 +66,61 @@ def test_ids_need_version_12(kafka: Kafka, version: int, name: str | None, topic
     ]
     found = ask(kafka, version, asked)
     assert [topic.error_code for topic in found] == [ErrorCode.INVALID_REQUEST] * 2
+
+
+class Name(str):
+    """Counts how often names are compared."""
+
+    __slots__ = ()
+    compared: ClassVar[int] = 0
+
+    def __eq__(self, other: object) -> bool:
+        Name.compared += 1
+        return str.__eq__(self, other)
+
+    __hash__ = str.__hash__
+
+
+async def test_many_missing_topics_are_not_looked_for_in_each_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[str] = []
+
+    async def creates(_: object, names: list[str], __: object) -> dict[str, ErrorCode]:
+        asked.extend(names)
+        return {}
+
+    monkeypatch.setattr(metadata, "create_topics", creates)
+    monkeypatch.setattr(metadata, "asker_of", lambda _: None)
+    services: Any = SimpleNamespace(authorizer=ALLOW_ALL)
+    context: Any = None
+    names: list[str] = [Name(f"t{n}") for n in range(300)]
+    Name.compared = 0
+    assert await metadata._create(services, context, names) == {}
+    assert asked == [f"t{n}" for n in range(300)]
+    assert Name.compared < 10 * len(names)
+
+
+async def test_of_many_topics_that_cannot_be_created_few_are_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def handle(request: CreateTopicsRequest, **_: object) -> CreateTopicsResponse:
+        return CreateTopicsResponse(
+            topics=[
+                CreatableTopicResult(name=topic.name, error_code=ErrorCode.POLICY_VIOLATION)
+                for topic in request.topics
+            ]
+        )
+
+    async def known(_: object) -> None:
+        """Nothing is waited for."""
+
+    config = SimpleNamespace(get_int=lambda _: 1)
+    node = SimpleNamespace(handle=handle, wait_for=known)
+    services: Any = SimpleNamespace(metadata=node, config=config)
+    asker: Any = None
+    outcome = await auto_create.create_topics(services, [f"t{n}" for n in range(300)], asker)
+    assert len(outcome) == 300
+    told = [record.getMessage() for record in caplog.records]
+    assert len(told) == auto_create.FAILURES_NAMED_MAX + 1
+    assert told[-1].startswith("290 more")

@@ -25,6 +25,8 @@ from barnabas.protocol.messages.create_topics import (
 )
 
 VISIBILITY_TIMEOUT_MS = 1_000
+FAILURES_NAMED_MAX = 10
+"""Topics of one request: who asks for thousands fills no log."""
 
 telemetry = logging.getLogger(__name__)
 
@@ -43,13 +45,20 @@ async def create_topics(
     response = await services.metadata.handle(request, asker=asker, timeout_ms=CREATION_TIMEOUT_MS)
     assert isinstance(response, CreateTopicsResponse)
     outcome: dict[str, ErrorCode] = {}
+    failed = 0
     for result in response.topics:
         code = ErrorCode.of(result.error_code)
         if code is ErrorCode.TOPIC_ALREADY_EXISTS:
             code = ErrorCode.NONE
         elif code is not ErrorCode.NONE:
-            telemetry.warning("topic %s cannot be created: %s", result.name, result.error_message)
+            failed += 1
+            if failed <= FAILURES_NAMED_MAX:
+                telemetry.warning(
+                    "topic %s cannot be created: %s", result.name, result.error_message
+                )
         outcome[result.name] = code
+    if failed > FAILURES_NAMED_MAX:
+        telemetry.warning("%d more topics cannot be created", failed - FAILURES_NAMED_MAX)
     created = [name for name, code in outcome.items() if code is ErrorCode.NONE]
     await _see(services, created)
     return outcome

@@ -129,7 +129,7 @@ async def _create(
 ) -> dict[str, ErrorCode]:
     """Create those of `missing` that the client may create; NONE or the reason for each."""
     create = Operation.CREATE
-    creatable: Container[str] = missing
+    creatable: Container[str] = frozenset(missing)
     if not may(services, context, create, ResourceType.CLUSTER, logs_denial=False):
         creatable = allowed(services, context, create, ResourceType.TOPIC, missing)
     errors = {
