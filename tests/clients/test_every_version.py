@@ -19,20 +19,28 @@ from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages import (
     add_offsets_to_txn,
     add_partitions_to_txn,
+    alter_client_quotas,
     alter_configs,
     alter_partition_reassignments,
     alter_replica_log_dirs,
     alter_share_group_offsets,
+    alter_user_scram_credentials,
     consumer_group_describe,
     consumer_group_heartbeat,
+    create_acls,
+    create_delegation_token,
     create_partitions,
     create_topics,
+    delete_acls,
     delete_groups,
     delete_records,
     delete_share_group_offsets,
     delete_share_group_state,
     delete_topics,
+    describe_acls,
+    describe_client_quotas,
     describe_configs,
+    describe_delegation_token,
     describe_groups,
     describe_log_dirs,
     describe_producers,
@@ -40,8 +48,10 @@ from barnabas.protocol.messages import (
     describe_share_group_offsets,
     describe_topic_partitions,
     describe_transactions,
+    describe_user_scram_credentials,
     elect_leaders,
     end_txn,
+    expire_delegation_token,
     fetch,
     find_coordinator,
     heartbeat,
@@ -63,6 +73,7 @@ from barnabas.protocol.messages import (
     produce,
     read_share_group_state,
     read_share_group_state_summary,
+    renew_delegation_token,
     sasl_authenticate,
     sasl_handshake,
     share_acknowledge,
@@ -87,6 +98,8 @@ from support.patience import PATIENCE_S
 from support.raw_client import RawClient
 
 GROUP = "versions"
+ANY = 1
+"""Of filters of ACLs."""
 WAITABLE = {
     ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
@@ -603,9 +616,63 @@ REQUESTS: dict[ApiKey, Callable[[Setting, int], Any]] = {
     ),
     ApiKey.SASL_HANDSHAKE: lambda s, v: sasl_handshake.SaslHandshakeRequest(mechanism="PLAIN"),
     ApiKey.SASL_AUTHENTICATE: lambda s, v: sasl_authenticate.SaslAuthenticateRequest(),
+    ApiKey.DESCRIBE_ACLS: lambda s, v: describe_acls.DescribeAclsRequest(
+        resource_type_filter=ANY, pattern_type_filter=ANY, operation=ANY, permission_type=ANY
+    ),
+    ApiKey.CREATE_ACLS: lambda s, v: create_acls.CreateAclsRequest(),
+    ApiKey.DELETE_ACLS: lambda s, v: delete_acls.DeleteAclsRequest(
+        filters=[
+            delete_acls.DeleteAclsFilter(
+                resource_type_filter=ANY,
+                pattern_type_filter=ANY,
+                operation=ANY,
+                permission_type=ANY,
+            )
+        ]
+    ),
+    ApiKey.CREATE_DELEGATION_TOKEN: lambda s, v: (
+        create_delegation_token.CreateDelegationTokenRequest(max_lifetime_ms=1000)
+    ),
+    ApiKey.RENEW_DELEGATION_TOKEN: lambda s, v: renew_delegation_token.RenewDelegationTokenRequest(
+        hmac=b"none", renew_period_ms=1000
+    ),
+    ApiKey.EXPIRE_DELEGATION_TOKEN: lambda s, v: (
+        expire_delegation_token.ExpireDelegationTokenRequest(hmac=b"none")
+    ),
+    ApiKey.DESCRIBE_DELEGATION_TOKEN: lambda s, v: (
+        describe_delegation_token.DescribeDelegationTokenRequest(owners=None)
+    ),
+    ApiKey.DESCRIBE_CLIENT_QUOTAS: lambda s, v: (
+        describe_client_quotas.DescribeClientQuotasRequest()
+    ),
+    ApiKey.ALTER_CLIENT_QUOTAS: lambda s, v: alter_client_quotas.AlterClientQuotasRequest(),
+    ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: lambda s, v: (
+        describe_user_scram_credentials.DescribeUserScramCredentialsRequest(users=None)
+    ),
+    ApiKey.ALTER_USER_SCRAM_CREDENTIALS: lambda s, v: (
+        alter_user_scram_credentials.AlterUserScramCredentialsRequest(
+            deletions=[
+                alter_user_scram_credentials.ScramCredentialDeletion(name="nobody", mechanism=1)
+            ]
+        )
+    ),
 }
 
 EXPECTED_ERRORS: dict[ApiKey, set[ErrorCode]] = {
+    **{
+        key: {ErrorCode.SECURITY_DISABLED}
+        for key in (ApiKey.DESCRIBE_ACLS, ApiKey.CREATE_ACLS, ApiKey.DELETE_ACLS)
+    },
+    **{
+        key: {ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED}  # nobody has logged in
+        for key in (
+            ApiKey.CREATE_DELEGATION_TOKEN,
+            ApiKey.RENEW_DELEGATION_TOKEN,
+            ApiKey.EXPIRE_DELEGATION_TOKEN,
+            ApiKey.DESCRIBE_DELEGATION_TOKEN,
+        )
+    },
+    ApiKey.ALTER_USER_SCRAM_CREDENTIALS: {ErrorCode.RESOURCE_NOT_FOUND},
     ApiKey.SASL_HANDSHAKE: {ErrorCode.ILLEGAL_SASL_STATE},
     ApiKey.SASL_AUTHENTICATE: {ErrorCode.ILLEGAL_SASL_STATE},
     ApiKey.JOIN_GROUP: {ErrorCode.NONE, ErrorCode.MEMBER_ID_REQUIRED},

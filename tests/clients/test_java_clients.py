@@ -247,14 +247,8 @@ def test_admin_of_the_cluster(kafka: Kafka, step: Step, node_ids: list[int]) -> 
     }
 
 
-def test_what_is_not_served_is_said_at_once(
-    kafka: Kafka, step: Step, pytestconfig: pytest.Config
-) -> None:
-    if pytestconfig.getoption("--barnabas-bootstrap"):
-        pytest.skip("an Apache Kafka serves it")
-    assert step("unserved", kafka.topic()) == {
-        "acls": "UnsupportedVersionException",
-    }
+def test_without_an_authorizer_there_are_no_acls(kafka: Kafka, step: Step) -> None:
+    assert step("acls", kafka.topic()) == {"acls": "SecurityDisabledException"}
 
 
 @pytest.mark.parametrize("end", ["stop", "kill"])

@@ -95,7 +95,7 @@ public final class ClientSteps {
             case "groups" -> steps.groups(names[0], names[1]);
             case "cluster" -> steps.cluster(names[0]);
             case "steady" -> steps.steady(names[0], Integer.parseInt(names[1]));
-            case "unserved" -> steps.unserved(names[0]);
+            case "acls" -> steps.acls(names[0]);
             default -> throw new IllegalArgumentException(args[1]);
         }
         System.out.println(JSON.writeValueAsString(steps.seen));
@@ -509,7 +509,7 @@ public final class ClientSteps {
         }
     }
 
-    private void unserved(String topic) throws Exception {
+    private void acls(String topic) throws Exception {
         try (Admin admin = admin()) {
             seen.put("acls", of(admin.describeAcls(AclBindingFilter.ANY).values()));
         }
