@@ -82,7 +82,8 @@ def test_a_web_socket_is_refused_with_401(server: SqlServer) -> None:
     host, port = server.urls[1].removeprefix("http://").split(":")
     with socket.create_connection((host, int(port)), PATIENCE_S) as own:
         own.sendall(
-            b"GET /ws/query HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+            b"GET /ws/query HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+            b"Upgrade: websocket\r\nConnection: Upgrade\r\n"
             b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n"
         )
         assert own.recv(4096).startswith(b"HTTP/1.1 401")
