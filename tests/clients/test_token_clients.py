@@ -102,6 +102,7 @@ def test_librdkafka_asks_the_provider_itself(cluster: Cluster, provider: Identit
     assert provider.times("/token") >= 1
 
 
+@pytest.mark.slow
 def test_librdkafka_logs_in_again_before_its_token_ends(
     cluster: Cluster, provider: IdentityProvider
 ) -> None:
@@ -189,6 +190,7 @@ def test_kafka_python(cluster: Cluster, provider: IdentityProvider) -> None:
     producer.close()
 
 
+@pytest.mark.slow
 def test_nodes_log_in_to_each_other_by_tokens(provider: IdentityProvider) -> None:
     """Three of them, by tokens of three seconds, and no write is held up when those end."""
     given = {

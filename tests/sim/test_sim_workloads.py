@@ -34,10 +34,10 @@ SEEDS = {
     "changes": range(2),
     "directories": range(2),
     "shares": range(1, 3),
-    "logins": [1, 3],
+    "logins": [1],
     "tokens": [1],
-    "quotas": [1, 7],
-    "acls": [1, 3],
+    "quotas": [7],
+    "acls": [1],
 }
 
 
