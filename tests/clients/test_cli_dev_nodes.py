@@ -149,7 +149,9 @@ def test_a_secure_cluster_says_how_to_log_in(tmp_path: Path) -> None:
             assert ready["security"] == "scram"
             config = ("--command-config", ready["command_config"])
             cli = ClusterCli(ready["bootstrap_servers"])
-            assert len(cli.json("cluster", "status", *config)["nodes"]) == 3
+            status = ("cluster", "status", *config)
+            wait_until(lambda c=cli, s=status: c.run(*s).code == 0, "a cluster with no finding")
+            assert len(cli.json(*status)["nodes"]) == 3
             alice = ("--command-config", str(tmp_path / "security" / "alice.properties"))
             cli.ok("produce", "alice-greetings", *alice, stdin=b"hello\n")
             assert cli.run("topic", "list").code != 0
