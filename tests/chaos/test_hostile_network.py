@@ -275,7 +275,7 @@ def suffer(directory: Path, seed: int, seconds: float) -> None:
 
 @pytest.mark.timeout(180)
 def test_a_client_is_served_while_others_attack(tmp_path: Path) -> None:
-    suffer(tmp_path, seed=1, seconds=5)
+    suffer(tmp_path, seed=1, seconds=2)
 
 
 @pytest.mark.soak(weight=2)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+import pytest
 
 from support.cli import ClusterCli
 from support.node_process import wait_until
@@ -141,6 +142,7 @@ def test_what_cannot_be_is_one_line(tmp_path: Path) -> None:
     assert refused("--nodes", "0")[0] == 2
 
 
+@pytest.mark.slow
 def test_a_secure_cluster_says_how_to_log_in(tmp_path: Path) -> None:
     directory = ("--directory", str(tmp_path), "--port", "0", "--json")
     for words in (("--secure", "--nodes", "3"), ("--nodes", "3")):  # the second time it is known
