@@ -1,0 +1,1 @@
+"""Bytes of keys, values and headers to Connect's data and back."""

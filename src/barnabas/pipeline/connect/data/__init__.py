@@ -1,0 +1,1 @@
+"""What records are made of between two systems: schemas, values, headers. Pure."""

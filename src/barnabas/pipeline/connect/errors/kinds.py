@@ -1,0 +1,36 @@
+"""The kinds of errors that connectors, converters and transforms raise.
+
+Source: org.apache.kafka.connect.errors (Kafka 4.3); status shows them under those names.
+"""
+
+from __future__ import annotations
+
+
+class ConnectError(Exception):
+    """A connector, task, converter or transform failed (ConnectException)."""
+
+    java_name = "org.apache.kafka.connect.errors.ConnectException"
+
+
+class DataError(ConnectError):
+    """A value and a schema do not fit (DataException)."""
+
+    java_name = "org.apache.kafka.connect.errors.DataException"
+
+
+class SchemaBuilderError(DataError):
+    """A schema cannot be built (SchemaBuilderException)."""
+
+    java_name = "org.apache.kafka.connect.errors.SchemaBuilderException"
+
+
+class RetriableError(ConnectError):
+    """The same call may succeed later (RetriableException)."""
+
+    java_name = "org.apache.kafka.connect.errors.RetriableException"
+
+
+class ConfigError(ConnectError):
+    """A setting has a value that it cannot have (ConfigException)."""
+
+    java_name = "org.apache.kafka.common.config.ConfigException"

@@ -1,0 +1,74 @@
+"""The plugins there are, under the class names that configurations say.
+
+Configurations name Java's classes: each stands here with the Python class that takes its place. A
+plugin of one's own is named `package.module:Class` or `package.module.Class`; a data source of
+PySpark by its format, through the connector `barnabas.connect.SparkSource`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, Final, Literal
+
+from barnabas.pipeline.connect.errors.kinds import ConfigError
+
+Kind = Literal["source", "sink", "converter", "header_converter", "transformation", "predicate"]
+
+
+@dataclass(slots=True, frozen=True)
+class Plugin:
+    """One plugin: `class_name` is what users write, `target` is `module:Class` below connect."""
+
+    class_name: str
+    kind: Kind
+    target: str
+
+
+PLUGINS: Final[dict[str, Plugin]] = {}
+_ROOT: Final = "barnabas.pipeline.connect."
+
+
+def register(kind: Kind, target_module: str, **classes: str) -> None:
+    """Add plugins of one module; each keyword is a Python class, its value Java's name."""
+    for target, class_name in classes.items():
+        PLUGINS[class_name] = Plugin(class_name, kind, f"{_ROOT}{target_module}:{target}")
+
+
+def load(class_name: str) -> Any:
+    """Return the class of a plugin. Raises ConfigError if there is none."""
+    plugin = PLUGINS.get(class_name) or _by_short_name(class_name)
+    module, _, name = (plugin.target if plugin else _python_name(class_name)).partition(":")
+    try:
+        return getattr(import_module(module), name)
+    except (ImportError, AttributeError) as error:
+        raise ConfigError(f"Failed to find any class that matches {class_name}") from error
+
+
+def _by_short_name(class_name: str) -> Plugin | None:
+    """Kafka's worker also takes `FileStreamSource` for the only class of that short name."""
+    for plugin in PLUGINS.values():
+        short = plugin.class_name.rpartition(".")[2]
+        if class_name in (short, short.removesuffix("Connector")):
+            return plugin
+    return None
+
+
+def _python_name(class_name: str) -> str:
+    if ":" in class_name:
+        return class_name
+    module, _, name = class_name.rpartition(".")
+    return f"{module}:{name}" if module else f"builtins:{name}"
+
+
+# One call per module, in the order of its name: converters, transforms, predicates, connectors.
+register(
+    "source",
+    "connectors.file.connectors",
+    FileStreamSource="org.apache.kafka.connect.file.FileStreamSourceConnector",
+)
+register(
+    "sink",
+    "connectors.file.connectors",
+    FileStreamSink="org.apache.kafka.connect.file.FileStreamSinkConnector",
+)

@@ -1,0 +1,1 @@
+"""Single-message transforms and predicates, with Kafka's names and behaviour. Pure."""

@@ -1,0 +1,1 @@
+"""Which connectors and tasks there are, who runs them, and in what state they are."""
