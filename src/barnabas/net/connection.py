@@ -192,7 +192,7 @@ class Connection:
         self._reader.frame_size_max_bytes = self.listener.frame_size_max_bytes
         self._may_overlap = self._may_overlap_inside
         self.is_admitted = True
-        if self._share is None and self._memory is not None:
+        if self._share is None and self._memory is not None and not self.is_closed:
             self._share = share = RequestShare(self._memory, self._reader, self._resume)
             self._take_room(share)
 
@@ -257,8 +257,9 @@ class Connection:
             self._mute_timer = None
         self._reader.clear()
         self.frames.clear()
-        if self._share is not None:
-            self._share.close()
+        share, self._share = self._share, None
+        if share is not None:
+            share.close()  # it knows this connection: to keep it would be a cycle
         replies, self._replies = self._replies, deque()
         for reply in replies:
             reply.abandon()

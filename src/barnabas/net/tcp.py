@@ -159,10 +159,15 @@ class TcpNetwork:
                 except asyncio.CancelledError:
                     sock.close()
                     raise
-                if tls is None:
-                    transport = TcpTransport(sock, loop)
-                else:
+                if tls is not None:
                     transport = await _encrypted(sock, loop, tls, host)
+                else:
+                    try:
+                        transport = TcpTransport(sock, loop)
+                    except OSError as error:  # the peer has reset the connection at once
+                        sock.close()
+                        failure = error
+                        continue
                 transport.attach(factory(transport))
                 return transport
             raise failure or OSError(f"{host} has no address")

@@ -3,7 +3,7 @@
 import asyncio
 import gc
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, closing, contextmanager, suppress
 from pathlib import Path
 from struct import pack, unpack
 from typing import Any
@@ -24,6 +24,7 @@ from barnabas.net.tcp_transport import TcpTransport
 from sim.manual_clock import ManualClock
 
 TIMEOUT_S = 10
+API_VERSIONS = bytes.fromhex("0012 0000 00000001 ffff")
 
 
 def echo(connection: Connection, frame: bytearray) -> Sequence[Part]:
@@ -324,16 +325,30 @@ async def test_closing_ends_every_connection() -> None:
         await asyncio.open_connection("127.0.0.1", port)
 
 
-OF_EACH_CONNECTION = (Connection, FrameReader, TcpTransport, Reply)
+class Unanswered(Reply):
+    """A reply that this module made."""
 
 
-def count_of_each_connection() -> dict[str, int]:
-    """How many objects of those kinds were made and are alive, while there are no collections.
+def of_connections_here() -> list[str]:
+    """The kinds of what connections of this loop leave alive, while there are no collections.
 
-    Until one, what is new is in the youngest generation; to look at all takes very long.
+    Until one, what is new is in the youngest generation; to look at all takes very long. Clusters
+    that other tests use run in threads of the same process, where clients come and go meanwhile.
     """
-    kinds = [type(each) for each in gc.get_objects(0) if type(each) in OF_EACH_CONNECTION]
-    return {kind.__name__: kinds.count(kind) for kind in OF_EACH_CONNECTION if kind in kinds}
+    loop = asyncio.get_running_loop()
+    scratch = FrameReader(0).buffer()
+
+    def is_here(each: Any) -> bool:
+        kind = type(each)  # what pretends to be of another kind is asked nothing
+        if kind is TcpTransport:
+            return each._loop is loop
+        if kind is Connection:
+            return is_here(each._transport)
+        if kind is FrameReader:
+            return each._scratch is scratch
+        return kind is Unanswered
+
+    return sorted(type(each).__name__ for each in gc.get_objects(0) if is_here(each))
 
 
 @contextmanager
@@ -348,7 +363,7 @@ def no_collections() -> Iterator[None]:
 
 
 def never(connection: Connection, frame: bytearray) -> Reply:
-    return Reply()
+    return Unanswered()
 
 
 def watching(connection: Connection, frame: bytearray) -> Sequence[Part]:
@@ -373,13 +388,18 @@ def told(connection: Connection) -> None:
     ],
     ids=["nothing", "half a length", "half a frame", "frames and a length", "a bad length"],
 )
+@pytest.mark.parametrize("queued_bytes_max", [-1, 1 << 20], ids=["", "shared memory"])
 async def test_a_closed_connection_leaves_no_cycle(
-    service: object, sent: bytes, is_reset: bool, caplog: pytest.LogCaptureFixture
+    service: object,
+    sent: bytes,
+    is_reset: bool,
+    queued_bytes_max: int,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level("CRITICAL")  # pytest keeps what is logged, with all that it refers to
-    server, port = await serving(ServerLimits(), service)
-    with no_collections():
-        before = count_of_each_connection()
+    server, port = await serving(ServerLimits(queued_bytes_max=queued_bytes_max), service)
+    with no_collections(), closing(server):
+        assert of_connections_here() == []
         async with AsyncExitStack() as stack:
             for _ in range(3):
                 reader, writer = await stack.enter_async_context(connected(port))
@@ -392,20 +412,33 @@ async def test_a_closed_connection_leaves_no_cycle(
                 while server._connections:
                     next(iter(server._connections)).close()
         await until(lambda: server.connection_count == 0)
-        await until(lambda: count_of_each_connection() == before)
-    server.close()
+        await until(lambda: of_connections_here() == [])
+
+
+async def test_only_connections_of_the_same_loop_are_counted() -> None:
+    """One of a cluster in another thread, which other tests use, is not one left by a server."""
+    server, port = await serving(ServerLimits())
+    with no_collections(), closing(server), Cluster() as cluster:
+        _, _, elsewhere = cluster.bootstrap_servers.partition(":")
+        async with connected(int(elsewhere)) as (reader, writer):
+            assert await ask(reader, writer, API_VERSIONS)
+            assert of_connections_here() == []
+            async with connected(port) as (reader, writer):
+                assert await ask(reader, writer, b"hello") == b"hello"
+                kept = ["Connection", "FrameReader", "TcpTransport"]
+                assert of_connections_here() == kept
+            await until(lambda: of_connections_here() == [])
 
 
 async def test_connections_of_a_node_leave_no_cycles() -> None:
     """With what the broker keeps of each: requests begun, state, fetches that wait."""
     async with Cluster() as cluster:
         _, _, port = cluster.bootstrap_servers.partition(":")
-        api_versions = bytes.fromhex("0012 0000 00000001 ffff")
         with no_collections():
-            before = count_of_each_connection()
+            before = of_connections_here()
             for _ in range(4):
-                await _ask_and_leave(int(port), api_versions)
-            await until(lambda: count_of_each_connection() == before)
+                await _ask_and_leave(int(port), API_VERSIONS)
+            await until(lambda: of_connections_here() == before)
 
 
 async def _ask_and_leave(port: int, request: bytes) -> None:
