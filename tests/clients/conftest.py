@@ -13,6 +13,9 @@ from barnabas.app.testing import Kafka
 from support import java_host
 from support.apache_kafka import ApacheKafka
 from support.cluster_processes import Barnabas, ClusterProcesses
+from support.connect.postgres import database_server
+
+__all__ = ["database_server"]
 
 
 @pytest.fixture(scope="session")

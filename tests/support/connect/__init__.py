@@ -1,0 +1,1 @@
+"""What tests of connectors share: the servers that connectors read and write."""
