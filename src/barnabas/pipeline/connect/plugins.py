@@ -13,7 +13,10 @@ from typing import Any, Final, Literal
 
 from barnabas.pipeline.connect.errors.kinds import ConfigError
 
-Kind = Literal["source", "sink", "converter", "header_converter", "transformation", "predicate"]
+Kind = Literal[
+    "source", "sink", "converter", "header_converter", "transformation", "predicate", "class"
+]
+"""`class` is a class that a connector's setting names, such as a format; it is not listed."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -43,6 +46,14 @@ def load(class_name: str) -> Any:
         return getattr(import_module(module), name)
     except (ImportError, AttributeError) as error:
         raise ConfigError(f"Failed to find any class that matches {class_name}") from error
+
+
+def full_name(class_name: str) -> str:
+    """Return the name of a plugin in full, where it was shortened. Raises ConfigError if none."""
+    plugin = PLUGINS.get(class_name) or _by_short_name(class_name)
+    if plugin is None:
+        load(class_name)
+    return plugin.class_name if plugin else class_name
 
 
 def _by_short_name(class_name: str) -> Plugin | None:
