@@ -1,0 +1,13 @@
+"""Several workers as one: they share the tasks, and three topics say what there is.
+
+Pure:
+
+share           what one worker runs, or should
+group_messages  what members of the worker group tell each other, as bytes
+eager           assignment that stops everything first
+cooperative     assignment that moves what must move
+config_records  connectors, tasks and wishes as records, and
+config_log      what they come to
+status_log      states of connectors and tasks
+offset_log      how far source partitions have been read
+"""
