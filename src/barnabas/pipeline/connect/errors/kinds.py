@@ -34,3 +34,15 @@ class ConfigError(ConnectError):
     """A setting has a value that it cannot have (ConfigException)."""
 
     java_name = "org.apache.kafka.common.config.ConfigException"
+
+
+class SchemaProjectorError(DataError):
+    """A value of one schema cannot be one of another (SchemaProjectorException)."""
+
+    java_name = "org.apache.kafka.connect.errors.SchemaProjectorException"
+
+
+class NotFoundError(ConnectError):
+    """Something that was asked for is not there (NotFoundException)."""
+
+    java_name = "org.apache.kafka.connect.errors.NotFoundException"
