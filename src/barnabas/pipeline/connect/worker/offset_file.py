@@ -69,7 +69,7 @@ class OffsetFile:
         """Return a connector's offsets."""
         with self._lock:
             entries = list(self._raw.items())
-        found = []
+        found: list[tuple[JsonMap, JsonMap]] = []
         for key, value in entries:
             owner, partition = _read_key(key)
             if owner == connector and partition is not None and value is not None:
