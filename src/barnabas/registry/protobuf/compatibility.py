@@ -174,8 +174,11 @@ class _Comparison:
         for name, oneof in after.oneofs.items():
             origins = set()
             loose = 0
+            stayed = _numbers_in(before.oneofs.get(name))
             for node in oneof.members():
-                if node.number in before.oneof_of:
+                if node.number in stayed:
+                    origins.add(name)  # another oneof may hold the number too: no rule forbade it
+                elif node.number in before.oneof_of:
                     origins.add(before.oneof_of[node.number])
                 elif node.number in before.fields:
                     origins.add(f"#{node.number}")
@@ -297,6 +300,10 @@ def _members(message: Message) -> _Members:
         for node in oneof.members():
             members.oneof_of[node.number] = oneof.name
     return members
+
+
+def _numbers_in(oneof: OneOf | None) -> set[int]:
+    return set() if oneof is None else {node.number for node in oneof.members()}
 
 
 def _deleted_oneofs(before: _Members, after: _Members) -> set[str]:

@@ -99,6 +99,12 @@ def test_where_we_are_stricter(name: str) -> None:
     assert kinds(old, new) == [kind for kind in expected if kind != "MESSAGE_ADDED"]
 
 
+def test_a_number_in_two_oneofs_moves_from_none_to_the_other() -> None:
+    """No rule forbids it in a schema that was registered elsewhere, and is as it was."""
+    text = "message A { oneof x { bool a = 1; bool b = 2; } oneof y { bool c = 1; } }"
+    assert kinds(text, text) == []
+
+
 def _with_wind(version: int, wind: str) -> ProtobufSchema:
     text = PROTO3 + 'import "wind.proto";\nmessage R { w.Wind wind = 1; }'
     return FORMAT.parse(text, [ResolvedReference("wind.proto", "wind", version, PROTO3 + wind)])
