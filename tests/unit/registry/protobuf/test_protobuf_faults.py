@@ -1,6 +1,9 @@
 """Texts that are no schemas: what is said of them and where."""
 
+import base64
+
 import pytest
+from google.protobuf.descriptor_pb2 import DescriptorProto, FileDescriptorProto
 
 from barnabas.registry.protobuf import ProtobufFormat
 from barnabas.registry.protobuf.tokens import TEXT_CHARS_MAX
@@ -266,6 +269,14 @@ def test_values_of_a_repeated_option_are_gathered_once() -> None:
     schema = FORMAT.parse(P + f'import "confluent/meta.proto"; message A {{ {tags} }}')
     assert [len(tags) for tags in schema.tags().values()] == [20_000]
     assert schema.normalized().canonical_text.count('"1999"') == 1
+
+
+def test_a_reserved_name_that_is_no_text_is_refused() -> None:
+    """The library gives such a name as bytes."""
+    proto = FileDescriptorProto(message_type=[DescriptorProto(name="A", reserved_name=["abc"])])
+    serialized = proto.SerializeToString().replace(b"abc", b"a\xa0c")
+    with pytest.raises(SchemaFault, match="cannot be read"):
+        FORMAT.parse(base64.b64encode(serialized).decode())
 
 
 def test_a_text_that_is_too_long_is_refused() -> None:
