@@ -1,7 +1,8 @@
 """Clients in JavaScript and Go, built once from `support/node` and `support/go`.
 
 What they are built of is fetched by npm and go at first use, and kept in `.cache`. Where node, npm
-or go is absent, or its packages cannot be had, their tests are skipped and say so.
+or go is absent, or its packages cannot be fetched, their tests are skipped and say so. A program
+that does not build fails them.
 """
 
 from __future__ import annotations
@@ -25,18 +26,17 @@ def node_program(name: str) -> Path:
     """A program of `support/node` with its packages beside it; run it with `node`."""
     _need("node", "npm")
     source = SOURCES / "node"
-    built = _built(
-        source,
-        "package.json",
-        ["npm", "install", "--ignore-scripts", "--no-audit", "--no-fund", "--no-package-lock"],
-    )
+    install = ["npm", "install", "--ignore-scripts", "--no-audit", "--no-fund", "--no-package-lock"]
+    built = _built(source, "package.json", fetch=install)
     return Path(shutil.copy(source / name, built))
 
 
 def go_program(folder: str) -> Path:
     """The binary of a module of `support/go`."""
     _need("go")
-    return _built(SOURCES / "go" / folder, "*", ["go", "build", "-o", "program", "."]) / "program"
+    build = ["go", "build", "-o", "program", "."]
+    source = SOURCES / "go" / folder
+    return _built(source, "*", fetch=["go", "mod", "download"], build=build) / "program"
 
 
 def _need(*programs: str) -> None:
@@ -45,8 +45,8 @@ def _need(*programs: str) -> None:
         pytest.skip(f"needs {' and '.join(missing)}")
 
 
-def _built(source: Path, pattern: str, command: Sequence[str]) -> Path:
-    """A folder with copies of the sources in which the command has succeeded, once for all."""
+def _built(source: Path, pattern: str, *, fetch: Sequence[str], build: Sequence[str] = ()) -> Path:
+    """A folder with copies of the sources in which both commands have succeeded, once for all."""
     files = sorted(source.glob(pattern))
     digest = hashlib.sha256(b"".join(file.name.encode() + file.read_bytes() for file in files))
     built = CACHE / f"{source.name}-{digest.hexdigest()[:16]}"
@@ -55,13 +55,20 @@ def _built(source: Path, pattern: str, command: Sequence[str]) -> Path:
         with tempfile.TemporaryDirectory(prefix="building-", dir=CACHE) as folder:
             for file in files:
                 shutil.copy(file, folder)
-            made = subprocess.run(
-                command, cwd=folder, capture_output=True, text=True, timeout=BUILD_TIMEOUT_S
-            )
-            if made.returncode != 0:
-                pytest.skip(f"{' '.join(command)} failed: {made.stderr[-2000:]}")
+            if fault := _fault(fetch, folder):
+                pytest.skip(fault)
+            if build and (fault := _fault(build, folder)):
+                pytest.fail(fault)
             _keep(Path(folder), built)
     return built
+
+
+def _fault(command: Sequence[str], folder: str) -> str:
+    """What a command says that fails; nothing of one that succeeds."""
+    done = subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, timeout=BUILD_TIMEOUT_S
+    )
+    return f"{' '.join(command)} failed: {done.stderr[-2000:]}" if done.returncode else ""
 
 
 def _keep(folder: Path, built: Path) -> None:
