@@ -15,7 +15,7 @@ from confluent_kafka import Consumer, TopicPartition
 
 from support.chain_member import Silence
 from support.cluster_processes import EAGER, ClusterProcesses
-from support.java_host import AVAILABLE, MISSING, JavaHost
+from support.java_host import JavaHost, needs_java
 from support.node_process import wait_until
 
 PRODUCERS = 3
@@ -27,7 +27,7 @@ EXCUSED = {"TimeoutException"}
 
 pytestmark = [
     pytest.mark.timeout(400),
-    pytest.mark.skipif(not AVAILABLE, reason=MISSING),
+    needs_java,
 ]
 
 

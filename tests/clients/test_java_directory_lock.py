@@ -11,7 +11,7 @@ from barnabas.base.disk import DirectoryInUseError
 from barnabas.base.local_disk import LocalDisk
 from support import java_host
 
-pytestmark = pytest.mark.skipif(not java_host.AVAILABLE, reason=java_host.MISSING)
+pytestmark = java_host.needs_java
 
 
 @contextmanager

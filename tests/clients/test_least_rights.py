@@ -16,7 +16,7 @@ from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AclOperation, ResourceType
 
 from support.cluster_processes import Barnabas
-from support.java_host import AVAILABLE, JAVA, JAVAC, LIBS, MISSING, SOURCES, JavaHost
+from support.java_host import JAVA, JAVAC, LIBS, SOURCES, JavaHost, needs_java
 from support.node_process import wait_until
 from support.secured_node import SecuredNode, running
 
@@ -178,7 +178,7 @@ def test_a_share_consumer(node: SecuredNode, java: JavaHost) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not AVAILABLE, reason=MISSING)
+@needs_java
 @pytest.mark.parametrize("protocol", ["classic", "streams"])
 def test_an_application_of_kafka_streams(node: SecuredNode, tmp_path: Path, protocol: str) -> None:
     """What is its own is named after it: one prefix is enough."""

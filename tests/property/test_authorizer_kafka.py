@@ -5,24 +5,17 @@ with rules in their plainest form, is the only judge.
 """
 
 import random
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Final
-
-import pytest
 
 from barnabas.protocol.acls import Operation, PatternType, Permission, ResourceType
 from barnabas.security.authorizer import Caller
 from barnabas.security.principal import Principal
 from support.acl_world import AclWorld, acl
+from support.apache_kafka import JAVA, LIBS, needs_apache_kafka
 
-LIBS = sorted(Path(__file__).parents[2].glob(".cache/kafka-4.3*/libs"))
-JAVA = shutil.which("java")
-
-pytestmark = pytest.mark.skipif(
-    not LIBS or JAVA is None, reason="needs java and Kafka's jars in .cache/kafka-4.3*/libs"
-)
+pytestmark = needs_apache_kafka
 
 WORLDS: Final = 400
 QUESTIONS: Final = 25

@@ -34,10 +34,9 @@ from barnabas.protocol.records.batch import Codec, check_crc, iterate_headers
 from barnabas.protocol.records.control import encode_end_txn
 from barnabas.protocol.records.records import Record, decode_records, encode_batch
 from sim.manual_clock import ManualClock
+from support.apache_kafka import JAVA, LIBS, needs_apache_kafka
 from support.logs import TOPIC_ID, TOPIC_PARTITION
 
-LIBS = sorted(Path(__file__).parents[2].glob(".cache/kafka-4.3*/libs"))
-JAVA = shutil.which("java")
 DAY_MS = 86_400_000
 RETENTION_MS = 3_600_000
 SEGMENT_BYTES = 6000
@@ -45,9 +44,7 @@ KEYS = [b"a", b"bb", b"", b"a key that is longer than thirty bytes, so it is has
     b"key-%d" % number for number in range(12)
 ]
 
-pytestmark = pytest.mark.skipif(
-    not LIBS or JAVA is None, reason="needs java and Kafka's jars in .cache/kafka-4.3*/libs"
-)
+pytestmark = needs_apache_kafka
 
 Clean = Callable[..., int]
 

@@ -5,7 +5,6 @@ in `.cache/kafka-*/libs`; where they are absent the tests are skipped, and kio (
 records) is the only judge.
 """
 
-import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,13 +17,9 @@ from protocol_values import all_messages, label, struct_values, versions
 
 from barnabas.protocol.codec import encode
 from barnabas.protocol.schema import Message
+from support.apache_kafka import JAVA, LIBS, needs_apache_kafka
 
-LIBS = sorted(Path(__file__).parents[2].glob(".cache/kafka-4.3*/libs"))
-JAVA = shutil.which("java")
-
-pytestmark = pytest.mark.skipif(
-    not LIBS or JAVA is None, reason="needs java and Kafka's jars in .cache/kafka-4.3*/libs"
-)
+pytestmark = needs_apache_kafka
 
 Echo = Callable[[str, int, bytes], bytes]
 

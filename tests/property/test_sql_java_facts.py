@@ -5,7 +5,6 @@ out is what `regex_translation` says that it leaves out, and characters above U+
 """
 
 import math
-import shutil
 import struct
 import subprocess
 from collections.abc import Callable, Iterator
@@ -20,16 +19,13 @@ from barnabas.pipeline.sql.functions import json_text, utf8, utf16
 from barnabas.pipeline.sql.functions.java_regex import compile_java, find_all
 from barnabas.pipeline.sql.functions.java_uri import parse_uri
 from barnabas.pipeline.sql.functions.regex import split_as_java
+from support.apache_kafka import JAVA, LIBS, needs_apache_kafka
 from support.sql_calls import call
 
-LIBS = sorted(Path(__file__).parents[2].glob(".cache/kafka-4.3*/libs"))
-JAVA = shutil.which("java")
 ROUNDS = 400
 SEEDS = (1, 2)
 
-pytestmark = pytest.mark.skipif(
-    not LIBS or JAVA is None, reason="needs java and Kafka's jars in .cache/kafka-4.3*/libs"
-)
+pytestmark = needs_apache_kafka
 
 Java = Callable[..., str]
 

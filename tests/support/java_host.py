@@ -20,6 +20,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 SOURCES = Path(__file__).with_name("java")
 LIBS = sorted(ROOT.glob(".cache/kafka-4.3*/libs"))
@@ -27,6 +29,7 @@ JAVA = shutil.which("java")
 JAVAC = shutil.which("javac")
 AVAILABLE = bool(LIBS) and JAVA is not None and JAVAC is not None
 MISSING = "needs java, javac and Kafka's jars in .cache/kafka-4.3*/libs"
+needs_java = pytest.mark.skipif(not AVAILABLE, reason=MISSING)
 TIMEOUT_S = 60.0
 SHOWN_CHARACTERS = 2000
 
