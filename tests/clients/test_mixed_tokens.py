@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +25,12 @@ from barnabas.protocol.messages.describe_delegation_token import DescribeDelegat
 from barnabas.protocol.messages.expire_delegation_token import ExpireDelegationTokenRequest
 from support.apache_kafka import ApacheKafka, needs_apache_kafka
 from support.cluster_processes import Barnabas, ClusterNode, Loopback, Program
+from support.eventually import eventually
 from support.node_process import wait_until
 from support.ports import free_port
 
 pytestmark = [needs_apache_kafka, pytest.mark.slow, pytest.mark.timeout(180)]
 MODULES = "org.apache.kafka.common.security"
-PATIENCE_S = 20.0
 
 
 def properties(node: ClusterNode, controller: ClusterNode, client_port: int) -> dict[str, str]:
@@ -73,19 +73,16 @@ async def ask(port: int, login: Login, request: Any) -> Any:
         peer.close()
 
 
-async def eventually(port: int, login: Login, *, is_refused: bool = False) -> None:
-    """Return when a login is taken, or is no more: brokers learn of tokens one after another."""
-    end = time.monotonic() + PATIENCE_S
-    while True:
-        try:
-            await ask(port, login, DescribeClusterRequest())
-            was_refused = False
-        except LoginError:
-            was_refused = True
-        if was_refused == is_refused:
-            return
-        assert time.monotonic() < end, f"not in time: refused is {was_refused}"
-        await asyncio.sleep(0.05)
+async def is_taken(port: int, login: Login) -> bool:
+    try:
+        await ask(port, login, DescribeClusterRequest())
+    except LoginError:
+        return False
+    return True
+
+
+async def is_refused(port: int, login: Login) -> bool:
+    return not await is_taken(port, login)
 
 
 @pytest.mark.parametrize("decides", ["barnabas", "kafka"])
@@ -124,7 +121,8 @@ async def _live(ports: list[int]) -> None:
                 mechanism, made.token_id, password, lambda: "a-nonce", {"tokenauth": "true"}
             )
             for other in ports:
-                await eventually(other, login)
+                # Brokers learn of tokens one after another.
+                await eventually(partial(is_taken, other, login), f"a login at {other}")
         everyones = DescribeDelegationTokenRequest(owners=None)
         shown = [(await ask(each, alice, everyones)).tokens for each in ports]
         assert shown[0] == shown[1]
@@ -134,4 +132,4 @@ async def _live(ports: list[int]) -> None:
         )
         assert ended.error_code == 0
         for other in ports:
-            await eventually(other, login, is_refused=True)
+            await eventually(partial(is_refused, other, login), f"a refusal at {other}")

@@ -412,7 +412,7 @@ class ReplicaWorld:
         deadline = self.loop.time() + within_s
         while not condition():
             assert self.loop.time() < deadline, "it did not come to pass"
-            await asyncio.sleep(0.001)
+            await asyncio.sleep(0.001)  # of virtual time
 
     def leader(self, index: int = 0, topic: str = "t") -> Broker | None:
         """The broker that leads and knows it."""

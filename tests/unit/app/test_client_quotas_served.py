@@ -49,6 +49,7 @@ from barnabas.protocol.messages.produce import (
 )
 from barnabas.protocol.records.records import Record, encode_batch
 from sim.fake_disk import FakeDisk
+from support.node_process import wait_until
 from support.raw_client import RawClient
 
 T = TypeVar("T")
@@ -293,20 +294,20 @@ async def test_an_address_that_connects_too_fast_is_held_unserved() -> None:
 
         await asking(node, limit)
 
-        def work() -> list[bool]:
-            closed = []
-            for _ in range(4):
-                with RawClient(f"127.0.0.1:{node.bound_port('PLAINTEXT')}") as client:
-                    try:
-                        client.call(DescribeClientQuotasRequest(), DescribeClientQuotasResponse)
-                        closed.append(False)
-                    except (AssertionError, OSError):
-                        closed.append(True)
-            return closed
+        def is_served() -> bool:
+            with RawClient(f"127.0.0.1:{node.bound_port('PLAINTEXT')}") as client:
+                try:
+                    client.call(DescribeClientQuotasRequest(), DescribeClientQuotasResponse)
+                except (AssertionError, OSError):
+                    return False
+            return True
 
-        closed = await asyncio.to_thread(work)
-        assert True in closed
-        assert not all(closed)
+        def work() -> None:
+            assert [is_served() for _ in range(2)] == [True, True]
+            wait_until(lambda: not is_served(), "a third connection within a second")
+            wait_until(is_served, "a connection after a while")
+
+        await asyncio.to_thread(work)
         assert node.broker is not None
         counts: Any = {
             (figure.tags["listener"], figure.name): figure.value

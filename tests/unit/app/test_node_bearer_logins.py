@@ -21,6 +21,7 @@ from barnabas.net.oauth.token_login import RefreshSettings, TokenLogin
 from barnabas.net.tcp import TcpNetwork
 from barnabas.protocol.messages.describe_cluster import DescribeClusterRequest
 from sim.fake_disk import FakeDisk
+from support.eventually import eventually
 from support.identity_provider import IdentityProvider
 from support.tokens import Issuer, unsecured
 
@@ -176,25 +177,21 @@ async def test_keys_that_change_at_an_endpoint(provider: IdentityProvider) -> No
         "sasl.oauthbearer.client.credentials.client.secret": "node-secret",
     }
     async with running(given) as node:
-        await eventually(node, issuer.token())
+        # The endpoint is asked beside the logins.
+        await eventually(lambda: is_taken(node, issuer.token()), "a login by the first key")
         old = issuer.token()
         issuer.rotate("second")
-        await eventually(node, issuer.token())
+        await eventually(lambda: is_taken(node, issuer.token()), "a login by the second key")
         with pytest.raises(LoginError, match="invalid_token"):
             await ask(node, old)
 
 
-async def eventually(node: Node, token: str) -> None:
-    """Return when the token is taken: the endpoint is asked beside the logins."""
-    import asyncio
-
-    for _ in range(500):
-        try:
-            await ask(node, token)
-            return
-        except LoginError:
-            await asyncio.sleep(0.01)
-    pytest.fail("the token is never taken")
+async def is_taken(node: Node, token: str) -> bool:
+    try:
+        await ask(node, token)
+    except LoginError:
+        return False
+    return True
 
 
 HANDLER = "sasl.server.callback.handler.class"

@@ -1,9 +1,7 @@
 """Delegation tokens at a node: the whole life of one, and who sees and changes whose."""
 
-import asyncio
 import base64
 import random
-import time
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -25,6 +23,7 @@ from barnabas.protocol.messages.describe_delegation_token import (
 )
 from barnabas.protocol.messages.expire_delegation_token import ExpireDelegationTokenRequest
 from barnabas.protocol.messages.renew_delegation_token import RenewDelegationTokenRequest
+from support.shifted_clock import ShiftedClock
 
 KEY = {"delegation.token.secret.key": "the-nodes-own-secret"}
 NONE = ErrorCode.NONE
@@ -32,17 +31,25 @@ NOT_ALLOWED = ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
 
 
 @pytest.fixture
-async def node() -> AsyncIterator[Node]:
-    async with running(KEY) as started:
+def clock() -> ShiftedClock:
+    return ShiftedClock()
+
+
+@pytest.fixture
+async def node(clock: ShiftedClock) -> AsyncIterator[Node]:
+    async with running(KEY, clock) as started:
         yield started
 
 
 class Users:
     """Connections to one node, closed together."""
 
-    def __init__(self, node: Node, listener: str = "PLAINTEXT") -> None:
+    def __init__(
+        self, node: Node, listener: str = "PLAINTEXT", clock: ShiftedClock | None = None
+    ) -> None:
         self._node = node
         self._listener = listener
+        self._clock = clock
         self._peers: list[Peer] = []
 
     def __enter__(self) -> "Users":
@@ -53,7 +60,7 @@ class Users:
             peer.close()
 
     def by(self, login: Login | None) -> Peer:
-        self._peers.append(peer_of(self._node, login, self._listener))
+        self._peers.append(peer_of(self._node, login, self._listener, self._clock))
         return self._peers[-1]
 
     @property
@@ -244,36 +251,43 @@ async def test_every_version(node: Node, version: int) -> None:
         assert answer.error_code == ErrorCode.INVALID_PRINCIPAL_TYPE
 
 
-async def test_a_connection_outlives_its_token_if_the_token_is_renewed(node: Node) -> None:
+LIFE_MS, STEP_MS = 5000, 100
+"""Less than a broker's session at the controller, for which the clock goes forward too."""
+
+
+async def test_a_connection_outlives_its_token_if_the_token_is_renewed(
+    node: Node, clock: ShiftedClock
+) -> None:
     """It logs in again when the login ends that the token gave it as it was (KIP-368)."""
-    with Users(node) as users:
+    with Users(node, clock=clock) as users:
         alice = users.alice
         made = await alice.send(CreateDelegationTokenRequest())
         ended = await alice.send(
-            ExpireDelegationTokenRequest(hmac=made.hmac, expiry_time_period_ms=2000)
+            ExpireDelegationTokenRequest(hmac=made.hmac, expiry_time_period_ms=LIFE_MS)
         )
         held = users.by_token(made.token_id, made.hmac)
         assert await held.send(DescribeClusterRequest())
         renewed = await alice.send(RenewDelegationTokenRequest(hmac=made.hmac))
         assert renewed.expiry_timestamp_ms > ended.expiry_timestamp_ms
-        while time.time() * 1000 < ended.expiry_timestamp_ms + 200:
+        while clock.now_ms() < ended.expiry_timestamp_ms + 200:
             assert await held.send(DescribeClusterRequest())
-            await asyncio.sleep(0.05)
+            clock.shift_ms += STEP_MS
 
 
-async def test_a_connection_ends_with_its_token(node: Node) -> None:
-    with Users(node) as users:
+async def test_a_connection_ends_with_its_token(node: Node, clock: ShiftedClock) -> None:
+    with Users(node, clock=clock) as users:
         alice = users.alice
         made = await alice.send(CreateDelegationTokenRequest())
-        request = ExpireDelegationTokenRequest(hmac=made.hmac, expiry_time_period_ms=1000)
+        request = ExpireDelegationTokenRequest(hmac=made.hmac, expiry_time_period_ms=LIFE_MS)
         assert (await alice.send(request)).error_code == NONE
         held = users.by_token(made.token_id, made.hmac)
         assert await held.send(DescribeClusterRequest())
         with pytest.raises(ConnectionError):
-            await _ask_for_ever(held)
+            await _ask_for_ever(held, clock)
+        assert clock.shift_ms <= LIFE_MS + STEP_MS
 
 
-async def _ask_for_ever(peer: Peer) -> None:
+async def _ask_for_ever(peer: Peer, clock: ShiftedClock) -> None:
     while True:
         await peer.send(DescribeClusterRequest())
-        await asyncio.sleep(0.05)
+        clock.shift_ms += STEP_MS

@@ -8,7 +8,7 @@ import pytest
 
 from barnabas.app.node import Node
 from barnabas.app.standalone import standalone_properties
-from barnabas.base.clock import SystemClock
+from barnabas.base.clock import Clock, SystemClock
 from barnabas.base.config.node import NodeConfig
 from barnabas.metadata.storage_format import FormatOptions, format_directories
 from barnabas.net.client import Peer
@@ -39,10 +39,12 @@ USERS = [
 
 
 @asynccontextmanager
-async def running(overrides: Mapping[str, str] | None = None) -> AsyncIterator[Node]:
+async def running(
+    overrides: Mapping[str, str] | None = None, clock: Clock | None = None
+) -> AsyncIterator[Node]:
     values = standalone_properties("/data", overrides={**SASL, **(overrides or {})})
     config = NodeConfig.from_properties(values)
-    disk, clock = FakeDisk(), SystemClock()
+    disk, clock = FakeDisk(), clock or SystemClock()
     options = FormatOptions(cluster_id="abcdefghijklmnopqrstuv", scram=USERS)
     format_directories(disk, config, options, random=random.Random(1), now_ms=clock.now_ms())
     node = await Node.open(config, disk, clock)
@@ -53,10 +55,12 @@ async def running(overrides: Mapping[str, str] | None = None) -> AsyncIterator[N
         await node.stop()
 
 
-def peer_of(node: Node, login: Login | None, listener: str = "PLAINTEXT") -> Peer:
+def peer_of(
+    node: Node, login: Login | None, listener: str = "PLAINTEXT", clock: Clock | None = None
+) -> Peer:
     return Peer(
         TcpNetwork(),
-        SystemClock(),
+        clock or SystemClock(),
         "127.0.0.1",
         node.bound_port(listener),
         client_id="test",
