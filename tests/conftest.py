@@ -10,12 +10,14 @@ from hypothesis import settings
 from xdist.remote import Producer
 from xdist.scheduler.loadscope import LoadScopeScheduling
 
+from support.ended_by_sigterm import end_by_sigterm
+
 HERE = Path(__file__).parent
 settings.register_profile("barnabas", deadline=None)  # no test is wrong for being slow
 settings.load_profile("barnabas")
 SPARK = (
     *("browser", "clients/test_spark", "clients/test_sql_spark", "clients/test_three_nodes"),
-    *("unit/demo_spark", "unit/pipeline"),
+    *("unit/demo_spark", "unit/pipeline/"),
 )
 """Modules that start Spark: one after another, as Spark's resolver of jars wants its cache alone,
 and a JVM of Spark's is reused by the next module."""
@@ -36,6 +38,11 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByModul
     """How several processes share the tests out, in the order of the tests."""
     config.option.loadscopereorder = False
     return ByModule(config, log)
+
+
+def pytest_configure() -> None:
+    """Leave no process behind when a limit of time ends the whole run."""
+    end_by_sigterm()
 
 
 def pytest_collection_finish() -> None:

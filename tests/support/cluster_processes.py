@@ -12,7 +12,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Protocol, TypeVar
@@ -237,6 +237,7 @@ class ClusterProcesses:
             "transaction.state.log.replication.factor": copies,
             "transaction.state.log.min.isr": "2" if nodes > 1 else "1",
         }
+        settings: dict[int, dict[str, str]] = {}
         for node in self.nodes.values():
             host = node.place.host
             own = {
@@ -248,16 +249,24 @@ class ClusterProcesses:
             }
             if racks:
                 own["broker.rack"] = f"rack-{node.node_id}"
-            node.format(shared | own | (overrides or {}))
-        for node in self.nodes.values():
-            node.wait_formatted()
+            settings[node.node_id] = shared | own | (overrides or {})
+        with self._killed_by_failures():
+            for node_id, node in self.nodes.items():
+                node.format(settings[node_id])
+            for node in self.nodes.values():
+                node.wait_formatted()
 
-    def __enter__(self) -> ClusterProcesses:
+    @contextlib.contextmanager
+    def _killed_by_failures(self) -> Iterator[None]:
         try:
-            self.start()
+            yield
         except BaseException:
             self.kill(*self.nodes)
             raise
+
+    def __enter__(self) -> ClusterProcesses:
+        with self._killed_by_failures():
+            self.start()
         return self
 
     def __exit__(

@@ -239,10 +239,10 @@ def _is_served(client: AdminClient) -> bool:
 @contextmanager
 def running(node: SecuredNode) -> Iterator[SecuredNode]:
     """The node, while it runs."""
-    node.node.format(node.settings())
-    node.node.wait_formatted()
-    node.node.start()
     try:
+        node.node.format(node.settings())
+        node.node.wait_formatted()
+        node.node.start()
         wait_until(node.node.answers, "the node answers", ANSWER_S)
         wait_until(lambda: _is_served(node.admin()), "the node serves", ANSWER_S, node.log)
         yield node
