@@ -29,18 +29,30 @@ class Plugin:
 
 
 PLUGINS: Final[dict[str, Plugin]] = {}
+HEADER_CONVERTERS: Final[dict[str, Plugin]] = {}
+"""By the same names as converters of values."""
 _ROOT: Final = "barnabas.pipeline.connect."
 
 
 def register(kind: Kind, target_module: str, **classes: str) -> None:
     """Add plugins of one module; each keyword is a Python class, its value Java's name."""
     for target, class_name in classes.items():
-        PLUGINS[class_name] = Plugin(class_name, kind, f"{_ROOT}{target_module}:{target}")
+        plugin = Plugin(class_name, kind, f"{_ROOT}{target_module}:{target}")
+        if kind == "header_converter":
+            HEADER_CONVERTERS[class_name] = plugin
+            PLUGINS.setdefault(class_name, plugin)
+        else:
+            PLUGINS[class_name] = plugin
 
 
-def load(class_name: str) -> Any:
-    """Return the class of a plugin. Raises ConfigError if there is none."""
+def load(class_name: str, kind: Kind | None = None) -> Any:
+    """Return the class of a plugin. Raises ConfigError if there is none.
+
+    One name may stand for a converter and for a header converter: `kind` then says which is meant.
+    """
     plugin = PLUGINS.get(class_name) or _by_short_name(class_name)
+    if plugin is not None and kind == "header_converter":
+        plugin = HEADER_CONVERTERS.get(plugin.class_name, plugin)
     module, _, name = (plugin.target if plugin else _python_name(class_name)).partition(":")
     try:
         return getattr(import_module(module), name)
@@ -73,6 +85,41 @@ def _python_name(class_name: str) -> str:
 
 
 # One call per module, in the order of its name: converters, transforms, predicates, connectors.
+register(
+    "converter",
+    "converters.json",
+    JsonConverter="org.apache.kafka.connect.json.JsonConverter",
+)
+register(
+    "converter",
+    "converters.primitives",
+    StringConverter="org.apache.kafka.connect.storage.StringConverter",
+    ByteArrayConverter="org.apache.kafka.connect.converters.ByteArrayConverter",
+    BooleanConverter="org.apache.kafka.connect.converters.BooleanConverter",
+    ShortConverter="org.apache.kafka.connect.converters.ShortConverter",
+    IntegerConverter="org.apache.kafka.connect.converters.IntegerConverter",
+    LongConverter="org.apache.kafka.connect.converters.LongConverter",
+    FloatConverter="org.apache.kafka.connect.converters.FloatConverter",
+    DoubleConverter="org.apache.kafka.connect.converters.DoubleConverter",
+)
+register(
+    "header_converter",
+    "converters.headers",
+    JsonHeaderConverter="org.apache.kafka.connect.json.JsonConverter",
+    StringHeaderConverter="org.apache.kafka.connect.storage.StringConverter",
+    ByteArrayHeaderConverter="org.apache.kafka.connect.converters.ByteArrayConverter",
+    BooleanHeaderConverter="org.apache.kafka.connect.converters.BooleanConverter",
+    ShortHeaderConverter="org.apache.kafka.connect.converters.ShortConverter",
+    IntegerHeaderConverter="org.apache.kafka.connect.converters.IntegerConverter",
+    LongHeaderConverter="org.apache.kafka.connect.converters.LongConverter",
+    FloatHeaderConverter="org.apache.kafka.connect.converters.FloatConverter",
+    DoubleHeaderConverter="org.apache.kafka.connect.converters.DoubleConverter",
+)
+register(
+    "header_converter",
+    "converters.simple_header",
+    SimpleHeaderConverter="org.apache.kafka.connect.storage.SimpleHeaderConverter",
+)
 register(
     "source",
     "connectors.file.connectors",
