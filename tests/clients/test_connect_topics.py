@@ -15,9 +15,10 @@ from barnabas.pipeline.connect.worker.distributed.config_log import ConnectorCha
 from barnabas.pipeline.connect.worker.distributed.config_records import SessionKey
 from barnabas.pipeline.connect.worker.distributed.config_topic import ConfigTopic, FencedError
 from barnabas.pipeline.connect.worker.distributed.offset_topic import OffsetTopic
-from barnabas.pipeline.connect.worker.distributed.status_log import Status, TopicStatus
 from barnabas.pipeline.connect.worker.distributed.status_topic import StatusTopic
+from barnabas.pipeline.connect.worker.distributed.store import TopicStore
 from barnabas.pipeline.connect.worker.distributed.topics import Kind, TopicPlan, topic_plan
+from barnabas.pipeline.connect.worker.state import Status, TopicStatus
 
 
 @pytest.fixture
@@ -160,3 +161,26 @@ def test_settings_of_topics_are_checked(settings: dict[str, str], words: str) ->
     given = {f"status.storage.{name}": value for name, value in settings.items()}
     with pytest.raises(ConfigError, match=words):
         topic_plan(given, "status")
+
+
+def test_a_connectors_own_offsets_topic_wins(kafka: Kafka, clients: Clients) -> None:
+    settings = {"group.id": kafka.name()}
+    for kind in ("config", "offset", "status"):
+        settings[f"{kind}.storage.topic"] = kafka.name(kind)
+        settings[f"{kind}.storage.replication.factor"] = "-1"
+    settings |= {"offset.storage.partitions": "1", "status.storage.partitions": "1"}
+    store = TopicStore(clients, settings, ignore)
+    store.start()
+    with contextlib.closing(store):
+        own = {"offsets.storage.topic": kafka.name("own")}
+        one, two = {"file": "1"}, {"file": "2"}
+        store.put_offsets("a", {}, [(one, {"at": 1}), (two, {"at": 2})])
+        assert store.offsets("a", own).offset(one) == {"at": 1}
+        store.put_offsets("a", own, [(one, {"at": 3})])
+        assert sorted(store.offsets("a", own).all(), key=str) == [
+            (one, {"at": 3}),
+            (two, {"at": 2}),
+        ]
+        assert store.offsets_topic(own) == own["offsets.storage.topic"]
+        store.put_offsets("a", own, [(one, None), (two, None)])
+        assert store.offsets("a", own).all() == store.offsets("a", {}).all() == []

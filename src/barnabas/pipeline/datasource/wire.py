@@ -6,6 +6,7 @@ request at a time, TLS and SASL (PLAIN and SCRAM) as the options say.
 
 from __future__ import annotations
 
+import contextlib
 import secrets
 import socket
 import ssl
@@ -122,6 +123,11 @@ class Connection:
     def close(self) -> None:
         """Close it."""
         self._socket.close()
+
+    def abort(self) -> None:
+        """End whatever waits for an answer, from another thread: it raises WireError."""
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
 
     def _exchange(self, api: Api[Message, R], version: int, request: Message) -> R:
         self._correlation_id += 1

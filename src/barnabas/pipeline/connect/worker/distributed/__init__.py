@@ -10,4 +10,14 @@ config_records  connectors, tasks and wishes as records, and
 config_log      what they come to
 status_log      states of connectors and tasks
 offset_log      how far source partitions have been read
+
+On a cluster:
+
+clients         how to reach it
+topics          the topics, made or checked
+kafka_log       a topic that is read whole, always
+config_topic, status_topic, offset_topic, and all of them as the worker's `store`
+coordination    requests to the group's coordinator
+leading         what the leader does in a round
+membership      a worker in its group
 """

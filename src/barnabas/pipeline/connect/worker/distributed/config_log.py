@@ -16,13 +16,13 @@ import base64
 import binascii
 import copy
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from barnabas.pipeline.connect.engine.base import TaskId
 from barnabas.pipeline.connect.worker.distributed import config_records as keys
-from barnabas.pipeline.connect.worker.distributed.config_records import RestartRequest, SessionKey
+from barnabas.pipeline.connect.worker.distributed.config_records import SessionKey
 from barnabas.pipeline.connect.worker.distributed.records import (
     RecordError,
     json_type,
@@ -30,9 +30,14 @@ from barnabas.pipeline.connect.worker.distributed.records import (
     parse_object,
     text,
 )
+from barnabas.pipeline.connect.worker.state import (
+    STARTED,
+    TARGET_STATES,
+    Properties,
+    RestartRequest,
+)
 
 _log = logging.getLogger(__name__)
-TARGET_STATES = ("STARTED", "PAUSED", "STOPPED")
 
 
 @dataclass(slots=True, frozen=True)
@@ -95,7 +100,6 @@ Update = (
     | RestartRequested
     | LoggerLevelChanged
 )
-Properties = Mapping[str, str]
 
 
 @dataclass(slots=True)
@@ -169,7 +173,7 @@ class ConfigLog:
         if value is None:
             states.pop(name, None)
             if name in self.state.connectors:
-                states[name] = "STARTED"
+                states[name] = STARTED
             return None
         fields = parse_object(value)
         wanted = fields.get("state.v2")
@@ -187,7 +191,7 @@ class ConfigLog:
             self._remove(name)
             return ConnectorRemoved(name)
         self.state.connectors[name] = _properties(value)
-        self.state.target_states.setdefault(name, "STARTED")
+        self.state.target_states.setdefault(name, STARTED)
         return ConnectorChanged(name)
 
     def _remove(self, name: str) -> None:

@@ -21,6 +21,7 @@ from typing import Final
 
 from barnabas.pipeline.connect.engine.base import TaskId
 from barnabas.pipeline.connect.worker.distributed.records import dump
+from barnabas.pipeline.connect.worker.state import RestartRequest
 
 CONNECTOR: Final = "connector-"
 TASK: Final = "task-"
@@ -42,15 +43,6 @@ class SessionKey:
     key: bytes = field(repr=False)
     algorithm: str
     created_ms: int
-
-
-@dataclass(slots=True, frozen=True)
-class RestartRequest:
-    """A user's wish to restart a connector, heard by all workers (KIP-745)."""
-
-    connector: str
-    only_failed: bool
-    include_tasks: bool
 
 
 def connector_config(name: str, properties: Mapping[str, str | None]) -> Pair:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from confluent_kafka import KafkaException, Producer
@@ -21,16 +21,12 @@ from barnabas.pipeline.connect.errors.kinds import ConfigError, ConnectError
 from barnabas.pipeline.connect.worker.distributed import config_records as records
 from barnabas.pipeline.connect.worker.distributed.clients import Clients
 from barnabas.pipeline.connect.worker.distributed.config_log import ConfigLog, ConfigState, Update
-from barnabas.pipeline.connect.worker.distributed.config_records import (
-    Pair,
-    RestartRequest,
-    SessionKey,
-)
+from barnabas.pipeline.connect.worker.distributed.config_records import Pair, SessionKey
 from barnabas.pipeline.connect.worker.distributed.kafka_log import KafkaLog
 from barnabas.pipeline.connect.worker.distributed.topics import TopicPlan
+from barnabas.pipeline.connect.worker.state import Properties, RestartRequest
 
 _TIMEOUT_S: Final = 30.0
-Config = Mapping[str, str]
 
 
 class FencedError(ConnectError):
@@ -114,7 +110,7 @@ class ConfigTopic:
 
     # --- writing ---------------------------------------------------------------------------------
 
-    def put_connector(self, name: str, config: Config, state: str | None = None) -> None:
+    def put_connector(self, name: str, config: Properties, state: str | None = None) -> None:
         """Store a connector's configuration, and its target state where one is given."""
         pairs = [records.target_state(name, state)] if state is not None else []
         self._send([*pairs, records.connector_config(name, config)])
@@ -123,7 +119,7 @@ class ConfigTopic:
         """Delete a connector."""
         self._send(records.removal(name))
 
-    def put_tasks(self, connector: str, configs: Sequence[Config]) -> None:
+    def put_tasks(self, connector: str, configs: Sequence[Properties]) -> None:
         """Store the configurations of a connector's tasks; they are in force together or not."""
         deadline = time.monotonic() + _TIMEOUT_S
         self.refresh(_TIMEOUT_S)

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from barnabas.pipeline.connect.engine.base import TaskId
@@ -27,6 +26,7 @@ from barnabas.pipeline.connect.worker.distributed.records import (
     parse_object,
     text,
 )
+from barnabas.pipeline.connect.worker.state import Status, TopicStatus
 
 _log = logging.getLogger(__name__)
 CONNECTOR: Final = "status-connector-"
@@ -36,26 +36,6 @@ _TOPIC_SEPARATOR: Final = ":connector-"
 STATES: Final = (
     "UNASSIGNED", "RUNNING", "PAUSED", "FAILED", "DESTROYED", "RESTARTING", "STOPPED",
 )  # fmt: skip
-
-
-@dataclass(slots=True, frozen=True)
-class Status:
-    """The state of a connector or task, as `worker_id` told it in a `generation` of the group."""
-
-    state: str
-    worker_id: str
-    generation: int
-    trace: str | None = None
-
-
-@dataclass(slots=True, frozen=True)
-class TopicStatus:
-    """A topic that a connector's task has used."""
-
-    topic: str
-    connector: str
-    task: int
-    discovered_ms: int
 
 
 def status_record(name: str | TaskId, status: Status) -> Pair:

@@ -15,12 +15,9 @@ from barnabas.pipeline.connect.worker.distributed import status_log as records
 from barnabas.pipeline.connect.worker.distributed.clients import Clients
 from barnabas.pipeline.connect.worker.distributed.config_records import Pair
 from barnabas.pipeline.connect.worker.distributed.kafka_log import KafkaLog
-from barnabas.pipeline.connect.worker.distributed.status_log import (
-    Status,
-    StatusLog,
-    TopicStatus,
-)
+from barnabas.pipeline.connect.worker.distributed.status_log import StatusLog
 from barnabas.pipeline.connect.worker.distributed.topics import TopicPlan
+from barnabas.pipeline.connect.worker.state import Status, TopicStatus
 
 _log = logging.getLogger(__name__)
 

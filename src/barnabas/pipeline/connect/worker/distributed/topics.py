@@ -32,6 +32,14 @@ _DENIED: Final = (
     KafkaError.TOPIC_AUTHORIZATION_FAILED,
 )
 _COMPACT: Final = "compact"
+_COUNTS: Final = {
+    "partitions": ("Number of partitions", "INT", ""),
+    "replication.factor": (
+        "Replication factor",
+        "SHORT",
+        " and not larger than the number of brokers in the Kafka cluster",
+    ),
+}
 
 
 @dataclass(slots=True, frozen=True)
@@ -69,22 +77,15 @@ def topic_plan(settings: Mapping[str, str], kind: Kind) -> TopicPlan:
 def _number(prefix: str, own: dict[str, str], name: str, default: int) -> int:
     """A count, or -1 for what the brokers take."""
     text = own.pop(name, str(default))
+    what, kind, more = _COUNTS[name]
+    start = f"Invalid value {text} for configuration {prefix}{name}: "
     try:
         count = int(text)
     except ValueError:
-        kind = "short" if name == "replication.factor" else "int"
-        raise ConfigError(
-            f"Invalid value {text} for configuration {prefix}{name}: Not a number of type {kind.upper()}"
-        ) from None
+        raise ConfigError(f"{start}Not a number of type {kind}") from None
     if count == 0 or count < -1:
-        what = "Number of partitions" if name == "partitions" else "Replication factor"
         raise ConfigError(
-            f"Invalid value {count} for configuration {prefix}{name}: "
-            f"{what} must be positive and not larger than the number of brokers in the Kafka "
-            "cluster, or -1 to use the broker's default"
-            if name != "partitions"
-            else f"Invalid value {count} for configuration {prefix}{name}: "
-            f"{what} must be positive, or -1 to use the broker's default"
+            f"{start}{what} must be positive{more}, or -1 to use the broker's default"
         )
     return count
 

@@ -19,11 +19,8 @@ from barnabas.pipeline.connect.worker.distributed.config_log import (
     TasksChanged,
     Update,
 )
-from barnabas.pipeline.connect.worker.distributed.config_records import (
-    Pair,
-    RestartRequest,
-    SessionKey,
-)
+from barnabas.pipeline.connect.worker.distributed.config_records import Pair, SessionKey
+from barnabas.pipeline.connect.worker.state import RestartRequest
 
 
 class Topic:

@@ -6,13 +6,12 @@ from barnabas.pipeline.connect.engine.base import TaskId
 from barnabas.pipeline.connect.errors.kinds import DataError
 from barnabas.pipeline.connect.worker.distributed.offset_log import OffsetLog
 from barnabas.pipeline.connect.worker.distributed.status_log import (
-    Status,
     StatusLog,
-    TopicStatus,
     status_record,
     topic_record,
     topic_removal,
 )
+from barnabas.pipeline.connect.worker.state import Status, TopicStatus
 
 RUNNING = Status("RUNNING", "one:8083", 3)
 
