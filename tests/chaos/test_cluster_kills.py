@@ -42,6 +42,9 @@ def test_a_paused_leader(tmp_path: pathlib.Path) -> None:
         leader = cluster.leader_of(TOPIC)
         cluster.pause(leader)
         cluster.wait_for_leader(TOPIC, other_than=leader)
+        # Its session has ended: a client that hears of the new leader gives this one up, with all
+        # requests that it has not answered.
+        assert leader not in cluster.named_brokers()
         load.await_acknowledged(BETWEEN_RECORDS)
         cluster.resume(leader)
         cluster.wait_until_healthy()

@@ -347,6 +347,10 @@ class ClusterProcesses:
                         return entry.leader_id
         return -1
 
+    def named_brokers(self) -> set[int]:
+        """The node ids of the brokers that clients hear of."""
+        return {broker.node_id for broker in self._ask(_metadata_of, None).brokers}
+
     def in_sync(self, topic: str, partition: int = 0) -> set[int]:
         """The node ids of the in-sync replicas, as a node that answers knows them."""
         metadata = self._ask(_metadata_of, None)

@@ -5,6 +5,11 @@ Metadata. In Kafka it stays there until its session ends, and clients rest on th
 forgets a broker that it hears of no more together with what would have told a transactional
 producer that its group has another coordinator, and waits for ever (librdkafka issue 5511). So
 Metadata goes on naming such a broker for as long as its session would have lasted.
+
+One whose session has ended is named no more, as in Kafka: it may be alive, and hold connections. A
+producer of librdkafka that hears of a new leader, and no more of the old one, takes back what that
+one has not answered, and sends it anew. If it still hears of the old one it may send the records
+behind those first, and lose them (ARCHITECTURE.md, Not obvious).
 """
 
 from barnabas.base.clock import Clock
@@ -13,7 +18,7 @@ from barnabas.metadata.replay import ImageDelta
 
 
 class RecentlyFencedBrokers:
-    """What one node remembers of brokers that were fenced without having asked to stop."""
+    """What one node remembers of brokers that were fenced before their session had ended."""
 
     __slots__ = ("_active", "_clock", "_lost_ms", "_session_timeout_ms")
 
@@ -31,7 +36,7 @@ class RecentlyFencedBrokers:
     def image_changed(self, delta: ImageDelta) -> None:
         """Note who was fenced, and who is back."""
         for broker_id, broker in delta.brokers.items():
-            if broker is None or not broker.fenced:
+            if broker is None or not broker.fenced or broker_id in delta.expired_brokers:
                 self._lost_ms.pop(broker_id, None)
             elif broker_id in self._active:
                 self._lost_ms[broker_id] = self._clock.monotonic_ms()

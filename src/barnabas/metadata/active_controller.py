@@ -261,10 +261,11 @@ class ActiveController:
         if own is not None and own.incarnation_id == self._incarnation_id and not own.fenced:
             self._sessions.heard(own.id, own.epoch, now_ms)
 
-    def _fence(self, broker: BrokerImage, reason: str) -> None:
+    def _fence(self, broker: BrokerImage, reason: str, *, before_its_time: bool = False) -> None:
         telemetry.warning("fencing broker %d: %s", broker.id, reason)
         self._sessions.end(broker.id, broker.epoch)
-        self.carry_out(Decision(None, fence_records(self._state(), broker), is_atomic=False))
+        records = fence_records(self._state(), broker, before_its_time=before_its_time)
+        self.carry_out(Decision(None, records, is_atomic=False))
 
     def carry_out(self, decision: Decision[Any]) -> None:
         """Append a decision that nobody waits for."""
@@ -296,7 +297,8 @@ class ActiveController:
         ):
             self._sessions.end(broker.id, broker.epoch)
             if not current.fenced:
-                self._fence(current, "its process is gone: its listener refuses connections")
+                reason = "its process is gone: its listener refuses connections"
+                self._fence(current, reason, before_its_time=True)
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.ensure_future(work)

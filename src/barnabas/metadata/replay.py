@@ -76,6 +76,7 @@ class ImageDelta:
         "configs",
         "controllers",
         "delegation_tokens",
+        "expired_brokers",
         "features",
         "next_producer_id",
         "scram",
@@ -91,6 +92,11 @@ class ImageDelta:
         """Topics of the base image that are gone, as they last were."""
         self.brokers: dict[int, BrokerImage | None] = {}
         """Brokers as they are now; None: unregistered."""
+        self.expired_brokers: set[int] = set()
+        """Those fenced because nothing was heard of them for a whole session, or they asked for it.
+
+        Of one whose process was found gone before, the controller writes a FenceBrokerRecord.
+        """
         self.controllers: dict[int, ControllerImage] = {}
         self.configs: dict[tuple[int, str], dict[str, str]] = {}
         """All values of each (resource type, name) that was touched."""
@@ -255,6 +261,7 @@ class ImageDelta:
 
     def _replay_register_broker(self, record: messages.RegisterBrokerRecord) -> None:
         cordoned = record.cordoned_log_dirs
+        self.expired_brokers.discard(record.broker_id)
         self.brokers[record.broker_id] = BrokerImage(
             id=record.broker_id,
             epoch=record.broker_epoch,
@@ -285,6 +292,7 @@ class ImageDelta:
 
     def _replay_fence_broker(self, record: messages.FenceBrokerRecord) -> None:
         broker = self._registered(record.id, record.epoch, "FenceBrokerRecord")
+        self.expired_brokers.discard(record.id)
         self.brokers[record.id] = replace(broker, fenced=True)
 
     def _replay_unfence_broker(self, record: messages.UnfenceBrokerRecord) -> None:
@@ -296,6 +304,8 @@ class ImageDelta:
             record.broker_id, record.broker_epoch, "BrokerRegistrationChangeRecord"
         )
         cordoned = record.cordoned_log_dirs
+        if record.fenced > 0:
+            self.expired_brokers.add(record.broker_id)
         self.brokers[record.broker_id] = replace(
             broker,
             fenced=broker.fenced if record.fenced == 0 else record.fenced > 0,

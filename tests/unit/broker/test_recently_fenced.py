@@ -18,8 +18,9 @@ FENCED = replace(ALIVE, fenced=True)
 LEAVING = replace(ALIVE, in_controlled_shutdown=True)
 GONE = replace(LEAVING, fenced=True)
 
-Step = BrokerImage | int | None
-"""The broker as it is now (None: unregistered), or milliseconds that pass."""
+EXPIRED = "expired"
+Step = BrokerImage | int | str | None
+"""The broker as it is now (None: unregistered), milliseconds that pass, its session's end."""
 
 
 @pytest.mark.parametrize(
@@ -39,6 +40,11 @@ Step = BrokerImage | int | None
         (None, [FENCED], False),
         (None, [FENCED, ALIVE, FENCED], True),
         (ALIVE, [FENCED, None, FENCED], False),
+        (ALIVE, [EXPIRED], False),  # its session has lasted already
+        (ALIVE, [EXPIRED, FENCED], False),
+        (ALIVE, [FENCED, EXPIRED], False),
+        (ALIVE, [EXPIRED, ALIVE], True),
+        (ALIVE, [EXPIRED, ALIVE, FENCED], True),
     ],
 )
 def test_who_is_named(first: BrokerImage | None, steps: list[Step], named: bool) -> None:
@@ -51,6 +57,9 @@ def test_who_is_named(first: BrokerImage | None, steps: list[Step], named: bool)
             clock.advance(step)
             continue
         delta = ImageDelta(MetadataImage())
+        if isinstance(step, str):
+            delta.expired_brokers.add(7)
+            step = FENCED
         delta.brokers[7] = broker = step
         lost.image_changed(delta)
     assert broker is not None

@@ -12,6 +12,7 @@ from barnabas.metadata.controller.refusals import refuse
 from barnabas.metadata.features import SUPPORTED_FEATURES
 from barnabas.metadata.image import NO_LEADER, LeaderRecoveryState, PartitionImage
 from barnabas.metadata.registration import broker_registration, recovery_report
+from barnabas.metadata.replay import ImageDelta
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest
 from barnabas.protocol.messages.alter_partition import (
@@ -165,6 +166,33 @@ def test_who_was_unregistered_and_crashed_is_eligible_no_longer() -> None:
     controller.register(0, incarnation_number=4)
     lost = partition(controller)
     assert (lost.isr, lost.elr, lost.last_known_elr) == ((), (), (0,))
+
+
+def test_a_fence_says_whether_the_session_had_ended() -> None:
+    controller = Harness()
+    controller.add_brokers(2)
+    create(controller, 0, 1)
+
+    def expired_brokers(broker_id: int, *, before_its_time: bool) -> set[int]:
+        state, broker = controller.state(), controller.image.brokers[broker_id]
+        base = controller.image
+        controller.append(brokers.fence_records(state, broker, before_its_time=before_its_time))
+        delta = ImageDelta(base)
+        for record in controller.records:
+            delta.replay(record.message)
+        return delta.expired_brokers
+
+    assert expired_brokers(0, before_its_time=True) == set()
+    assert controller.image.brokers[0].fenced
+    assert (partition(controller).leader, partition(controller).isr) == (1, (1,))
+    assert expired_brokers(1, before_its_time=False) == {1}
+    assert controller.image.brokers[1].fenced
+    controller.register(1, incarnation_number=4)
+    delta = ImageDelta(controller.image)
+    delta.expired_brokers.add(1)
+    for record in controller.records:
+        delta.replay(record.message)
+    assert delta.expired_brokers == set()
 
 
 def test_an_incarnation_that_asked_for_its_end_does_not_come_back() -> None:

@@ -37,6 +37,7 @@ from barnabas.protocol.messages.broker_registration import (
 )
 from barnabas.protocol.messages.metadata_records import (
     BrokerRegistrationChangeRecord,
+    FenceBrokerRecord,
     UnregisterBrokerRecord,
 )
 from barnabas.protocol.messages.unregister_broker import (
@@ -230,13 +231,21 @@ def _shut_down(
         decision.records += fence_records(state, broker)
 
 
-def fence_records(state: ControllerState, broker: BrokerImage) -> list[MetadataRecord]:
-    """Take the broker out of every ISR and leadership, and fence it."""
+def fence_records(
+    state: ControllerState, broker: BrokerImage, *, before_its_time: bool = False
+) -> list[MetadataRecord]:
+    """Take the broker out of every ISR and leadership, and fence it.
+
+    `before_its_time`: its session goes on, but its process is gone. Then the record is another,
+    which Kafka knows too and never writes: brokers go on naming this one to clients.
+    """
     return [
         *leader_and_isr_records(
             state, partitions_with_isr_member(state, broker.id), leaving=broker.id
         ),
-        _change(broker, 0, fenced=FENCE),
+        MetadataRecord(FenceBrokerRecord(id=broker.id, epoch=broker.epoch))
+        if before_its_time
+        else _change(broker, 0, fenced=FENCE),
     ]
 
 
