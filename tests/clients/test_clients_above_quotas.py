@@ -11,18 +11,12 @@ from confluent_kafka import Consumer, Producer
 import barnabas
 from barnabas.app.testing import Kafka
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.alter_client_quotas import (
-    AlterClientQuotasRequest,
-    AlterClientQuotasRequestEntityData,
-    AlterClientQuotasRequestEntryData,
-    AlterClientQuotasResponse,
-    OpData,
-)
 from barnabas.protocol.messages.create_topics import (
     CreatableTopic,
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
+from support.client_quotas import alter
 from support.java_host import JavaHost
 from support.patience import PATIENCE_S
 from support.raw_client import RawClient
@@ -40,12 +34,8 @@ def cluster() -> Iterator[barnabas.Cluster]:
 
 
 def limit(cluster: barnabas.Cluster, client_id: str, **values: float) -> None:
-    entity = AlterClientQuotasRequestEntityData(entity_type="client-id", entity_name=client_id)
-    ops = [OpData(key=key, value=value) for key, value in values.items()]
-    entry = AlterClientQuotasRequestEntryData(entity=[entity], ops=ops)
     with RawClient(cluster.bootstrap_servers) as client:
-        answer = client.call(AlterClientQuotasRequest(entries=[entry]), AlterClientQuotasResponse)
-    assert answer.entries[0].error_code == ErrorCode.NONE
+        alter(client, {"client-id": client_id}, **values)
 
 
 def figures(cluster: barnabas.Cluster, kind: str, client_id: str) -> dict[str, float]:

@@ -13,13 +13,6 @@ from barnabas.base.config.node import NodeConfig
 from barnabas.protocol.apis import ApiKey
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.frames import encode_request
-from barnabas.protocol.messages.alter_client_quotas import (
-    AlterClientQuotasRequest,
-    AlterClientQuotasRequestEntityData,
-    AlterClientQuotasRequestEntryData,
-    AlterClientQuotasResponse,
-    OpData,
-)
 from barnabas.protocol.messages.create_topics import (
     CreatableTopic,
     CreateTopicsRequest,
@@ -49,6 +42,7 @@ from barnabas.protocol.messages.produce import (
 )
 from barnabas.protocol.records.records import Record, encode_batch
 from sim.fake_disk import FakeDisk
+from support.client_quotas import alter
 from support.node_process import wait_until
 from support.raw_client import RawClient
 
@@ -79,22 +73,6 @@ async def asking(node: Node, work: Callable[[RawClient], T], listener: str = "PL
             return work(client)
 
     return await asyncio.to_thread(ask)
-
-
-def alter(client: RawClient, entity: dict[str, str | None], **values: float | None) -> None:
-    entry = AlterClientQuotasRequestEntryData(
-        entity=[
-            AlterClientQuotasRequestEntityData(entity_type=kind, entity_name=name)
-            for kind, name in entity.items()
-        ],
-        ops=[
-            OpData(key=key, value=value or 0.0, remove=value is None)
-            for key, value in values.items()
-        ],
-    )
-    request = AlterClientQuotasRequest(entries=[entry])
-    (answer,) = client.call(request, AlterClientQuotasResponse).entries
-    assert (answer.error_code, answer.error_message) == (ErrorCode.NONE, None)
 
 
 def produce(client: RawClient, *, acks: int = -1) -> ProduceResponse:
