@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -9,13 +10,20 @@ import barnabas
 from barnabas.app.node import Node
 from barnabas.protocol.acls import CLUSTER_NAME, Operation, ResourceType
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.find_coordinator import (
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+)
 from barnabas.protocol.schema import Message, Struct
 from barnabas.security.authorizer import Caller
+from support.node_process import wait_until
 from support.raw_client import RawClient
 
 M = TypeVar("M", bound=Message)
 Right = tuple[Operation, ResourceType, str]
 
+TRANSACTION = 1
+"""The kind of coordinator."""
 IMPLIES_DESCRIBE = (Operation.READ, Operation.WRITE, Operation.DELETE, Operation.ALTER)
 
 
@@ -36,45 +44,66 @@ def on_transactional_id(operation: Operation, name: str) -> Right:
 
 
 class Rights:
-    """An authorizer that knows literal names and nobody in particular."""
+    """An authorizer that knows literal names and nobody in particular.
+
+    With `user_host` callers from all other addresses may do everything. Unless `implies_describe`,
+    a right gives nothing but itself.
+    """
 
     is_enabled = True
     notes_grants = False
 
-    def __init__(self, *rights: Right) -> None:
+    def __init__(
+        self, *rights: Right, user_host: str | None = None, implies_describe: bool = True
+    ) -> None:
         self.generation = 1
         self.asked: list[Right] = []
-        self.are_all_given = False
-        self._rights = set(rights)
+        self._user_host = user_host
+        self._implying = IMPLIES_DESCRIBE if implies_describe else ()
+        self._given: set[Right] | None = set(rights)
+        """None: all but `_denied`."""
+        self._denied: set[Right] = set()
+
+    def grant_all(self) -> None:
+        """Everything, with everything."""
+        self.grant_all_but(())
+
+    def grant_all_but(self, rights: Iterable[Right]) -> None:
+        """Everything but these."""
+        self._given, self._denied = None, set(rights)
+        self.generation += 1
+
+    def grant_only(self, rights: Iterable[Right]) -> None:
+        """These and no others from now on."""
+        self._given, self._denied = set(rights), set()
+        self.generation += 1
 
     def set(self, *rights: Right) -> None:
-        """These and no others are given from now on."""
-        self.are_all_given = False
-        self._rights = set(rights)
-        self.generation += 1
-
-    def give_all(self) -> None:
-        self.are_all_given = True
-        self.generation += 1
+        """As `grant_only`."""
+        self.grant_only(rights)
 
     def give(self, *rights: Right) -> None:
-        self._rights.update(rights)
+        if self._given is None:
+            self._denied.difference_update(rights)
+        else:
+            self._given.update(rights)
         self.generation += 1
 
     def take(self, *rights: Right) -> None:
-        self._rights.difference_update(rights)
+        if self._given is None:
+            self._denied.update(rights)
+        else:
+            self._given.difference_update(rights)
         self.generation += 1
 
     def has(self, right: Right) -> bool:
         """Whether a right is given, by itself or by another that implies it."""
+        if self._given is None:
+            return right not in self._denied
         operation, kind, name = right
-        return (
-            self.are_all_given
-            or right in self._rights
-            or (
-                operation is Operation.DESCRIBE
-                and any((other, kind, name) in self._rights for other in IMPLIES_DESCRIBE)
-            )
+        return right in self._given or (
+            operation is Operation.DESCRIBE
+            and any((other, kind, name) in self._given for other in self._implying)
         )
 
     def allows(
@@ -87,6 +116,8 @@ class Rights:
         logs_denial: bool = True,
         logs_grant: bool = True,
     ) -> bool:
+        if self._is_trusted(caller):
+            return True
         right = operation, resource_type, name
         self.asked.append(right)
         return self.has(right)
@@ -94,9 +125,14 @@ class Rights:
     def allows_some(
         self, caller: Caller, operation: Operation, resource_type: ResourceType
     ) -> bool:
-        return self.are_all_given or any(
-            right[:2] == (operation, resource_type) for right in self._rights
-        )
+        if self._is_trusted(caller):
+            return True
+        rights = self._denied if self._given is None else self._given
+        is_named = any(right[:2] == (operation, resource_type) for right in rights)
+        return is_named is (self._given is not None)
+
+    def _is_trusted(self, caller: Caller) -> bool:
+        return self._user_host is not None and caller.host != self._user_host
 
 
 class RightsWorld:
@@ -104,7 +140,7 @@ class RightsWorld:
 
     def __init__(self) -> None:
         self.rights = Rights()
-        self.rights.give_all()
+        self.rights.grant_all()
         self._cluster = barnabas.Cluster(config={"group.initial.rebalance.delay.ms": "0"})
         self._clients: list[RawClient] = []
         self.address = ""
@@ -142,6 +178,15 @@ class RightsWorld:
         """One request on a connection of its own."""
         with self.client() as client:
             return client.call(request, response_class, version)
+
+    def wait_for_transactions(self, transactional_id: str) -> None:
+        """Wait until there is a coordinator of transactions: the first question makes its topic."""
+        request = FindCoordinatorRequest(key_type=TRANSACTION, coordinator_keys=[transactional_id])
+        with self.client() as client:
+            wait_until(
+                lambda: not any(errors_of(client.call(request, FindCoordinatorResponse))),
+                "a transaction coordinator",
+            )
 
     def state(self) -> dict[str, tuple[int, int]]:
         """Where the log of each partition begins and ends: whatever is changed changes one."""

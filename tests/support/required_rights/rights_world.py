@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from typing import Any, Protocol
 
 from barnabas.base.ids import Uuid, uuid_to_text
-from barnabas.protocol.acls import Operation, ResourceType
 from barnabas.protocol.apis import APIS
 from barnabas.protocol.codec import decode_at
 from barnabas.protocol.errors import ErrorCode
@@ -30,7 +29,6 @@ from barnabas.protocol.messages.metadata import (
     MetadataResponse,
 )
 from barnabas.protocol.schema import Message, Struct
-from barnabas.security.authorizer import Caller
 from support.logs import make_batch
 from support.node_process import wait_until
 from support.raw_client import RawClient
@@ -54,54 +52,6 @@ class Rights(Protocol):
 
     def grant_only(self, rights: Iterable[Right]) -> None:
         """These and nothing else."""
-
-
-class GrantedRights:
-    """An authorizer that knows callers by their addresses: all but one may do everything."""
-
-    is_enabled = True
-    notes_grants = False
-
-    def __init__(self, user_host: str) -> None:
-        self._user_host = user_host
-        self.generation = 0
-        self._denied: set[Right] = set()
-        self._only: set[Right] | None = None
-
-    def grant_all(self) -> None:
-        self.grant_all_but(())
-
-    def grant_all_but(self, rights: Iterable[Right]) -> None:
-        self._denied, self._only = set(rights), None
-        self.generation += 1
-
-    def grant_only(self, rights: Iterable[Right]) -> None:
-        self._denied, self._only = set(), set(rights)
-        self.generation += 1
-
-    def allows(
-        self,
-        caller: Caller,
-        operation: Operation,
-        resource_type: ResourceType,
-        name: str,
-        *,
-        logs_denial: bool = True,
-        logs_grant: bool = True,
-    ) -> bool:
-        if caller.host != self._user_host:
-            return True
-        right = Right(operation, resource_type, name)
-        return right not in self._denied if self._only is None else right in self._only
-
-    def allows_some(
-        self, caller: Caller, operation: Operation, resource_type: ResourceType
-    ) -> bool:
-        if caller.host != self._user_host:
-            return True
-        if self._only is None:
-            return not any(right[:2] == (operation, resource_type) for right in self._denied)
-        return any(right[:2] == (operation, resource_type) for right in self._only)
 
 
 class World:

@@ -25,7 +25,6 @@ from support.required_rights import of_controller
 from support.required_rights.needs import AUTHORIZATION_ERRORS, Case, Need, Right, rights_of
 from support.required_rights.of_groups import streams_heartbeat
 from support.required_rights.rights_world import (
-    GrantedRights,
     World,
     ask,
     bytes_of,
@@ -33,6 +32,7 @@ from support.required_rights.rights_world import (
     seen,
 )
 from support.required_rights.table import CASES
+from support.rights import Rights
 
 BEFORE_LOGIN = {ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE}
 """By these callers become somebody; they need no right."""
@@ -49,12 +49,12 @@ CONFIG = {
 
 
 @pytest.fixture(scope="module")
-def rights() -> GrantedRights:
-    return GrantedRights(USER_HOST)
+def rights() -> Rights:
+    return Rights(user_host=USER_HOST, implies_describe=False)
 
 
 @pytest.fixture(scope="module")
-def cluster(rights: GrantedRights) -> Iterator[Cluster]:
+def cluster(rights: Rights) -> Iterator[Cluster]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("barnabas.app.authorization.ALLOW_ALL", rights)
         running = Cluster(config=CONFIG).start()
@@ -73,7 +73,7 @@ def controller(cluster: Cluster) -> Iterator[RawClient]:
 
 
 @pytest.fixture(scope="module")
-def world(cluster: Cluster, rights: GrantedRights) -> Iterator[World]:
+def world(cluster: Cluster, rights: Rights) -> Iterator[World]:
     with (
         RawClient(cluster.bootstrap_servers) as admin,
         RawClient(cluster.bootstrap_servers, source=USER_HOST) as user,

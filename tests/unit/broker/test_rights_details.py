@@ -36,10 +36,6 @@ from barnabas.protocol.messages.describe_transactions import (
     DescribeTransactionsRequest,
     DescribeTransactionsResponse,
 )
-from barnabas.protocol.messages.find_coordinator import (
-    FindCoordinatorRequest,
-    FindCoordinatorResponse,
-)
 from barnabas.protocol.messages.init_producer_id import (
     InitProducerIdRequest,
     InitProducerIdResponse,
@@ -81,7 +77,6 @@ TOPICS = ["a", "b", "c", "d"]
 TXN_ID = "txn"
 NO_TOPIC = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 NO_CLUSTER = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-TRANSACTION = 1
 
 
 @pytest.fixture(scope="module")
@@ -90,17 +85,13 @@ def shared() -> Iterator[RightsWorld]:
         with world.client() as client:
             for topic in TOPICS:
                 client.create_topic(topic)
-            request = FindCoordinatorRequest(key_type=TRANSACTION, coordinator_keys=[TXN_ID])
-            wait_until(
-                lambda: not any(errors_of(client.call(request, FindCoordinatorResponse))),
-                "a transaction coordinator",
-            )
+        world.wait_for_transactions(TXN_ID)
         yield world
 
 
 @pytest.fixture
 def world(shared: RightsWorld) -> Iterator[RightsWorld]:
-    shared.rights.give_all()
+    shared.rights.grant_all()
     yield shared
     shared.close_clients()
 

@@ -374,7 +374,7 @@ def shared() -> Iterator[RightsWorld]:
 
 @pytest.fixture
 def world(shared: RightsWorld) -> RightsWorld:
-    shared.rights.give_all()
+    shared.rights.grant_all()
     return shared
 
 

@@ -18,10 +18,6 @@ from barnabas.protocol.messages.fetch import (
     FetchTopic,
     ReplicaState,
 )
-from barnabas.protocol.messages.find_coordinator import (
-    FindCoordinatorRequest,
-    FindCoordinatorResponse,
-)
 from barnabas.protocol.messages.init_producer_id import (
     InitProducerIdRequest,
     InitProducerIdResponse,
@@ -36,7 +32,7 @@ from barnabas.protocol.session_epochs import INITIAL_EPOCH, NO_SESSION
 from support.logs import make_batch
 from support.node_process import wait_until
 from support.raw_client import RawClient
-from support.rights import Right, RightsWorld, errors_of, on_cluster, on_topic, on_transactional_id
+from support.rights import Right, RightsWorld, on_cluster, on_topic, on_transactional_id
 
 OPEN, SECRET, TXN_ID = "open", "secret", "txn"
 OTHERS = [on_topic(Operation.WRITE, OPEN), on_topic(Operation.READ, OPEN)]
@@ -45,8 +41,6 @@ WRITE_TXN = on_transactional_id(Operation.WRITE, TXN_ID)
 NO_TOPIC = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 NO_TXN = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
 BY_NAME, BY_ID = 12, 13
-TRANSACTION = 1
-"""The kind of coordinator."""
 
 
 @pytest.fixture(scope="module")
@@ -55,11 +49,7 @@ def shared() -> Iterator[RightsWorld]:
         with world.client() as client:
             for topic in (OPEN, SECRET):
                 client.create_topic(topic)
-            request = FindCoordinatorRequest(key_type=TRANSACTION, coordinator_keys=[TXN_ID])
-            wait_until(
-                lambda: not any(errors_of(client.call(request, FindCoordinatorResponse))),
-                "a transaction coordinator",
-            )
+        world.wait_for_transactions(TXN_ID)
         yield world
 
 
