@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from barnabas.pipeline.connect.data.schema import Schema
+from barnabas.pipeline.connect.raw import RawRecord
 
 JsonMap = Mapping[str, Any]
 """What JSON can hold: partitions and offsets of sources."""
@@ -59,3 +60,5 @@ class SinkRecord(ConnectRecord):
     original_topic: str
     original_partition: int
     original_offset: int
+    raw: RawRecord | None = field(default=None, repr=False, compare=False)
+    """As it is in its topic; dead letters are made of it."""

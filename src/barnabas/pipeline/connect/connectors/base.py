@@ -22,7 +22,7 @@ Readers and writers are pickled to executors: what cannot be (connections) is op
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Protocol
 
@@ -121,6 +121,10 @@ class SinkRange:
 class SinkWriter(ABC):
     """Writes for one task."""
 
+    report: Callable[[SinkRecord, Exception], None] | None = None
+    """Set during `write`: for a record that the other system does not take (KIP-610). It goes to the
+    dead letters, or raises what ends the task, as the connector's settings of errors say."""
+
     def open(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, int] | None:
         """Partitions are ours now, on the driver.
 
@@ -132,7 +136,11 @@ class SinkWriter(ABC):
         """Partitions are no longer ours, on the driver."""
 
     def plan(self, ranges: Sequence[SinkRange], now_ms: int) -> Sequence[SinkRange]:
-        """Return what to write of what there is, in one micro-batch; nothing holds it back."""
+        """Return what to write of what there is, in one micro-batch; nothing holds it back.
+
+        Ranges are all that the topics have. Of a writer without a `plan` of its own the engine cuts
+        them, at `barnabas.connect.batch.records.max` each.
+        """
         return ranges
 
     @abstractmethod
