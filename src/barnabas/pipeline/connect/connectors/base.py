@@ -122,8 +122,11 @@ class SinkWriter(ABC):
     """Writes for one task."""
 
     report: Callable[[SinkRecord, Exception], None] | None = None
-    """Set during `write`: for a record that the other system does not take (KIP-610). It goes to the
-    dead letters, or raises what ends the task, as the connector's settings of errors say."""
+    """Set during `write`, for records that the other system does not take (KIP-610).
+
+    A record goes to the dead letters, or this raises what ends the task, as the connector's
+    settings of errors say.
+    """
 
     def open(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, int] | None:
         """Partitions are ours now, on the driver.

@@ -53,8 +53,11 @@ class Chain:
 
     def close(self) -> None:
         """Close what it holds open."""
-        for one in (self.key, self.value, self.header, *self.stages):
-            one.close()
+        self.key.close()
+        self.value.close()
+        self.header.close()
+        for step in self.stages:
+            step.close()
 
 
 def make_chain(connector: Settings, worker: Settings) -> Chain:

@@ -70,9 +70,7 @@ class SourceFlow:
             topic = changed.topic
             headers = _PLAIN
             if changed.headers:
-                headers = run(
-                    Stage.HEADER_CONVERTER, chain.header, record, self._headers, changed
-                )
+                headers = run(Stage.HEADER_CONVERTER, chain.header, record, self._headers, changed)
             key = run(
                 Stage.KEY_CONVERTER,
                 chain.key,
@@ -177,7 +175,8 @@ class SinkFlow:
             original_offset=raw.offset,
             raw=raw,
         )
-        return _transform(self.tolerance, chain, record, raw)
+        changed: SinkRecord = _transform(self.tolerance, chain, record, raw)
+        return changed
 
     def report(self, sink: Any, record: SinkRecord, error: BaseException) -> None:
         """A sink cannot take a record: treat it as `errors.tolerance` says (KIP-610)."""
@@ -189,9 +188,7 @@ class SinkFlow:
 
     def _headers(self, raw: RawRecord) -> list[Header]:
         convert = self._chain.header.to_connect
-        return [
-            Header(name, *convert(raw.topic, name, data)) for name, data in raw.headers
-        ]
+        return [Header(name, *convert(raw.topic, name, data)) for name, data in raw.headers]
 
     def close(self) -> None:
         """Close what it holds open."""
@@ -200,9 +197,7 @@ class SinkFlow:
 
 def _transform(tolerance: Tolerance, chain: Chain, record: Any, original: Any) -> Any:
     for stage in chain.stages:
-        record = tolerance.run(
-            Stage.TRANSFORMATION, stage.transform, original, stage.apply, record
-        )
+        record = tolerance.run(Stage.TRANSFORMATION, stage.transform, original, stage.apply, record)
         if record is None:
             raise Dropped
     return record

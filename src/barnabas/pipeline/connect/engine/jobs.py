@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from threading import Event
 from typing import Any
@@ -100,7 +100,7 @@ def run_range(
             done.read += 1
             yield raw
 
-    def records() -> Iterator[SinkRecord]:
+    def records() -> Generator[SinkRecord, None, None]:
         for record in flow.convert(raw_records()):
             done.sent += 1
             yield record
@@ -132,5 +132,3 @@ def merged_offsets(
         for partition, offset in pairs:
             last[repr(sorted(partition.items()))] = partition, offset
     return list(last.values())
-
-

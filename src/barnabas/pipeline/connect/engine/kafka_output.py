@@ -103,8 +103,8 @@ class KafkaOutput:
         record = RawRecord(
             topic=message.topic() or "",
             partition=message.partition(),
-            key=message.key(),  # type: ignore[arg-type]  # bytes, as it was given
-            value=message.value(),  # type: ignore[arg-type]  # bytes, as it was given
+            key=message.key(),
+            value=message.value(),
         )
         self._failed.append((record, KafkaException(error)))
 

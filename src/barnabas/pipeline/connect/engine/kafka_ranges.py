@@ -1,4 +1,4 @@
-"""Ranges of Kafka's offsets, read in whatever process, with consumers that go on where they were."""
+"""Ranges of Kafka's offsets, read in whatever process; its consumers go on where they were."""
 
 from __future__ import annotations
 
@@ -115,8 +115,8 @@ def _record(message: Message) -> RawRecord:
     return RawRecord(
         topic=message.topic() or "",
         partition=message.partition(),
-        key=message.key(),  # type: ignore[arg-type]  # bytes: there is no deserializer
-        value=message.value(),  # type: ignore[arg-type]  # bytes: there is no deserializer
+        key=message.key(),
+        value=message.value(),
         timestamp_ms=timestamp_ms if is_known else None,
         headers=message.headers() or (),  # type: ignore[arg-type]  # pairs, as they are read
         offset=message.offset() or 0,

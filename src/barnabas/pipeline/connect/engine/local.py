@@ -33,6 +33,7 @@ from barnabas.pipeline.connect.engine.transport import Transport
 from barnabas.pipeline.connect.errors.kinds import ConfigError
 from barnabas.pipeline.connect.plugins import load
 
+
 class NotRunning:
     """A task that did not start; a RunningTask."""
 
@@ -74,41 +75,7 @@ MakeTransport = Callable[[TaskPlan, Mapping[str, str], str], Transport]
 class LocalEngine:
     """Runs tasks in this process."""
 
-    def __init__(self, transport: class NotRunning:
-    """A task that did not start; a RunningTask."""
-
-    def pause(self) -> None:
-        """Do nothing."""
-
-    def resume(self) -> None:
-        """Do nothing."""
-
-    def stop(self) -> None:
-        """Do nothing."""
-
-    def join(self, timeout_s: float) -> bool:
-        """It has ended."""
-        return True
-
-    def metrics(self) -> Mapping[str, float]:
-        """Return nothing."""
-        return {}
-
-
-def connector_of(settings: Settings) -> Connector:
-    """Return the connector that a configuration names. Raises ConfigError."""
-    class_name = settings.get("connector.class")
-    if not class_name:
-        raise ConfigError(
-            'Missing required configuration "connector.class" which has no default value.'
-        )
-    connector = load(class_name)()
-    if not isinstance(connector, SourceConnector | SinkConnector):
-        raise ConfigError(f"{class_name} is no connector")
-    return connector
-
-
-MakeTransport = KafkaTransport.of) -> None:
+    def __init__(self, transport: MakeTransport = KafkaTransport.of) -> None:
         self._transport = transport
         self._tasks: list[EngineTask] = []
 

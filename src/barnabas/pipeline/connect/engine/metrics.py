@@ -87,7 +87,10 @@ class TaskMetrics:
         self.top("batch-size-max", records)
         with self._lock:
             number = self._values["batches"] = self._values.get("batches", 0) + 1
-            for what, value in ((f"{name}-avg-time-ms", seconds * 1000), ("batch-size-avg", records)):
+            for what, value in (
+                (f"{name}-avg-time-ms", seconds * 1000),
+                ("batch-size-avg", records),
+            ):
                 mean = self._values.get(what, 0.0)
                 self._values[what] = mean + (value - mean) / number
 

@@ -141,7 +141,7 @@ class SinkTask(EngineTask):
         return [replace(one, end=min(one.end, one.start + limit)) for one in ranges]
 
     def _complete(self, *, commits: bool) -> None:
-        """Wait for the micro-batch that runs, and commit it. Raises RetriableError, ConnectError."""
+        """Wait for the micro-batch that runs, and commit it. Raises ConnectError."""
         if self._running is None:
             return
         future, ranges, began = self._running

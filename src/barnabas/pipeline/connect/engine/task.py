@@ -1,4 +1,4 @@
-"""A task of the engine: a thread that does micro-batch after micro-batch until it is told to end."""
+"""A task of the engine: a thread that does one micro-batch after another until it is to end."""
 
 from __future__ import annotations
 
@@ -79,9 +79,7 @@ class EngineTask(ABC):
 
     def context(self, offsets: OffsetReader | None, spark: object = None) -> TaskContext:
         """Return what readers and writers are made with."""
-        return TaskContext(
-            self.plan.id.connector, self.plan.id.task, self.settings, offsets, spark
-        )
+        return TaskContext(self.plan.id.connector, self.plan.id.task, self.settings, offsets, spark)
 
     @abstractmethod
     def run(self) -> None:

@@ -71,8 +71,8 @@ def _group(name: str, connector: Settings, default: TopicGroup | None) -> TopicG
         name=name,
         include=include,
         exclude=exclude,
-        replicas=_count(prefix, "replication.factor", given, default and default.replicas),
-        partitions=_count(prefix, "partitions", given, default and default.partitions),
+        replicas=_count(prefix, "replication.factor", given, default.replicas if default else None),
+        partitions=_count(prefix, "partitions", given, default.partitions if default else None),
         configs={key: value for key, value in given.items() if key not in _OWN},
     )
 

@@ -108,9 +108,7 @@ def _described(original: object) -> str:
     if isinstance(original, RawRecord):
         when = ""
         if original.timestamp_type != "NoTimestampType":
-            when = (
-                f", timestamp={original.timestamp_ms}, timestampType={original.timestamp_type}"
-            )
+            when = f", timestamp={original.timestamp_ms}, timestampType={original.timestamp_type}"
         return (
             f"consumed record is {{topic='{original.topic}', partition={original.partition}, "
             f"offset={original.offset}{when}}}"

@@ -1,8 +1,8 @@
 """What happens when a transform or a converter fails: try again, go on without the record, or end.
 
 An operation that raises RetriableError is tried again until `errors.retry.timeout` is over, with
-pauses that double. Any other error, and that one then, fails the record: with `errors.tolerance=all`
-the record is reported and left out, otherwise the task ends. Either way reporters hear of it.
+pauses that double. Any other error, and that one then, fails the record: reporters hear of it, and
+with `errors.tolerance=all` the record is left out, otherwise the task ends.
 
 Source: RetryWithToleranceOperator, ProcessingContext (Kafka 4.3).
 """
@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from threading import Event
 from time import monotonic
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NoReturn, TypeVar
 
 from barnabas.pipeline.connect.errors.kinds import ConfigError, ConnectError, RetriableError
 
@@ -151,7 +151,7 @@ class Tolerance:
             self.counts.failures += 1
             self.fail(Failure(stage, java_class(operated), error, original))
 
-    def fail(self, failure: Failure) -> Any:
+    def fail(self, failure: Failure) -> NoReturn:
         """Report a record that failed. Raises Dropped or ConnectError."""
         self.counts.errors += 1
         for report in self.reporters:
@@ -177,7 +177,7 @@ class Tolerance:
             self.counts.failures += 1
             now = self.now_ms()
             if now >= deadline or self.stopping.is_set():
-                return self.fail(Failure(stage, java_class(operated), error, original, attempt))  # type: ignore[no-any-return]  # it raises
+                self.fail(Failure(stage, java_class(operated), error, original, attempt))
             delay_ms = retry_delay_ms(attempt, self.policy.retry_delay_max_ms)
             self._wait(max(0.0, min(delay_ms, deadline - now)) / 1000)
             self.counts.retries += 1
@@ -189,7 +189,7 @@ class Tolerance:
             except Exception as other:  # noqa: BLE001  # all that plugins raise
                 self.counts.failures += 1
                 failure = Failure(stage, java_class(operated), other, original, attempt)
-                return self.fail(failure)  # type: ignore[no-any-return]  # it raises
+                self.fail(failure)
 
     def _wait(self, seconds: float) -> None:
         if self.pause is not None:

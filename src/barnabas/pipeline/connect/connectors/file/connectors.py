@@ -8,6 +8,7 @@ A source's partition is `{"filename": …}`, its offset `{"position": bytes}`. L
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import ClassVar, Final
 
 from barnabas.pipeline.connect.config.definition import (
@@ -67,7 +68,7 @@ class FileStreamSource(SourceConnector):
             ),
         )
     )
-    _settings: Settings = {}
+    _settings: Settings = MappingProxyType({})
 
     def start(self, context: ConnectorContext, settings: Settings) -> None:
         """Take the settings."""
@@ -133,7 +134,7 @@ class FileStreamSink(SinkConnector):
             ),
         )
     )
-    _settings: Settings = {}
+    _settings: Settings = MappingProxyType({})
 
     def start(self, context: ConnectorContext, settings: Settings) -> None:
         """Take the settings."""
@@ -146,5 +147,3 @@ class FileStreamSink(SinkConnector):
     def writer(self, context: TaskContext) -> SinkWriter:
         """Return the writer of the file."""
         return FileWriter(context.settings.get(_FILE) or None)
-
-

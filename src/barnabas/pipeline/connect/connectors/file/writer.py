@@ -24,7 +24,7 @@ class FileWriter(SinkWriter):
             _print(records, sys.stdout)
             return None
         try:
-            file = open(self._filename, "a", encoding="utf-8", newline="\n")
+            file = open(self._filename, "a", encoding="utf-8", newline="\n")  # noqa: SIM115  # see below
         except OSError as error:
             raise ConnectError(
                 f"Couldn't find or create file '{self._filename}' for FileStreamSinkTask"
