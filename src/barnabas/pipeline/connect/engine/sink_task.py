@@ -152,7 +152,7 @@ class SinkTask(EngineTask):
             self._writer.abort(ranges, error.done)
             cause = error.__cause__
             assert cause is not None
-            raise cause from None
+            raise cause  # noqa: B904  # it has a cause of its own
         if not commits:
             self._writer.abort(ranges, [one.message for one in done])
             return

@@ -84,12 +84,10 @@ def test_sink_writes_and_commits(kit: ConnectKit) -> None:
 def test_sink_tasks_share_partitions_and_take_over(kit: ConnectKit) -> None:
     kit.create("in", 4)
     running = kit.start("c", {**COLLECT, "tasks.max": "2"})
-    groups = kit.topics.members["c"] if "c" in kit.topics.members else []
     kit.wait_until(lambda: [len(one.owned) for one in kit.topics.members.get("c", [])] == [2, 2])
     running.tasks[0].stop()
     assert running.tasks[0].join(30)
     kit.wait_until(lambda: len(kit.topics.members["c"][0].owned) == 4)
-    assert groups is not None
 
 
 def test_topics_by_pattern(kit: ConnectKit) -> None:
@@ -212,10 +210,10 @@ def test_long_ranges_are_cut(kit: ConnectKit) -> None:
 
 def test_wrong_settings_fail_the_task(kit: ConnectKit) -> None:
     running = kit.start("c", {**COLLECT, "errors.tolerance": "some"})
-    with pytest.raises(ConfigError, match="errors.tolerance"):
+    with pytest.raises(ConfigError, match=r"errors\.tolerance"):
         raise kit.wait_for_failure(running)
     other = kit.start("d", {**COLLECT, "value.converter": "no.such.Converter"})
-    with pytest.raises(ConnectError, match="no.such.Converter"):
+    with pytest.raises(ConnectError, match=r"no\.such\.Converter"):
         raise kit.wait_for_failure(other)
 
 
