@@ -12,9 +12,9 @@ again under the same name, it goes on where its offsets say.
 
 from __future__ import annotations
 
-import pickle
 import time
 from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
 from types import MappingProxyType, TracebackType
 from typing import Any, Final
@@ -132,19 +132,18 @@ class RunningConnector:
 
 
 class _PicklingRunner(LocalRunner):
-    """Hands readers and writers over as Spark does: each micro-batch works on a copy."""
+    """Hands readers and writers over as Spark does: each micro-batch works on a copy.
+
+    A deep copy is made of what `__getstate__` gives, and fails for most that cannot be pickled.
+    """
 
     def run_source(
         self, reader: SourceReader, splits: Sequence[Any], more: Offsets
     ) -> tuple[Sequence[SplitDone], Offsets]:
-        return super().run_source(_copy(reader), _copy(list(splits)), more)
+        return super().run_source(deepcopy(reader), deepcopy(list(splits)), more)
 
     def run_sink(self, writer: SinkWriter, ranges: Sequence[SinkRange]) -> Sequence[RangeDone]:
-        return super().run_sink(_copy(writer), ranges)
-
-
-def _copy(value: Any) -> Any:
-    return pickle.loads(pickle.dumps(value))
+        return super().run_sink(deepcopy(writer), ranges)
 
 
 class _KitEngine(LocalEngine):

@@ -102,7 +102,9 @@ def _converter(name: str, connector: Settings, worker: Settings, *, is_key: bool
 def _header_converter(connector: Settings, worker: Settings) -> HeaderConverter:
     name = "header.converter"
     given = connector if connector.get(name) else worker
-    converter: HeaderConverter = load(given.get(name) or DEFAULT_HEADER_CONVERTER)()
+    converter: HeaderConverter = load(
+        given.get(name) or DEFAULT_HEADER_CONVERTER, "header_converter"
+    )()
     settings = with_prefix(given, f"{name}.")
     settings.setdefault("converter.type", "header")
     converter.configure(parsed(type(converter).definition, settings))

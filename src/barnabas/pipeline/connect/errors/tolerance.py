@@ -206,11 +206,11 @@ def retry_delay_ms(attempt: int, delay_max_ms: int) -> float:
 
 def java_class(operated: Any) -> str:
     """Return the name that logs and dead letters have for what failed: that of configurations."""
-    from barnabas.pipeline.connect.plugins import PLUGINS
+    from barnabas.pipeline.connect.plugins import HEADER_CONVERTERS, PLUGINS
 
     kind = operated if isinstance(operated, type) else type(operated)
     python_name = f"{kind.__module__}:{kind.__name__}"
-    for plugin in PLUGINS.values():
+    for plugin in (*PLUGINS.values(), *HEADER_CONVERTERS.values()):
         if plugin.target == python_name:
             return plugin.class_name
     return python_name.replace(":", ".")
