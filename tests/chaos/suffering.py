@@ -52,6 +52,7 @@ def suffering(
     with cluster:
         cluster.create_topic(TOPIC, PARTITIONS)
         with Load(cluster.bootstrap_servers, TOPIC, PARTITIONS) as load:
+            load.await_known()
             load.await_acknowledged(BETWEEN_RECORDS)
             yield cluster, load
             load.await_acknowledged(BETWEEN_RECORDS)

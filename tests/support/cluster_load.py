@@ -85,6 +85,22 @@ class Load:
             lambda: self.history.count_acknowledged() >= goal, f"{more} acknowledgements", timeout_s
         )
 
+    def await_known(self) -> None:
+        """Wait until each partition's in-sync replicas have something of each producer.
+
+        Until then librdkafka may report records as delivered that no broker has, when the leader
+        changes (`test_librdkafka_limit.py` shows it): what is lost before is not of the cluster.
+        """
+        pairs = {
+            (f"w{n}", partition) for n in range(WRITERS) for partition in range(self.partitions)
+        }
+
+        def are_known() -> bool:
+            acknowledged = list(self.history.acknowledged)
+            return pairs <= {(token.writer, token.partition) for token in acknowledged}
+
+        self._await(are_known, "a record of each producer in each partition")
+
     def settle(self) -> dict[Place, Token]:
         """End the writers, let the readers see everything, and return the log's contents."""
         self._writing.clear()
