@@ -1,0 +1,71 @@
+"""Checks that a setting names a plugin of the right kind, and what plugins there are."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from barnabas.pipeline.connect import plugins
+from barnabas.pipeline.connect.config.definition import Recommender, Validator
+from barnabas.pipeline.connect.connectors.base import SinkConnector, SourceConnector
+from barnabas.pipeline.connect.converters.base import Converter, HeaderConverter
+from barnabas.pipeline.connect.errors.kinds import ConfigError
+from barnabas.pipeline.connect.transforms.base import Predicate, Transform
+
+BASES: Final[dict[str, tuple[str, type]]] = {
+    "source": ("SourceConnector", SourceConnector),
+    "sink": ("SinkConnector", SinkConnector),
+    "converter": ("Converter", Converter),
+    "header_converter": ("HeaderConverter", HeaderConverter),
+    "transformation": ("Transformation", Transform),
+    "predicate": ("Predicate", Predicate),
+}
+"""Java's interface of each kind, and the Python class that stands for it."""
+
+
+def plugin_of(kind: str) -> Validator:
+    """The name of a class of that kind, or none."""
+
+    def check(_name: str, value: Any) -> None:
+        if value is not None:
+            load_of(kind, value)
+
+    return check
+
+
+def load_of(kind: str, class_name: str) -> Any:
+    """Return a class by its name. Raises ConfigError if it is of another kind."""
+    interface, base = BASES[kind]
+    found = plugins.load(class_name)
+    if not isinstance(found, type) or not issubclass(found, base):
+        # PySpark's own interfaces have no class of ours above them.
+        if kind in ("source", "sink") and callable(found):
+            return found
+        verb, what = ("extend", "class") if kind in ("source", "sink") else ("implement", "interface")
+        raise ConfigError(f"Class class {class_name} does not {verb} the {interface} {what}")
+    return found
+
+
+def names_of(kind: str) -> Recommender:
+    """All plugins of a kind."""
+
+    def recommend(_name: str, _parsed: Any) -> list[Any]:
+        return listed(kind)
+
+    return recommend
+
+
+def listed(kind: str) -> list[str]:
+    """Return the names of all plugins of a kind."""
+    return sorted(plugin.class_name for plugin in plugins.PLUGINS.values() if plugin.kind == kind)
+
+
+def kind_of(class_name: str) -> str | None:
+    """Return the kind of a class; None if there is no such class or it is no plugin."""
+    try:
+        found = plugins.load(class_name)
+    except ConfigError:
+        return None
+    for kind, (_, base) in BASES.items():
+        if isinstance(found, type) and issubclass(found, base):
+            return kind
+    return None
