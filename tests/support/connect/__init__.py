@@ -1,1 +1,0 @@
-"""What tests of connectors share: the servers that connectors read and write."""

@@ -374,7 +374,9 @@ _REPLICAS: Final = _count(
     "Replication factor must be positive and not larger than the number of brokers in the Kafka "
     "cluster, or -1 to use the broker's default"
 )
-_PARTITIONS: Final = _count("Number of partitions must be positive, or -1 to use the broker's default")
+_PARTITIONS: Final = _count(
+    "Number of partitions must be positive, or -1 to use the broker's default"
+)
 
 
 def _regexes(name: str, value: Any) -> None:
@@ -458,8 +460,10 @@ def topic_creation(settings: Mapping[str, str]) -> dict[str, dict[str, Any]]:
     if not any(name.startswith(TOPIC_CREATION) for name in settings):
         return {}
     default = _group(settings, DEFAULT_GROUP, creation_definition(DEFAULT_GROUP))
-    names = source_definition().settings[TOPIC_CREATION_GROUPS].parse(
-        settings.get(TOPIC_CREATION_GROUPS), is_given=TOPIC_CREATION_GROUPS in settings
+    names = (
+        source_definition()
+        .settings[TOPIC_CREATION_GROUPS]
+        .parse(settings.get(TOPIC_CREATION_GROUPS), is_given=TOPIC_CREATION_GROUPS in settings)
     )
     found = {}
     for name in dict.fromkeys(names):

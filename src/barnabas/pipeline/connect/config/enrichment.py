@@ -96,7 +96,9 @@ def _definition_of(
     try:
         name = parse_value(setting, text, ConfigType.CLASS)
         if name is None:
-            raise ConfigError(f"Invalid value null for configuration {setting}: Not a {BASES[kind][0]}")
+            raise ConfigError(
+                f"Invalid value null for configuration {setting}: Not a {BASES[kind][0]}"
+            )
         found = load_of(kind, name)
     except ConfigError:
         if is_strict:
@@ -104,4 +106,3 @@ def _definition_of(
         return None
     definition = getattr(found, "definition", None)
     return definition if isinstance(definition, Definition) else Definition()
-

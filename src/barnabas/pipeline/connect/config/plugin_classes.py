@@ -40,7 +40,9 @@ def load_of(kind: str, class_name: str) -> Any:
         # PySpark's own interfaces have no class of ours above them.
         if kind in ("source", "sink") and callable(found):
             return found
-        verb, what = ("extend", "class") if kind in ("source", "sink") else ("implement", "interface")
+        verb, what = (
+            ("extend", "class") if kind in ("source", "sink") else ("implement", "interface")
+        )
         raise ConfigError(f"Class class {class_name} does not {verb} the {interface} {what}")
     return found
 

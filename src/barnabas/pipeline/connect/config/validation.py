@@ -27,17 +27,12 @@ from barnabas.pipeline.connect.config.plugin_classes import kind_of, listed
 from barnabas.pipeline.connect.config.values import HIDDEN
 from barnabas.pipeline.connect.connectors.base import Connector, SourceConnector
 from barnabas.pipeline.connect.errors.kinds import ConfigError, ConnectError
+from barnabas.pipeline.connect.errors.requests import BadRequestError, NotFoundError
 
 Given = Mapping[str, str | None]
 CLIENTS: Final = ("producer", "admin", "consumer")
 _PRINCIPAL: Final = ("sasl.jaas.config", "sasl.mechanism", "security.protocol")
 _SECRET: Final = re.compile(r"password|secret|jaas|keystore\.key|user\.info|token", re.IGNORECASE)
-
-
-class BadRequest(ConnectError):  # noqa: N818  # Kafka's name for it
-    """A request that cannot be right whatever there is (BadRequestException)."""
-
-    java_name = "org.apache.kafka.connect.runtime.rest.errors.BadRequestException"
 
 
 @dataclass(slots=True, frozen=True)
@@ -71,11 +66,11 @@ def new_connector(class_name: str) -> Connector:
 
 
 def validate_connector(settings: Given, rules: WorkerRules) -> dict[str, Any]:
-    """Return the answer. Raises BadRequest, ConnectError."""
+    """Return the answer. Raises BadRequestError, ConnectError."""
     class_name = settings.get(common.CONNECTOR_CLASS)
     if class_name is None:
         names = ", ".join(sorted(settings))
-        raise BadRequest(f"Connector config {{{names}}} contains no connector type")
+        raise BadRequestError(f"Connector config {{{names}}} contains no connector type")
     connector = new_connector(class_name)
     is_source = isinstance(connector, SourceConnector)
     base = common.source_definition() if is_source else common.sink_definition()
@@ -169,12 +164,12 @@ def _check_group(settings: Given, values: dict[str, ConfigValue], rules: WorkerR
         )
 
 
-def _overrides(
-    settings: Given, rules: WorkerRules, *, is_source: bool
-) -> list[dict[str, Any]]:
+def _overrides(settings: Given, rules: WorkerRules, *, is_source: bool) -> list[dict[str, Any]]:
     has_dlq = bool((settings.get(common.DLQ_TOPIC) or "").strip())
-    has_own_offsets = is_source and rules.group is not None and (
-        rules.is_exactly_once or bool((settings.get(common.OFFSETS_TOPIC) or "").strip())
+    has_own_offsets = (
+        is_source
+        and rules.group is not None
+        and (rules.is_exactly_once or bool((settings.get(common.OFFSETS_TOPIC) or "").strip()))
     )
     creates = any(name.startswith(common.TOPIC_CREATION) for name in settings)
     used = {
@@ -182,9 +177,7 @@ def _overrides(
         "admin": (creates or has_own_offsets) if is_source else has_dlq,
         "consumer": not is_source or has_own_offsets,
     }
-    return [
-        _override_answer(client, settings, rules.policy) for client in CLIENTS if used[client]
-    ]
+    return [_override_answer(client, settings, rules.policy) for client in CLIENTS if used[client]]
 
 
 def _override_answer(client: str, settings: Given, policy: str) -> dict[str, Any]:
@@ -216,9 +209,7 @@ def _converter_answer(
     definition: Definition = getattr(found, "definition", Definition())
     prefix = f"{name}."
     inner: dict[str, str | None] = {
-        key.removeprefix(prefix): value
-        for key, value in settings.items()
-        if key.startswith(prefix)
+        key.removeprefix(prefix): value for key, value in settings.items() if key.startswith(prefix)
     }
     inner.setdefault("converter.type", name.removesuffix(".converter"))
     checked = definition.validate(inner)
@@ -237,14 +228,17 @@ def _converter_answer(
 
 
 def plugin_settings(class_name: str) -> list[dict[str, Any]]:
-    """Return the answer of `GET /connector-plugins/{plugin}/config`. Raises LookupError, BadRequest."""
+    """Return the answer of `GET /connector-plugins/{plugin}/config`.
+
+    Raises NotFoundError, BadRequestError.
+    """
     kind = kind_of(class_name)
     if kind is None:
         try:
             plugins.load(class_name)
         except ConfigError:
-            raise LookupError(f"Unknown plugin {class_name}.") from None
-        raise BadRequest(
+            raise NotFoundError(f"Unknown plugin {class_name}.") from None
+        raise BadRequestError(
             f"Invalid plugin class {class_name}. Valid types are sink, source, converter, "
             "header_converter, transformation, predicate."
         )
