@@ -1,13 +1,11 @@
 """The settings that every connector has, those of all sources, and those of all sinks.
 
 Names, types, defaults, order and groups are those of Kafka's ConnectorConfig,
-SourceConnectorConfig, SinkConnectorConfig and TopicCreationConfig (Kafka 4.3).
+SourceConnectorConfig and SinkConnectorConfig (Kafka 4.3).
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
 from functools import cache
 from typing import Any, Final
 
@@ -17,12 +15,10 @@ from barnabas.pipeline.connect.config.definition import (
     Definition,
     Importance,
     Setting,
-    Validator,
     Width,
 )
 from barnabas.pipeline.connect.config.plugin_classes import plugin_of
 from barnabas.pipeline.connect.config.values import invalid
-from barnabas.pipeline.connect.errors.kinds import ConfigError
 
 NAME: Final = "name"
 CONNECTOR_CLASS: Final = "connector.class"
@@ -43,7 +39,7 @@ OFFSETS_TOPIC: Final = "offsets.storage.topic"
 TOPIC_CREATION: Final = "topic.creation."
 TOPIC_CREATION_GROUPS: Final = "topic.creation.groups"
 DEFAULT_GROUP: Final = "default"
-_COMMON, _ERRORS, _CREATION = "Common", "Error Handling", "Topic Creation"
+_COMMON, _ERRORS, CREATION = "Common", "Error Handling", "Topic Creation"
 _EXACTLY_ONCE = "Exactly Once Support"
 _LOW, _MEDIUM, _HIGH = Importance.LOW, Importance.MEDIUM, Importance.HIGH
 
@@ -302,7 +298,7 @@ def source_definition() -> Definition:
                 "",
                 _LOW,
                 "Names for groups of settings of topics that the connector creates.",
-                _CREATION,
+                CREATION,
                 1,
                 Width.LONG,
                 "Topic Creation Groups",
@@ -360,163 +356,3 @@ def source_definition() -> Definition:
             ),
         )
     )
-
-
-def _count(text: str) -> Validator:
-    def check(name: str, value: Any) -> None:
-        if value is None or (value != -1 and value < 1):
-            raise invalid(name, value, text)
-
-    return check
-
-
-_REPLICAS: Final = _count(
-    "Replication factor must be positive and not larger than the number of brokers in the Kafka "
-    "cluster, or -1 to use the broker's default"
-)
-_PARTITIONS: Final = _count(
-    "Number of partitions must be positive, or -1 to use the broker's default"
-)
-
-
-def _regexes(name: str, value: Any) -> None:
-    for pattern in value or ():
-        try:
-            re.compile(pattern)
-        except re.error as error:
-            text = f"Syntax error in regular expression: {error}"
-            raise invalid(name, value, text) from None
-
-
-def creation_definition(
-    group: str, replicas: int | None = None, partitions: int | None = None
-) -> Definition:
-    """Return the settings of a group of topics; the default group's numbers must be given."""
-    is_default = group == DEFAULT_GROUP
-    label = group if is_default else f"{_CREATION}: {group}"
-    regexes = validators.non_null if is_default else _regexes
-    numbers: Mapping[str, Any] = {} if replicas is None else {"default": replicas}
-    counts: Mapping[str, Any] = {} if partitions is None else {"default": partitions}
-    return Definition(
-        (
-            Setting(
-                "include",
-                ConfigType.LIST,
-                ".*" if is_default else "",
-                _LOW,
-                "Regular expressions for the topics of the group.",
-                label,
-                1,
-                Width.LONG,
-                f"Inclusion Topic Pattern for {label}",
-                validator=regexes,
-            ),
-            Setting(
-                "exclude",
-                ConfigType.LIST,
-                "",
-                _LOW,
-                "Regular expressions for topics that are none of the group; they win.",
-                label,
-                2,
-                Width.LONG,
-                f"Exclusion Topic Pattern for {label}",
-                validator=regexes,
-            ),
-            Setting(
-                "replication.factor",
-                ConfigType.SHORT,
-                importance=_LOW,
-                doc="How many replicas a created topic gets; -1: as the broker says.",
-                group=label,
-                order=3,
-                width=Width.LONG,
-                display_name=f"Replication Factor for Topics in {label}",
-                validator=_REPLICAS,
-                **numbers,
-            ),
-            Setting(
-                "partitions",
-                ConfigType.INT,
-                importance=_LOW,
-                doc="How many partitions a created topic gets; -1: as the broker says.",
-                group=label,
-                order=4,
-                width=Width.LONG,
-                display_name=f"Partition Count for Topics in {label}",
-                validator=_PARTITIONS,
-                **counts,
-            ),
-        )
-    )
-
-
-def topic_creation(settings: Mapping[str, str]) -> dict[str, dict[str, Any]]:
-    """Return each group's parsed settings, the default's last; empty where topics are not created.
-
-    What a group has beyond the defined settings is the topic's own configuration. Raises
-    ConfigError.
-    """
-    if not any(name.startswith(TOPIC_CREATION) for name in settings):
-        return {}
-    default = _group(settings, DEFAULT_GROUP, creation_definition(DEFAULT_GROUP))
-    names = (
-        source_definition()
-        .settings[TOPIC_CREATION_GROUPS]
-        .parse(settings.get(TOPIC_CREATION_GROUPS), is_given=TOPIC_CREATION_GROUPS in settings)
-    )
-    found = {}
-    for name in dict.fromkeys(names):
-        if name != DEFAULT_GROUP:
-            inner = creation_definition(name, default["replication.factor"], default["partitions"])
-            found[name] = _group(settings, name, inner)
-    return {**found, DEFAULT_GROUP: {**default, "include": [".*"], "exclude": []}}
-
-
-def _group(settings: Mapping[str, str], name: str, inner: Definition) -> dict[str, Any]:
-    prefix = f"{TOPIC_CREATION}{name}."
-    given = {
-        key.removeprefix(prefix): value for key, value in settings.items() if key.startswith(prefix)
-    }
-    outer = Definition().embed(prefix, name, 0, inner)
-    parsed = outer.parse({prefix + key: value for key, value in given.items()})
-    values = {key.removeprefix(prefix): value for key, value in parsed.items()}
-    return {**given, **values}
-
-
-def sink_errors(settings: Mapping[str, str | None]) -> dict[str, list[str]]:
-    """Return what is wrong with a sink's topics, per setting (SinkConnectorConfig.validate)."""
-    topics, pattern = settings.get(TOPICS) or "", settings.get(TOPICS_REGEX) or ""
-    dlq = (settings.get(DLQ_TOPIC) or "").strip()
-    found: dict[str, list[str]] = {}
-    if topics.strip() and pattern.strip():
-        text = f"{TOPICS} and {TOPICS_REGEX} are mutually exclusive options, but both are set."
-        found = {TOPICS: [text], TOPICS_REGEX: [text]}
-    elif not topics.strip() and not pattern.strip():
-        text = f"Must configure one of {TOPICS} or {TOPICS_REGEX}"
-        found = {TOPICS: [text], TOPICS_REGEX: [text]}
-    names = topic_names(settings)
-    if dlq and dlq in names:
-        found.setdefault(TOPICS, []).append(
-            f"The DLQ topic '{dlq}' may not be included in the list of topics "
-            f"('{TOPICS}=[{', '.join(names)}]') consumed by the connector"
-        )
-    if dlq and pattern.strip() and _matches(pattern, dlq):
-        found.setdefault(TOPICS_REGEX, []).append(
-            f"The DLQ topic '{dlq}' may not be matched by the regex for the topics "
-            f"('{TOPICS_REGEX}={pattern}') consumed by the connector"
-        )
-    return found
-
-
-def topic_names(settings: Mapping[str, str | None]) -> list[str]:
-    """Return the topics that a sink names, each once."""
-    names = [name.strip() for name in (settings.get(TOPICS) or "").split(",")]
-    return list(dict.fromkeys(name for name in names if name))
-
-
-def _matches(pattern: str, topic: str) -> bool:
-    try:
-        return re.fullmatch(pattern, topic) is not None
-    except re.error as error:
-        raise ConfigError(f"{TOPICS_REGEX}: {error}") from None

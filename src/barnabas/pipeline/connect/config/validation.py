@@ -24,6 +24,7 @@ from barnabas.pipeline.connect.config.answers import (
 from barnabas.pipeline.connect.config.definition import ConfigValue, Definition
 from barnabas.pipeline.connect.config.enrichment import enriched
 from barnabas.pipeline.connect.config.plugin_classes import kind_of, listed
+from barnabas.pipeline.connect.config.sink_topics import sink_errors
 from barnabas.pipeline.connect.config.values import HIDDEN
 from barnabas.pipeline.connect.connectors.base import Connector, SourceConnector
 from barnabas.pipeline.connect.errors.kinds import ConfigError, ConnectError
@@ -79,7 +80,7 @@ def validate_connector(settings: Given, rules: WorkerRules) -> dict[str, Any]:
     if isinstance(connector, SourceConnector):
         _check_exactly_once(connector, settings, values, rules)
     else:
-        for name, errors in common.sink_errors(settings).items():
+        for name, errors in sink_errors(settings).items():
             values.setdefault(name, ConfigValue(name)).errors.extend(errors)
         _check_group(settings, values, rules)
     for name in (name for name, value in settings.items() if value is None):
