@@ -13,6 +13,8 @@ from barnabas.pipeline.connect.config import validators
 from barnabas.pipeline.connect.config.common import (
     CREATION,
     DEFAULT_GROUP,
+    TOPIC_CREATION,
+    TOPIC_CREATION_GROUPS,
     source_definition,
 )
 from barnabas.pipeline.connect.config.definition import (
@@ -121,13 +123,13 @@ def topic_creation(settings: Mapping[str, str]) -> dict[str, dict[str, Any]]:
     What a group has beyond the defined settings is the topic's own configuration. Raises
     ConfigError.
     """
-    if not any(name.startswith(TOPICCREATION) for name in settings):
+    if not any(name.startswith(TOPIC_CREATION) for name in settings):
         return {}
     default = _group(settings, DEFAULT_GROUP, creation_definition(DEFAULT_GROUP))
     names = (
         source_definition()
-        .settings[TOPICCREATION_GROUPS]
-        .parse(settings.get(TOPICCREATION_GROUPS), is_given=TOPICCREATION_GROUPS in settings)
+        .settings[TOPIC_CREATION_GROUPS]
+        .parse(settings.get(TOPIC_CREATION_GROUPS), is_given=TOPIC_CREATION_GROUPS in settings)
     )
     found = {}
     for name in dict.fromkeys(names):
@@ -138,7 +140,7 @@ def topic_creation(settings: Mapping[str, str]) -> dict[str, dict[str, Any]]:
 
 
 def _group(settings: Mapping[str, str], name: str, inner: Definition) -> dict[str, Any]:
-    prefix = f"{TOPICCREATION}{name}."
+    prefix = f"{TOPIC_CREATION}{name}."
     given = {
         key.removeprefix(prefix): value for key, value in settings.items() if key.startswith(prefix)
     }
