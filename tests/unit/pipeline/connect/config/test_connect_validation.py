@@ -9,6 +9,7 @@ import pytest
 from barnabas.pipeline.connect.config.answers import errors_of
 from barnabas.pipeline.connect.config.topic_creation import topic_creation
 from barnabas.pipeline.connect.config.validation import (
+    Given,
     WorkerRules,
     plugin_settings,
     validate_connector,
@@ -21,7 +22,7 @@ ALONE = WorkerRules()
 GOOD = {"name": "c", "connector.class": SOURCE, "topic": "t"}
 
 
-def validated(settings: dict[str, str | None], rules: WorkerRules = ALONE) -> dict[str, Any]:
+def validated(settings: Given, rules: WorkerRules = ALONE) -> dict[str, Any]:
     answer = validate_connector(settings, rules)
     assert answer["error_count"] == len(errors_of(answer))
     return {
@@ -29,7 +30,7 @@ def validated(settings: dict[str, str | None], rules: WorkerRules = ALONE) -> di
     }
 
 
-def errors(settings: dict[str, str | None], rules: WorkerRules = ALONE) -> list[str]:
+def errors(settings: Given, rules: WorkerRules = ALONE) -> list[str]:
     return errors_of(validate_connector(settings, rules))
 
 
