@@ -95,6 +95,7 @@ def _converter(name: str, connector: Settings, worker: Settings, *, is_key: bool
         raise ConfigError(f'Missing required configuration "{name}" which has no default value.')
     converter: Converter = load(given[name])()
     settings = with_prefix(given, f"{name}.")
+    settings["converter.type"] = "key" if is_key else "value"
     converter.configure(parsed(type(converter).definition, settings), is_key=is_key)
     return converter
 
@@ -106,7 +107,7 @@ def _header_converter(connector: Settings, worker: Settings) -> HeaderConverter:
         given.get(name) or DEFAULT_HEADER_CONVERTER, "header_converter"
     )()
     settings = with_prefix(given, f"{name}.")
-    settings.setdefault("converter.type", "header")
+    settings["converter.type"] = "header"
     converter.configure(parsed(type(converter).definition, settings))
     return converter
 

@@ -1,0 +1,179 @@
+"""Tasks of the local engine on a cluster: topics, groups, offsets, dead letters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
+
+from barnabas.app.testing import Kafka
+from barnabas.pipeline.connect.engine.local import LocalEngine
+from barnabas.pipeline.connect.errors.kinds import ConnectError
+from support.connect.tasks import STRING, TaskRun, TopicOffsets, read_messages, read_topic
+
+
+@pytest.fixture
+def engine() -> Iterator[LocalEngine]:
+    engine = LocalEngine()
+    yield engine
+    engine.close()
+
+
+def worker(kafka: Kafka) -> dict[str, str]:
+    return {
+        "bootstrap.servers": kafka.bootstrap_servers,
+        "group.id": kafka.name("workers"),
+        "key.converter": STRING,
+        "value.converter": STRING,
+        "producer.linger.ms": "1",
+        "consumer.session.timeout.ms": "10000",
+    }
+
+
+def committed(kafka: Kafka, connector: str, topic: str, partitions: int = 1) -> list[int]:
+    places = [TopicPartition(topic, number) for number in range(partitions)]
+    asked = [ConsumerGroupTopicPartitions(f"connect-{connector}", places)]
+    (found,) = kafka.admin.list_consumer_group_offsets(asked).values()
+    return [one.offset for one in found.result(30).topic_partitions]
+
+
+@pytest.mark.parametrize("is_exactly_once", [False, True])
+def test_file_source_goes_on_after_a_stop(
+    kafka: Kafka, engine: LocalEngine, tmp_path: Path, is_exactly_once: bool
+) -> None:
+    topic, stored, name = kafka.name("lines"), kafka.topic("offsets", 2), kafka.name("source")
+    offsets = TopicOffsets(kafka.bootstrap_servers, stored, name)
+    file = tmp_path / "lines.txt"
+    file.write_text("".join(f"line {number}\n" for number in range(1000)))
+    settings = {
+        "connector.class": "FileStreamSource",
+        "file": str(file),
+        "topic": topic,
+        "batch.size": "20",
+        "topic.creation.default.replication.factor": "-1",
+        "topic.creation.default.partitions": "1",
+        "topic.creation.groups": "kept",
+        "topic.creation.kept.include": ".*lines.*",
+        "topic.creation.kept.partitions": "1",
+        "topic.creation.kept.retention.ms": "-1",
+        "producer.override.compression.type": "lz4",
+    }
+    given = worker(kafka)
+
+    def run() -> TaskRun:
+        return TaskRun(
+            engine,
+            name,
+            settings,
+            given,
+            offsets,
+            offsets_topic=stored,
+            is_exactly_once=is_exactly_once,
+        )
+
+    first = run()
+    position = [({"filename": str(file)}, {"position": file.stat().st_size})]
+    first.wait_until(lambda: offsets.all() == position)
+    first.stop()
+    with file.open("a") as more:
+        more.write("the end\n")
+    second = run()
+    second.wait_until(lambda: offsets.all()[0][1]["position"] == file.stat().st_size)
+    second.stop()
+    expected = [f"line {number}".encode() for number in range(1000)] + [b"the end"]
+    assert [value for _, value in read_topic(kafka.bootstrap_servers, topic)] == expected
+    assert first.log.states == ["RUNNING", "STOPPED"]
+    assert first.log.topics == [topic]
+
+
+def test_exactly_once_source_is_fenced_by_its_next_run(
+    kafka: Kafka, engine: LocalEngine, tmp_path: Path
+) -> None:
+    topic, stored, name = kafka.topic("lines"), kafka.topic("offsets"), kafka.name("source")
+    offsets = TopicOffsets(kafka.bootstrap_servers, stored, name)
+    file = tmp_path / "lines.txt"
+    file.write_text("1\n")
+    settings = {"connector.class": "FileStreamSource", "file": str(file), "topic": topic}
+    given = worker(kafka)
+    zombie = TaskRun(
+        engine, name, settings, given, offsets, offsets_topic=stored, is_exactly_once=True
+    )
+    zombie.wait_until(offsets.all)
+    other = TaskRun(
+        engine, name, settings, given, offsets, offsets_topic=stored, is_exactly_once=True
+    )
+    other.wait_until(lambda: other.log.states == ["RUNNING"])
+    with file.open("a") as more:
+        more.write("2\n")
+    with pytest.raises(ConnectError, match="taken over"):
+        zombie.wait_until(lambda: False)
+    other.wait_until(lambda: offsets.all() == [({"filename": str(file)}, {"position": 4})])
+    assert [value for _, value in read_topic(kafka.bootstrap_servers, topic)] == [b"1", b"2"]
+
+
+def test_sink_tasks_share_a_topic_and_dead_letters_keep_what_failed(
+    kafka: Kafka, engine: LocalEngine, tmp_path: Path
+) -> None:
+    topic, dead, name = kafka.topic("in", 3), kafka.name("dead"), kafka.name("sink")
+    offsets = TopicOffsets(kafka.bootstrap_servers, "unused", name)
+    producer = kafka.producer()
+    for number in range(300):
+        producer.produce(topic, f"{number}".encode(), partition=number % 3)
+    producer.produce(topic, b"\xff", b"key", partition=0, headers=[("h", b"x")], timestamp=7)
+    assert producer.flush(30) == 0
+    file = tmp_path / "out.txt"
+    settings = {
+        "connector.class": "FileStreamSink",
+        "file": str(file),
+        "topics.regex": topic.replace("-", "."),
+        "value.converter": "org.apache.kafka.connect.json.JsonConverter",
+        "value.converter.schemas.enable": "false",
+        "errors.tolerance": "all",
+        "errors.deadletterqueue.topic.name": dead,
+        "errors.deadletterqueue.topic.replication.factor": "1",
+        "errors.deadletterqueue.context.headers.enable": "true",
+    }
+    given = worker(kafka)
+    tasks = [TaskRun(engine, name, settings, given, offsets, task=task) for task in range(2)]
+    tasks[0].wait_until(lambda: committed(kafka, name, topic, 3) == [101, 100, 100])
+    for task in tasks:
+        task.stop()
+    assert sorted(map(int, file.read_text().split())) == list(range(300))
+    (letter,) = read_messages(kafka.bootstrap_servers, dead)
+    assert (letter.key(), letter.value(), letter.timestamp()[1]) == (b"key", b"\xff", 7)
+    headers = dict(letter.headers())
+    assert headers["h"] == b"x"
+    assert headers["__connect.errors.topic"] == topic.encode()
+    assert headers["__connect.errors.offset"] == b"100"
+    third = TaskRun(engine, name, settings, given, offsets)
+    kafka.produce(topic, [b"300"])
+    third.wait_until(lambda: sum(committed(kafka, name, topic, 3)) == 302)
+    third.stop()
+    assert len(file.read_text().split()) == 301
+
+
+def test_sink_reads_committed_transactions_only(
+    kafka: Kafka, engine: LocalEngine, tmp_path: Path
+) -> None:
+    topic, name = kafka.topic("in"), kafka.name("sink")
+    producer = kafka.producer(transactional_id=name)
+    producer.init_transactions(30)
+    for value, ends in ((b"a", "commit"), (b"b", "abort"), (b"c", "commit")):
+        producer.begin_transaction()
+        producer.produce(topic, value)
+        assert producer.flush(30) == 0
+        getattr(producer, f"{ends}_transaction")(30)
+    file = tmp_path / "out.txt"
+    settings = {
+        "connector.class": "FileStreamSink",
+        "file": str(file),
+        "topics": topic,
+        "consumer.override.isolation.level": "read_committed",
+    }
+    offsets = TopicOffsets(kafka.bootstrap_servers, "unused", name)
+    task = TaskRun(engine, name, settings, worker(kafka), offsets)
+    task.wait_until(lambda: committed(kafka, name, topic) == [6])
+    task.stop()
+    assert file.read_text() == "a\nc\n"

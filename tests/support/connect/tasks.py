@@ -1,0 +1,114 @@
+"""Runs a connector's tasks on an engine and a cluster, without a worker."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from barnabas.pipeline.connect.engine.base import Engine, RunningTask, TaskId, TaskPlan
+from barnabas.pipeline.connect.engine.offset_records import offset_key, offset_value
+from barnabas.pipeline.connect.record import JsonMap
+from barnabas.pipeline.connect.testing import TaskLog
+
+STRING = "org.apache.kafka.connect.storage.StringConverter"
+WAIT_SECONDS = 60.0
+
+
+class TopicOffsets:
+    """Offsets of sources in a topic; an OffsetReader and what stores them, both without caches."""
+
+    def __init__(self, bootstrap_servers: str, topic: str, connector: str) -> None:
+        self._servers = bootstrap_servers
+        self._topic = topic
+        self._connector = connector
+
+    def offset(self, partition: JsonMap) -> JsonMap | None:
+        """Return the offset of a source partition."""
+        wanted = dict(partition)
+        return next((offset for one, offset in self.all() if dict(one) == wanted), None)
+
+    def all(self) -> Sequence[tuple[JsonMap, JsonMap]]:
+        """Return all (partition, offset), of committed transactions."""
+        found: dict[bytes, bytes | None] = {}
+        for key, value in read_topic(self._servers, self._topic):
+            found[key or b""] = value
+        pairs = []
+        for key, value in found.items():
+            connector, partition = json.loads(key)
+            if connector == self._connector and value is not None:
+                pairs.append((partition, json.loads(value)))
+        return pairs
+
+    def store(self, connector: str, offsets: Sequence[tuple[JsonMap, JsonMap]]) -> None:
+        """Store offsets."""
+        producer = Producer({"bootstrap.servers": self._servers, "acks": "all"})
+        for partition, offset in offsets:
+            producer.produce(self._topic, offset_value(offset), offset_key(connector, partition))
+        assert producer.flush(WAIT_SECONDS) == 0
+
+
+def read_topic(bootstrap_servers: str, topic: str) -> list[tuple[bytes | None, bytes | None]]:
+    """Return keys and values of a topic's committed records, up to its end as it is now."""
+    return [(one.key(), one.value()) for one in read_messages(bootstrap_servers, topic)]
+
+
+def read_messages(bootstrap_servers: str, topic: str) -> list[Any]:
+    """Return a topic's committed records, up to its end as it is now."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap_servers,
+            "group.id": "reads-topics",
+            "enable.auto.commit": False,
+            "isolation.level": "read_committed",
+            "auto.offset.reset": "earliest",
+            "enable.partition.eof": True,
+        }
+    )
+    found = []
+    try:
+        for number in consumer.list_topics(topic, WAIT_SECONDS).topics[topic].partitions:
+            consumer.assign([TopicPartition(topic, number, 0)])
+            while (message := consumer.poll(WAIT_SECONDS)) is not None and not message.error():
+                found.append(message)
+            assert message is not None, "no answer"
+        return found
+    finally:
+        consumer.close()
+
+
+class TaskRun:
+    """One task that runs."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        name: str,
+        settings: Mapping[str, str],
+        worker: Mapping[str, str],
+        offsets: TopicOffsets,
+        *,
+        task: int = 0,
+        offsets_topic: str | None = None,
+        is_exactly_once: bool = False,
+    ) -> None:
+        self.log = TaskLog()
+        plan = TaskPlan(TaskId(name, task), settings, {}, worker, offsets_topic, is_exactly_once)
+        self.task: RunningTask = engine.start_task(plan, self.log, offsets, offsets.store)
+
+    def stop(self) -> None:
+        """Stop it and wait for its end."""
+        self.task.stop()
+        assert self.task.join(WAIT_SECONDS), "the task does not end"
+
+    def wait_until(self, is_so: Callable[[], Any], seconds: float = WAIT_SECONDS) -> None:
+        """Wait for a condition. Raises what has ended the task."""
+        deadline = time.monotonic() + seconds
+        while not is_so():
+            if self.log.error is not None:
+                raise self.log.error
+            assert time.monotonic() < deadline, f"not within {seconds} s"
+            time.sleep(0.02)
