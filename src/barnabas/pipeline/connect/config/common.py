@@ -19,6 +19,7 @@ from barnabas.pipeline.connect.config.definition import (
 )
 from barnabas.pipeline.connect.config.plugin_classes import plugin_of
 from barnabas.pipeline.connect.config.values import invalid
+from barnabas.pipeline.connect.plugins import Kind
 
 NAME: Final = "name"
 CONNECTOR_CLASS: Final = "connector.class"
@@ -50,7 +51,7 @@ def _unique_aliases(name: str, value: Any) -> None:
         raise invalid(name, value, "Duplicate alias provided.")
 
 
-def _converter(name: str, order: int, kind: str, display: str, what: str) -> Setting:
+def _converter(name: str, order: int, kind: Kind, display: str, what: str) -> Setting:
     return Setting(
         name,
         ConfigType.CLASS,

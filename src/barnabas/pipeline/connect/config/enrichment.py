@@ -20,6 +20,7 @@ from barnabas.pipeline.connect.config.definition import (
 from barnabas.pipeline.connect.config.plugin_classes import BASES, load_of, names_of
 from barnabas.pipeline.connect.config.values import parse_value
 from barnabas.pipeline.connect.errors.kinds import ConfigError
+from barnabas.pipeline.connect.plugins import Kind
 
 PREDICATE: Final = "predicate"
 NEGATE: Final = "negate"
@@ -32,6 +33,10 @@ _IMPLICIT: Final = (
     ),
     Setting(NEGATE, ConfigType.BOOLEAN, False, doc="Whether all other records are meant."),
 )
+_NAMED: Final[tuple[tuple[Kind, str, str, tuple[Setting, ...]], ...]] = (
+    ("transformation", TRANSFORMS, "Transforms", _IMPLICIT),
+    ("predicate", PREDICATES, "Predicates", ()),
+)
 
 
 def enriched(
@@ -41,10 +46,7 @@ def enriched(
 
     Classes that cannot be used are left to `validate`; if `is_strict`, they raise ConfigError.
     """
-    for kind, prefix, group, implicit in (
-        ("transformation", TRANSFORMS, "Transforms", _IMPLICIT),
-        ("predicate", PREDICATES, "Predicates", ()),
-    ):
+    for kind, prefix, group, implicit in _NAMED:
         aliases = parse_value(prefix, settings.get(prefix), ConfigType.LIST) or []
         for alias in dict.fromkeys(aliases):
             place = f"{prefix}.{alias}."
@@ -59,7 +61,7 @@ def enriched(
 
 
 def _type_setting(
-    kind: str, alias: str, place: str, group: str, settings: Mapping[str, str | None]
+    kind: Kind, alias: str, place: str, group: str, settings: Mapping[str, str | None]
 ) -> Setting:
     interface = BASES[kind][0]
     return Setting(
@@ -76,7 +78,7 @@ def _type_setting(
     )
 
 
-def _type_validator(kind: str, place: str, settings: Mapping[str, str | None]) -> Validator:
+def _type_validator(kind: Kind, place: str, settings: Mapping[str, str | None]) -> Validator:
     def check(_name: str, value: Any) -> None:
         is_negated = kind == "transformation" and place + NEGATE in settings
         if is_negated and place + PREDICATE not in settings:
@@ -91,7 +93,7 @@ def _type_validator(kind: str, place: str, settings: Mapping[str, str | None]) -
 
 
 def _definition_of(
-    kind: str, setting: str, text: str | None, *, is_strict: bool
+    kind: Kind, setting: str, text: str | None, *, is_strict: bool
 ) -> Definition | None:
     try:
         name = parse_value(setting, text, ConfigType.CLASS)

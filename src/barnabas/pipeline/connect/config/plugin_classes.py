@@ -11,7 +11,7 @@ from barnabas.pipeline.connect.converters.base import Converter, HeaderConverter
 from barnabas.pipeline.connect.errors.kinds import ConfigError
 from barnabas.pipeline.connect.transforms.base import Predicate, Transform
 
-BASES: Final[dict[str, tuple[str, type]]] = {
+BASES: Final[dict[plugins.Kind, tuple[str, type]]] = {
     "source": ("SourceConnector", SourceConnector),
     "sink": ("SinkConnector", SinkConnector),
     "converter": ("Converter", Converter),
@@ -22,7 +22,7 @@ BASES: Final[dict[str, tuple[str, type]]] = {
 """Java's interface of each kind, and the Python class that stands for it."""
 
 
-def plugin_of(kind: str) -> Validator:
+def plugin_of(kind: plugins.Kind) -> Validator:
     """The name of a class of that kind, or none."""
 
     def check(_name: str, value: Any) -> None:
@@ -32,10 +32,10 @@ def plugin_of(kind: str) -> Validator:
     return check
 
 
-def load_of(kind: str, class_name: str) -> Any:
+def load_of(kind: plugins.Kind, class_name: str) -> Any:
     """Return a class by its name. Raises ConfigError if it is of another kind."""
     interface, base = BASES[kind]
-    found = plugins.load(class_name)
+    found = plugins.load(class_name, kind)
     if not isinstance(found, type) or not issubclass(found, base):
         # PySpark's own interfaces have no class of ours above them.
         if kind in ("source", "sink") and callable(found):
@@ -47,7 +47,7 @@ def load_of(kind: str, class_name: str) -> Any:
     return found
 
 
-def names_of(kind: str) -> Recommender:
+def names_of(kind: plugins.Kind) -> Recommender:
     """All plugins of a kind."""
 
     def recommend(_name: str, _parsed: Any) -> list[Any]:
@@ -56,12 +56,13 @@ def names_of(kind: str) -> Recommender:
     return recommend
 
 
-def listed(kind: str) -> list[str]:
+def listed(kind: plugins.Kind) -> list[str]:
     """Return the names of all plugins of a kind."""
-    return sorted(plugin.class_name for plugin in plugins.PLUGINS.values() if plugin.kind == kind)
+    known = plugins.HEADER_CONVERTERS if kind == "header_converter" else plugins.PLUGINS
+    return sorted(plugin.class_name for plugin in known.values() if plugin.kind == kind)
 
 
-def kind_of(class_name: str) -> str | None:
+def kind_of(class_name: str) -> plugins.Kind | None:
     """Return the kind of a class; None if there is no such class or it is no plugin."""
     try:
         found = plugins.load(class_name)

@@ -206,7 +206,8 @@ def _converter_answer(
     class_name = settings.get(name)
     if class_name is None or name not in values or values[name].errors:
         return None
-    found = plugins.load(class_name.strip())
+    kind: plugins.Kind = "header_converter" if name == common.HEADER_CONVERTER else "converter"
+    found = plugins.load(class_name.strip(), kind)
     definition: Definition = getattr(found, "definition", Definition())
     prefix = f"{name}."
     inner: dict[str, str | None] = {

@@ -13,15 +13,14 @@ from typing import Any, Final
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from barnabas.base.config.errors import ConfigError as BaseConfigError
 from barnabas.pipeline.connect.config import common
 from barnabas.pipeline.connect.config.validation import new_connector
 from barnabas.pipeline.connect.connectors.base import SinkConnector, SourceConnector
+from barnabas.pipeline.connect.engine.clients import admin_settings
 from barnabas.pipeline.connect.errors.kinds import ConnectError
 from barnabas.pipeline.connect.errors.requests import BadRequestError
 from barnabas.pipeline.connect.record import JsonMap
 from barnabas.pipeline.connect.worker.store import OffsetStore
-from barnabas.pipeline.sql.server.security.kafka import librdkafka
 
 TOPIC: Final = "kafka_topic"
 PARTITION: Final = "kafka_partition"
@@ -173,28 +172,8 @@ def sink_offsets(worker: Mapping[str, str], name: str, config: Mapping[str, str]
     ]
 
 
-def client_settings(
-    worker: Mapping[str, str], config: Mapping[str, str], client: str
-) -> dict[str, Any]:
-    """Return librdkafka's settings: the worker's, those of `client`., and the connector's own.
-
-    Raises ConnectError.
-    """
-    values = dict(worker)
-    for given, prefix in ((worker, f"{client}."), (config, f"{client}.override.")):
-        values |= {
-            key.removeprefix(prefix): value
-            for key, value in given.items()
-            if key.startswith(prefix)
-        }
-    try:
-        return {"bootstrap.servers": values["bootstrap.servers"], **librdkafka(values)}
-    except (BaseConfigError, KeyError) as error:
-        raise ConnectError(f"the settings of Kafka's clients cannot be used: {error}") from error
-
-
 def _admin(worker: Mapping[str, str], config: Mapping[str, str]) -> AdminClient:
-    return AdminClient(client_settings(worker, config, "admin"))
+    return AdminClient(admin_settings(config, worker))
 
 
 def _committed(admin: AdminClient, group: str, name: str) -> dict[tuple[str, int], int]:

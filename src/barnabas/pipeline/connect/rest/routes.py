@@ -1,0 +1,100 @@
+"""Paths of the REST interface: which method of which handler answers what.
+
+Names stand in paths percent-encoded, with any character in them: so paths are split before they are
+decoded. A slash at the end does not matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+from urllib.parse import parse_qs, unquote
+
+
+@dataclass(slots=True)
+class Request:
+    """What handlers see of a request. `names` are those of the path, decoded."""
+
+    method: str
+    path: str
+    body: bytes = field(repr=False)
+    headers: Mapping[str, str] = field(repr=False)
+    query: Mapping[str, list[str]] = field(default_factory=dict)
+    names: tuple[str, ...] = ()
+    base_url: str = ""
+
+    def flag(self, name: str) -> bool:
+        """Whether a parameter is true; false where it is not given, as Java's Boolean.valueOf."""
+        values = self.query.get(name)
+        return values is not None and values[0].lower() == "true"
+
+    @property
+    def may_forward(self) -> bool | None:
+        """What `forward` says; None where a client sent the request, not a worker."""
+        return self.flag("forward") if "forward" in self.query else None
+
+
+@dataclass(slots=True, frozen=True)
+class Answer:
+    """What handlers return: JSON, or nothing where `status` says that there is no more."""
+
+    status: int = 200
+    body: Any = None
+    location: str | None = None
+    raw: bytes | None = None
+    """JSON of another worker."""
+
+
+class Handler(Protocol):
+    """Answers a request. Blocks; raises errors of `errors.requests` and ConnectError."""
+
+    def __call__(self, request: Request, /) -> Answer: ...
+
+
+@dataclass(slots=True, frozen=True)
+class Route:
+    """One way to ask. `pattern` is as `/connectors/{}/tasks`; `{#}` is a whole number."""
+
+    method: str
+    pattern: str
+    handler: Callable[[Request], Answer]
+
+    def match(self, parts: list[str]) -> tuple[str, ...] | None:
+        """Return the names in the path, if it is this route's."""
+        wanted = _split(self.pattern)
+        if len(wanted) != len(parts):
+            return None
+        names = []
+        for ours, theirs in zip(wanted, parts, strict=True):
+            if ours in ("{}", "{#}"):
+                name = unquote(theirs)
+                if ours == "{#}" and not name.removeprefix("-").isdecimal():
+                    return None
+                names.append(name)
+            elif ours != theirs:
+                return None
+        return tuple(names)
+
+
+def find(routes: Iterable[Route], method: str, raw_path: str) -> tuple[Route | None, Any]:
+    """Return the route and its names; None and the methods of the path where none fits."""
+    parts = _split(raw_path)
+    allowed = []
+    for route in routes:
+        names = route.match(parts)
+        if names is None:
+            continue
+        if route.method == method or (method == "HEAD" and route.method == "GET"):
+            return route, names
+        allowed.append(route.method)
+    return None, allowed
+
+
+def _split(path: str) -> list[str]:
+    return [part for part in path.split("/") if part]
+
+
+def parse_query(text: str) -> dict[str, list[str]]:
+    """Return the parameters; one without a value is empty."""
+    return parse_qs(text, keep_blank_values=True)
