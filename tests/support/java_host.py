@@ -62,6 +62,7 @@ TOOLS = {
     "kafka-verifiable-producer": "org.apache.kafka.tools.VerifiableProducer",
     "client-compatibility-test": "org.apache.kafka.tools.ClientCompatibilityTest",
     "client-steps": "ClientSteps",
+    "connect-cases": "ConnectCases",
     "group-steps": "GroupSteps",
     "share-steps": "ShareSteps",
     "transaction-steps": "TransactionSteps",

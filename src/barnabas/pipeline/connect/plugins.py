@@ -121,6 +121,75 @@ register(
     SimpleHeaderConverter="org.apache.kafka.connect.storage.SimpleHeaderConverter",
 )
 register(
+    "transformation",
+    "transforms.cast",
+    CastKey="org.apache.kafka.connect.transforms.Cast$Key",
+    CastValue="org.apache.kafka.connect.transforms.Cast$Value",
+)
+register(
+    "transformation",
+    "transforms.fields",
+    ExtractFieldKey="org.apache.kafka.connect.transforms.ExtractField$Key",
+    ExtractFieldValue="org.apache.kafka.connect.transforms.ExtractField$Value",
+    HoistFieldKey="org.apache.kafka.connect.transforms.HoistField$Key",
+    HoistFieldValue="org.apache.kafka.connect.transforms.HoistField$Value",
+    ReplaceFieldKey="org.apache.kafka.connect.transforms.ReplaceField$Key",
+    ReplaceFieldValue="org.apache.kafka.connect.transforms.ReplaceField$Value",
+    ValueToKey="org.apache.kafka.connect.transforms.ValueToKey",
+)
+register(
+    "transformation",
+    "transforms.filters",
+    Filter="org.apache.kafka.connect.transforms.Filter",
+)
+register(
+    "transformation",
+    "transforms.headers",
+    HeaderFromKey="org.apache.kafka.connect.transforms.HeaderFrom$Key",
+    HeaderFromValue="org.apache.kafka.connect.transforms.HeaderFrom$Value",
+    DropHeaders="org.apache.kafka.connect.transforms.DropHeaders",
+    InsertHeader="org.apache.kafka.connect.transforms.InsertHeader",
+)
+register(
+    "transformation",
+    "transforms.insert_field",
+    InsertFieldKey="org.apache.kafka.connect.transforms.InsertField$Key",
+    InsertFieldValue="org.apache.kafka.connect.transforms.InsertField$Value",
+)
+register(
+    "transformation",
+    "transforms.mask_field",
+    MaskFieldKey="org.apache.kafka.connect.transforms.MaskField$Key",
+    MaskFieldValue="org.apache.kafka.connect.transforms.MaskField$Value",
+)
+register(
+    "transformation",
+    "transforms.shape",
+    FlattenKey="org.apache.kafka.connect.transforms.Flatten$Key",
+    FlattenValue="org.apache.kafka.connect.transforms.Flatten$Value",
+    SetSchemaMetadataKey="org.apache.kafka.connect.transforms.SetSchemaMetadata$Key",
+    SetSchemaMetadataValue="org.apache.kafka.connect.transforms.SetSchemaMetadata$Value",
+)
+register(
+    "transformation",
+    "transforms.timestamps",
+    TimestampConverterKey="org.apache.kafka.connect.transforms.TimestampConverter$Key",
+    TimestampConverterValue="org.apache.kafka.connect.transforms.TimestampConverter$Value",
+)
+register(
+    "transformation",
+    "transforms.topics",
+    RegexRouter="org.apache.kafka.connect.transforms.RegexRouter",
+    TimestampRouter="org.apache.kafka.connect.transforms.TimestampRouter",
+)
+register(
+    "predicate",
+    "transforms.filters",
+    HasHeaderKey="org.apache.kafka.connect.transforms.predicates.HasHeaderKey",
+    RecordIsTombstone="org.apache.kafka.connect.transforms.predicates.RecordIsTombstone",
+    TopicNameMatches="org.apache.kafka.connect.transforms.predicates.TopicNameMatches",
+)
+register(
     "source",
     "connectors.file.connectors",
     FileStreamSource="org.apache.kafka.connect.file.FileStreamSourceConnector",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 from barnabas.pipeline.connect.data.schema import Schema
 from barnabas.pipeline.connect.raw import RawRecord
@@ -35,6 +35,22 @@ class ConnectRecord:
     timestamp_ms: int | None = None
     headers: list[Header] = field(default_factory=list)
 
+    def copied(self) -> Self:
+        """A copy that may be changed, with a list of headers of its own.
+
+        By hand: dataclasses.replace takes five times as long, and transforms copy each record.
+        """
+        copy = object.__new__(type(self))
+        copy.topic = self.topic
+        copy.partition = self.partition
+        copy.key_schema = self.key_schema
+        copy.key = self.key
+        copy.value_schema = self.value_schema
+        copy.value = self.value
+        copy.timestamp_ms = self.timestamp_ms
+        copy.headers = self.headers[:]
+        return copy
+
 
 @dataclass(slots=True, kw_only=True)
 class SourceRecord(ConnectRecord):
@@ -46,6 +62,13 @@ class SourceRecord(ConnectRecord):
 
     source_partition: JsonMap
     source_offset: JsonMap
+
+    def copied(self) -> Self:
+        """A copy that may be changed."""
+        copy = ConnectRecord.copied(self)
+        copy.source_partition = self.source_partition
+        copy.source_offset = self.source_offset
+        return copy
 
 
 @dataclass(slots=True, kw_only=True)
@@ -62,3 +85,14 @@ class SinkRecord(ConnectRecord):
     original_offset: int
     raw: RawRecord | None = field(default=None, repr=False, compare=False)
     """As it is in its topic; dead letters are made of it."""
+
+    def copied(self) -> Self:
+        """A copy that may be changed."""
+        copy = ConnectRecord.copied(self)
+        copy.offset = self.offset
+        copy.timestamp_type = self.timestamp_type
+        copy.original_topic = self.original_topic
+        copy.original_partition = self.original_partition
+        copy.original_offset = self.original_offset
+        copy.raw = self.raw
+        return copy

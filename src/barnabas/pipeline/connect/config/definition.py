@@ -78,6 +78,8 @@ class Setting:
     validator: Validator | None = field(default=None, compare=False)
     recommender: Recommender | None = field(default=None, compare=False)
     visible: Visibility | None = field(default=None, compare=False)
+    is_distinct: bool = False
+    """Whether a list loses its duplicates before it is checked."""
 
     @property
     def is_required(self) -> bool:
@@ -93,7 +95,10 @@ class Setting:
     def read(self, text: Any, *, is_given: bool) -> Any:
         """Return the value without asking the validator. Raises ConfigError."""
         if is_given:
-            return parse_value(self.name, text, self.type)
+            value = parse_value(self.name, text, self.type)
+            if self.is_distinct and isinstance(value, list):
+                return list(dict.fromkeys(value))
+            return value
         if self.is_required:
             raise ConfigError(missing(self.name))
         return self.default

@@ -37,6 +37,7 @@ _SPACE: Final = re.compile(r"[ \t\r\n]*")
 _ENVELOPE: Final = re.compile(r'[ \t\r\n]*\{[ \t\r\n]*"schema"[ \t\r\n]*:[ \t\r\n]*')
 _PAYLOAD: Final = re.compile(r'[ \t\r\n]*,[ \t\r\n]*"payload"[ \t\r\n]*:[ \t\r\n]*')
 _LONG_NUMBER: Final = re.compile(r"\d{19}")
+_LEADING_ZEROS: Final = re.compile(r'("(?:[^"\\]|\\.)*")|(?<![\w.+])0+(?=[0-9])')
 _END: Final = re.compile(r"[ \t\r\n]*\}")
 _BEGINNINGS_MAX: Final = 8
 """Beginnings of envelopes that are tried before a message is parsed whole."""
@@ -73,6 +74,17 @@ DEFINITION: Final = Definition(
             display_name="Schema Cache Size",
         ),
         Setting(
+            "schema.content",
+            ConfigType.STRING,
+            default=None,
+            importance=Importance.HIGH,
+            doc="The schema of all messages, in JSON; messages then carry none.",
+            group="Schemas",
+            order=2,
+            width=Width.MEDIUM,
+            display_name="Schema Content",
+        ),
+        Setting(
             "decimal.format",
             ConfigType.STRING,
             default="BASE64",
@@ -82,7 +94,7 @@ DEFINITION: Final = Definition(
             order=0,
             width=Width.MEDIUM,
             display_name="Decimal Format",
-            validator=one_of_any_case("BASE64", "NUMERIC"),
+            validator=one_of_any_case("NUMERIC", "BASE64"),
         ),
         Setting(
             "replace.null.with.default",
@@ -120,7 +132,21 @@ class JsonConverter(Converter):
         self._readers: Cache[Schema, tuple[Schema, Read]] = Cache(
             lambda schema: (schema, self._reader(schema)), entries_max
         )
+        self._fixed = self._fixed_schema(parsed["schema.content"])
         self._beginnings: list[tuple[str, Schema | None, Read, _Scan]] = []
+
+    def _fixed_schema(self, content: str | None) -> tuple[Schema, Read] | None:
+        if not content:
+            return None
+        try:
+            schema = schema_of(_parse(_WITH_DECIMALS, content), self._reader)
+        except DataError as error:
+            if str(error) == _UNREADABLE:
+                raise DataError(
+                    "Failed to parse schema in converter config due to serialization error: "
+                ) from error
+            raise
+        return None if schema is None else self._readers(schema)
 
     def from_connect(self, topic: str, schema: Schema | None, value: Any) -> bytes | None:
         """Return the JSON of a value. Raises DataError."""
@@ -154,6 +180,9 @@ class JsonConverter(Converter):
             node = _parse(_WITH_FLOATS, text)
             # Only long numbers are not yet what they should be.
             return None, read_without_schema(node) if _LONG_NUMBER.search(text) else node
+        if self._fixed is not None:
+            fixed, read = self._fixed
+            return fixed, read(_parse(_WITH_DECIMALS, text))
         for known in self._beginnings:
             beginning, schema, read, scan = known
             if text.startswith(beginning):
@@ -220,9 +249,21 @@ def _parse(scan: _Scan, text: str) -> Any:
     if start.end() == len(text):
         return None
     try:
-        return scan(text, start.end())[0]
+        node, end = scan(text, start.end())
+        if end == len(text):
+            return node
     except (ValueError, StopIteration, RecursionError) as error:
-        raise DataError(_UNREADABLE) from error
+        without_zeros = _without_leading_zeros(text)
+        if without_zeros == text:
+            raise DataError(_UNREADABLE) from error
+        return _parse(scan, without_zeros)
+    without_zeros = _without_leading_zeros(text)
+    return node if without_zeros == text else _parse(scan, without_zeros)
+
+
+def _without_leading_zeros(text: str) -> str:
+    """Kafka's JSON may have numbers such as 007."""
+    return _LEADING_ZEROS.sub(lambda found: found[1] or "", text)
 
 
 def _payload(scan: _Scan, text: str, start: int) -> Any:

@@ -170,8 +170,15 @@ def validate_value(schema: Schema, value: Any, field_name: str | None = None) ->
     _validate(schema, value, "value" if field_name is None else f'field: "{field_name}"')
 
 
-def java_class(value: Any) -> str:
-    """How Java prints the class that would hold the value: `class java.lang.String`."""
+def java_class(value: Any, schema: Schema | None = None) -> str:
+    """How Java prints the class that would hold the value: `class java.lang.String`.
+
+    A schema tells the widths of numbers.
+    """
+    if schema is not None and type(value) in (int, float):
+        name = _NUMBER_CLASSES.get(schema.type)
+        if name is not None:
+            return f"class java.lang.{name}"
     if type(value) is int:
         bits = value.bit_length()
         return "class java.lang." + ("Integer" if bits < 32 else "Long")
@@ -246,6 +253,14 @@ _LOGICAL_CLASSES: Final[dict[str, type]] = {
     DATE: date,
     TIME: time,
     TIMESTAMP: datetime,
+}
+_NUMBER_CLASSES: Final = {
+    Type.INT8: "Byte",
+    Type.INT16: "Short",
+    Type.INT32: "Integer",
+    Type.INT64: "Long",
+    Type.FLOAT32: "Float",
+    Type.FLOAT64: "Double",
 }
 _JAVA_CLASSES: Final[dict[type, str]] = {
     bool: "class java.lang.Boolean",

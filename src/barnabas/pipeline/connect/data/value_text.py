@@ -300,6 +300,8 @@ def _common(one: Schema, other: Schema) -> Schema | None:
 
 
 def _align(schema: Schema, value: Any) -> Any:
+    if value is None:
+        raise DataError("Unable to convert a null value to a schema that requires a value")
     is_float = schema.type in (Type.FLOAT32, Type.FLOAT64)
     return float(value) if is_float and type(value) is int else value
 

@@ -46,3 +46,21 @@ class NotFoundError(ConnectError):
     """Something that was asked for is not there (NotFoundException)."""
 
     java_name = "org.apache.kafka.connect.errors.NotFoundException"
+
+
+class IllegalArgumentError(ConnectError):
+    """What Java answers with an IllegalArgumentException."""
+
+    java_name = "java.lang.IllegalArgumentException"
+
+
+class IndexOutOfBoundsError(ConnectError):
+    """What Java answers with an IndexOutOfBoundsException."""
+
+    java_name = "java.lang.IndexOutOfBoundsException"
+
+
+class NullPointerError(ConnectError):
+    """What Java answers with a NullPointerException."""
+
+    java_name = "java.lang.NullPointerException"

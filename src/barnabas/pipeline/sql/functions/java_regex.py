@@ -53,6 +53,10 @@ class JavaPattern:
         """Whether it matches the empty text."""
         return self._pattern.fullmatch("") is not None
 
+    def matches(self, text: str) -> bool:
+        """Whether it matches the whole text. Meant for short ones, such as names of topics."""
+        return self._pattern.fullmatch(text) is not None
+
     @cached_property
     def _harmless_length(self) -> int:
         return length_max(self._pattern.pattern, STEPS_HARMLESS)
