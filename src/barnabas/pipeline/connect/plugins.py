@@ -199,3 +199,8 @@ register(
     "connectors.file.connectors",
     FileStreamSink="org.apache.kafka.connect.file.FileStreamSinkConnector",
 )
+register(
+    "sink",
+    "connectors.s3.connectors",
+    S3Sink="io.confluent.connect.s3.S3SinkConnector",
+)

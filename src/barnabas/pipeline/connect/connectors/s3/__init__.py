@@ -1,0 +1,1 @@
+"""Records to objects of S3, and objects of S3 to records."""

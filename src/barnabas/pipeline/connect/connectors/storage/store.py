@@ -1,0 +1,66 @@
+"""Where files are: one small interface over buckets and directories.
+
+A file is seen once it is whole: `create` gives an upload that `complete` makes visible in one step,
+in place of what had its name. Names use `/`. Stores are picklable and connect when first used.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, BinaryIO
+
+
+@dataclass(slots=True, frozen=True)
+class StoredFile:
+    """A file that is there. `version` differs for each content."""
+
+    name: str
+    size_bytes: int
+    version: str
+    modified_ms: int
+
+
+class Upload(ABC):
+    """A file on its way. Not seen before it is complete."""
+
+    @abstractmethod
+    def write(self, data: Any, /) -> int:
+        """Take bytes. Raises RetriableError, ConnectError."""
+
+    @abstractmethod
+    def complete(self) -> None:
+        """Make the file visible. Raises RetriableError, ConnectError."""
+
+    @abstractmethod
+    def abort(self) -> None:
+        """Leave nothing of it; never raises."""
+
+
+class Store(ABC):
+    """A bucket or a directory."""
+
+    @abstractmethod
+    def check(self) -> None:
+        """Find out whether it is there and lets us in. Raises ConnectError, RetriableError."""
+
+    @abstractmethod
+    def create(self, name: str) -> Upload:
+        """Begin a file. Raises RetriableError, ConnectError."""
+
+    @abstractmethod
+    def open(self, name: str) -> BinaryIO:
+        """Open a file to read, from its start; it can seek. Raises RetriableError, ConnectError."""
+
+    @abstractmethod
+    def list(self, prefix: str) -> Iterator[StoredFile]:
+        """Yield the files below a prefix, by name. Raises RetriableError, ConnectError."""
+
+    @abstractmethod
+    def delete(self, name: str) -> None:
+        """Remove a file; nothing happens where it is not. Raises RetriableError, ConnectError."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Close what is open."""
