@@ -10,6 +10,7 @@ from hypothesis import settings
 from xdist.remote import Producer
 from xdist.scheduler.loadscope import LoadScopeScheduling
 
+from barnabas.base.peer_lines import PEER_LINES
 from support.ended_by_sigterm import end_by_sigterm
 
 HERE = Path(__file__).parent
@@ -60,6 +61,12 @@ def pytest_unconfigure() -> None:
 def usual_depth_of_calls() -> None:
     """Undo what libraries do to the interpreter's limit: tests of deep nesting rely on it."""
     sys.setrecursionlimit(RECURSION_LIMIT)
+
+
+@pytest.fixture(autouse=True)
+def unbounded_lines() -> None:
+    """What tests before made nodes write leaves nothing out of this one's log."""
+    PEER_LINES.forget()
 
 
 @pytest.fixture

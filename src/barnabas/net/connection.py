@@ -6,7 +6,6 @@ still until that is completed, as in Kafka. The exception is a run of produce re
 is handled while the ones before it still wait, so that pipelined `acks=all` fills the disk.
 """
 
-import logging
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from typing import Protocol
 
 from barnabas.base.clock import Clock, Timer
 from barnabas.base.network import ListenerOptions, Part, TlsSession, Transport
+from barnabas.base.peer_lines import peer_logger
 from barnabas.net.frames import FrameReader
 from barnabas.net.request_memory import RequestMemory, RequestShare
 from barnabas.protocol.errors import DecodeError
@@ -24,7 +24,7 @@ UNSENT_MAX_BYTES = 8 << 20
 """Bytes a slow reader may leave unsent before its next request has to wait."""
 PRODUCE_KEY = b"\x00\x00"
 
-telemetry = logging.getLogger(__name__)
+telemetry = peer_logger(__name__)
 
 
 class Service(Protocol):

@@ -1,6 +1,5 @@
 """The listeners of a node and the connections behind them, with Kafka's limits on both."""
 
-import logging
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -12,6 +11,7 @@ from barnabas.base.network import (
     StreamHandler,
     Transport,
 )
+from barnabas.base.peer_lines import peer_logger
 from barnabas.net.connection import Connection, Gate, Service
 from barnabas.net.connection_quotas import ConnectionLimits, ConnectionQuotas, IpRates
 from barnabas.net.request_memory import RequestMemory
@@ -21,7 +21,7 @@ LOGIN_MAX_MS = 600_000
 SWEEPS_PER_IDLE_PERIOD = 10
 """A connection is closed at most a tenth of the idle time late."""
 
-telemetry = logging.getLogger(__name__)
+telemetry = peer_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ from functools import cache
 
 from barnabas.base.disk import Buffer, FileRange
 from barnabas.base.network import Part, StreamHandler, TlsSession, TlsTerms
+from barnabas.base.peer_lines import peer_logger
 from barnabas.base.x509 import CertificateError, subject_of
 from barnabas.net.tcp_transport import BYTES_ALONE, JOINED_SIZE_MAX_BYTES, TcpTransport
 from barnabas.net.tls_words import (
@@ -48,7 +49,7 @@ WRITTEN_SIZE_MAX_BYTES = 2 << 20
 """Bytes that one connection encrypts and writes before others have their turn."""
 HANDSHAKE_THREADS = max(1, min(4, os.cpu_count() or 1))
 
-telemetry = logging.getLogger(__name__)
+telemetry = peer_logger(__name__)
 
 
 class _OfThread(threading.local):

@@ -15,6 +15,7 @@ from barnabas.base.clock import Clock, SystemClock
 from barnabas.base.disk import FileRange
 from barnabas.base.local_disk import LocalDisk
 from barnabas.base.network import ListenerOptions, Part
+from barnabas.base.peer_lines import LINES_MAX
 from barnabas.net.connection import Connection, Reply
 from barnabas.net.connection_quotas import ConnectionLimits, IpRates, ListenerLimits
 from barnabas.net.frames import FrameReader
@@ -323,6 +324,16 @@ async def test_closing_ends_every_connection() -> None:
     assert server.connection_count == 0
     with pytest.raises(ConnectionRefusedError):
         await asyncio.open_connection("127.0.0.1", port)
+
+
+async def test_broken_frames_cannot_fill_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    server, port = await serving(ServerLimits())
+    with closing(server):
+        for _ in range(LINES_MAX + 10):
+            async with connected(port) as (reader, writer):
+                writer.write(pack(">i", -1))
+                assert await is_closed(reader)
+    assert len(caplog.records) == LINES_MAX
 
 
 class Unanswered(Reply):

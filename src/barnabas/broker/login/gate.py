@@ -9,7 +9,6 @@ the client logs in again before it on the same connection (KIP-368), or is close
 Source: Kafka's SaslServerAuthenticator.
 """
 
-import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -18,6 +17,7 @@ from typing import Final
 
 from barnabas.base.clock import Clock
 from barnabas.base.network import Part
+from barnabas.base.peer_lines import peer_logger
 from barnabas.broker.apis.cluster.api_versions import refuse_version
 from barnabas.broker.client_state import client_state
 from barnabas.broker.context import RequestContext
@@ -58,7 +58,7 @@ FIGURES: Final = (
 )
 """What is counted, by the names of Kafka's metrics."""
 
-telemetry = logging.getLogger(__name__)
+telemetry = peer_logger(__name__)
 
 AnswerVersions = Callable[[RequestContext, ApiVersionsRequest], ApiVersionsResponse]
 

@@ -1,0 +1,67 @@
+"""Bounds the lines that peers can have a node write: failed handshakes and logins, broken frames.
+
+Whoever connects can cause them as fast as connections are made, and so fill the disk. Of each kind
+of line (each text, whatever it names) so many are written a minute; the others are counted, and the
+next line that is written says how many they were.
+"""
+
+import logging
+from typing import Final
+
+LINES_MAX: Final = 60
+"""Of one kind, in a window."""
+WINDOW_S: Final = 60.0
+
+
+class PeerLines(logging.Filter):
+    """A filter of loggers whose warnings are caused by peers. Time is that of the records."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._kinds: dict[str, _Kind] = {}
+        """By the text without what it names: there are as many as the code has."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether a line is written; it then says what was left out before it."""
+        if record.levelno < logging.WARNING or not isinstance(record.msg, str):
+            return True
+        kind = self._kinds.get(record.msg)
+        if kind is None:
+            kind = self._kinds[record.msg] = _Kind(record.created)
+        if not 0 <= record.created - kind.begun_s < WINDOW_S:
+            kind.begun_s = record.created
+            kind.written = 0
+        if kind.written >= LINES_MAX:
+            kind.left_out += 1
+            return False
+        kind.written += 1
+        if kind.left_out:
+            record.msg += f" ({kind.left_out} lines like this were left out before)"
+            kind.left_out = 0
+        return True
+
+    def forget(self) -> None:
+        """Begin anew."""
+        self._kinds.clear()
+
+
+class _Kind:
+    """What was written of one kind."""
+
+    __slots__ = ("begun_s", "left_out", "written")
+
+    def __init__(self, begun_s: float) -> None:
+        self.begun_s = begun_s
+        self.written = 0
+        self.left_out = 0
+
+
+PEER_LINES: Final = PeerLines()
+"""Of this process."""
+
+
+def peer_logger(name: str) -> logging.Logger:
+    """The logger of a module whose warnings peers cause."""
+    logger = logging.getLogger(name)
+    logger.addFilter(PEER_LINES)
+    return logger
