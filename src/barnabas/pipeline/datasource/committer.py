@@ -26,6 +26,7 @@ from barnabas.pipeline.datasource.protocol import (
     Commit,
     CommitError,
     CommitsDone,
+    Decision,
     DecisionRead,
     DecisionWritten,
     Effect,
@@ -42,6 +43,10 @@ from barnabas.pipeline.datasource.protocol import (
 TRIES_MAX: Final = 3
 SWEEP_SECONDS: Final = 10.0
 """How often at least we look for transactions that tasks have left behind."""
+_TAKEN_OVER: Final = (
+    "another run has taken over, or it is not known whether the last decision was written: "
+    "start again, which finishes what is decided"
+)
 _log = logging.getLogger(__name__)
 
 
@@ -56,9 +61,13 @@ def task_prefix(sink_id: str) -> str:
 
 
 class Committer:
-    """Commits and aborts the batches of one sink."""
+    """Commits and aborts the batches of one sink.
 
-    def __init__(self, options: SinkOptions, sink_id: str) -> None:
+    With `retakes` False what another process has taken over is not taken back: CommitError.
+    """
+
+    def __init__(self, options: SinkOptions, sink_id: str, *, retakes: bool = True) -> None:
+        self._retakes = retakes
         self._skips_lost = options.skips_lost
         self._prefix = task_prefix(sink_id)
         self._journal = Journal(options.connection, options.decision_topic, sink_name(sink_id))
@@ -66,6 +75,28 @@ class Committer:
         self._next_sweep = 0.0
         self._owner: Seen | None = None
         """The journal's transactional id, as it was when this process took it."""
+
+    def take_over(self) -> Decision | None:
+        """Fence whoever committed before, and return the last decision. Raises KafkaException."""
+        self._take_over()
+        return self._journal.last
+
+    def drop(self, prepared: Sequence[Prepared]) -> None:
+        """Abort what tasks have prepared and nobody decides about any more. Raises ControlError."""
+        self._abort(tuple(prepared))
+
+    def finish(self) -> None:
+        """Write that all decided is committed, so that the next start asks for nothing.
+
+        Brokers forget transactions after a week. Raises KafkaException.
+        """
+        last = self._journal.last
+        if self._journal.is_taken and last is not None and last.transactions:
+            self._journal.write(Decision(last.batch, ()))
+
+    def sweep(self) -> None:
+        """Abort all that tasks have left open before now."""
+        self._sweep(time.time_ns() // 1_000_000)
 
     def commit(self, batch: int, prepared: Sequence[Prepared], *, was_retried: bool) -> None:
         """Commit a batch; `was_retried` if one of its tasks has run more than once.
@@ -121,6 +152,8 @@ class Committer:
         match effect:
             case ReadDecision():
                 if not self._journal.is_taken:
+                    if not self._retakes:
+                        raise CommitError(_TAKEN_OVER)
                     self._take_over()
                 return DecisionRead(self._journal.last)
             case Check(transactions):

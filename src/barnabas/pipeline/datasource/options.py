@@ -20,7 +20,7 @@ DEFAULT_TRANSACTION_TIMEOUT_MS: Final = 900_000
 _SERVERS: Final = "kafka.bootstrap.servers"
 _PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _MECHANISMS: Final = ("PLAIN", *HASHES)
-_PASSED_ON: Final = frozenset(
+PRODUCER_SETTINGS: Final = frozenset(
     {
         "batch.num.messages",
         "batch.size",
@@ -51,6 +51,7 @@ _PASSED_ON: Final = frozenset(
         "transaction.timeout.ms",
     }
 )
+"""Of Java's producer and librdkafka's: what is passed on."""
 _JAVA_NAMES: Final = {"max.request.size": "message.max.bytes"}
 _ALWAYS: Final = {
     "acks": ("all", "-1"),
@@ -132,7 +133,7 @@ def _producer_settings(kafka: Mapping[str, str]) -> dict[str, Any]:
         if name in _ALWAYS:
             if value.lower() not in _ALWAYS[name]:
                 raise OptionError(f"kafka.{name} is {_ALWAYS[name][0]} for exactly once")
-        elif name in _PASSED_ON or name in _JAVA_NAMES:
+        elif name in PRODUCER_SETTINGS or name in _JAVA_NAMES:
             settings[_JAVA_NAMES.get(name, name)] = value
         else:
             raise OptionError(f"kafka.{name} is not supported by this sink")

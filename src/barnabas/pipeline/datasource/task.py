@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 CALL_TIMEOUT_SECONDS: Final = 60.0
 _POLL_SECONDS: Final = 0.05
+_POLL_EVERY: Final = 500
 _CHECKSUM_MASK: Final = (1 << 63) - 1
 _MORE: Final = frozenset({"headers", "partition", "timestamp"})
 """Columns that make a record more than a key and a value."""
@@ -80,12 +81,12 @@ def write_rows(
 
     Raises WriteError.
     """
-    writer: _Transaction | None = None
+    writer: Transaction | None = None
     try:
         for rows in batches:
             if rows.num_rows:
                 if writer is None:
-                    writer = _Transaction(options, pool.take(place.prefix, place.batch))
+                    writer = Transaction(options, pool.take(place.prefix, place.batch))
                 writer.send(rows)
         if writer is None:
             return None
@@ -100,7 +101,9 @@ def write_rows(
         raise
 
 
-class _Transaction:
+class Transaction:
+    """A transaction that a task fills and leaves open. Raises KafkaException, WriteError."""
+
     def __init__(self, options: SinkOptions, transactional_id: str) -> None:
         self._options = options
         self._id = transactional_id
@@ -148,6 +151,23 @@ class _Transaction:
         self._records += rows.num_rows
         self._producer.poll(0)
         self._check()
+
+    def send_record(self, record: Outgoing) -> None:
+        """Queue one record, waiting where the queue is full."""
+        topic, value, key, partition, timestamp_ms, headers = record
+        while True:
+            try:
+                self._producer.produce(
+                    topic, value, key, partition, timestamp=timestamp_ms, headers=headers
+                )
+                break
+            except BufferError:
+                self._producer.poll(_POLL_SECONDS)
+        self._checksum = (self._checksum + crc32(repr(record).encode())) & _CHECKSUM_MASK
+        self._records += 1
+        if self._records % _POLL_EVERY == 0:
+            self._producer.poll(0)
+            self._check()
 
     def prepare(self, task: int) -> Prepared:
         """Wait until all records are acknowledged, and return what the driver needs to commit."""

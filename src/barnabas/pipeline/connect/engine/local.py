@@ -151,12 +151,16 @@ class LocalEngine:
         return self._transport(plan, settings, uuid.uuid4().hex)
 
     @property
-    def spark(self) -> Any:
-        """Return the Spark session, None without Spark."""
+    def spark(self) -> Callable[[], Any] | None:
+        """Return what gives readers and writers the Spark session, None without Spark."""
         return None
 
     def close(self) -> None:
         """Stop all and what serves them."""
+        self.stop_tasks()
+
+    def stop_tasks(self) -> None:
+        """Stop all tasks and wait for their ends."""
         for task in self._tasks:
             task.stop()
         for task in self._tasks:

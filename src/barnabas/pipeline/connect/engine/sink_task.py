@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from threading import Event
@@ -43,7 +43,7 @@ class SinkTask(EngineTask):
         stopping: Event,
         *,
         is_paused: bool,
-        spark: Any = None,
+        spark: Callable[[], Any] | None = None,
     ) -> None:
         super().__init__(plan, settings, listener, stopping, is_paused=is_paused)
         self._connector = connector

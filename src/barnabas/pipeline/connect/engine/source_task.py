@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from threading import Event
 from typing import Any, Final
 
@@ -32,7 +33,7 @@ class SourceTask(EngineTask):
         stopping: Event,
         *,
         is_paused: bool,
-        spark: Any = None,
+        spark: Callable[[], Any] | None = None,
     ) -> None:
         super().__init__(plan, settings, listener, stopping, is_paused=is_paused)
         self._connector = connector

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from threading import Condition, Event, Thread
-from typing import Final
+from typing import Any, Final
 
 from barnabas.pipeline.connect.connectors.base import OffsetReader, TaskContext
 from barnabas.pipeline.connect.engine.base import TaskListener, TaskPlan
@@ -77,9 +77,15 @@ class EngineTask(ABC):
         """Whether it holds still, or will soon."""
         return self._is_paused
 
-    def context(self, offsets: OffsetReader | None, spark: object = None) -> TaskContext:
+    def context(self, offsets: OffsetReader | None, spark: Callable[[], Any] | None) -> TaskContext:
         """Return what readers and writers are made with."""
-        return TaskContext(self.plan.id.connector, self.plan.id.task, self.settings, offsets, spark)
+        return TaskContext(
+            self.plan.id.connector,
+            self.plan.id.task,
+            self.settings,
+            offsets,
+            None if spark is None else spark(),
+        )
 
     @abstractmethod
     def run(self) -> None:

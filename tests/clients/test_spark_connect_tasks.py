@@ -1,0 +1,98 @@
+"""Tasks of connectors as Spark jobs, on a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from barnabas.app.testing import Kafka
+from barnabas.pipeline.connect.engine.spark import SparkEngine
+from barnabas.pipeline.connect.errors.kinds import ConnectError, DataError
+from support.connect.tasks import STRING, TaskRun, TopicOffsets, read_topic
+from support.spark import shared_session
+
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:unclosed <socket:ResourceWarning"
+)  # PySpark's collect()
+JSON = "org.apache.kafka.connect.json.JsonConverter"
+
+
+@pytest.fixture
+def engine() -> Iterator[SparkEngine]:
+    engine = SparkEngine(shared_session)
+    yield engine
+    engine.stop_tasks()
+
+
+def worker(kafka: Kafka) -> dict[str, str]:
+    return {
+        "bootstrap.servers": kafka.bootstrap_servers,
+        "group.id": kafka.name("workers"),
+        "key.converter": STRING,
+        "value.converter": STRING,
+        "consumer.session.timeout.ms": "10000",
+    }
+
+
+@pytest.mark.parametrize("is_exactly_once", [pytest.param(False, marks=pytest.mark.slow), True])
+def test_file_to_topic_to_file(
+    kafka: Kafka, engine: SparkEngine, tmp_path: Path, is_exactly_once: bool
+) -> None:
+    topic, stored, name = kafka.topic("lines"), kafka.topic("offsets"), kafka.name("source")
+    offsets = TopicOffsets(kafka.bootstrap_servers, stored, name)
+    file, copy = tmp_path / "lines.txt", tmp_path / "copy.txt"
+    file.write_text("".join(f"line {number}\n" for number in range(100)))
+    settings = {"connector.class": "FileStreamSource", "file": str(file), "topic": topic}
+    given = worker(kafka)
+
+    def run() -> TaskRun:
+        return TaskRun(
+            engine,
+            name,
+            settings,
+            given,
+            offsets,
+            offsets_topic=stored,
+            is_exactly_once=is_exactly_once,
+        )
+
+    source = run()
+    source.wait_until(lambda: offsets.all() == [({"filename": str(file)}, {"position": 790})])
+    source.stop()
+    with file.open("a") as more:
+        more.write("the end\n")
+    source = run()
+    source.wait_until(lambda: offsets.all() == [({"filename": str(file)}, {"position": 798})])
+    source.stop()
+    lines = file.read_bytes().split(b"\n")[:-1]
+    assert [value for _, value in read_topic(kafka.bootstrap_servers, topic)] == lines
+    sink = TaskRun(
+        engine,
+        kafka.name("sink"),
+        {"connector.class": "FileStreamSink", "file": str(copy), "topics": topic},
+        given,
+        offsets,
+    )
+    sink.wait_until(lambda: copy.exists() and copy.read_bytes() == file.read_bytes())
+    sink.stop()
+    assert sink.task.metrics()["sink-record-send-total"] == 101
+
+
+def test_error_of_a_converter_on_an_executor_ends_the_task(
+    kafka: Kafka, engine: SparkEngine, tmp_path: Path
+) -> None:
+    topic, name = kafka.topic("in"), kafka.name("sink")
+    kafka.produce(topic, [b"{"])
+    settings = {
+        "connector.class": "FileStreamSink",
+        "file": str(tmp_path / "out.txt"),
+        "topics": topic,
+        "value.converter": JSON,
+    }
+    offsets = TopicOffsets(kafka.bootstrap_servers, "unused", name)
+    run = TaskRun(engine, name, settings, worker(kafka), offsets)
+    with pytest.raises(ConnectError, match="Tolerance exceeded in error handler") as caught:
+        run.wait_until(lambda: False)
+    assert isinstance(caught.value.__cause__, DataError)
