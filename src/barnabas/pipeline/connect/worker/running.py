@@ -114,9 +114,10 @@ class Worker:
         error: BaseException | None = None,
         *,
         safely: bool = False,
+        note: str = "",
     ) -> None:
-        """Write a status of this worker."""
-        trace = None if error is None else trace_of(error)
+        """Write a status of this worker; a `note` stands below the error's trace."""
+        trace = None if error is None else "\n".join(filter(None, (trace_of(error), note)))
         status = Status(state, self.worker_id, self._generation(), trace)
         try:
             self.store.put_status(name, status, safely=safely)

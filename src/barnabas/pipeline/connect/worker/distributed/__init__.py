@@ -20,4 +20,18 @@ config_topic, status_topic, offset_topic, and all of them as the worker's `store
 coordination    requests to the group's coordinator
 leading         what the leader does in a round
 membership      a worker in its group
+
+The worker:
+
+start           puts it together
+herder          what can be asked of it
+leader          what it does as the leader
+ticks           its one thread, on which it decides
+position        where it stands
+group_work      how it follows the group and the config topic
+work            what it runs
+task_configs    how a connector's tasks become records
+zombies, fencing  older tasks of exactly-once sources
+signatures, forwarding  requests between workers
+rebalances      figures of the group's rounds
 """

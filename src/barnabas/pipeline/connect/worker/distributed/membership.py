@@ -96,7 +96,7 @@ class Membership:
         self._reason = "the worker starts"
         self._wishes = threading.Condition()
         self._wants_rejoin = False
-        self._paused_until = 0.0
+        self._leaving: tuple[str, float, Share] | None = None
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._run, name="worker group", daemon=True)
 
@@ -113,12 +113,10 @@ class Membership:
             self._reason = reason
             self._wishes.notify_all()
 
-    def leave(self, reason: str, pause_s: float) -> None:
-        """Leave, without what is ours, and join again after a pause; from `assigned` only."""
-        self._coordination.leave(self._member_id, reason)
+    def leave(self, reason: str, pause_s: float, held: Share) -> None:
+        """Leave, and join again after a pause; `held` is what the worker runs then."""
         with self._wishes:
-            self._paused_until = time.monotonic() + pause_s
-            self._member_id, self._generation, self._held = "", -1, None
+            self._leaving = (reason, pause_s, held)
             self._wants_rejoin = True
             self._wishes.notify_all()
 
@@ -161,7 +159,7 @@ class Membership:
         self._heard_at = time.monotonic()
         while not self._closed.is_set():
             try:
-                self._wait_for_pause()
+                self._leave_if_asked()
                 self._coordination.find()
                 self._join()
                 failures = 0
@@ -181,10 +179,17 @@ class Membership:
                 failures += 1
                 self._sleep(backoff.after(failures) / 1000)
 
-    def _wait_for_pause(self) -> None:
+    def _leave_if_asked(self) -> None:
         with self._wishes:
-            while not self._closed.is_set() and time.monotonic() < self._paused_until:
-                self._wishes.wait(self._paused_until - time.monotonic())
+            asked, self._leaving = self._leaving, None
+        if asked is None:
+            return
+        reason, pause_s, held = asked
+        self._coordination.leave(self._member_id, reason)
+        self._member_id, self._generation, self._owners = "", -1, None
+        if self._held is not None:
+            self._held = replace(self._held, work=held)
+        self._sleep(pause_s)
 
     def _sleep(self, seconds: float) -> None:
         with self._wishes:

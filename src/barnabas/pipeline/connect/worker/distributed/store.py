@@ -32,15 +32,15 @@ def transactional_id_of(group_id: str) -> str:
 class TopicStore:
     """Reads and writes the topics that the worker's settings name. Raises ConfigError.
 
-    `on_update` hears of configurations that change once `start` has returned.
+    `on_update` hears of configurations that change once `start` has read the topics; it may be set
+    until then.
     """
 
     def __init__(
         self,
         clients: Clients,
         settings: Mapping[str, str],
-        on_update: Callable[[Update], None],
-        on_status: Callable[[], None] = lambda: None,
+        on_update: Callable[[Update], None] = lambda _update: None,
     ) -> None:
         support = settings.get(EXACTLY_ONCE, "disabled").lower()
         if support not in ("disabled", "preparing", "enabled"):
@@ -48,6 +48,7 @@ class TopicStore:
                 f"Invalid value {settings[EXACTLY_ONCE]} for configuration {EXACTLY_ONCE}: "
                 "String must be one of (case insensitive): DISABLED, ENABLED, PREPARING"
             )
+        self.on_update = on_update
         self._clients = clients
         self._is_exactly_once = support == "enabled"
         id_ = transactional_id_of(settings.get("group.id", "")) if support != "disabled" else None
@@ -55,11 +56,11 @@ class TopicStore:
         self.config = ConfigTopic(
             clients,
             topic_plan(settings, "config"),
-            on_update,
+            lambda update: self.on_update(update),
             is_committed_only=self._is_exactly_once,
             transactional_id=id_,
         )
-        self.statuses = StatusTopic(clients, topic_plan(settings, "status"), on_status)
+        self.statuses = StatusTopic(clients, topic_plan(settings, "status"))
         self.offset_topic = OffsetTopic(
             clients, self._offset_plan, is_committed_only=self._is_exactly_once
         )

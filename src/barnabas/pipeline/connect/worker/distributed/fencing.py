@@ -1,0 +1,54 @@
+"""Fencing of an exactly-once source's older tasks, before new ones write (KIP-618).
+
+The config topic says how many tasks may have written (`tasks-fencing-<connector>`); when their
+configurations have changed since, the producers of all of them are fenced, and the new number is
+written. Only then may new tasks begin. One task after one task needs no round: it takes the same
+transactional id.
+
+Source: DistributedHerder.doFenceZombieSourceTasks and Worker.fenceZombies (Kafka 4.3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from barnabas.pipeline.connect.engine.base import TaskId
+from barnabas.pipeline.connect.errors.kinds import ConnectError
+from barnabas.pipeline.connect.worker.distributed.clients import Clients
+from barnabas.pipeline.connect.worker.distributed.config_log import ConfigState
+from barnabas.pipeline.datasource.control import ControlError, TransactionControl
+
+
+def task_transactional_id(group_id: str, task: TaskId) -> str:
+    """Return the id that a task of an exactly-once source writes under, as in Kafka's worker."""
+    return f"{group_id}-{task.connector}-{task.task}"
+
+
+def tasks_to_fence(state: ConfigState, connector: str) -> int | None:
+    """Return how many older tasks' producers are to be fenced; None where the number is enough."""
+    recorded = state.fenced_task_counts.get(connector)
+    count = state.task_counts.get(connector, 0)
+    if connector not in state.pending_fencing or recorded is None or recorded == count == 1:
+        return None
+    return recorded
+
+
+class Fencer:
+    """Fences producers by their ids."""
+
+    def __init__(self, clients: Clients, group_id: str) -> None:
+        self._clients = clients
+        self._group_id = group_id
+
+    def fence(self, connector: str, count: int, is_wanted: Callable[[], bool]) -> None:
+        """Fence the producers of a connector's first `count` tasks. Raises ConnectError."""
+        control = TransactionControl(self._clients.access)
+        try:
+            for number in range(count):
+                if not is_wanted():
+                    return
+                control.abort(task_transactional_id(self._group_id, TaskId(connector, number)))
+        except ControlError as error:
+            raise ConnectError(f"Failed to perform zombie fencing: {error}") from error
+        finally:
+            control.close()

@@ -1,0 +1,205 @@
+"""Workers of one group share connectors and tasks, and take over from each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from barnabas.app.testing import Kafka
+from barnabas.pipeline.connect.engine.base import TaskId
+from barnabas.pipeline.connect.errors.kinds import ConfigError, ConnectError
+from barnabas.pipeline.connect.errors.requests import (
+    BadRequestError,
+    ElsewhereError,
+    NotFoundError,
+    RequestError,
+)
+from barnabas.pipeline.connect.worker.distributed.herder import DistributedHerder
+from barnabas.pipeline.connect.worker.state import RestartRequest
+from support.connect.herder_world import SINK, Source
+from support.connect.workers import World
+
+
+@pytest.fixture
+def world(kafka: Kafka) -> Iterator[World]:
+    made = World(kafka)
+    yield made
+    made.close()
+
+
+def follower(world: World) -> DistributedHerder:
+    """A worker that does not lead."""
+    return next(one for one in world.herders.values() if not one.position.is_leader)
+
+
+def leader(world: World) -> DistributedHerder:
+    return next(one for one in world.herders.values() if one.position.is_leader)
+
+
+def test_workers_share_connectors_and_take_over(world: World) -> None:
+    one = world.add()
+    world.create(one, "a", wanted_tasks="3", tasks_max="3")
+    world.wait(lambda: world.is_whole(a=3))
+    world.wait(lambda: world.states(one, "a") == ["RUNNING"] * 4)
+    two = world.add()
+    world.wait(lambda: world.is_whole(a=3))
+    world.create(two, "b", SINK, topics="t", tasks_max="2")
+    world.wait(lambda: world.is_whole(a=3, b=2))
+    with pytest.raises(ElsewhereError, match="Only the leader can set connector configs") as error:
+        follower(world).patch("a", {})
+    assert error.value.url == world.url_of(leader(world))
+    gone = world.url_of(one)[7:-1]
+    world.remove(one)
+    world.wait(lambda: world.is_whole(a=3, b=2))
+    world.wait(lambda: world.states(two, "a") == ["RUNNING"] * 4)
+    assert gone not in str(two.status("a"))
+
+
+@pytest.mark.slow
+def test_configurations_reach_who_runs_it(world: World) -> None:
+    one, two = world.add(), world.add()
+    world.create(one, "a", wanted_tasks="2", tasks_max="2")
+    world.wait(lambda: world.is_whole(a=2))
+    world.create(two, "a", wanted_tasks="3", tasks_max="3", path="new")
+    world.wait(lambda: world.is_whole(a=3))
+    for herder, engine in zip(world.herders.values(), world.engines.values(), strict=True):
+        for task in herder.worker.tasks:
+            assert engine.tasks[task].plan.task_settings["path"] == "new"
+    # A connector asks for other tasks by itself; its owner may not be the leader.
+    owner = next(one for one in world.herders.values() if "a" in one.worker.connectors)
+    owner.worker.connectors["a"].settings["wanted.tasks"] = "1"
+    Source.contexts["a"].request_task_reconfiguration()
+    world.wait(lambda: world.is_whole(a=1))
+    world.ask(one, lambda herder: herder.delete("a"))
+    world.wait(lambda: not world.runs() and not world.owners())
+    world.wait(lambda: world.states(one, "a") == world.states(two, "a") == [])
+    with pytest.raises(NotFoundError):
+        world.ask(one, lambda herder: herder.delete("a"))
+
+
+def test_followers_send_tasks_to_the_leader_signed(world: World) -> None:
+    world.add(), world.add()
+    name = "ä/b"
+    for number in range(3):  # one of them is run by a follower
+        world.create(leader(world), f"{name}{number}")
+    world.wait(lambda: world.is_whole(**{f"{name}{number}": 1 for number in range(3)}))
+    url = world.url_of(leader(world))
+    assert any("/tasks" in path for path in world.ways[url].seen)
+    with pytest.raises(BadRequestError, match="missing required signature"):
+        leader(world).put_tasks(f"{name}0", b"[]", {}, may_forward=False)
+    headers = {"X-Connect-Authorization": "AA==", "X-Connect-Request-Signature-Algorithm": "x"}
+    with pytest.raises(BadRequestError, match="Algorithm x not available"):
+        leader(world).put_tasks(f"{name}0", b"[]", headers, may_forward=False)
+    headers["X-Connect-Request-Signature-Algorithm"] = "HmacSHA256"
+    with pytest.raises(RequestError, match="invalid signature") as error:
+        leader(world).fence(f"{name}0", b"", headers)
+    assert error.value.status == 403
+
+
+def test_states_that_users_want(world: World) -> None:
+    one, two = world.add(), world.add()
+    world.create(one, "a", wanted_tasks="2", tasks_max="2")
+    world.wait(lambda: world.states(two, "a") == ["RUNNING"] * 3)
+    two.pause("a")
+    world.wait(lambda: world.states(one, "a") == ["PAUSED"] * 3)
+    one.resume("a")
+    world.wait(lambda: world.states(two, "a") == ["RUNNING"] * 3)
+    world.ask(follower(world), lambda herder: herder.stop("a"))
+    world.wait(lambda: world.states(one, "a") == ["STOPPED"])
+    world.wait(lambda: not world.runs())
+    offsets = [({"file": "x"}, {"position": 1})]
+    assert "altered successfully" in world.ask(
+        follower(world), lambda herder: herder.modify_offsets("a", offsets)
+    )
+    assert two.offsets("a") == {
+        "offsets": [{"partition": {"file": "x"}, "offset": {"position": 1}}]
+    }
+    one.resume("a")
+    world.wait(lambda: world.states(two, "a") == ["RUNNING"] * 3)
+    with pytest.raises(BadRequestError, match="must be in the STOPPED state"):
+        world.ask(two, lambda herder: herder.modify_offsets("a", None))
+
+
+@pytest.mark.slow
+def test_restarts_reach_who_runs_it(world: World) -> None:
+    one, two = world.add(barnabas_connect_restart_enabled="false"), world.add()
+    world.create(one, "a", wanted_tasks="2", tasks_max="2")
+    world.wait(lambda: world.states(two, "a") == ["RUNNING"] * 3)
+    world.wait(lambda: world.is_whole(a=2))
+    task = next(iter(one.worker.tasks))
+    engine = world.engines[world.url_of(one)]
+    engine.tasks[task].listener.failed(ConnectError("it broke"))
+    world.wait(lambda: "FAILED" in world.states(two, "a"))
+    count = len(engine.started)
+    request = RestartRequest("a", only_failed=True, include_tasks=True)
+    answer = world.ask(follower(world), lambda herder: herder.restart(request))
+    assert [one["state"] for one in answer["tasks"]].count("RESTARTING") == 1
+    world.wait(lambda: world.states(two, "a") == ["RUNNING"] * 3)
+    assert engine.started[count:] == [task]
+    world.ask(two, lambda herder: herder.restart_task(task))
+    assert engine.started[count:] == [task, task]
+    world.ask(one, lambda herder: herder.restart_connector("a"))
+    with pytest.raises(NotFoundError, match="Unknown task: a-7"):
+        world.ask(one, lambda herder: herder.restart_task(TaskId("a", 7)))
+
+
+def test_what_failed_starts_again_by_itself(kafka: Kafka) -> None:
+    world = World(kafka, barnabas_connect_restart_backoff_ms="300")
+    try:
+        one = world.add()
+        world.create(one, "a")
+        world.wait(lambda: world.states(one, "a") == ["RUNNING"] * 2)
+        engine = world.engines[world.url_of(one)]
+        seen = []
+        for _ in range(2):
+            engine.tasks[TaskId("a", 0)].listener.failed(ConnectError("it broke"))
+            world.wait(lambda: "FAILED" in world.states(one, "a"))
+            world.wait(lambda: "starts again at" in str(one.status("a")))
+            seen.append(one.status("a")["tasks"][0]["trace"])
+            world.wait(lambda: world.states(one, "a") == ["RUNNING"] * 2)
+        assert "it broke" in seen[0]
+        assert "(attempt 1)" in seen[0]
+        assert "(attempt 2)" in seen[1]
+        broken = ConnectError("it cannot work")
+        broken.__cause__ = ConfigError("Missing required configuration")
+        count = len(engine.started)
+        engine.tasks[TaskId("a", 0)].listener.failed(broken)
+        world.wait(lambda: "cannot work" in str(one.status("a")))
+        world.create(one, "b", path="broken")
+        world.wait(lambda: "(attempt 2)" in str(world.states(one, "b") and one.status("b")))
+        assert engine.started[count:] == []
+        world.create(one, "b", path="ok")
+        world.wait(lambda: world.states(one, "b") == ["RUNNING"] * 2)
+    finally:
+        world.close()
+
+
+@pytest.mark.slow
+def test_a_new_worker_finds_what_there_was(world: World) -> None:
+    one = world.add()
+    world.create(one, "a", wanted_tasks="2", tasks_max="2")
+    world.wait(lambda: world.is_whole(a=2))
+    world.remove(one)
+    two = world.add()
+    world.wait(lambda: world.is_whole(a=2))
+    assert two.info("a")["tasks"] == [{"connector": "a", "task": n} for n in range(2)]
+    world.wait(lambda: world.states(two, "a") == ["RUNNING"] * 3)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("protocol", ["eager", "compatible"])
+def test_older_protocols(kafka: Kafka, protocol: str) -> None:
+    world = World(kafka, connect_protocol=protocol)
+    try:
+        one = world.add()
+        world.create(one, "a", wanted_tasks="2", tasks_max="2")
+        world.wait(lambda: world.is_whole(a=2))
+        world.add()
+        world.wait(lambda: world.is_whole(a=2))
+        world.create(one, "a", wanted_tasks="4", tasks_max="4")
+        world.wait(lambda: world.is_whole(a=4))
+        world.remove(one)
+        world.wait(lambda: world.is_whole(a=4))
+    finally:
+        world.close()
