@@ -18,7 +18,7 @@ settings.register_profile("barnabas", deadline=None)  # no test is wrong for bei
 settings.load_profile("barnabas")
 SPARK = (
     *("browser", "clients/test_spark", "clients/test_sql_spark", "clients/test_three_nodes"),
-    *("unit/demo_spark", "unit/pipeline/"),
+    *("clients/test_connect_spark", "unit/demo_spark", "unit/pipeline/test_"),
 )
 """Modules that start Spark: one after another, as Spark's resolver of jars wants its cache alone,
 and a JVM of Spark's is reused by the next module."""
