@@ -183,6 +183,21 @@ register(
     TimestampRouter="org.apache.kafka.connect.transforms.TimestampRouter",
 )
 register(
+    "transformation",
+    "transforms.debezium.unwrap",
+    ExtractNewRecordState="io.debezium.transforms.ExtractNewRecordState",
+)
+register(
+    "transformation",
+    "transforms.debezium.outbox",
+    EventRouter="io.debezium.transforms.outbox.EventRouter",
+)
+register(
+    "transformation",
+    "transforms.debezium.logical_table",
+    ByLogicalTableRouter="io.debezium.transforms.ByLogicalTableRouter",
+)
+register(
     "predicate",
     "transforms.filters",
     HasHeaderKey="org.apache.kafka.connect.transforms.predicates.HasHeaderKey",

@@ -64,3 +64,9 @@ class NullPointerError(ConnectError):
     """What Java answers with a NullPointerException."""
 
     java_name = "java.lang.NullPointerException"
+
+
+class IllegalStateError(ConnectError):
+    """What Java answers with an IllegalStateException."""
+
+    java_name = "java.lang.IllegalStateException"

@@ -1,0 +1,1 @@
+"""Debezium's transforms: change events to rows, outboxes, and many tables to one topic."""
