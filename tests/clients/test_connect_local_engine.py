@@ -39,7 +39,7 @@ def committed(kafka: Kafka, connector: str, topic: str, partitions: int = 1) -> 
     return [one.offset for one in found.result(30).topic_partitions]
 
 
-@pytest.mark.parametrize("is_exactly_once", [False, True])
+@pytest.mark.parametrize("is_exactly_once", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_file_source_goes_on_after_a_stop(
     kafka: Kafka, engine: LocalEngine, tmp_path: Path, is_exactly_once: bool
 ) -> None:
