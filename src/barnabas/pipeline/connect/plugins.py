@@ -219,3 +219,8 @@ register(
     "connectors.s3.connectors",
     S3Sink="io.confluent.connect.s3.S3SinkConnector",
 )
+register(
+    "source",
+    "connectors.datagen.connector",
+    Datagen="io.confluent.kafka.connect.datagen.DatagenConnector",
+)

@@ -1,0 +1,1 @@
+"""Records that are made up, after an Avro schema or a quickstart: Confluent's Datagen connector."""
