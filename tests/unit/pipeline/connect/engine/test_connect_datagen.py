@@ -108,8 +108,9 @@ def test_schema_of_ones_own(tmp_path: Path) -> None:
     path.write_text(json.dumps(schema))
     for given in ({"schema.string": json.dumps(schema)}, {"schema.filename": str(path)}):
         with ConnectKit() as kit:
-            kit.start("gen", {**DATAGEN, **given, "schema.keyfield": "n", "tasks.max": "2"})
-            records = kit.wait_for_records("made", 100)
+            endless = {"iterations": "-1", "max.interval": "1", "tasks.max": "2"}
+            kit.start("gen", {**DATAGEN, **given, **endless, "schema.keyfield": "n"})
+            records = kit.wait_for_records("made", 20)
             assert records[0].key == str(json.loads(records[0].value or b"")["n"]).encode()
 
 
