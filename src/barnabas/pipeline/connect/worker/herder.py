@@ -53,6 +53,10 @@ class Herder(ABC):
         self.loggers = Loggers()
         self.is_ready = False
 
+    def start(self) -> None:
+        """Begin; blocks until connectors can be asked for. Raises ConnectError."""
+        self.is_ready = True
+
     # What is there.
 
     def connectors(self) -> list[str]:
