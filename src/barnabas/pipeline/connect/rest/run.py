@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 import httpx
 
 from barnabas.base.http_guard import only_loopback
+from barnabas.pipeline.connect.config.providers import ConfigProviders
 from barnabas.pipeline.connect.errors.kinds import ConnectError
 from barnabas.pipeline.connect.rest import settings as rest_settings
 from barnabas.pipeline.connect.rest.app import RestApp
@@ -20,7 +21,7 @@ from barnabas.pipeline.connect.rest.protection import protected
 from barnabas.pipeline.connect.worker.connector_files import ConnectorFile
 from barnabas.pipeline.connect.worker.herder import Herder
 from barnabas.pipeline.connect.worker.making import make_herder
-from barnabas.pipeline.connect.worker.running import Resolve
+from barnabas.pipeline.connect.worker.secrets import Secrets
 from barnabas.pipeline.connect.worker.settings import check_settings, is_distributed
 from barnabas.pipeline.sql.server.config import Listener
 from barnabas.pipeline.sql.server.listening import Room, bound, serve
@@ -40,8 +41,10 @@ class ConnectServer:
         self,
         settings: Mapping[str, str],
         files: Sequence[ConnectorFile] = (),
-        resolve: Resolve = dict,
     ) -> None:
+        self._providers = ConfigProviders.of_worker(settings)
+        resolve = Secrets(self._providers)
+        settings = resolve(settings)
         check_settings(settings)
         self.settings, self._files = dict(settings), files
         wanted = rest_settings.listeners(settings)
@@ -89,10 +92,10 @@ class ConnectServer:
         regular = resources.regular()
         if self._admin is None:
             regular += resources.admin()
-        apps = [RestApp(regular, self._client)]
+        apps = [RestApp(regular, self._client, self.herder.worker.hide)]
         serving = [self._serve(apps[0], False, self.listeners, stopping)]
         if self._admin:
-            apps.append(RestApp(resources.admin(), self._client))
+            apps.append(RestApp(resources.admin(), self._client, self.herder.worker.hide))
             serving.append(self._serve(apps[1], True, self._admin, stopping))
         served = asyncio.gather(*serving)
         try:
@@ -107,6 +110,7 @@ class ConnectServer:
                 app.close()
             await asyncio.to_thread(self.herder.close)
             await self._client.aclose()
+            self._providers.close()
 
     async def _serve(
         self, app: RestApp, is_admin: bool, listeners: Sequence[Listener], stopping: asyncio.Event
@@ -141,9 +145,8 @@ def run_worker(
     settings: Mapping[str, str],
     files: Sequence[ConnectorFile],
     ready: Ready,
-    resolve: Resolve = dict,
 ) -> int:
     """Run a worker until a signal ends it. Raises ConnectError, CannotListenError."""
-    server = ConnectServer(settings, files, resolve)
+    server = ConnectServer(settings, files)
     asyncio.run(server.run(ready))
     return 0
