@@ -25,12 +25,11 @@ class RestWorld:
         forwarding: httpx.AsyncClient | None = None,
         **protection: Any,
     ) -> None:
-        self.herder = HerderWorld(folder, settings)
+        self.herder = HerderWorld(folder)
         self.herder.herder.is_ready = True
         values = dict(settings or {})
         resources = Resources(self.herder.herder, values)
-        hide = self.herder.herder.worker.hide
-        self.rest = RestApp((*resources.regular(), *resources.admin()), forwarding, hide)
+        self.rest = RestApp((*resources.regular(), *resources.admin()), forwarding)
         self.app: ASGIApp = protected(self.rest, values, **protection)
 
     async def ask(self, method: str, path: str, json: Any = None, **more: Any) -> tuple[int, Any]:

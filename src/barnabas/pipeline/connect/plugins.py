@@ -215,6 +215,13 @@ register(
     FileStreamSink="org.apache.kafka.connect.file.FileStreamSinkConnector",
 )
 register(
+    "source",
+    "connectors.s3.connectors",
+    S3Source="io.confluent.connect.s3.source.S3SourceConnector",
+)
+register("source", "connectors.files.connectors", FilesSource="barnabas.connect.FilesSource")
+register("sink", "connectors.files.connectors", FilesSink="barnabas.connect.FilesSink")
+register(
     "sink",
     "connectors.s3.connectors",
     S3Sink="io.confluent.connect.s3.S3SinkConnector",
@@ -224,3 +231,9 @@ register(
     "connectors.datagen.connector",
     Datagen="io.confluent.kafka.connect.datagen.DatagenConnector",
 )
+register(
+    "sink",
+    "connectors.iceberg.connectors",
+    IcebergSink="org.apache.iceberg.connect.IcebergSinkConnector",
+)
+register("sink", "connectors.delta.connectors", DeltaSink="barnabas.connect.DeltaSink")

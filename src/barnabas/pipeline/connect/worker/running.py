@@ -98,8 +98,6 @@ class Worker:
     ) -> None:
         self.worker_id, self.settings = worker_id, settings
         self.engine, self.store, self.resolve = engine, store, resolve
-        self.hide: Callable[[str], str] = getattr(resolve, "hidden", str)
-        """Takes secrets out of a text."""
         self._generation = generation
         self._is_exactly_once = is_exactly_once
         self._offsets_topic = offsets_topic
@@ -119,9 +117,7 @@ class Worker:
         note: str = "",
     ) -> None:
         """Write a status of this worker; a `note` stands below the error's trace."""
-        trace = None
-        if error is not None:
-            trace = self.hide("\n".join(filter(None, (trace_of(error), note))))
+        trace = None if error is None else "\n".join(filter(None, (trace_of(error), note)))
         status = Status(state, self.worker_id, self._generation(), trace)
         try:
             self.store.put_status(name, status, safely=safely)

@@ -207,7 +207,16 @@ def test_a_new_schema_ends_a_file_and_backward_projects_older_records(server, bu
     }
 
 
-@pytest.mark.parametrize("step", ["create", "write", "complete", "after", "commit"])
+@pytest.mark.parametrize(
+    "step",
+    [
+        pytest.param("create", marks=pytest.mark.slow),
+        pytest.param("write", marks=pytest.mark.slow),
+        pytest.param("complete", marks=pytest.mark.slow),
+        "after",
+        pytest.param("commit", marks=pytest.mark.slow),
+    ],
+)
 def test_each_record_is_there_once_when_a_step_fails_and_the_task_starts_anew(
     server, bucket, step, monkeypatch
 ):

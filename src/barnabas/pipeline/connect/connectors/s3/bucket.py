@@ -7,6 +7,7 @@ import io
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from threading import Lock
 from typing import Any, BinaryIO, Final, TypeVar
 
 import boto3
@@ -165,8 +166,22 @@ def _pool() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(PARTS_AT_ONCE * 2, "s3-part")
 
 
+_SESSION_LOCK: Final = Lock()
+
+
+@functools.cache
+def _session() -> Any:
+    """Keeps the descriptions of AWS's services, which take most of a client's making."""
+    return boto3.session.Session()
+
+
 def _client(place: BucketPlace) -> Any:
-    return boto3.session.Session().client(
+    with _SESSION_LOCK:  # sessions are not for threads, clients are
+        return _made_client(_session(), place)
+
+
+def _made_client(session: Any, place: BucketPlace) -> Any:
+    return session.client(
         "s3",
         region_name=place.region,
         endpoint_url=place.url,

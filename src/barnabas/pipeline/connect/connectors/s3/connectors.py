@@ -8,12 +8,59 @@ from barnabas.pipeline.connect.connectors.base import (
     Settings,
     SinkConnector,
     SinkWriter,
+    SourceConnector,
+    SourceReader,
     TaskContext,
 )
-from barnabas.pipeline.connect.connectors.s3.settings import S3_SINK, gzip_level, make_bucket
-from barnabas.pipeline.connect.connectors.storage.settings import errors_of
+from barnabas.pipeline.connect.connectors.s3.settings import (
+    S3_SINK,
+    S3_SOURCE,
+    gzip_level,
+    make_bucket,
+)
+from barnabas.pipeline.connect.connectors.storage.settings import errors_of, routes_of
 from barnabas.pipeline.connect.connectors.storage.sink import FileSettings, FileSinkWriter
+from barnabas.pipeline.connect.connectors.storage.source import (
+    FileSourceReader,
+    source_settings,
+    split_tasks,
+)
 from barnabas.pipeline.connect.errors.kinds import ConfigError
+
+
+class S3Source(SourceConnector):
+    """Objects of a bucket to topics."""
+
+    definition = S3_SOURCE
+
+    def validate(self, settings: Settings) -> Mapping[str, Sequence[str]]:
+        """Return what is wrong between settings."""
+        try:
+            values = self.definition.parse(settings)
+        except ConfigError:
+            return {}  # told with the setting itself
+        try:
+            routes_of(values)
+        except ConfigError as error:
+            return {"topic.regex.list": [str(error)]}
+        return {}
+
+    def task_settings(self, tasks_max: int) -> Sequence[Mapping[str, str]]:
+        """Tasks share topics' partitions or, of other files, the files."""
+        return split_tasks(tasks_max)
+
+    def reader(self, context: TaskContext) -> SourceReader:
+        """Return the reader of a task. Raises ConfigError, ConnectError."""
+        values = self.definition.parse(context.settings)
+        bucket = make_bucket(values)
+        bucket.check()
+        settings = source_settings(
+            values,
+            f"s3://{values['s3.bucket.name']}",
+            int(values["s3.poll.interval.ms"]),
+            context.settings,
+        )
+        return FileSourceReader(bucket, settings, context.offsets)
 
 
 class S3Sink(SinkConnector):

@@ -14,7 +14,7 @@ from barnabas.pipeline.connect.config.definition import (
 )
 from barnabas.pipeline.connect.config.values import Password
 from barnabas.pipeline.connect.connectors.s3.bucket import Bucket, BucketPlace
-from barnabas.pipeline.connect.connectors.storage.settings import SINK, group
+from barnabas.pipeline.connect.connectors.storage.settings import SINK, SOURCE, group
 
 _T = ConfigType
 _HIGH, _MEDIUM, _LOW = Importance.HIGH, Importance.MEDIUM, Importance.LOW
@@ -88,6 +88,15 @@ OBJECTS: Final = group(
     ("s3.elastic.buffer.init.capacity", _T.INT, 131072, _LOW, "Taken; has no effect."),
 )
 
+POLLING: Final = group(
+    "S3 source",
+    (
+        *("s3.poll.interval.ms", _T.LONG, 60_000, _MEDIUM),
+        "How often new objects are looked for.",
+        validators.at_least(1),
+    ),
+)
+S3_SOURCE: Final = Definition((*SOURCE.settings.values(), *BUCKET, *POLLING))
 S3_SINK: Final = Definition((*SINK.settings.values(), *BUCKET, *OBJECTS))
 
 

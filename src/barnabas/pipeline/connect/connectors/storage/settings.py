@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -202,6 +203,58 @@ STORAGE: Final = group(
     ),
 )
 
+READING: Final = group(
+    "Reading",
+    (
+        *("topics.dir", _T.STRING, "topics", _HIGH),
+        "The directory that files are looked for below.",
+    ),
+    (
+        *("topic.regex.list", _T.LIST, "", _HIGH),
+        "Pairs of `topic:pattern`: files whose names match go to the topic, with mode=GENERIC.",
+    ),
+    (
+        *("mode", _T.STRING, "RESTORE_BACKUP", _HIGH),
+        "RESTORE_BACKUP reads what the sink wrote, GENERIC any files.",
+        validators.one_of_any_case("RESTORE_BACKUP", "GENERIC"),
+    ),
+    ("record.batch.max.size", _T.INT, 200, _LOW, "Taken; batches are of 64 MiB of files."),
+    (
+        *("file.discovery.starting.timestamp", _T.LONG, 0, _LOW),
+        "Files that were last changed before it are left out; milliseconds since 1970.",
+    ),
+    (
+        *("behavior.on.error", _T.STRING, "fail", _LOW),
+        "What a damaged file does: fail, or ignore, which goes on with the next.",
+        validators.one_of_any_case("fail", "ignore", "log"),
+    ),
+)
+_READ_TOO: Final = (
+    *("file.delim", "format.class", "store.kafka.keys", "store.kafka.headers"),
+    *("keys.format.class", "headers.format.class", "format.bytearray.extension"),
+    *("format.bytearray.separator",),
+)
+SOURCE: Final = Definition((*READING, *(one for one in STORAGE if one.name in _READ_TOO)))
+
+
+def routes_of(values: Mapping[str, Any]) -> tuple[tuple[re.Pattern[str], str], ...]:
+    """Return (pattern, topic) of `topic.regex.list`; none for a backup. Raises ConfigError."""
+    if str(values["mode"]).upper() != "GENERIC":
+        return ()
+    routes = []
+    for pair in values["topic.regex.list"]:
+        topic, found, pattern = str(pair).partition(":")
+        if not found or not topic:
+            raise invalid("topic.regex.list", pair, "must be topic:pattern")
+        try:
+            routes.append((re.compile(pattern), topic))
+        except re.error as error:
+            raise invalid("topic.regex.list", pair, str(error)) from None
+    if not routes:
+        raise ConfigError("mode=GENERIC needs topic.regex.list")
+    return tuple(routes)
+
+
 SINK: Final = Definition((*CONNECTOR, *STORAGE, *PARTITIONER))
 
 
@@ -209,12 +262,12 @@ def make_format(class_name: str, values: Mapping[str, Any]) -> FileFormat:
     """Return the format that a class name and parsed settings say. Raises ConfigError."""
     name = format_name(class_name)
     if name == "JsonFormat":
-        return JsonFormat(str(values["json.decimal.format"]).upper())
+        return JsonFormat(str(values.get("json.decimal.format", "BASE64")).upper())
     if name == "AvroFormat":
-        has_meta = bool(values["connect.meta.data"])
-        return AvroFormat(str(values["avro.codec"]), has_meta=has_meta)
+        has_meta = bool(values.get("connect.meta.data", True))
+        return AvroFormat(str(values.get("avro.codec", "null")), has_meta=has_meta)
     if name == "ParquetFormat":
-        return ParquetFormat(str(values["parquet.codec"]))
+        return ParquetFormat(str(values.get("parquet.codec", "snappy")))
     separator = values["format.bytearray.separator"]
     given = b"\n" if separator is None else str(separator).encode()
     return BytesFormat(str(values["format.bytearray.extension"]), given)

@@ -1,0 +1,89 @@
+"""Iceberg's sink on Spark, with a bucket as its warehouse, read back by other libraries."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyiceberg.table import StaticTable
+
+from support.connect.s3 import S3Server, s3_server
+
+TESTS = Path(__file__).parents[1]
+TIMEOUT_S = 400
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.timeout(TIMEOUT_S),
+    pytest.mark.skipif(shutil.which("java") is None, reason="needs java"),
+]
+
+
+def drive(given: dict[str, Any]) -> dict[str, Any]:
+    path = os.pathsep.join([str(TESTS), *sys.path])
+    done = subprocess.run(
+        [sys.executable, "-m", "support.connect.iceberg_driver"],
+        input=json.dumps(given),
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+    )
+    assert done.returncode == 0, done.stderr[-5000:]
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def check(found: dict[str, Any]) -> None:
+    appended = [[number, "Oslo"] for number in range(5)]
+    appended += [[number, "Rome"] for number in range(5, 10)]
+    appended.append([10, None])
+    assert found["appended"] == appended
+    assert found["second"] == appended
+    assert found["merged"] == [[0, "Oslo"], [1, "Rome"], [3, "Oslo"], [4, "Oslo"], [5, "Oslo"]]
+    assert found["committed"] == [11, 11]
+    assert "is not in catalog" in found["refused"]
+
+
+def test_rows_are_there_once_in_a_directory_and_others_read_them(tmp_path: Path) -> None:
+    warehouse = tmp_path / "warehouse"
+    given = {
+        "warehouse": f"file://{warehouse}",
+        "spark": {},
+        "hadoop": {},
+        "log": str(tmp_path / "spark.log"),
+    }
+    check(drive(given))
+    metadata = sorted((warehouse / "db/appended/metadata").glob("v*.metadata.json"))
+    newest = max(metadata, key=lambda one: int(one.name[1:].partition(".")[0]))
+    table = StaticTable.from_metadata(f"file://{newest}").scan().to_arrow()
+    assert sorted(table["id"].to_pylist()) == list(range(11))
+    assert table["tags"].to_pylist().count(["a", "b"]) == 5
+
+
+def test_rows_are_there_once_in_a_bucket(tmp_path: Path) -> None:
+    with s3_server() as server:
+        server.make_bucket("lake")
+        given = {
+            "warehouse": "s3a://lake/warehouse",
+            "spark": server.spark_settings(),
+            "hadoop": {},
+            "log": str(tmp_path / "spark.log"),
+        }
+        check(drive(given))
+        assert _snapshots(server) == 3
+
+
+def _snapshots(server: S3Server) -> int:
+    """Each of the three commits of `appended` is one snapshot, also those that were repeated."""
+    keys = server.keys("lake", "warehouse/db/appended/metadata/v")
+    newest = max(
+        (key for key in keys if key.endswith(".metadata.json")),
+        key=lambda key: int(key.rpartition("/v")[2].partition(".")[0]),
+    )
+    return len(json.loads(server.read("lake", newest))["snapshots"])
