@@ -103,6 +103,11 @@ register(
     DoubleConverter="org.apache.kafka.connect.converters.DoubleConverter",
 )
 register(
+    "converter",
+    "converters.registry.avro",
+    AvroConverter="io.confluent.connect.avro.AvroConverter",
+)
+register(
     "header_converter",
     "converters.headers",
     JsonHeaderConverter="org.apache.kafka.connect.json.JsonConverter",

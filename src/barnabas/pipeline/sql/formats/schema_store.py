@@ -77,9 +77,19 @@ class HttpSchemaStore:
         known = self._ids.get(key)
         if known is not None:
             return known
-        body = {"schema": text} | ({} if schema_type == "AVRO" else {"schemaType": schema_type})
-        answer = self._ask(f"/subjects/{quote(subject, safe='')}/versions", body)
-        schema_id = int(_member(answer, "id", int))
+        answer = self._ask(f"{_path_of(subject)}/versions", _body(schema_type, text))
+        return self._keep_id(key, int(_member(answer, "id", int)))
+
+    def find(self, subject: str, schema_type: str, text: str) -> int | None:
+        """The id of the schema under the subject; None where it is not. Raises FormatError."""
+        key = (subject, schema_type, text)
+        known = self._ids.get(key)
+        if known is not None:
+            return known
+        answer = self._ask(_path_of(subject), _body(schema_type, text), may_miss=True)
+        return None if answer is None else self._keep_id(key, int(_member(answer, "id", int)))
+
+    def _keep_id(self, key: tuple[str, str, str], schema_id: int) -> int:
         if len(self._ids) >= _KEPT_MAX:
             self._ids.clear()
         self._ids[key] = schema_id
@@ -129,19 +139,21 @@ class HttpSchemaStore:
             self._collect(inner, found, seen)
             found[name] = str(_member(inner, "schema", str))
 
-    def _ask(self, path: str, body: Any = None) -> Any:
+    def _ask(self, path: str, body: Any = None, *, may_miss: bool = False) -> Any:
         """The decoded answer; None for what is not there. Raises FormatError."""
         failure = FormatError("The schema registry was not asked")
         for base, authorization in self._bases:
             try:
-                return self._ask_one(base + path, authorization, body)
+                return self._ask_one(
+                    base + path, authorization, body, may_miss=may_miss or body is None
+                )
             except FormatError as error:
                 if not error.retriable:
                     raise
                 failure = error
         raise failure
 
-    def _ask_one(self, url: str, authorization: str | None, body: Any) -> Any:
+    def _ask_one(self, url: str, authorization: str | None, body: Any, *, may_miss: bool) -> Any:
         request = urllib.request.Request(url, headers={"Accept": _MEDIA_TYPE})
         if authorization:
             request.add_header("Authorization", authorization)
@@ -155,7 +167,7 @@ class HttpSchemaStore:
                 return json.loads(response.read(_ANSWER_BYTES_MAX))
         except urllib.error.HTTPError as error:
             with error:
-                if error.code == _NOT_FOUND and body is None:
+                if error.code == _NOT_FOUND and may_miss:
                     return None
                 reason = error.read(_ANSWER_BYTES_MAX).decode("utf-8", "replace")
             raise FormatError(
@@ -168,6 +180,14 @@ class HttpSchemaStore:
             ) from error
         except ValueError as error:
             raise FormatError("The schema registry's answer is not JSON") from error
+
+
+def _path_of(subject: str) -> str:
+    return f"/subjects/{quote(subject, safe='')}"
+
+
+def _body(schema_type: str, text: str) -> dict[str, str]:
+    return {"schema": text} | ({} if schema_type == "AVRO" else {"schemaType": schema_type})
 
 
 def _split_user(url: str, user_info: str | None) -> tuple[str, str | None]:

@@ -1,0 +1,1 @@
+"""Converters whose schemas are in a schema registry: Avro, JSON Schema and Protobuf."""
