@@ -242,3 +242,5 @@ register(
     IcebergSink="org.apache.iceberg.connect.IcebergSinkConnector",
 )
 register("sink", "connectors.delta.connectors", DeltaSink="barnabas.connect.DeltaSink")
+register("source", "connectors.spark.source", SparkSource="barnabas.connect.SparkSource")
+register("sink", "connectors.spark.sink", SparkSink="barnabas.connect.SparkSink")
