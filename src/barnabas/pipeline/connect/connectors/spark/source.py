@@ -11,8 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, ClassVar, Final
 
-from pyspark.errors import PySparkNotImplementedError
-from pyspark.sql.datasource import DataSource
+from pyspark.sql.datasource import DataSource, DataSourceReader
 
 from barnabas.pipeline.connect.config.definition import (
     ConfigType,
@@ -106,18 +105,14 @@ class SparkSource(SourceConnector):
 
 def _reader(source: DataSource, schema: Any) -> Any:
     """Return what has a DataSourceStreamReader's methods. Raises ConfigError."""
-    try:
+    kind = type(source)
+    if kind.streamReader is not DataSource.streamReader:
         return source.streamReader(schema)
-    except PySparkNotImplementedError:
-        pass
-    try:
+    if kind.simpleStreamReader is not DataSource.simpleStreamReader:
         return _Simple(source.simpleStreamReader(schema))
-    except PySparkNotImplementedError:
-        pass
-    try:
+    if kind.reader is not DataSource.reader:
         return _Once(source.reader(schema))
-    except PySparkNotImplementedError as error:
-        raise ConfigError(f"{type(source).__name__} has no reader") from error
+    raise ConfigError(f"{kind.__name__} has no reader")
 
 
 class _Simple:
@@ -162,10 +157,9 @@ class _Once:
         return {"isRead": True}
 
     def partitions(self, start: Any, end: Any) -> Sequence[Any]:
-        try:
-            return list(self._reader.partitions())
-        except PySparkNotImplementedError:
+        if type(self._reader).partitions is DataSourceReader.partitions:
             return [None]
+        return list(self._reader.partitions())
 
     def read(self, partition: Any) -> Iterator[Any]:
         rows: Iterator[Any] = self._reader.read(partition)
