@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-import json
+import asyncio
+import socket
 import threading
 import time
 from collections.abc import Callable
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, TypeVar
-from urllib.parse import unquote
+
+import uvicorn
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from barnabas.app.testing import Kafka
 from barnabas.pipeline.connect.engine.base import TaskId
 from barnabas.pipeline.connect.errors.requests import ElsewhereError, RequestError
+from barnabas.pipeline.connect.rest.app import RestApp
+from barnabas.pipeline.connect.rest.connectors import Resources
 from barnabas.pipeline.connect.worker.distributed.herder import DistributedHerder
 from barnabas.pipeline.connect.worker.distributed.start import distributed_herder
 from support.connect.herder_world import SOURCE, FakeEngine
@@ -22,48 +26,38 @@ PATIENCE_S = 40.0
 
 
 class Way:
-    """The two requests that workers send each other, over HTTP."""
+    """A worker's REST interface on a port; `seen` are the paths that were asked for."""
 
     def __init__(self) -> None:
-        way = self
-        self.herder: DistributedHerder | None = None
         self.seen: list[str] = []
+        self._app: ASGIApp | None = None
+        config = uvicorn.Config(self._call, log_level="warning", lifespan="off", interface="asgi3")
+        self._socket = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}/"
+        self._server = uvicorn.Server(config)
+        self._thread = threading.Thread(target=self._run, daemon=True)
 
-        class Handler(BaseHTTPRequestHandler):
-            def log_message(self, *_arguments: Any) -> None:
-                pass
-
-            def do_POST(self) -> None:
-                way.seen.append(self.path)
-                body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-                _, _, name, what = self.path.split("/")
-                herder, headers = way.herder, dict(self.headers)
-                assert herder is not None
-                try:
-                    if what == "tasks":
-                        herder.put_tasks(unquote(name), body, headers, may_forward=None)
-                    else:
-                        herder.fence(unquote(name), body, headers)
-                    status, answer = 204, b""
-                except Exception as error:  # noqa: BLE001  the caller is told
-                    status = error.status if isinstance(error, RequestError) else 500
-                    answer = json.dumps({"error_code": status, "message": str(error)}).encode()
-                self.send_response(status)
-                self.send_header("Content-Length", str(len(answer)))
-                self.end_headers()
-                self.wfile.write(answer)
-
-            do_PUT = do_POST  # noqa: N815
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._server.server_port}/"
-        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+    def serve(self, herder: DistributedHerder) -> None:
+        """Begin to answer."""
+        herder.is_ready = True
+        resources = Resources(herder, {})
+        self._rest = RestApp((*resources.regular(), *resources.admin()))
+        self._app = self._rest
         self._thread.start()
 
+    async def _call(self, scope: Scope, receive: Receive, send: Send) -> None:
+        assert self._app is not None
+        self.seen.append(scope["path"])
+        await self._app(scope, receive, send)
+
+    def _run(self) -> None:
+        asyncio.run(self._server.serve([self._socket]))
+
     def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
+        self._server.should_exit = True
         self._thread.join()
+        self._rest.close()
+        self._socket.close()
 
 
 class World:
@@ -94,10 +88,10 @@ class World:
         herder = distributed_herder(
             {**self.settings, **given}, engine, way.url, worker_id=way.url[7:-1]
         )
-        way.herder = herder
         self.ways[way.url], self.engines[way.url] = way, engine
         self.herders[way.url] = herder
         herder.start()
+        way.serve(herder)
         assert herder.wait_until_ready(PATIENCE_S)
         return herder
 
