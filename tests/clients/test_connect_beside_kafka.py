@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -62,7 +64,7 @@ def where(herder: DistributedHerder, names: list[str]) -> set[str]:
 
 def records(kafka: Kafka, topic: str) -> list[tuple[str, bytes | None]]:
     """Keys and values of a topic, as they are."""
-    found = []
+    found: list[tuple[str, bytes | None]] = []
     with contextlib.closing(
         Consumer(
             {
@@ -81,6 +83,22 @@ def records(kafka: Kafka, topic: str) -> list[tuple[str, bytes | None]]:
                 assert message.error().code() == KafkaError._PARTITION_EOF
                 return found
             found.append((message.key().decode(), message.value()))
+
+
+def assert_one_form(kafka: Kafka, world: World) -> None:
+    """Whoever wrote a status, its bytes have one form, but for what they say."""
+    forms: dict[str, set[str]] = {}
+    workers = set()
+    for key, value in records(kafka, world.settings["status.storage.topic"]):
+        fields = json.loads(value or b"null")
+        assert json.dumps(fields, separators=(",", ":")).encode() == value
+        prefix = re.match("status-(connector|task|topic)-", key)
+        assert prefix is not None
+        forms.setdefault(prefix[0], set()).add(",".join(fields))
+        workers.add(fields.get("worker_id"))
+    assert forms.keys() == {"status-connector-", "status-task-", "status-topic-"}
+    assert {len(form) for form in forms.values()} == {1}
+    assert len(workers - {None}) == 2
 
 
 def test_one_group_of_both(world: World, theirs: KafkaWorker, tmp_path: Path, kafka: Kafka) -> None:
@@ -105,13 +123,12 @@ def test_one_group_of_both(world: World, theirs: KafkaWorker, tmp_path: Path, ka
     assert len(ours.worker.tasks) == 2
     assert len(ours.worker.connectors) == 2
     assert sorted(theirs.ask("GET", "connectors")[1]) == names
-    for kind in ("config", "status"):
-        for record in records(kafka, world.settings[f"{kind}.storage.topic"]):
-            print(record)
     for name in names:
         assert theirs.ask("GET", f"connectors/{name}/status")[1] == ours.status(name)
         assert theirs.ask("GET", f"connectors/{name}")[1]["tasks"] == ours.info(name)["tasks"]
     assert ours.member.protocol_version == 2
+
+    assert_one_form(kafka, world)
 
     # What is asked of one is done by the other.
     assert theirs.ask("PUT", "connectors/c0/pause")[0] == 202

@@ -15,12 +15,13 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
+from barnabas import __version__
 from barnabas.pipeline.connect import plugins
 from barnabas.pipeline.connect.config import common
 from barnabas.pipeline.connect.config.validation import new_connector
 from barnabas.pipeline.connect.connectors.base import Connector, OffsetReader
 from barnabas.pipeline.connect.engine.base import Engine, RunningTask, TaskId, TaskPlan
-from barnabas.pipeline.connect.errors.kinds import ConnectError
+from barnabas.pipeline.connect.errors.kinds import ConfigError, ConnectError
 from barnabas.pipeline.connect.errors.traces import trace_of
 from barnabas.pipeline.connect.worker.state import (
     DESTROYED,
@@ -118,11 +119,22 @@ class Worker:
     ) -> None:
         """Write a status of this worker; a `note` stands below the error's trace."""
         trace = None if error is None else "\n".join(filter(None, (trace_of(error), note)))
-        status = Status(state, self.worker_id, self._generation(), trace)
+        version = self._version_of(name) if state == RUNNING else None
+        status = Status(state, self.worker_id, self._generation(), trace, version)
         try:
             self.store.put_status(name, status, safely=safely)
         except ConnectError as problem:
             _log.error("the status %s of %s could not be written: %s", state, name, problem)
+
+    def _version_of(self, name: str | TaskId) -> str:
+        """The version of the plugin that runs."""
+        connector = name if isinstance(name, str) else name.connector
+        config = self.store.snapshot().connectors.get(connector, {})
+        try:
+            found = plugins.load(config.get(common.CONNECTOR_CLASS, ""))
+        except ConfigError:
+            return __version__
+        return getattr(found, "version", "") or __version__
 
     def start_connector(
         self, name: str, config: Properties, target: str, reconfigure: Callable[[str], None]

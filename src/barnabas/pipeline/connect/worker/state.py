@@ -40,6 +40,8 @@ class Status:
     worker_id: str
     generation: int = 0
     trace: str | None = None
+    version: str | None = None
+    """The plugin's, of what runs (KIP-891)."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -113,6 +115,7 @@ def status_json(
 def state_json(status: Status) -> dict[str, Any]:
     """Return one state as JSON; a trace stands only where there is one."""
     fields: dict[str, Any] = {"state": status.state, "worker_id": status.worker_id}
+    fields["version"] = status.version
     if status.trace:
         fields["trace"] = status.trace
     return fields

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from barnabas import __version__
 from barnabas.pipeline.connect.engine.base import TaskId
 from barnabas.pipeline.connect.errors.kinds import ConnectError
 from support.connect.herder_world import RENAME, SOURCE, WORKER
@@ -35,8 +36,8 @@ async def test_the_life_of_a_connector(world: RestWorld) -> None:
     assert made.json() == info
     status = {
         "name": "c",
-        "connector": {"state": "RUNNING", "worker_id": WORKER},
-        "tasks": [{"id": 0, "state": "RUNNING", "worker_id": WORKER}],
+        "connector": {"state": "RUNNING", "worker_id": WORKER, "version": __version__},
+        "tasks": [{"id": 0, "state": "RUNNING", "worker_id": WORKER, "version": __version__}],
         "type": "source",
     }
     table: list[tuple[str, str, Any, int, Any]] = [

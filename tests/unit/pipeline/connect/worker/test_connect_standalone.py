@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from barnabas import __version__
 from barnabas.pipeline.connect.engine.base import TaskId
 from barnabas.pipeline.connect.errors.kinds import ConnectError
 from barnabas.pipeline.connect.errors.requests import (
@@ -41,10 +42,10 @@ def test_a_connector_is_made_with_its_tasks(world: HerderWorld) -> None:
     }
     assert world.herder.status("c") == {
         "name": "c",
-        "connector": {"state": "RUNNING", "worker_id": WORKER},
+        "connector": {"state": "RUNNING", "worker_id": WORKER, "version": __version__},
         "tasks": [
-            {"id": 0, "state": "RUNNING", "worker_id": WORKER},
-            {"id": 1, "state": "RUNNING", "worker_id": WORKER},
+            {"id": 0, "state": "RUNNING", "worker_id": WORKER, "version": __version__},
+            {"id": 1, "state": "RUNNING", "worker_id": WORKER, "version": __version__},
         ],
         "type": "source",
     }

@@ -1,6 +1,7 @@
 """What the status topic's records come to: states of connectors and tasks, topics they use.
 
-    status-connector-<name>  {"state", "trace", "worker_id", "generation"}
+    status-connector-<name>  {"state", "trace", "worker_id", "generation",
+                              "version"}
     status-task-<name>-<n>   the same
     status-topic-<topic>:connector-<name>
                              {"topic": {"name", "connector", "task", "discoverTimestamp"}}
@@ -48,6 +49,7 @@ def status_record(name: str | TaskId, status: Status) -> Pair:
         "trace": status.trace,
         "worker_id": status.worker_id,
         "generation": status.generation,
+        "version": status.version,
     }
     return key, dump(value)
 
@@ -159,7 +161,7 @@ class StatusLog:
 
 def _status(value: bytes) -> Status:
     fields = parse_object(value)
-    state, trace = text(fields, "state"), fields.get("trace")
+    state, trace, version = text(fields, "state"), fields.get("trace"), fields.get("version")
     if state not in STATES:
         raise RecordError(f"{state} is no state")
     return Status(
@@ -167,4 +169,5 @@ def _status(value: bytes) -> Status:
         text(fields, "worker_id"),
         number(fields, "generation"),
         trace if isinstance(trace, str) else None,
+        version if isinstance(version, str) else None,
     )

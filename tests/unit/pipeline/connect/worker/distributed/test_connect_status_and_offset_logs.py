@@ -13,18 +13,18 @@ from barnabas.pipeline.connect.worker.distributed.status_log import (
 )
 from barnabas.pipeline.connect.worker.state import Status, TopicStatus
 
-RUNNING = Status("RUNNING", "one:8083", 3)
+RUNNING = Status("RUNNING", "one:8083", 3, version="4.3.1")
 
 
 def test_states_are_written_as_kafka_writes_them() -> None:
     assert status_record("a", RUNNING) == (
         "status-connector-a",
-        b'{"state":"RUNNING","trace":null,"worker_id":"one:8083","generation":3}',
+        b'{"state":"RUNNING","trace":null,"worker_id":"one:8083","generation":3,"version":"4.3.1"}',
     )
     failed = Status("FAILED", "one:8083", 3, "it\nbroke")
     assert status_record(TaskId("a", 1), failed) == (
         "status-task-a-1",
-        b'{"state":"FAILED","trace":"it\\nbroke","worker_id":"one:8083","generation":3}',
+        b'{"state":"FAILED","trace":"it\\nbroke","worker_id":"one:8083","generation":3,"version":null}',
     )
     assert status_record("a", Status("DESTROYED", "w", 1)) == ("status-connector-a", None)
     assert topic_record(TopicStatus("t", "a", 0, 1234)) == (
