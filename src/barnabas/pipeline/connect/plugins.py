@@ -108,6 +108,11 @@ register(
     AvroConverter="io.confluent.connect.avro.AvroConverter",
 )
 register(
+    "converter",
+    "converters.registry.json_schema",
+    JsonSchemaConverter="io.confluent.connect.json.JsonSchemaConverter",
+)
+register(
     "header_converter",
     "converters.headers",
     JsonHeaderConverter="org.apache.kafka.connect.json.JsonConverter",
