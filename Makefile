@@ -43,13 +43,15 @@ $(INSTALLED): pyproject.toml
 	@touch $@
 
 # Apache Kafka's own jars, which tests compare with and the benchmark runs. Without Maven, or
-# without a network, the tests that need them are skipped.
-$(KAFKA_LIBS):
+# without a network, the tests that need them are skipped. Where the list has grown since, they are
+# fetched again.
+$(KAFKA_LIBS): tools/kafka/pom.xml
 	@if command -v mvn >/dev/null; then \
 		echo "Fetching Apache Kafka's jars with Maven (some 170 MB, once)"; \
 		rm -rf $@.partial; \
 		mvn --batch-mode --quiet -f tools/kafka/pom.xml dependency:copy-dependencies \
-			-DoutputDirectory=$(CURDIR)/$@.partial && mv $@.partial $@ \
+			-DoutputDirectory=$(CURDIR)/$@.partial \
+			&& rm -rf $@ && mv $@.partial $@ && touch $@ \
 			|| echo "No jars of Apache Kafka: tests that compare with it are skipped"; \
 	else echo "No mvn: tests that compare with Apache Kafka are skipped"; fi
 

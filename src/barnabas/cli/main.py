@@ -36,6 +36,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "cert": ("Make and inspect certificates for development.", "cert"),
     "registry": ("Run a schema registry; register, check and compare schemas.", "registry"),
     "sql": ("Run a SQL server, or ask one: a shell, scripts, tests of statements.", "sql"),
+    "connect": ("Run a worker of connectors; make, watch and change connectors.", "connect"),
     "pipeline": ("Run a data pipeline that is written in Python, on Spark.", "pipeline"),
     "log": ("Inspect log files on disk.", "log"),
     "doctor": ("Check a cluster, and the machine it runs on, for common faults.", "doctor"),

@@ -9,6 +9,7 @@ from typing import Any
 
 from barnabas.pipeline.connect.config import validators
 from barnabas.pipeline.connect.config.definition import ConfigType, Definition, Setting
+from barnabas.pipeline.connect.config.providers import ConfigProviders
 from barnabas.pipeline.connect.config.validation import WorkerRules
 from barnabas.pipeline.connect.connectors.base import (
     ConnectorContext,
@@ -27,6 +28,7 @@ from barnabas.pipeline.connect.transforms.base import Predicate, Transform
 from barnabas.pipeline.connect.worker.memory_store import MemoryStore
 from barnabas.pipeline.connect.worker.offset_file import OffsetFile
 from barnabas.pipeline.connect.worker.running import Worker
+from barnabas.pipeline.connect.worker.secrets import Secrets
 from barnabas.pipeline.connect.worker.standalone import StandaloneHerder
 
 SOURCE = f"{__name__}.Source"
@@ -156,10 +158,12 @@ class FakeEngine:
 class HerderWorld:
     """A standalone herder with its engine and store."""
 
-    def __init__(self, folder: Path, **settings: str) -> None:
+    def __init__(self, folder: Path, settings: Mapping[str, str] | None = None) -> None:
+        settings = settings or {}
         self.engine = FakeEngine()
         self.store = MemoryStore(OffsetFile(str(folder / "offsets")))
-        worker = Worker(WORKER, settings, self.engine, self.store)
+        resolve = Secrets(ConfigProviders.of_worker(settings))
+        worker = Worker(WORKER, settings, self.engine, self.store, resolve=resolve)
         self.herder = StandaloneHerder(worker, WorkerRules(), "kafka-cluster")
 
     def create(

@@ -25,11 +25,12 @@ class RestWorld:
         forwarding: httpx.AsyncClient | None = None,
         **protection: Any,
     ) -> None:
-        self.herder = HerderWorld(folder)
+        self.herder = HerderWorld(folder, settings)
         self.herder.herder.is_ready = True
         values = dict(settings or {})
         resources = Resources(self.herder.herder, values)
-        self.rest = RestApp((*resources.regular(), *resources.admin()), forwarding)
+        hide = self.herder.herder.worker.hide
+        self.rest = RestApp((*resources.regular(), *resources.admin()), forwarding, hide)
         self.app: ASGIApp = protected(self.rest, values, **protection)
 
     async def ask(self, method: str, path: str, json: Any = None, **more: Any) -> tuple[int, Any]:

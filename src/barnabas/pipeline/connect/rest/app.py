@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 from urllib.parse import quote, urlencode
@@ -43,9 +43,14 @@ class TooLargeError(Exception):
 class RestApp:
     """Answers by a table of routes."""
 
-    def __init__(self, routes: Sequence[Route], client: httpx.AsyncClient | None = None) -> None:
+    def __init__(
+        self,
+        routes: Sequence[Route],
+        client: httpx.AsyncClient | None = None,
+        hide: Callable[[str], str] = str,
+    ) -> None:
         self._routes = routes
-        self._client = client
+        self._client, self._hide = client, hide
         self._threads = ThreadPoolExecutor(THREADS, "connect-rest")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -92,10 +97,10 @@ class RestApp:
         except TimeoutError:
             return _error(500, "Request timed out")
         except RequestError as error:
-            return _error(error.status, str(error))
+            return _error(error.status, self._hide(str(error)))
         except Exception as error:  # noqa: BLE001  told to the client
             _log.warning("%s %s: %s", request.method, request.path, error, exc_info=error)
-            return _error(500, str(error))
+            return _error(500, self._hide(str(error)))
         if answer.location is None:
             return answer
         return Answer(answer.status, answer.body, request.base_url + answer.location)

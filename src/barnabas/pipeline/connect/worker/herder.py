@@ -53,6 +53,10 @@ class Herder(ABC):
         self.loggers = Loggers()
         self.is_ready = False
 
+    def start(self) -> None:
+        """Begin; blocks until connectors can be asked for. Raises ConnectError."""
+        self.is_ready = True
+
     # What is there.
 
     def connectors(self) -> list[str]:
@@ -103,7 +107,13 @@ class Herder(ABC):
         """Return what is right and wrong about a configuration."""
         given = {name: value for name, value in settings.items() if value is not None}
         resolved = self.worker.resolve(given)
-        return validate_connector({**settings, **resolved}, self.rules)
+        answer = validate_connector({**settings, **resolved}, self.rules)
+        for value in (config["value"] for config in answer["configs"]):
+            name, raw = value["name"], given.get(value["name"])
+            if raw is not None and raw != resolved.get(name) and value["value"] is not None:
+                value["value"] = raw
+            value["errors"] = [self.worker.hide(error) for error in value["errors"]]
+        return answer
 
     def offsets(self, name: str) -> Json:
         """Return how far a connector has come."""

@@ -99,6 +99,8 @@ class Worker:
     ) -> None:
         self.worker_id, self.settings = worker_id, settings
         self.engine, self.store, self.resolve = engine, store, resolve
+        self.hide: Callable[[str], str] = getattr(resolve, "hidden", str)
+        """Takes secrets out of a text."""
         self._generation = generation
         self._is_exactly_once = is_exactly_once
         self._offsets_topic = offsets_topic
@@ -118,7 +120,9 @@ class Worker:
         note: str = "",
     ) -> None:
         """Write a status of this worker; a `note` stands below the error's trace."""
-        trace = None if error is None else "\n".join(filter(None, (trace_of(error), note)))
+        trace = None
+        if error is not None:
+            trace = self.hide("\n".join(filter(None, (trace_of(error), note))))
         version = self._version_of(name) if state == RUNNING else None
         status = Status(state, self.worker_id, self._generation(), trace, version)
         try:

@@ -216,3 +216,28 @@ async def test_topic_tracking_may_be_off(tmp_path: Path) -> None:
     reset = await world.ask("PUT", "/connectors/c/topics/reset")
     assert reset == (403, {"error_code": 403, "message": "Topic tracking reset is disabled."})
     world.close()
+
+
+async def test_secrets_are_resolved_and_never_shown(tmp_path: Path) -> None:
+    (tmp_path / "secrets.properties").write_text("path=broken\npassword=hush-hush\n")
+    provider = "org.apache.kafka.common.config.provider.FileConfigProvider"
+    settings = {"config.providers": "file", "config.providers.file.class": provider}
+    world = RestWorld(tmp_path, settings)
+    reference = f"${{file:{tmp_path}/secrets.properties:password}}"
+    assert (await world.create(secret=reference, path=reference))[0] == 201
+    assert world.herder.engine.tasks[TaskId("c", 0)].plan.task_settings["path"] == "hush-hush"
+    for path in ("/connectors/c", "/connectors/c/config", "/connectors/c/tasks"):
+        text = (await world.send("GET", path)).text
+        assert "hush" not in text
+        assert "${file:" in text
+    config = {"connector.class": SOURCE, "topic": "t", "name": "d", "wanted.tasks": reference}
+    path = f"/connector-plugins/{SOURCE}/config/validate"
+    answer = await world.send("PUT", path, {**config, "path": reference})
+    assert "hush" not in answer.text
+    refused = await world.ask("POST", "/connectors", {"name": "d", "config": config})
+    assert refused[0] == 400
+    assert "Invalid value [hidden] for configuration wanted.tasks" in refused[1]["message"]
+    world.herder.engine.tasks[TaskId("c", 0)].listener.failed(ConnectError("no hush-hush"))
+    status = (await world.ask("GET", "/connectors/c/status"))[1]
+    assert "no [hidden]" in status["tasks"][0]["trace"]
+    world.close()

@@ -1,0 +1,128 @@
+"""`barnabas connect start`: a worker of connectors in the foreground."""
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from barnabas.cli.errors import CliError, ExitCode
+from barnabas.cli.node_options import log_level_option
+from barnabas.cli.optional import extra_packages
+from barnabas.cli.output import json_option, print_json
+from barnabas.cli.service_options import service_properties
+
+if TYPE_CHECKING:
+    from barnabas.pipeline.connect.rest.run import ConnectServer
+
+EPILOG = """\b
+Examples:
+  barnabas connect start connect-distributed.properties
+  barnabas connect start connect-standalone.properties source.properties sink.json
+  barnabas connect start connect-distributed.properties -l http://0.0.0.0:8083 \\
+      --override barnabas.connect.engine=local
+
+A file with group.id is of distributed mode: workers with the same one share connectors. SIGTERM
+and Ctrl-C end a worker cleanly, with exit code 0.
+"""
+
+
+@click.command("start", epilog=EPILOG)
+@click.argument("properties", type=click.Path(dir_okay=False))
+@click.argument("connectors", nargs=-1, type=click.Path(dir_okay=False))
+@click.option(
+    "--bootstrap-servers",
+    "--bootstrap-server",
+    "-b",
+    metavar="HOST:PORT,...",
+    help="Brokers to contact first; by default those of the file.",
+)
+@click.option(
+    "--listeners",
+    "-l",
+    metavar="http://HOST:PORT,...",
+    help="Where to listen; by default as the file says, then http://127.0.0.1:8083.",
+)
+@click.option(
+    "--override",
+    "-o",
+    "overrides",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Set a key of the worker; may be repeated. Overrides the file.",
+)
+@log_level_option
+@json_option
+def start_command(
+    properties: str,
+    connectors: tuple[str, ...],
+    bootstrap_servers: str | None,
+    listeners: str | None,
+    overrides: tuple[str, ...],
+    log_level: str,
+    as_json: bool,
+) -> int:
+    """Run a worker of connectors.
+
+    PROPERTIES is Kafka's connect-distributed.properties or connect-standalone.properties. In
+    standalone mode each of CONNECTORS is a file that describes a connector to start with.
+    """
+    values = service_properties(
+        properties, overrides, bootstrap_servers, listeners, bootstrap_key="bootstrap.servers"
+    )
+    return _run(values, connectors, log_level, as_json)
+
+
+def _run(values: dict[str, str], connectors: tuple[str, ...], log_level: str, as_json: bool) -> int:
+    with extra_packages("connect", "a worker of connectors needs"):
+        from barnabas.pipeline.connect.errors.kinds import ConfigError, ConnectError
+        from barnabas.pipeline.connect.rest.run import run_worker
+        from barnabas.pipeline.connect.worker.connector_files import ConnectorFile, read_connector
+        from barnabas.pipeline.connect.worker.making import NoClusterError
+        from barnabas.pipeline.connect.worker.settings import is_distributed
+        from barnabas.pipeline.sql.server.listening import CannotListenError
+    from barnabas.base import telemetry
+    from barnabas.base.config.properties import parse_properties
+
+    def read(path: str) -> ConnectorFile:
+        try:
+            with open(path, encoding="utf-8") as file:
+                return read_connector(path, file.read(), parse_properties)
+        except UnicodeDecodeError as error:
+            raise CliError(f"{path}: {error}", ExitCode.USAGE) from error
+
+    if connectors and is_distributed(values):
+        raise CliError(
+            "distributed workers keep their connectors in the cluster",
+            ExitCode.USAGE,
+            "use `barnabas connect apply`",
+        )
+    telemetry.configure(log_level)
+
+    def ready(server: "ConnectServer") -> None:
+        facts: dict[str, Any] = {
+            "listeners": [str(listener) for listener in server.listeners],
+            "mode": server.mode,
+            "bootstrap_servers": values["bootstrap.servers"],
+            "cluster_id": server.herder.cluster_id,
+            "connectors": server.herder.connectors(),
+        }
+        if as_json:
+            print_json({"ready": True, **facts})
+        else:
+            click.echo(
+                f"Connect worker: {', '.join(facts['listeners'])}, {server.mode}, cluster "
+                f"{facts['cluster_id'] or 'unknown'} at {facts['bootstrap_servers']}, "
+                f"{len(facts['connectors'])} connectors"
+            )
+        sys.stdout.flush()
+
+    try:
+        return run_worker(values, [read(path) for path in connectors], ready)
+    except ConfigError as error:
+        raise CliError(str(error), ExitCode.USAGE) from error
+    except NoClusterError as error:
+        raise CliError(str(error), ExitCode.UNREACHABLE) from error
+    except CannotListenError as error:
+        raise CliError(str(error), hint="choose another address with --listeners") from error
+    except ConnectError as error:
+        raise CliError(str(error)) from error
