@@ -28,7 +28,7 @@ class Output(Protocol):
     def send(self, record: RawRecord, on_written: Callable[[int], None] | None = None) -> None:
         """Queue a record, waiting where the queue is full. Raises ConnectError.
 
-        `on_written` is called with the record's offset once it is written, by `flush` at the latest;
+        `on_written` is called with the offset once it is written, by `flush` at the latest;
         a transaction may still be aborted then.
         """
 
