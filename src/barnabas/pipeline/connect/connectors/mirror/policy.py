@@ -63,9 +63,11 @@ class DefaultReplicationPolicy:
         return self.original_topic(topic) == HEARTBEATS
 
     def is_internal_topic(self, topic: str) -> bool:
-        """Whether a topic is Kafka's, Connect's or MirrorMaker's own."""
-        ends = (f"{self._inner}internal", "-internal", ".internal")
-        return topic.startswith(("__", ".")) or topic.endswith(ends)
+        """Whether a topic is Kafka's or MirrorMaker's own."""
+        inner = self._inner
+        is_ours = topic.startswith("mm2") and topic.endswith(f"{inner}internal")
+        is_checkpoints = topic.endswith(f"{inner}checkpoints{inner}internal")
+        return topic.startswith(("__", ".")) or is_ours or is_checkpoints
 
 
 class IdentityReplicationPolicy(DefaultReplicationPolicy):
