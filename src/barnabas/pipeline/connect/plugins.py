@@ -249,7 +249,6 @@ register(
 register("sink", "connectors.delta.connectors", DeltaSink="barnabas.connect.DeltaSink")
 register("source", "connectors.spark.source", SparkSource="barnabas.connect.SparkSource")
 register("sink", "connectors.spark.sink", SparkSink="barnabas.connect.SparkSink")
-||||||| parent of 23bd8f52 (Mirror topics, group offsets and heartbeats with MirrorMaker's three connectors)
 register(
     "source",
     "connectors.mirror.source",
