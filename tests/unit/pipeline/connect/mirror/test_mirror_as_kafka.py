@@ -21,7 +21,7 @@ LINES = (
     .splitlines()
 )
 PLACE = ("orders", 7)
-RECORDS = {
+RECORDS: dict[str, OffsetSync | Checkpoint | Heartbeat] = {
     "sync": OffsetSync(PLACE, 123456789012, 42),
     "checkpoint": Checkpoint("grüppe", ("west.orders", 3), 9, 8, "meta"),
     "heartbeat": Heartbeat("west", "east", 1700000000123),
