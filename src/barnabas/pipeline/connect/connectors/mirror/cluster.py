@@ -124,8 +124,8 @@ class Cluster:
             ResourceType.TOPIC,
             None,  # type: ignore[arg-type]  # any
             ResourcePatternType.ANY,
-            None,  # type: ignore[arg-type]
-            None,  # type: ignore[arg-type]
+            None,  # type: ignore[arg-type]  # any
+            None,  # type: ignore[arg-type]  # any
             AclOperation.ANY,
             AclPermissionType.ANY,
         )
