@@ -72,6 +72,11 @@ class FileParts:
             gzip_level,
         )
 
+    @property
+    def has_values_only(self) -> bool:
+        """Whether neither keys nor headers are stored."""
+        return self.keys is None and self.headers is None
+
     def extension(self, format_: FileFormat) -> str:
         """Return the end of names of a format's files."""
         is_packed = format_.is_compressible and self.gzip_level is not None
@@ -134,6 +139,10 @@ class DirectoryFiles:
 
     def write(self, parts: FileParts, record: SinkRecord, placed: Placed) -> None:
         """Add a record to all files, or to none of them. Raises DataError."""
+        alone = self._files.get("")
+        if alone is not None and parts.has_values_only and record.value is not None:
+            alone.write(placed.value)
+            return
         wanted: list[tuple[str, FileFormat, Schema | None, Any]] = []
         if parts.headers is not None:
             wanted.append((".headers", parts.headers, *_headers(record, parts.headers)))

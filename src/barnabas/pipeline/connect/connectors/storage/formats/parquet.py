@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from types import NoneType
 from typing import Any, BinaryIO, ClassVar, Final
 
 import pyarrow as pa
@@ -12,7 +13,15 @@ from barnabas.pipeline.connect.connectors.storage.formats.arrow import arrow_sch
 from barnabas.pipeline.connect.connectors.storage.formats.base import FileFormat, FileWriter, Output
 from barnabas.pipeline.connect.connectors.storage.formats.plain import Plain, plain
 from barnabas.pipeline.connect.connectors.storage.formats.structs import maker
-from barnabas.pipeline.connect.data.schema import Schema
+from barnabas.pipeline.connect.data.schema import (
+    DATE,
+    DECIMAL,
+    TIME,
+    TIMESTAMP,
+    Schema,
+    Struct,
+    Type,
+)
 from barnabas.pipeline.connect.errors.kinds import ConnectError, DataError
 
 ROWS_PER_GROUP: Final = 65_536
@@ -70,17 +79,20 @@ class Columns:
         self._plain: list[Plain | None] = [
             plain(field.schema, maps_as_pairs=True) for field in schema.fields
         ]
-        self._connect = schema
+        self._kinds = tuple(_kind(field.schema) for field in schema.fields)
         self._rows: list[list[Any]] = []
         self._checked: list[Any] = []
         self.count = 0
 
     def add(self, value: Any) -> None:
         """Add a struct. Raises DataError for one that does not fit."""
-        if getattr(value, "schema", None) is None:
+        if not isinstance(value, Struct):
             raise DataError("A struct was expected: Parquet stores nothing else")
-        value.validate()
-        self._rows.append(value.values)
+        values = value.values
+        # A row that is refused must be refused here: a chunk cannot say which of its rows it was.
+        if len(values) != len(self._kinds) or not all(map(isinstance, values, self._kinds)):
+            value.validate()
+        self._rows.append(values)
         self.count += 1
         if len(self._rows) >= _CHUNK_ROWS:
             self._convert()
@@ -111,6 +123,25 @@ class Columns:
             # Which of them it is, is not known: none may be taken for it and left out.
             raise ConnectError(f"Records do not fit their schema in Parquet: {error}") from error
         self._checked.append(pa.RecordBatch.from_arrays(arrays, schema=self.schema))
+
+
+def _kind(schema: Schema) -> type | tuple[type, ...]:
+    """The class that a value is of where it surely fits; none where that takes a closer look."""
+    kind = _KINDS.get(schema.type) if schema.name not in _LOGICAL else None
+    if kind is None:
+        return ()
+    return (kind, NoneType) if schema.optional or schema.default is not None else kind
+
+
+_LOGICAL: Final = (DATE, DECIMAL, TIME, TIMESTAMP)
+_KINDS: Final[dict[Type, type]] = {
+    Type.INT64: int,
+    Type.FLOAT32: float,
+    Type.FLOAT64: float,
+    Type.BOOLEAN: bool,
+    Type.STRING: str,
+    Type.BYTES: bytes,
+}
 
 
 class _ParquetFile(FileWriter):

@@ -1,0 +1,184 @@
+"""What S3's sink of connectors costs beside what is below it, on this machine's own S3 server.
+
+    python bench/connect_s3.py [records]
+
+For JSON, Avro and Parquet: records per second and MB/s of the sink's writer, from Connect's records
+to objects; beside it `put_object` of the same bytes by boto3, and the same rows written by json,
+fastavro and pyarrow into memory. The server is versitygw where the tests have built it, else moto.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import boto3
+import fastavro
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from barnabas.app.ports import PortReservation
+from barnabas.pipeline.connect.connectors.base import SinkRange, SinkWriter, TaskContext
+from barnabas.pipeline.connect.connectors.s3.connectors import S3Sink
+from barnabas.pipeline.connect.connectors.storage.formats.avro_schema import avro_of
+from barnabas.pipeline.connect.data import builder
+from barnabas.pipeline.connect.data.schema import Struct
+from barnabas.pipeline.connect.record import SinkRecord
+
+HOST = "127.0.0.1"
+KEY = "bench-of-connectors"
+BUCKET = "bench"
+ROUNDS = 3
+FILE_RECORDS = 50_000
+SCHEMA = builder.struct_of(
+    {
+        "id": builder.INT64,
+        "station": builder.STRING,
+        "kwh": builder.FLOAT64,
+        "note": builder.OPTIONAL_STRING,
+    },
+    name="Charge",
+)
+
+
+def server(folder: Path, port: int) -> list[str]:
+    """The command of an S3 server."""
+    built = sorted(Path(__file__).parents[1].glob(".cache/versitygw-*/versitygw"))
+    if not built:
+        return [str(Path(sys.executable).with_name("moto_server")), "-H", HOST, "-p", str(port)]
+    objects, sidecar = folder / "objects", folder / "sidecar"
+    objects.mkdir()
+    sidecar.mkdir()
+    keys = ["--access", KEY, "--secret", KEY, "--port", f"{HOST}:{port}", "--quiet"]
+    return [str(built[-1]), *keys, "posix", "--sidecar", str(sidecar), str(objects)]
+
+
+def records(count: int) -> list[SinkRecord]:
+    """Records of some 100 bytes of JSON."""
+    return [
+        SinkRecord(
+            topic="charges",
+            partition=0,
+            offset=number,
+            original_topic="charges",
+            original_partition=0,
+            original_offset=number,
+            value_schema=SCHEMA,
+            value=Struct(SCHEMA, [number, f"station-{number % 500}", number / 7, "x" * 40]),
+        )
+        for number in range(count)
+    ]
+
+
+def best(run: Callable[[], Any]) -> float:
+    """The shortest of some runs, in seconds."""
+    times = []
+    for _ in range(ROUNDS):
+        began = time.perf_counter()
+        run()
+        times.append(time.perf_counter() - began)
+    return min(times)
+
+
+def plain_writers(rows: list[dict[str, Any]]) -> dict[str, Callable[[], Any]]:
+    """What the libraries alone make of the same rows."""
+    schema = fastavro.parse_schema(avro_of(SCHEMA))
+
+    def parquet() -> None:
+        pq.write_table(pa.Table.from_pylist(rows), io.BytesIO(), compression="snappy")
+
+    return {
+        "json.JsonFormat": lambda: b"".join(json.dumps(row).encode() + b"\n" for row in rows),
+        "avro.AvroFormat": lambda: fastavro.writer(io.BytesIO(), schema, rows),
+        "parquet.ParquetFormat": parquet,
+    }
+
+
+def write(writer: SinkWriter, given: list[SinkRecord]) -> None:
+    """All of them, as one range."""
+    writer.write(iter(given), SinkRange("charges", 0, 0, len(given)))
+
+
+def put(client: Any, bodies: dict[str, bytes]) -> None:
+    """The same objects by themselves."""
+    for key, body in bodies.items():
+        client.put_object(Bucket=BUCKET, Key=key, Body=body)
+
+
+def main() -> None:
+    """Print a line per format."""
+    count = int(sys.argv[1]) if len(sys.argv) > 1 else 200_000
+    (port,) = PortReservation(HOST).take(1)
+    given = records(count)
+    names = [field.name for field in SCHEMA.fields]
+    rows = [dict(zip(names, one.value.values, strict=True)) for one in given]
+    with tempfile.TemporaryDirectory() as folder:
+        process = subprocess.Popen(
+            server(Path(folder), port), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        try:
+            run(f"http://{HOST}:{port}", given, plain_writers(rows))
+        finally:
+            process.kill()
+            process.wait()
+
+
+def run(url: str, given: list[SinkRecord], plain: dict[str, Callable[[], Any]]) -> None:
+    """Measure each format."""
+    client: Any = boto3.session.Session().client(
+        "s3",
+        endpoint_url=url,
+        region_name="us-east-1",
+        aws_access_key_id=KEY,
+        aws_secret_access_key=KEY,
+    )
+    while True:
+        try:
+            client.create_bucket(Bucket=BUCKET)
+            break
+        except OSError:
+            time.sleep(0.05)
+        except Exception as error:
+            if "Could not connect" not in str(error):
+                raise
+            time.sleep(0.05)
+    print(f"{os.cpu_count()} processors, {len(given)} records, files of {FILE_RECORDS}")
+    for format_, library in plain.items():
+        settings = {
+            "s3.bucket.name": BUCKET,
+            "s3.region": "us-east-1",
+            "store.url": url,
+            "aws.access.key.id": KEY,
+            "aws.secret.access.key": KEY,
+            "format.class": f"io.confluent.connect.s3.format.{format_}",
+            "flush.size": str(FILE_RECORDS),
+            "topics.dir": format_,
+        }
+        writer = S3Sink().writer(TaskContext("bench", 0, settings))
+        sink_s = best(partial(write, writer, given))
+        pages = client.get_paginator("list_objects_v2").paginate(Bucket=BUCKET, Prefix=format_)
+        keys = [item["Key"] for page in pages for item in page["Contents"]]
+        bodies = {key: client.get_object(Bucket=BUCKET, Key=key)["Body"].read() for key in keys}
+        size_mb = sum(map(len, bodies.values())) / 1e6
+        put_s = best(partial(put, client, bodies))
+        library_s = best(library)
+        print(
+            f"{format_:22} sink {len(given) / sink_s:9,.0f} records/s {size_mb / sink_s:6.1f} MB/s"
+            f" | library alone {len(given) / library_s:9,.0f} records/s"
+            f" | put_object alone {size_mb / put_s:6.1f} MB/s"
+        )
+        writer.stop()
+    client.close()
+
+
+if __name__ == "__main__":
+    main()
