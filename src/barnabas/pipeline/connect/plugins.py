@@ -226,6 +226,11 @@ register(
 )
 register(
     "source",
+    "connectors.postgres.connector",
+    PostgresConnector="io.debezium.connector.postgresql.PostgresConnector",
+)
+register(
+    "source",
     "connectors.s3.connectors",
     S3Source="io.confluent.connect.s3.source.S3SourceConnector",
 )
@@ -249,31 +254,3 @@ register(
 register("sink", "connectors.delta.connectors", DeltaSink="barnabas.connect.DeltaSink")
 register("source", "connectors.spark.source", SparkSource="barnabas.connect.SparkSource")
 register("sink", "connectors.spark.sink", SparkSink="barnabas.connect.SparkSink")
-register(
-    "source",
-    "connectors.mirror.source",
-    MirrorSource="org.apache.kafka.connect.mirror.MirrorSourceConnector",
-)
-register(
-    "source",
-    "connectors.mirror.checkpoint",
-    MirrorCheckpoint="org.apache.kafka.connect.mirror.MirrorCheckpointConnector",
-)
-register(
-    "source",
-    "connectors.mirror.heartbeat",
-    MirrorHeartbeat="org.apache.kafka.connect.mirror.MirrorHeartbeatConnector",
-)
-register(
-    "class",
-    "connectors.mirror.policy",
-    DefaultReplicationPolicy="org.apache.kafka.connect.mirror.DefaultReplicationPolicy",
-    IdentityReplicationPolicy="org.apache.kafka.connect.mirror.IdentityReplicationPolicy",
-)
-register(
-    "class",
-    "connectors.mirror.filters",
-    DefaultTopicFilter="org.apache.kafka.connect.mirror.DefaultTopicFilter",
-    DefaultGroupFilter="org.apache.kafka.connect.mirror.DefaultGroupFilter",
-    DefaultConfigPropertyFilter="org.apache.kafka.connect.mirror.DefaultConfigPropertyFilter",
-)

@@ -1,1 +1,0 @@
-"""MirrorMaker's three connectors: topics, group offsets and heartbeats from cluster to cluster."""
