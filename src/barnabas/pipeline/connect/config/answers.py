@@ -19,10 +19,10 @@ def setting_json(setting: Setting, prefix: str = "") -> dict[str, Any]:
         "importance": str(setting.importance),
         "documentation": setting.doc,
         "group": setting.group,
+        "order_in_group": setting.order,
         "width": str(setting.width),
         "display_name": setting.display_name or setting.name,
         "dependents": list(setting.dependents),
-        "order": setting.order,
     }
 
 

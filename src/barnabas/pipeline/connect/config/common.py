@@ -28,6 +28,7 @@ TASKS_MAX_ENFORCE: Final = "tasks.max.enforce"
 KEY_CONVERTER: Final = "key.converter"
 VALUE_CONVERTER: Final = "value.converter"
 HEADER_CONVERTER: Final = "header.converter"
+VERSION: Final = ".plugin.version"
 CONVERTERS: Final = (KEY_CONVERTER, VALUE_CONVERTER, HEADER_CONVERTER)
 TRANSFORMS: Final = "transforms"
 PREDICATES: Final = "predicates"
@@ -51,19 +52,33 @@ def _unique_aliases(name: str, value: Any) -> None:
         raise invalid(name, value, "Duplicate alias provided.")
 
 
-def _converter(name: str, order: int, kind: Kind, display: str, what: str) -> Setting:
-    return Setting(
-        name,
-        ConfigType.CLASS,
-        None,
-        _LOW,
-        f"The class that turns {what} into bytes of Kafka and back; the worker's where none is "
-        "named.",
-        _COMMON,
-        order,
-        Width.SHORT,
-        display,
-        validator=plugin_of(kind),
+def _converter(name: str, order: int, kind: Kind, label: str, what: str) -> tuple[Setting, Setting]:
+    """The class and its version (KIP-891). There is one version of each class: any is taken."""
+    return (
+        Setting(
+            name,
+            ConfigType.CLASS,
+            None,
+            _LOW,
+            f"The class that turns {what} into bytes of Kafka and back; the worker's where none "
+            "is named.",
+            _COMMON,
+            order,
+            Width.SHORT,
+            f"{label} converter class",
+            validator=plugin_of(kind),
+        ),
+        Setting(
+            name + VERSION,
+            ConfigType.STRING,
+            None,
+            _LOW,
+            "Which version of that class; there is one of each.",
+            _COMMON,
+            order + 1,
+            Width.SHORT,
+            f"{label} converter version",
+        ),
     )
 
 
@@ -94,13 +109,24 @@ def common_definition() -> Definition:
                 display_name="Connector class",
             ),
             Setting(
+                "connector" + VERSION,
+                ConfigType.STRING,
+                None,
+                _MEDIUM,
+                "Which version of that class; there is one of each.",
+                _COMMON,
+                3,
+                Width.MEDIUM,
+                "Connector version",
+            ),
+            Setting(
                 TASKS_MAX,
                 ConfigType.INT,
                 1,
                 _HIGH,
                 "How many tasks the connector may have.",
                 _COMMON,
-                3,
+                4,
                 Width.SHORT,
                 "Tasks max",
                 validator=validators.at_least(1),
@@ -112,15 +138,13 @@ def common_definition() -> Definition:
                 _LOW,
                 "(Deprecated) Whether a connector fails that asks for more tasks than tasks.max.",
                 _COMMON,
-                4,
+                5,
                 Width.SHORT,
                 "Enforce tasks max",
             ),
-            _converter(KEY_CONVERTER, 5, "converter", "Key converter class", "keys"),
-            _converter(VALUE_CONVERTER, 6, "converter", "Value converter class", "values"),
-            _converter(
-                HEADER_CONVERTER, 7, "header_converter", "Header converter class", "headers"
-            ),
+            *_converter(KEY_CONVERTER, 6, "converter", "Key", "keys"),
+            *_converter(VALUE_CONVERTER, 8, "converter", "Value", "values"),
+            *_converter(HEADER_CONVERTER, 10, "header_converter", "Header", "headers"),
             Setting(
                 TRANSFORMS,
                 ConfigType.LIST,
@@ -128,7 +152,7 @@ def common_definition() -> Definition:
                 _LOW,
                 "Names for the transforms that records pass, in order.",
                 "Transforms",
-                8,
+                12,
                 Width.LONG,
                 "Transforms",
                 validator=_unique_aliases,
@@ -140,7 +164,7 @@ def common_definition() -> Definition:
                 _LOW,
                 "Names for the predicates that transforms use.",
                 "Predicates",
-                9,
+                13,
                 Width.LONG,
                 "Predicates",
                 validator=_unique_aliases,
@@ -152,7 +176,7 @@ def common_definition() -> Definition:
                 _LOW,
                 "What follows when a value from a config provider changes: none or restart.",
                 _COMMON,
-                10,
+                14,
                 Width.MEDIUM,
                 "Reload Action",
                 validator=validators.one_of("none", "restart"),

@@ -17,7 +17,7 @@ from barnabas.pipeline.connect.config.definition import (
     Validator,
     Width,
 )
-from barnabas.pipeline.connect.config.plugin_classes import BASES, load_of, names_of
+from barnabas.pipeline.connect.config.plugin_classes import BASES, load_of, names_of, version_of
 from barnabas.pipeline.connect.config.values import parse_value
 from barnabas.pipeline.connect.errors.kinds import ConfigError
 from barnabas.pipeline.connect.plugins import Kind
@@ -51,30 +51,45 @@ def enriched(
         for alias in dict.fromkeys(aliases):
             place = f"{prefix}.{alias}."
             type_name, inner_group = f"{place}type", f"{group}: {alias}"
-            definition = definition.plus([_type_setting(kind, alias, place, inner_group, settings)])
+            definition = definition.plus(_type_settings(kind, alias, place, inner_group, settings))
             inner = _definition_of(kind, type_name, settings.get(type_name), is_strict=is_strict)
             if inner is not None:
                 own = inner.without(PREDICATE, NEGATE) if implicit else inner
                 whole = Definition((*implicit, *own.settings.values()))
-                definition = definition.embed(place, inner_group, 1, whole)
+                definition = definition.embed(place, inner_group, 2, whole)
     return definition
 
 
-def _type_setting(
+def _type_settings(
     kind: Kind, alias: str, place: str, group: str, settings: Mapping[str, str | None]
-) -> Setting:
+) -> tuple[Setting, Setting]:
     interface = BASES[kind][0]
-    return Setting(
-        f"{place}type",
-        ConfigType.CLASS,
-        importance=Importance.HIGH,
-        doc=f"Class for the '{alias}' {interface.lower()}.",
-        group=group,
-        order=0,
-        width=Width.LONG,
-        display_name=f"{interface} type for {alias}",
-        validator=_type_validator(kind, place, settings),
-        recommender=names_of(kind),
+    version = version_of(settings.get(f"{place}type"), kind)
+    return (
+        Setting(
+            f"{place}type",
+            ConfigType.CLASS,
+            importance=Importance.HIGH,
+            doc=f"Class for the '{alias}' {interface.lower()}.",
+            group=group,
+            order=0,
+            width=Width.LONG,
+            display_name=f"{interface} type for {alias}",
+            validator=_type_validator(kind, place, settings),
+            recommender=names_of(kind),
+        ),
+        Setting(
+            f"{place}plugin.version",
+            ConfigType.STRING,
+            version,
+            Importance.HIGH,
+            f"Version of the '{alias}' {interface.lower()}; there is one of each.",
+            group,
+            1,
+            Width.LONG,
+            f"{interface} version for {alias}",
+            recommender=lambda _name, _parsed: [version] if version else [],
+        ),
     )
 
 

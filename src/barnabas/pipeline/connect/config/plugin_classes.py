@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from barnabas import __version__
 from barnabas.pipeline.connect import plugins
 from barnabas.pipeline.connect.config.definition import Recommender, Validator
 from barnabas.pipeline.connect.connectors.base import SinkConnector, SourceConnector
@@ -60,6 +61,17 @@ def listed(kind: plugins.Kind) -> list[str]:
     """Return the names of all plugins of a kind."""
     known = plugins.HEADER_CONVERTERS if kind == "header_converter" else plugins.PLUGINS
     return sorted(plugin.class_name for plugin in known.values() if plugin.kind == kind)
+
+
+def version_of(class_name: str | None, kind: plugins.Kind) -> str | None:
+    """Return the version of a plugin; None if there is none of that name."""
+    if class_name is None:
+        return None
+    try:
+        found = plugins.load(class_name.strip(), kind)
+    except ConfigError:
+        return None
+    return getattr(found, "version", "") or __version__
 
 
 def kind_of(class_name: str) -> plugins.Kind | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from barnabas.pipeline.connect import plugins
@@ -21,9 +21,14 @@ from barnabas.pipeline.connect.config.answers import (
     validation_json,
     value_json,
 )
-from barnabas.pipeline.connect.config.definition import ConfigValue, Definition
+from barnabas.pipeline.connect.config.definition import ConfigValue, Definition, Setting
 from barnabas.pipeline.connect.config.enrichment import enriched
-from barnabas.pipeline.connect.config.plugin_classes import kind_of, listed
+from barnabas.pipeline.connect.config.plugin_classes import (
+    kind_of,
+    listed,
+    names_of,
+    version_of,
+)
 from barnabas.pipeline.connect.config.sink_topics import sink_errors
 from barnabas.pipeline.connect.config.values import HIDDEN
 from barnabas.pipeline.connect.connectors.base import Connector, SourceConnector
@@ -47,6 +52,8 @@ class WorkerRules:
     group: str | None = None
     is_exactly_once: bool = False
     policy: str = "All"
+    converters: Mapping[str, str] = field(default_factory=dict)
+    """The classes of the worker's own converters, under the names of their settings."""
 
 
 def new_connector(class_name: str) -> Connector:
@@ -75,7 +82,7 @@ def validate_connector(settings: Given, rules: WorkerRules) -> dict[str, Any]:
     connector = new_connector(class_name)
     is_source = isinstance(connector, SourceConnector)
     base = common.source_definition() if is_source else common.sink_definition()
-    definition = enriched(base, settings)
+    definition = enriched(_with_workers(base, settings, rules), settings)
     values = definition.validate(settings)
     if isinstance(connector, SourceConnector):
         _check_exactly_once(connector, settings, values, rules)
@@ -100,6 +107,33 @@ def validate_connector(settings: Given, rules: WorkerRules) -> dict[str, Any]:
                 for name in (common.HEADER_CONVERTER, common.KEY_CONVERTER, common.VALUE_CONVERTER)
             ),
         ),
+    )
+
+
+def _with_workers(base: Definition, settings: Given, rules: WorkerRules) -> Definition:
+    """The settings of all connectors, with the worker's converters as defaults, and versions."""
+    changed = {}
+    kinds: dict[str, plugins.Kind] = {
+        common.KEY_CONVERTER: "converter",
+        common.VALUE_CONVERTER: "converter",
+        common.HEADER_CONVERTER: "header_converter",
+    }
+    for name, kind in kinds.items():
+        default = rules.converters.get(name)
+        used = settings.get(name) or default
+        version = version_of(used, kind)
+        changed[name] = replace(base.settings[name], default=default, recommender=names_of(kind))
+        changed[name + common.VERSION] = _versioned(base.settings[name + common.VERSION], version)
+    name = "connector" + common.VERSION
+    kind_ = kind_of(settings.get(common.CONNECTOR_CLASS) or "") or "source"
+    version = version_of(settings.get(common.CONNECTOR_CLASS), kind_)
+    changed[name] = _versioned(base.settings[name], version)
+    return Definition((base.settings | changed).values())
+
+
+def _versioned(setting: Setting, version: str | None) -> Setting:
+    return replace(
+        setting, default=version, recommender=lambda _name, _parsed: [version] if version else []
     )
 
 
@@ -251,4 +285,6 @@ def plugin_settings(class_name: str) -> list[dict[str, Any]]:
         settings = settings | {
             name: setting for name, setting in base().settings.items() if name not in settings
         }
+        name = "connector" + common.VERSION
+        settings[name] = replace(settings[name], default=version_of(class_name, kind))
     return [setting_json(setting) for setting in settings.values()]

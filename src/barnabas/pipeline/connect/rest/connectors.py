@@ -11,10 +11,9 @@ from urllib.parse import quote
 
 from barnabas import __version__
 from barnabas.pipeline.connect import plugins
-from barnabas.pipeline.connect.config.plugin_classes import listed
+from barnabas.pipeline.connect.config.plugin_classes import listed, version_of
 from barnabas.pipeline.connect.config.validation import plugin_settings
 from barnabas.pipeline.connect.engine.base import TaskId
-from barnabas.pipeline.connect.errors.kinds import ConfigError
 from barnabas.pipeline.connect.errors.requests import (
     BadRequestError,
     NotFoundError,
@@ -211,7 +210,7 @@ class Resources:
         kinds = _KINDS[:2] if only else _KINDS
         return Answer(
             body=[
-                {"class": name, "type": kind, "version": _version(name, kind)}
+                {"class": name, "type": kind, "version": version_of(name, kind) or __version__}
                 for kind in kinds
                 for name in listed(kind)
             ]
@@ -260,11 +259,3 @@ def _task(request: Request) -> TaskId:
 
 def _short(name: str) -> str:
     return name.removesuffix("Connector") or name
-
-
-def _version(class_name: str, kind: plugins.Kind) -> str:
-    """A plugin that cannot be loaded here, for want of a library, is listed all the same."""
-    try:
-        return getattr(plugins.load(class_name, kind), "version", "") or __version__
-    except ConfigError:
-        return __version__

@@ -91,7 +91,7 @@ class Loggers:
             name = ROOT if is_root else namespace
             if self._set.get(name, ("", 0))[0] != level:
                 self._set[name] = (level, self._now_ms())
-            return sorted({*changed, name})
+            return sorted({*changed, *([name] if is_root else [])})
 
 
 def is_level(text: str) -> bool:

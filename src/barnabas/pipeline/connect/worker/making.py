@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Mapping
+from dataclasses import replace
 from importlib import import_module
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
+from barnabas.pipeline.connect.config.common import CONVERTERS
 from barnabas.pipeline.connect.config.validation import WorkerRules
 from barnabas.pipeline.connect.engine.base import Engine
 from barnabas.pipeline.connect.engine.clients import admin_settings
@@ -21,6 +23,7 @@ from barnabas.pipeline.connect.worker.running import Resolve, Worker
 from barnabas.pipeline.connect.worker.settings import (
     ENGINE,
     OFFSET_FILE,
+    check_settings,
     is_distributed,
     override_policy,
 )
@@ -51,6 +54,8 @@ def make_herder(
     worker_id = url.partition("://")[2]
     policy = override_policy(settings)
     cluster_id = cluster_of(settings)
+    parsed = check_settings(settings)
+    converters = {name: parsed[name] for name in CONVERTERS}
     if is_distributed(settings):
         herder: Herder = import_module(_DISTRIBUTED).distributed_herder(
             settings,
@@ -62,11 +67,13 @@ def make_herder(
             verify=verify,
         )
         herder.cluster_id = cluster_id
+        herder.rules = replace(herder.rules, converters=converters)
         return herder
     file = OffsetFile(settings[OFFSET_FILE])
     file.load()
     worker = Worker(worker_id, settings, make_engine(settings), MemoryStore(file), resolve=resolve)
-    return StandaloneHerder(worker, WorkerRules(policy=policy), cluster_id)
+    rules = WorkerRules(policy=policy, converters=converters)
+    return StandaloneHerder(worker, rules, cluster_id)
 
 
 def make_engine(settings: Mapping[str, str]) -> Engine:

@@ -192,10 +192,10 @@ def test_validation_tells_all_errors_and_hides_secrets() -> None:
             "importance": "MEDIUM",
             "documentation": "Of the paint.",
             "group": None,
+            "order_in_group": -1,
             "width": "NONE",
             "display_name": "Color",
             "dependents": ["size"],
-            "order": -1,
         },
         "value": {
             "name": "color",

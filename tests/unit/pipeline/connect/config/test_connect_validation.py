@@ -42,7 +42,7 @@ def test_the_order_is_that_of_the_definitions() -> None:
         "Exactly Once Support", "offsets.topic",
     ]  # fmt: skip
     names = [config["definition"]["name"] for config in answer["configs"]]
-    assert names[:4] == ["name", "connector.class", "tasks.max", "tasks.max.enforce"]
+    assert names[:4] == ["name", "connector.class", "connector.plugin.version", "tasks.max"]
     assert names[-4:] == ["path", "topic", "wanted.tasks", "secret"]
 
 
@@ -59,8 +59,10 @@ def test_transforms_and_predicates_bring_their_settings() -> None:
     }
     found = validated(settings)
     assert [name for name in found if name.startswith(("transforms.", "predicates."))] == [
-        "transforms.a.type", "transforms.a.field", "transforms.a.negate",
-        "transforms.a.predicate", "transforms.a.size", "transforms.b.type", "predicates.p.type",
+        "transforms.a.type", "transforms.a.plugin.version", "transforms.a.field",
+        "transforms.a.negate",
+        "transforms.a.predicate", "transforms.a.size", "transforms.b.type",
+        "transforms.b.plugin.version", "predicates.p.type", "predicates.p.plugin.version",
     ]  # fmt: skip
     assert found["transforms.a.size"]["definition"]["group"] == "Transforms: a"
     assert found["transforms.a.type"]["definition"]["display_name"] == "Transformation type for a"

@@ -202,7 +202,7 @@ async def test_root_health_and_loggers(world: RestWorld) -> None:
     world.herder.herder.is_ready = False
     assert (await world.ask("GET", "/health"))[0] == 503
     changed = await world.ask("PUT", "/admin/loggers/a.test.logger", {"level": "debug"})
-    assert changed == (200, ["a.test.logger"])
+    assert changed == (200, [])  # none of that name has logged yet
     level = (await world.ask("GET", "/admin/loggers/a.test.logger"))[1]
     assert level["level"] == "DEBUG"
     assert "a.test.logger" in (await world.ask("GET", "/admin/loggers"))[1]
