@@ -16,6 +16,7 @@ from barnabas.pipeline.connect.errors.requests import (
     RequestError,
 )
 from barnabas.pipeline.connect.worker.distributed.herder import DistributedHerder
+from barnabas.pipeline.connect.worker.metrics import metrics_text
 from barnabas.pipeline.connect.worker.state import RestartRequest
 from support.connect.herder_world import SINK, Source
 from support.connect.workers import World
@@ -49,6 +50,10 @@ def test_workers_share_connectors_and_take_over(world: World) -> None:
     with pytest.raises(ElsewhereError, match="Only the leader can set connector configs") as error:
         follower(world).patch("a", {})
     assert error.value.url == world.url_of(leader(world))
+    text = metrics_text(one).decode()
+    assert 'kafka_connect_worker_rebalance_connect_protocol{connect_protocol="SESSIONED"} 1' in text
+    assert f"kafka_connect_coordinator_assigned_tasks {len(one.worker.tasks)}\n" in text
+    assert "kafka_connect_worker_rebalance_rebalancing 0\n" in text
     gone = world.url_of(one)[7:-1]
     world.remove(one)
     world.wait(lambda: world.is_whole(a=3, b=2))

@@ -183,7 +183,7 @@ async def _send(answer: Answer, extra: dict[str, str], is_head: bool, send: Send
         body = b"" if answer.body is None else json_bytes(answer.body)
     headers = [(b"content-length", b"%d" % len(body))] if answer.status != 204 else []
     if body:
-        headers.append((b"content-type", _JSON.encode()))
+        headers.append((b"content-type", answer.content_type.encode()))
     if answer.location is not None:
         headers.append((b"location", answer.location.encode("latin-1", "replace")))
     headers += [(name.encode(), value.encode()) for name, value in extra.items()]

@@ -23,6 +23,8 @@ from barnabas.pipeline.connect.rest import bodies
 from barnabas.pipeline.connect.rest.routes import Answer, Request, Route
 from barnabas.pipeline.connect.worker.herder import VERSION, Herder
 from barnabas.pipeline.connect.worker.loggers import is_level
+from barnabas.pipeline.connect.worker.metrics import CONTENT_TYPE as METRICS_TYPE
+from barnabas.pipeline.connect.worker.metrics import metrics_text
 from barnabas.pipeline.connect.worker.state import RestartRequest
 
 _log = logging.getLogger(__name__)
@@ -47,6 +49,7 @@ class Resources:
         table = (
             ("GET", "/", self._root),
             ("GET", "/health", self._health),
+            ("GET", "/metrics", self._metrics),
             ("GET", "/connectors", self._list),
             ("POST", "/connectors", self._create),
             ("GET", one, lambda r: Answer(body=self._herder.info(r.names[0]))),
@@ -96,6 +99,9 @@ class Resources:
                 "kafka_cluster_id": self._herder.cluster_id,
             }
         )
+
+    def _metrics(self, request: Request) -> Answer:
+        return Answer(raw=metrics_text(self._herder), content_type=METRICS_TYPE)
 
     def _health(self, request: Request) -> Answer:
         try:

@@ -43,7 +43,8 @@ class Answer:
     body: Any = None
     location: str | None = None
     raw: bytes | None = None
-    """JSON of another worker."""
+    """JSON of another worker, or what is of `content_type`."""
+    content_type: str = "application/json"
 
 
 class Handler(Protocol):

@@ -130,6 +130,12 @@ class Herder(ABC):
             ]
         }
 
+    def group_figures(
+        self,
+    ) -> Sequence[tuple[str, Mapping[str, float], tuple[tuple[str, str], ...]]]:
+        """Return figures of this worker in its group for /metrics: their group and labels too."""
+        return ()
+
     @abstractmethod
     def health(self) -> None:
         """Return once the worker has shown that it does its work. Raises TimeoutError."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -107,6 +108,8 @@ class Worker:
         self._graceful_s = int(settings.get(GRACEFUL_MS) or 5000) / 1000
         self.connectors: dict[str, RunningConnector] = {}
         self.tasks: dict[TaskId, tuple[RunningTask, StatusListener]] = {}
+        self.starts: Counter[tuple[str, bool]] = Counter()
+        """How often a `connector` or `task` was started, well or not."""
         self._lock = threading.RLock()
         self.on_task_failed: Callable[[TaskId, BaseException], None] = lambda _task, _error: None
 
@@ -159,7 +162,9 @@ class Worker:
                 self._begin(name, running, reconfigure)
             else:
                 self.put_status(name, _STATES[target])
+            self.starts["connector", True] += 1
         except Exception as error:
+            self.starts["connector", False] += 1
             _log.exception("connector %s failed to start", name)
             self.put_status(name, FAILED, error, safely=True)
             if isinstance(error, ConnectError):
@@ -296,12 +301,14 @@ class Worker:
                 is_paused=target != STARTED,
             )
         except Exception as error:  # noqa: BLE001  told in its status
+            self.starts["task", False] += 1
             _log.exception("task %s failed to start", task)
             self.put_status(task, FAILED, error, safely=True)
             self.on_task_failed(task, error)
             return False
         with self._lock:
             self.tasks[task] = (running, listener)
+            self.starts["task", True] += 1
         return True
 
     def stop_tasks(self, tasks: Iterable[TaskId]) -> None:

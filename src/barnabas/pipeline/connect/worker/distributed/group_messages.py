@@ -36,6 +36,8 @@ COMPATIBLE_VERSION: Final = 1
 SESSIONED_VERSION: Final = 2
 VERSIONS: Final = {"default": EAGER_VERSION, "compatible": 1, "sessioned": SESSIONED_VERSION}
 """By the name of the protocol that the group's coordinator has chosen."""
+PROTOCOLS: Final = ("EAGER", "COMPATIBLE", "SESSIONED")
+"""What Kafka's metrics call each version."""
 
 NO_ERROR: Final = 0
 CONFIG_MISMATCH: Final = 1

@@ -39,6 +39,7 @@ from barnabas.pipeline.connect.worker.distributed.group_work import GroupWork
 from barnabas.pipeline.connect.worker.distributed.leader import Leader
 from barnabas.pipeline.connect.worker.distributed.membership import Membership
 from barnabas.pipeline.connect.worker.distributed.position import Position
+from barnabas.pipeline.connect.worker.distributed.rebalances import Figures, group_figures
 from barnabas.pipeline.connect.worker.distributed.signatures import SigningRules
 from barnabas.pipeline.connect.worker.distributed.store import TopicStore
 from barnabas.pipeline.connect.worker.distributed.task_configs import TaskConfigs
@@ -379,6 +380,12 @@ class DistributedHerder(Herder):
             round_.result(REQUEST_S)
         except TimeoutError as error:
             raise TickTimeoutError("Request timed out") from error
+
+    def group_figures(self) -> Sequence[Figures]:
+        """See Herder."""
+        if self._member is None:
+            return ()
+        return group_figures(self._member, self.position, self.group.figures)
 
     def health(self) -> None:
         """See Herder."""

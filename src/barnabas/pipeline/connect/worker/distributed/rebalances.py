@@ -5,8 +5,16 @@ from __future__ import annotations
 import math
 import time
 from collections import deque
+from collections.abc import Mapping, Sequence
 from typing import Final
 
+from barnabas.pipeline.connect.worker.distributed.group_messages import PROTOCOLS
+from barnabas.pipeline.connect.worker.distributed.membership import Membership
+from barnabas.pipeline.connect.worker.distributed.position import Position
+from barnabas.pipeline.connect.worker.distributed.share import NOTHING
+
+Figures = tuple[str, Mapping[str, float], tuple[tuple[str, str], ...]]
+"""Group, figures and labels."""
 _KEPT: Final = 100
 """Rounds that the average and the maximum are of."""
 
@@ -46,3 +54,25 @@ class RebalanceFigures:
             "rebalance-max-time-ms": max(times, default=math.nan),
             "time-since-last-rebalance-ms": since,
         }
+
+
+def group_figures(
+    member: Membership, position: Position, rebalances: RebalanceFigures
+) -> Sequence[Figures]:
+    """Return what /metrics shows of a worker in its group."""
+    held = member.held
+    work = NOTHING if held is None else held.work
+    words = {
+        "connect-protocol": PROTOCOLS[member.protocol_version],
+        "leader-name": position.leader_url or "",
+    }
+    group = "worker_rebalance"
+    assigned = {
+        "assigned-connectors": float(len(work.connectors)),
+        "assigned-tasks": float(len(work.tasks)),
+    }
+    return (
+        (group, {**rebalances.figures(), "epoch": float(position.generation)}, ()),
+        *((group, {name: 1.0}, ((name.replace("-", "_"), word),)) for name, word in words.items()),
+        ("coordinator", assigned, ()),
+    )

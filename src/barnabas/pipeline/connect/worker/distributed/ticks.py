@@ -22,7 +22,7 @@ REQUEST_S: Final = 90.0
 """How long a request waits for its turn and its work (Kafka's RestRequestTimeout)."""
 
 
-class TickTimeoutError(ConnectError):
+class TickTimeoutError(ConnectError, TimeoutError):
     """The herder did not come to a request in time."""
 
 
