@@ -113,6 +113,11 @@ register(
     JsonSchemaConverter="io.confluent.connect.json.JsonSchemaConverter",
 )
 register(
+    "converter",
+    "converters.registry.protobuf",
+    ProtobufConverter="io.confluent.connect.protobuf.ProtobufConverter",
+)
+register(
     "header_converter",
     "converters.headers",
     JsonHeaderConverter="org.apache.kafka.connect.json.JsonConverter",

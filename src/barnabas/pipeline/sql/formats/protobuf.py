@@ -123,7 +123,7 @@ class ProtobufFormat(Format):
                 message = loaded.message(_asked_name(properties))
             connect = Reader(loaded, nullables).root(message)
             encode = message_writer(columns, connect, message, wraps=True)
-            prefix = _encode_indexes(indexes_of(message))
+            prefix = encode_indexes(indexes_of(message))
             return schema_id, lambda row: prefix + encode(row)
 
         return wire_serializer(part._replace(wraps=True), prepare)
@@ -136,7 +136,7 @@ class ProtobufFormat(Format):
             readers: dict[bytes, RowReader] = {}
 
             def read(data: bytes) -> Row | None:
-                indexes, place = _decode_indexes(data)
+                indexes, place = decode_indexes(data)
                 reader = readers.get(data[:place])
                 if reader is None:
                     reader = message_reader(columns, loaded, loaded.message_at(indexes), nullables)
@@ -276,7 +276,7 @@ def message_reader(
     return read
 
 
-def _encode_indexes(indexes: Sequence[int]) -> bytes:
+def encode_indexes(indexes: Sequence[int]) -> bytes:
     """The path of a message before its data; the first message of the file is one 0."""
     if list(indexes) == [0]:
         return b"\0"
@@ -293,7 +293,7 @@ def _zigzag(number: int) -> bytes:
     return bytes(result)
 
 
-def _decode_indexes(data: bytes) -> tuple[list[int], int]:
+def decode_indexes(data: bytes) -> tuple[list[int], int]:
     """The path of a message, and where its data begin. Raises ValueError."""
     count, place = _unzigzag(data, 0)
     if count == 0:

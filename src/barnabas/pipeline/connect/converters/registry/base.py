@@ -48,6 +48,8 @@ class Reading:
 
     schema: Schema
     read: Read
+    schema_of: Callable[[bytes], Schema] | None = None
+    """Says the schema of data that may have another than `schema`."""
 
 
 def _flag(name: str, doc: str, *, default: bool = False) -> Setting:
@@ -175,7 +177,10 @@ class RegistryConverter(Converter):
             )
         try:
             reading = self._readers(_PREFIX.unpack_from(data)[1])
-            return reading.schema, reading.read(data[_PREFIX.size :])
+            data = data[_PREFIX.size :]
+            if reading.schema_of is not None:
+                return reading.schema_of(data), reading.read(data)
+            return reading.schema, reading.read(data)
         except FormatError as error:
             raise self._failed("deserialize", topic, error) from error
         except (ValueError, EOFError, IndexError, TypeError, struct.error) as error:
