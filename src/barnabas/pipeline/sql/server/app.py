@@ -23,6 +23,7 @@ from barnabas.pipeline.sql.engine.pull import PullQuery
 from barnabas.pipeline.sql.engine.session import Session
 from barnabas.pipeline.sql.errors import SqlError
 from barnabas.pipeline.sql.server.answers import print_answer, pull_answer, push_answer
+from barnabas.pipeline.sql.server.connectors.client import ConnectClients
 from barnabas.pipeline.sql.server.describing import Describer
 from barnabas.pipeline.sql.server.entities import status
 from barnabas.pipeline.sql.server.errors import (
@@ -61,11 +62,14 @@ class KsqlApi:
         engine: KsqlEngine,
         peers: Peers | None = None,
         metrics: ServerMetrics | None = None,
+        connect: ConnectClients | None = None,
     ) -> None:
         self.engine = engine
         self.metrics = ServerMetrics(engine) if metrics is None else metrics
         self.peers = peers or Peers(engine, "http://localhost:8088")
-        self._statements = Statements(engine, Describer(engine, self.peers.own), self.peers)
+        self._statements = Statements(
+            engine, Describer(engine, self.peers.own), self.peers, connect
+        )
 
     def app(self) -> Starlette:
         """The application."""
@@ -116,7 +120,13 @@ class KsqlApi:
         session = self.session(body, "streamsProperties")
         given = body.get("requestProperties")
         is_internal = isinstance(given, dict) and given.get(INTERNAL) is True
-        run = partial(self._statements.run, text, session, is_internal=is_internal)
+        run = partial(
+            self._statements.run,
+            text,
+            session,
+            is_internal=is_internal,
+            headers=request.headers.items(),
+        )
         entities = await run_in_threadpool(run)
         return _json(entities)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from barnabas.pipeline.sql.analysis.analyse import analyse
@@ -81,12 +81,8 @@ class Describer:
             types = self._engine.metastore.types
             shown = {name: schema_info(types[name]) for name in sorted(types)}
             return entity("type_list", text, types=shown)
-        if listed is Listed.VARIABLES:
-            variables = [{"name": n, "value": v} for n, v in sorted(session.variables.items())]
-            return entity("variables", text, variables=variables)
-        if listed is Listed.CONNECTOR_PLUGINS:
-            return entity("connector_plugins_list", text, connectorsPlugins=[])
-        return entity("connector_list", text, connectors=[])
+        variables = [{"name": n, "value": v} for n, v in sorted(session.variables.items())]
+        return entity("variables", text, variables=variables)
 
     def _sources(self, kind: SourceKind, text: str, *, extended: bool) -> Entity:
         sources = sorted(
@@ -131,6 +127,13 @@ class Describer:
                 if source is not None:
                     counts[source.topic] = counts.get(source.topic, 0) + 1
         return counts
+
+    def sources_of(self, topics: Sequence[str]) -> list[Entity]:
+        """The streams and tables over topics, described."""
+        sources = sorted(self._engine.metastore.sources.items())
+        return [
+            self._source(source, extended=False) for _, source in sources if source.topic in topics
+        ]
 
     def _topic_names(self) -> dict[str, str]:
         return {name: source.topic for name, source in self._engine.metastore.sources.items()}
@@ -187,8 +190,6 @@ class Describer:
         name = statement.name or ""
         if statement.described is Described.FUNCTION:
             return self._function(name, text)
-        if statement.described is Described.CONNECTOR:
-            raise AnalysisError(f"Connector {name} does not exist.", statement=text)
         source = self._engine.metastore.source(name)
         if source is None:
             hint = self._engine.metastore.hint(name)

@@ -11,6 +11,7 @@ from starlette.responses import Response
 from barnabas.pipeline.sql.engine.asking import TooManyQueriesError
 from barnabas.pipeline.sql.engine.config import PropertyError
 from barnabas.pipeline.sql.errors import SqlError
+from barnabas.pipeline.sql.syntax.masking import masked
 
 MEDIA_TYPE = "application/vnd.ksql.v1+json"
 JSON = "application/json"
@@ -31,7 +32,7 @@ NOT_READY = 50301
 
 
 class ApiError(Exception):
-    """An answer that is no success. `status` follows from the code unless given."""
+    """An answer that is no success. `is_generic`: it says nothing of the statement."""
 
     def __init__(
         self,
@@ -40,12 +41,14 @@ class ApiError(Exception):
         *,
         statement: str | None = None,
         entities: Sequence[Any] = (),
+        is_generic: bool = False,
     ) -> None:
         super().__init__(message)
         self.code = code
         self.message = message
         self.statement = statement
         self.entities = list(entities)
+        self.is_generic = is_generic
 
     @property
     def status(self) -> int:
@@ -73,7 +76,7 @@ class ApiError(Exception):
 
 def of_sql(error: SqlError, statement: str = "", entities: Sequence[Any] = ()) -> ApiError:
     """The answer to a statement that cannot be taken."""
-    text = error.statement or statement
+    text = masked(error.statement or statement)
     if isinstance(error, PropertyError):
         return ApiError(BAD_REQUEST, str(error))
     if isinstance(error, TooManyQueriesError):

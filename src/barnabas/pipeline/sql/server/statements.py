@@ -7,6 +7,11 @@ from barnabas.pipeline.sql.engine.engine import DISTRIBUTED, KsqlEngine
 from barnabas.pipeline.sql.engine.push import PushQuery
 from barnabas.pipeline.sql.engine.session import Session
 from barnabas.pipeline.sql.errors import SqlError
+from barnabas.pipeline.sql.server.connectors.client import ConnectClients, Headers
+from barnabas.pipeline.sql.server.connectors.statements import (
+    ConnectorStatements,
+    is_about_connectors,
+)
 from barnabas.pipeline.sql.server.describing import Describer
 from barnabas.pipeline.sql.server.entities import Entity, command_status, entity
 from barnabas.pipeline.sql.server.errors import (
@@ -37,15 +42,27 @@ _SESSION = (
 class Statements:
     """Executes texts of statements."""
 
-    def __init__(self, engine: KsqlEngine, describer: Describer, peers: Peers) -> None:
+    def __init__(
+        self,
+        engine: KsqlEngine,
+        describer: Describer,
+        peers: Peers,
+        connect: ConnectClients | None = None,
+    ) -> None:
         self._engine = engine
         self._describer = describer
         self._gatherer = Gatherer(engine, peers)
+        self._connectors = ConnectorStatements(
+            connect or ConnectClients(engine.settings), describer.sources_of
+        )
 
-    def run(self, text: str, session: Session, *, is_internal: bool = False) -> list[Entity]:
+    def run(
+        self, text: str, session: Session, *, is_internal: bool = False, headers: Headers = ()
+    ) -> list[Entity]:
         """The answers; raises ApiError, with the answers to the statements that were done.
 
-        `is_internal`: another server asks, which wants to know of this one alone.
+        `is_internal`: another server asks, which wants to know of this one alone. `headers`: those
+        of the request.
         """
         if text.count(";") > _SEMICOLONS_MAX:
             raise ApiError(BAD_REQUEST, "The request has too many statements")
@@ -68,13 +85,15 @@ class Statements:
                 )
         try:
             self._engine.check([s for s in statements if self._push_query(s[0]) is None])
+            for parsed, _ in statements:
+                self._connectors.check(parsed, headers)
         except SqlError as error:
             raise of_sql(error, text) from error
         except ClusterError as error:
             raise ApiError(SERVER_ERROR, str(error), statement=text) from error
         entities: list[Entity] = []
         for parsed, own in statements:
-            entities += self._one(parsed, own, entities, is_internal=is_internal)
+            entities += self._one(parsed, own, entities, headers, is_internal=is_internal)
         return entities
 
     def _one(
@@ -82,15 +101,18 @@ class Statements:
         parsed: ParsedStatement,
         session: Session,
         done: list[Entity],
+        headers: Headers,
         *,
         is_internal: bool,
     ) -> list[Entity]:
         try:
+            if is_about_connectors(parsed.statement):
+                return [self._connectors.answer(parsed, headers)]
             return self._answers(parsed, session, is_internal=is_internal)
         except SqlError as error:
             raise of_sql(error, parsed.text, done) from error
         except ApiError as error:
-            if error.statement is None:
+            if error.statement is None and not error.is_generic:
                 error.statement = parsed.text
             error.entities = [*done, *error.entities]
             raise
@@ -122,12 +144,8 @@ class Statements:
         if isinstance(statement, DISTRIBUTED):
             executed = self._engine.execute(parsed, session)
             return [command_status(parsed.text, one) for one in executed]
-        if isinstance(statement, (tree.CreateConnector, tree.DropConnector, tree.RunScript)):
-            raise ApiError(
-                BAD_STATEMENT,
-                "This server runs no connectors and no scripts.",
-                statement=parsed.text,
-            )
+        if isinstance(statement, tree.RunScript):
+            raise ApiError(BAD_STATEMENT, "This server runs no scripts.", statement=parsed.text)
         answer = self._describer.answer(parsed, session)
         return [self._gatherer.gathered(statement, answer, is_internal=is_internal)]
 

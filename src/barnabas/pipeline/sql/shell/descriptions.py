@@ -106,6 +106,41 @@ def described_function(entity: Mapping[str, Any]) -> list[str]:
     return lines
 
 
+def described_connector(entity: Mapping[str, Any]) -> list[str]:
+    """A connector, its tasks, and the sources over its topics."""
+    status = entity.get("status") or {}
+    connector = status.get("connector") or {}
+    lines = [
+        _labelled("Name", status.get("name")),
+        _labelled("Class", entity.get("connectorClass")),
+        _labelled("Type", status.get("type")),
+        _labelled("State", connector.get("state")),
+        _labelled("WorkerId", connector.get("worker_id")),
+    ]
+    if connector.get("trace"):
+        lines.append(_labelled("Trace", connector["trace"]))
+    tasks = [
+        [str(task.get("id")), str(task.get("state")), _first_line(task.get("trace"))]
+        for task in status.get("tasks") or ()
+    ]
+    if tasks:
+        lines += ["", *table(["Task ID", "State", "Error Trace"], tasks)]
+    sources = [
+        [str(source.get(member, "")) for member in ("name", "topic", "type")]
+        for source in entity.get("sources") or ()
+    ]
+    if sources:
+        lines += ["", *table(["SQL Source Name", "Kafka Topic", "Type"], sources)]
+    topics = [[topic] for topic in entity.get("topics") or ()]
+    if topics:
+        lines += ["", *table(["Related Topics"], topics)]
+    return lines
+
+
+def _first_line(trace: Any) -> str:
+    return str(trace or "").strip().partition("\n")[0]
+
+
 def type_text(schema: Mapping[str, Any]) -> str:
     """A type as tables show it."""
     kind = str(schema.get("type", ""))

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from barnabas.pipeline.sql.shell.descriptions import (
+    described_connector,
     described_function,
     described_query,
     described_source,
@@ -145,6 +146,14 @@ def _plugins(entity: Entity) -> list[str]:
     return table(["Class", "Type", "Version"], rows)
 
 
+def _created(entity: Entity) -> list[str]:
+    return _message(f"Created connector {(entity.get('info') or {}).get('name', '')}")
+
+
+def _dropped(entity: Entity) -> list[str]:
+    return _message(f'Dropped connector "{entity.get("connectorName", "")}"')
+
+
 def _source(entity: Entity) -> list[str]:
     return described_source(entity.get("sourceDescription") or {})
 
@@ -209,6 +218,9 @@ _SHOWN: dict[str, Callable[[Entity], list[str]]] = {
     "properties": _properties,
     "type_list": _types,
     "variables": _variables,
+    "connector_info": _created,
+    "drop_connector": _dropped,
+    "connector_description": described_connector,
     "connector_list": _connectors,
     "connector_plugins_list": _plugins,
     "sourceDescription": _source,

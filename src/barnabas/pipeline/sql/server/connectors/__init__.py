@@ -1,0 +1,1 @@
+"""Statements about connectors, which a Connect worker answers."""
