@@ -120,14 +120,8 @@ class KsqlApi:
         session = self.session(body, "streamsProperties")
         given = body.get("requestProperties")
         is_internal = isinstance(given, dict) and given.get(INTERNAL) is True
-        run = partial(
-            self._statements.run,
-            text,
-            session,
-            is_internal=is_internal,
-            headers=request.headers.items(),
-        )
-        entities = await run_in_threadpool(run)
+        run = partial(self._statements.run, is_internal=is_internal)
+        entities = await run_in_threadpool(run, text, session, headers=request.headers.items())
         return _json(entities)
 
     async def _wait_for_command(self, sequence: Any) -> None:
