@@ -230,6 +230,11 @@ register(
     FileStreamSink="org.apache.kafka.connect.file.FileStreamSinkConnector",
 )
 register(
+    "sink",
+    "connectors.jdbc.connectors",
+    JdbcSink="io.confluent.connect.jdbc.JdbcSinkConnector",
+)
+register(
     "source",
     "connectors.postgres.connector",
     PostgresConnector="io.debezium.connector.postgresql.PostgresConnector",
