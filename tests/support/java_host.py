@@ -62,7 +62,6 @@ TOOLS = {
     "kafka-verifiable-producer": "org.apache.kafka.tools.VerifiableProducer",
     "client-compatibility-test": "org.apache.kafka.tools.ClientCompatibilityTest",
     "client-steps": "ClientSteps",
-    "connect-cases": "ConnectCases",
     "group-steps": "GroupSteps",
     "share-steps": "ShareSteps",
     "transaction-steps": "TransactionSteps",
@@ -234,12 +233,12 @@ def _command(token_file: Path) -> Sequence[str]:
         *("--add-opens", "java.base/java.lang=ALL-UNNAMED"),
         f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={token_file.as_uri()}",
         f"-Dlog4j2.configurationFile={SOURCES / 'log4j2.properties'}",
-        *("-cp", f"{_compiled()}:{LIBS[-1]}/*"),
+        *("-cp", f"{compiled_tools()}:{LIBS[-1]}/*"),
         "ToolHost",
     )
 
 
-def _compiled() -> Path:
+def compiled_tools() -> Path:
     """A directory of classes, compiled anew where the sources changed."""
     assert JAVAC is not None
     sources = sorted(SOURCES.glob("*.java"))

@@ -1,7 +1,7 @@
-"""Transforms, predicates and converters beside Kafka's own, case by case.
+"""Transforms, predicates and converters beside Kafka's and Debezium's own, case by case.
 
-The cases and what Kafka 4.3.1 makes of them are in tests/golden/connect. The slow test asks Kafka's
-jars again; with UPDATE_GOLDEN=1 it writes the file, after `kafka_case_tables` has changed.
+The cases and what Java makes of them are in tests/golden/connect. The slow tests ask the jars
+again; with UPDATE_GOLDEN=1 they write the files, after tables of cases have changed.
 """
 
 from __future__ import annotations
@@ -9,22 +9,27 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from support.connect.kafka_case_tables import cases
+from support.connect import debezium_case_tables, kafka_case_tables
+from support.connect.debezium import jars
 from support.connect.kafka_cases import comparable, ours
-from support.java_host import AVAILABLE, MISSING, JavaHost
+from support.java_host import AVAILABLE, JAVA, LIBS, MISSING, compiled_tools
 
-GOLDEN = Path(__file__).parents[3] / "golden" / "connect" / "kafka-4.3.1-cases.json.gz"
+PLACE = Path(__file__).parents[3] / "golden" / "connect"
+KAFKA = PLACE / "kafka-4.3.1-cases.json.gz"
+DEBEZIUM = PLACE / "debezium-3.3.1-cases.json.gz"
 
 
-def golden() -> list[tuple[Any, Any]]:
-    if not GOLDEN.exists():
+def golden(file: Path) -> list[tuple[Any, Any]]:
+    if not file.exists():
         return []
-    return [tuple(pair) for pair in json.loads(gzip.decompress(GOLDEN.read_bytes()))]
+    return [tuple(pair) for pair in json.loads(gzip.decompress(file.read_bytes()))]
 
 
 def name_of(pair: Any) -> str:
@@ -32,8 +37,8 @@ def name_of(pair: Any) -> str:
     return f"{case['class'].rpartition('.')[2]}-{case['kind']}-{json.dumps(case['settings'])}"
 
 
-@pytest.mark.parametrize("pair", golden(), ids=name_of)
-def test_a_case_ends_as_in_kafka(pair: Any) -> None:
+@pytest.mark.parametrize("pair", [*golden(KAFKA), *golden(DEBEZIUM)], ids=name_of)
+def test_a_case_ends_as_in_java(pair: Any) -> None:
     case, expected = pair
     steps = case.get("steps") or case.get("records") or [None]
     found = ours(case)
@@ -61,20 +66,28 @@ def _is_beyond_python(result: Any) -> bool:
     return isinstance(result, dict) and "of the years 1 to 9999" in (result.get("text") or "")
 
 
-def test_the_cases_are_those_of_the_tables() -> None:
-    assert [case for case, _ in golden()] == json.loads(json.dumps(cases()))
+TABLES = [(KAFKA, kafka_case_tables.cases), (DEBEZIUM, debezium_case_tables.cases)]
+
+
+@pytest.mark.parametrize(("file", "cases"), TABLES, ids=["kafka", "debezium"])
+def test_the_cases_are_those_of_the_tables(file: Path, cases: Callable[[], list[Any]]) -> None:
+    assert [case for case, _ in golden(file)] == json.loads(json.dumps(cases()))
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(not AVAILABLE, reason=MISSING)
-def test_kafka_still_says_the_same(tmp_path: Path) -> None:
-    asked = cases()
-    (tmp_path / "cases.json").write_text(json.dumps(asked))
-    with JavaHost() as java:
-        java.run("connect-cases", str(tmp_path / "cases.json"), str(tmp_path / "results.json"))
-    told = json.loads((tmp_path / "results.json").read_text())
+@pytest.mark.parametrize(("file", "cases"), TABLES, ids=["kafka", "debezium"])
+def test_java_still_says_the_same(
+    file: Path, cases: Callable[[], list[Any]], tmp_path: Path
+) -> None:
+    asked, given, results = cases(), tmp_path / "cases.json", tmp_path / "results.json"
+    given.write_text(json.dumps(asked))
+    folders = [LIBS[-1]] if file == KAFKA else [jars(), LIBS[-1]]
+    places = ":".join([str(compiled_tools()), *(f"{folder}/*" for folder in folders)])
+    subprocess.run([str(JAVA), "-cp", places, "ConnectCases", str(given), str(results)], check=True)
+    told = json.loads(results.read_text())
     if os.environ.get("UPDATE_GOLDEN"):
         text = json.dumps(list(zip(asked, told, strict=True)))
-        GOLDEN.write_bytes(gzip.compress(text.encode(), mtime=0))
-    for (_, expected), result in zip(golden(), told, strict=True):
+        file.write_bytes(gzip.compress(text.encode(), mtime=0))
+    for (_, expected), result in zip(golden(file), told, strict=True):
         assert comparable(result) == comparable(expected)

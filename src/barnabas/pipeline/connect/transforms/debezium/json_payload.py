@@ -71,10 +71,13 @@ def _item_schema(name: str | None, items: list[Any], *, keeps_null: bool) -> Sch
             raise ConnectError(f"Field is not a homogenous array ({sample} x {item}).")
     if isinstance(sample, dict):
         merged: Schema | None = None
+        seen: list[Schema] = []
         for item in given:
             schema = _schema(name, item, keeps_null=keeps_null)
             assert schema is not None
-            merged = schema if merged is None else _merged(merged, schema)
+            if schema not in seen:
+                seen.append(schema)
+                merged = schema if merged is None else _merged(merged, schema)
         assert merged is not None
         return merged
     schema = _schema(None, sample, keeps_null=keeps_null)

@@ -30,7 +30,7 @@ from barnabas.pipeline.connect.transforms.sides import PlainTransform, require_s
 from barnabas.pipeline.connect.transforms.topics import Rewriter
 
 _LOW: Final = Importance.LOW
-_BAD_FIRST: Final = re.compile(r"^[^A-Za-z_]")
+_DIGIT_FIRST: Final = re.compile(r"^(?=[0-9])")
 _BAD: Final = re.compile(r"[^A-Za-z0-9_.]")
 
 
@@ -182,4 +182,5 @@ class ByLogicalTableRouter(PlainTransform):
     def _name(self, name: str) -> str:
         if not self._adjusts:
             return name
-        return _BAD.sub("_", _BAD_FIRST.sub("_", name))
+        # A digit may not be the first, but the second.
+        return _BAD.sub("_", _DIGIT_FIRST.sub("_", name))

@@ -223,7 +223,8 @@ class EventRouter(PlainTransform):
         schema, payload = _column_of(row, self._payload, "payload"), row.get(self._payload)
         copy = record.copied()
         copy.timestamp_ms = self._timestamp(change, row)
-        copy.headers.append(Header("id", _column_of(row, self._id, "event-id"), row.get(self._id)))
+        event_id = row.get(self._id)
+        copy.headers.append(Header("id", _column_of(row, self._id, "event-id"), event_id))
         if self._expands:
             schema, payload = self._expanded(schema, payload)
         topic = typed(row, self._route, Type.STRING)
