@@ -1,0 +1,320 @@
+"""Mirroring between two clusters: records, topics, settings, rights and group offsets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import (
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewPartitions,
+    NewTopic,
+    ResourcePatternType,
+    ResourceType,
+)
+
+from barnabas.app.cluster import Cluster
+from barnabas.pipeline.connect.connectors.mirror.records import Checkpoint, Heartbeat, OffsetSync
+from barnabas.pipeline.connect.engine.local import LocalEngine
+from barnabas.pipeline.connect.errors.kinds import ConnectError
+from support.connect.mirror import OFFSETS, MirrorRun
+from support.connect.tasks import WAIT_SECONDS, read_messages
+
+ACLS = {
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "allow.everyone.if.no.acl.found": "true",
+    "super.users": "User:ANONYMOUS",
+}
+
+
+class Side:
+    """One cluster, with its clients."""
+
+    def __init__(self, servers: str) -> None:
+        self.servers = servers
+        self.admin = AdminClient({"bootstrap.servers": servers})
+
+    def create(self, topic: str, partitions: int = 1, **config: str) -> None:
+        config = {name.replace("_", "."): value for name, value in config.items()}
+        new = NewTopic(topic, partitions, 1, config=config)
+        self.admin.create_topics([new])[topic].result(WAIT_SECONDS)
+
+    def topics(self) -> dict[str, int]:
+        found = self.admin.list_topics(timeout=WAIT_SECONDS).topics
+        return {name: len(topic.partitions) for name, topic in found.items()}
+
+    def produce(self, topic: str, records: range, partitions: int = 1) -> None:
+        producer = Producer({"bootstrap.servers": self.servers})
+        for number in records:
+            producer.produce(
+                topic,
+                b"value %d" % number,
+                b"key %d" % number,
+                partition=number % partitions,
+                headers=[("number", b"%d" % number), ("none", None)],
+                timestamp=1_700_000_000_000 + number,
+            )
+        assert producer.flush(WAIT_SECONDS) == 0
+
+    def records(self, topic: str) -> list[tuple[Any, ...]]:
+        if topic not in self.topics():
+            return []
+        found = read_messages(self.servers, topic)
+        return [(m.partition(), m.key(), m.value(), m.headers(), m.timestamp()) for m in found]
+
+    def commit(self, group: str, *offsets: tuple[str, int, int, str]) -> None:
+        consumer = Consumer({"bootstrap.servers": self.servers, "group.id": group})
+        given = [TopicPartition(topic, n, at, text) for topic, n, at, text in offsets]
+        consumer.commit(offsets=given, asynchronous=False)
+        consumer.close()
+
+    def committed(self, group: str, topic: str, partition: int) -> tuple[int, str]:
+        consumer = Consumer({"bootstrap.servers": self.servers, "group.id": group})
+        (found,) = consumer.committed([TopicPartition(topic, partition)], timeout=WAIT_SECONDS)
+        consumer.close()
+        return found.offset, found.metadata or ""
+
+    def config(self, topic: str, name: str) -> ConfigEntry:
+        asked = ConfigResource(ConfigResource.Type.TOPIC, topic)
+        found: dict[str, ConfigEntry] = self.admin.describe_configs([asked])[asked].result(30)
+        return found[name]
+
+
+@pytest.fixture(scope="module")
+def clusters() -> Iterator[tuple[Side, Side]]:
+    with Cluster(config=ACLS) as west, Cluster(config=ACLS) as east:
+        sides = Side(west.bootstrap_servers), Side(east.bootstrap_servers)
+        for side in sides:
+            side.create(OFFSETS, cleanup_policy="compact")
+        yield sides
+
+
+@pytest.fixture
+def engine() -> Iterator[LocalEngine]:
+    engine = LocalEngine()
+    yield engine
+    engine.close()
+
+
+@pytest.fixture
+def west(clusters: tuple[Side, Side]) -> Side:
+    return clusters[0]
+
+
+@pytest.fixture
+def east(clusters: tuple[Side, Side]) -> Side:
+    return clusters[1]
+
+
+def test_topics_settings_rights_and_groups(west: Side, east: Side, engine: LocalEngine) -> None:
+    west.create("orders", 2, retention_ms="1234567", unclean_leader_election_enable="true")
+    west.create("hidden.internal")
+    west.produce("orders", range(600), 2)
+    west.commit("shop", ("orders", 0, 300, "half"), ("orders", 1, 150, ""))
+    rights = [
+        acl("orders", AclOperation.ALL),
+        acl("orders", AclOperation.WRITE, "User:w"),
+        acl("orders", AclOperation.DESCRIBE, "User:d"),
+    ]
+    for done in west.admin.create_acls(rights).values():
+        done.result(WAIT_SECONDS)
+    run = MirrorRun(engine, west.servers, east.servers, {"topics.exclude": "hidden.*, mm2.*"})
+    try:
+        run.wait_until(lambda: len(east.records("west.orders")) == 600)
+        assert sorted(east.records("west.orders"), key=repr) == sorted(
+            west.records("orders"), key=repr
+        )
+        assert east.topics()["west.orders"] == 2
+        assert "west.hidden.internal" not in east.topics()
+        assert east.config("west.orders", "retention.ms").value == "1234567"
+        assert east.config("west.orders", "unclean.leader.election.enable").value == "false"
+
+        # Group offsets are translated exactly at the end of a partition, else never too far.
+        run.wait_until(lambda: east.committed("shop", "west.orders", 0) == (300, "half"))
+        run.wait_until(lambda: 0 < east.committed("shop", "west.orders", 1)[0] <= 150)
+        notes = [
+            Checkpoint.read(m.key(), m.value())
+            for m in read_messages(east.servers, "west.checkpoints.internal")
+        ]
+        assert Checkpoint("shop", ("west.orders", 0), 300, 300, "half") in notes
+        syncs = [
+            OffsetSync.read(m.key(), m.value())
+            for m in read_messages(west.servers, "mm2-offset-syncs.east.internal")
+        ]
+        assert all(sync.upstream == sync.downstream for sync in syncs)
+        assert {sync.upstream for sync in syncs if sync.place == ("orders", 0)} >= {0, 101, 202}
+        run.wait_until(lambda: "heartbeats" in east.topics() and east.records("heartbeats"))
+        beat = read_messages(east.servers, "heartbeats")[0]
+        assert Heartbeat.read(beat.key(), beat.value()).source == "west"
+
+        # Settings and partitions that change are followed.
+        change = ConfigEntry("retention.ms", "7654321", incremental_operation=AlterConfigOpType.SET)
+        resource = ConfigResource(ConfigResource.Type.TOPIC, "orders", incremental_configs=[change])
+        west.admin.incremental_alter_configs([resource])[resource].result(WAIT_SECONDS)
+        west.admin.create_partitions([NewPartitions("orders", 3)])["orders"].result(WAIT_SECONDS)
+        run.wait_until(lambda: east.topics()["west.orders"] == 3)
+        west.produce("orders", range(600, 900), 3)
+        run.wait_until(lambda: len(east.records("west.orders")) == 900)
+        assert len({record[1] for record in east.records("west.orders")}) == 900
+        run.wait_until(lambda: east.config("west.orders", "retention.ms").value == "7654321")
+        run.wait_until(lambda: len(rights_of(east, "west.orders")) == 2)
+        assert {(one.principal, one.operation) for one in rights_of(east, "west.orders")} == {
+            ("User:r", AclOperation.READ),
+            ("User:d", AclOperation.DESCRIBE),
+        }
+    finally:
+        run.stop()
+
+
+def acl(topic: str, operation: AclOperation, principal: str = "User:r") -> AclBinding:
+    return AclBinding(
+        ResourceType.TOPIC,
+        topic,
+        ResourcePatternType.LITERAL,
+        principal,
+        "*",
+        operation,
+        AclPermissionType.ALLOW,
+    )
+
+
+def rights_of(side: Side, topic: str) -> list[AclBinding]:
+    every = AclBindingFilter(
+        ResourceType.TOPIC,
+        topic,
+        ResourcePatternType.LITERAL,
+        None,  # type: ignore[arg-type]  # any
+        None,  # type: ignore[arg-type]  # any
+        AclOperation.ANY,
+        AclPermissionType.ANY,
+    )
+    found: list[AclBinding] = side.admin.describe_acls(every).result(WAIT_SECONDS)
+    return found
+
+
+@pytest.mark.parametrize("is_exactly_once", [pytest.param(False, marks=pytest.mark.slow), True])
+def test_goes_on_after_a_stop(
+    west: Side, east: Side, engine: LocalEngine, is_exactly_once: bool
+) -> None:
+    topic = f"steps{is_exactly_once}"
+    west.create(topic)
+    more = {"topics": topic, "source.consumer.isolation.level": "read_committed"}
+    producer = Producer({"bootstrap.servers": west.servers, "transactional.id": topic})
+    producer.init_transactions(WAIT_SECONDS)
+    expected: list[bytes] = []
+    for step in range(3):
+        for is_kept in (False, True):
+            producer.begin_transaction()
+            for number in range(50):
+                value = f"{step} {number}".encode()
+                producer.produce(topic, value, partition=0)
+                if is_kept:
+                    expected.append(value)
+            assert producer.flush(WAIT_SECONDS) == 0  # what is not sent yet would not be aborted
+            (producer.commit_transaction if is_kept else producer.abort_transaction)(WAIT_SECONDS)
+        run = MirrorRun(
+            engine,
+            west.servers,
+            east.servers,
+            more,
+            connectors=("Source",),
+            is_exactly_once=is_exactly_once,
+        )
+        try:
+            run.wait_until(
+                lambda: len(east.records(f"west.{topic}")) >= len(expected)
+            )
+        finally:
+            run.stop()
+        assert [record[2] for record in east.records(f"west.{topic}")] == expected
+    syncs = [
+        OffsetSync.read(m.key(), m.value())
+        for m in read_messages(west.servers, "mm2-offset-syncs.east.internal")
+    ]
+    last = [sync for sync in syncs if sync.place == (topic, 0)][-1]
+    # Each transaction has a marker, of an aborted one the records are not mirrored.
+    assert last.upstream == 3 * 102 - 2
+    there = read_messages(east.servers, f"west.{topic}")[-1].offset()
+    assert last.downstream == there
+
+
+@pytest.mark.slow
+def test_both_ways_ends(west: Side, east: Side, engine: LocalEngine) -> None:
+    west.create("twoway")
+    east.create("twoway")
+    west.produce("twoway", range(3))
+    east.produce("twoway", range(3, 8))
+    only = {"topics": ".*twoway"}
+    there = MirrorRun(engine, west.servers, east.servers, only, connectors=("Source",))
+    back = MirrorRun(
+        engine,
+        east.servers,
+        west.servers,
+        only,
+        aliases=("east", "west"),
+        connectors=("Source",),
+    )
+    try:
+        there.wait_until(lambda: len(east.records("west.twoway")) == 3)
+        back.wait_until(lambda: len(west.records("east.twoway")) == 5)
+        assert {name for name in west.topics() if name.endswith("twoway")} == {
+            "twoway",
+            "east.twoway",
+        }
+    finally:
+        there.stop()
+        back.stop()
+
+
+@pytest.mark.slow
+def test_names_kept_and_records_transformed(west: Side, east: Side, engine: LocalEngine) -> None:
+    west.create("plain")
+    west.produce("plain", range(20))
+    run = MirrorRun(
+        engine,
+        west.servers,
+        east.servers,
+        {
+            "topics": "plain",
+            "replication.policy.class": "IdentityReplicationPolicy",
+            "offset-syncs.topic.location": "target",
+            "transforms": "route",
+            "transforms.route.type": "org.apache.kafka.connect.transforms.RegexRouter",
+            "transforms.route.regex": "(.*)",
+            "transforms.route.replacement": "$1",
+        },
+        connectors=("Source",),
+    )
+    try:
+        run.wait_until(lambda: len(east.records("plain")) == 20)
+        assert east.records("plain") == west.records("plain")
+        run.wait_until(lambda: "mm2-offset-syncs.west.internal" in east.topics())
+        run.wait_until(
+            lambda: (
+                OffsetSync(("plain", 0), 19, 19)
+                in [
+                    OffsetSync.read(m.key(), m.value())
+                    for m in read_messages(east.servers, "mm2-offset-syncs.west.internal")
+                ]
+            )
+        )
+    finally:
+        run.stop()
+
+
+def test_a_lost_source_is_told(east: Side, engine: LocalEngine) -> None:
+    more = {"admin.timeout.ms": "500", "source.admin.request.timeout.ms": "500"}
+    with pytest.raises(ConnectError, match="bootstrap"):
+        MirrorRun(engine, "", east.servers, more, connectors=("Source",))
+    run = MirrorRun(engine, "127.0.0.1:1", east.servers, more, connectors=("Source",))
+    assert run.runs[0].tasks == []
+    run.stop()
