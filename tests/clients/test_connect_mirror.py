@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from barnabas.pipeline.connect.connectors.mirror.records import Checkpoint, Heartbeat, OffsetSync
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import (
     AclBinding,
@@ -21,12 +22,11 @@ from confluent_kafka.admin import (
     ResourcePatternType,
     ResourceType,
 )
+from support.connect.mirror import OFFSETS, MirrorRun
 
 from barnabas.app.cluster import Cluster
-from barnabas.pipeline.connect.connectors.mirror.records import Checkpoint, Heartbeat, OffsetSync
 from barnabas.pipeline.connect.engine.local import LocalEngine
 from barnabas.pipeline.connect.errors.kinds import ConnectError
-from support.connect.mirror import OFFSETS, MirrorRun
 from support.connect.tasks import WAIT_SECONDS, read_messages
 
 ACLS = {
@@ -230,9 +230,7 @@ def test_goes_on_after_a_stop(
             is_exactly_once=is_exactly_once,
         )
         try:
-            run.wait_until(
-                lambda: len(east.records(f"west.{topic}")) >= len(expected)
-            )
+            run.wait_until(lambda: len(east.records(f"west.{topic}")) >= len(expected))
         finally:
             run.stop()
         assert [record[2] for record in east.records(f"west.{topic}")] == expected

@@ -264,3 +264,5 @@ register(
 register("sink", "connectors.delta.connectors", DeltaSink="barnabas.connect.DeltaSink")
 register("source", "connectors.spark.source", SparkSource="barnabas.connect.SparkSource")
 register("sink", "connectors.spark.sink", SparkSink="barnabas.connect.SparkSink")
+register("source", "connectors.http.source", HttpSource="barnabas.connect.HttpSource")
+register("sink", "connectors.http.sink", HttpSink="io.aiven.kafka.connect.http.HttpSinkConnector")

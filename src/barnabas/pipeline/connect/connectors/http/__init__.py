@@ -1,0 +1,1 @@
+"""Sources and sinks that speak HTTP: records from a web service's pages, records to its address."""

@@ -1,0 +1,90 @@
+"""A web service on this machine that answers as a test says, and keeps what it was asked."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import TracebackType
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+
+@dataclass(slots=True)
+class Asked:
+    """One request."""
+
+    method: str
+    path: str
+    parameters: dict[str, str]
+    headers: dict[str, str]
+    body: bytes
+
+
+@dataclass(slots=True)
+class Answer:
+    """What is answered; a body that is no bytes is JSON. Status 0 hangs up."""
+
+    status: int = 200
+    body: Any = b""
+    headers: dict[str, str] = field(default_factory=dict)
+
+
+class WebService:
+    """Answers each request by a function."""
+
+    def __init__(self, answer: Callable[[Asked], Answer]) -> None:
+        self.asked: list[Asked] = []
+        service = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def handle_any(self) -> None:
+                url = urlsplit(self.path)
+                length = int(self.headers.get("Content-Length") or 0)
+                asked = Asked(
+                    self.command,
+                    url.path,
+                    dict(parse_qsl(url.query)),
+                    {name.lower(): value for name, value in self.headers.items()},
+                    self.rfile.read(length),
+                )
+                service.asked.append(asked)
+                told = answer(asked)
+                if told.status == 0:
+                    self.close_connection = True
+                    return
+                is_raw = isinstance(told.body, bytes)
+                body = told.body if is_raw else json.dumps(told.body).encode()
+                self.send_response(told.status)
+                for name, value in told.headers.items():
+                    self.send_header(name, value)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            do_GET = do_POST = do_PUT = handle_any  # noqa: N815  # the names that are called
+
+            def log_message(self, *_: Any) -> None:
+                """Be silent."""
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,))
+        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
+
+    def __enter__(self) -> WebService:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
