@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from barnabas.pipeline.connect.connectors.mirror.records import Checkpoint, Heartbeat, OffsetSync
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import (
     AclBinding,
@@ -22,11 +21,12 @@ from confluent_kafka.admin import (
     ResourcePatternType,
     ResourceType,
 )
-from support.connect.mirror import OFFSETS, MirrorRun
 
 from barnabas.app.cluster import Cluster
+from barnabas.pipeline.connect.connectors.mirror.records import Checkpoint, Heartbeat, OffsetSync
 from barnabas.pipeline.connect.engine.local import LocalEngine
 from barnabas.pipeline.connect.errors.kinds import ConnectError
+from support.connect.mirror import OFFSETS, MirrorRun
 from support.connect.tasks import WAIT_SECONDS, read_messages
 
 ACLS = {

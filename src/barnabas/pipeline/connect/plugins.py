@@ -266,3 +266,31 @@ register("source", "connectors.spark.source", SparkSource="barnabas.connect.Spar
 register("sink", "connectors.spark.sink", SparkSink="barnabas.connect.SparkSink")
 register("source", "connectors.http.source", HttpSource="barnabas.connect.HttpSource")
 register("sink", "connectors.http.sink", HttpSink="io.aiven.kafka.connect.http.HttpSinkConnector")
+register(
+    "source",
+    "connectors.mirror.source",
+    MirrorSource="org.apache.kafka.connect.mirror.MirrorSourceConnector",
+)
+register(
+    "source",
+    "connectors.mirror.checkpoint",
+    MirrorCheckpoint="org.apache.kafka.connect.mirror.MirrorCheckpointConnector",
+)
+register(
+    "source",
+    "connectors.mirror.heartbeat",
+    MirrorHeartbeat="org.apache.kafka.connect.mirror.MirrorHeartbeatConnector",
+)
+register(
+    "class",
+    "connectors.mirror.policy",
+    DefaultReplicationPolicy="org.apache.kafka.connect.mirror.DefaultReplicationPolicy",
+    IdentityReplicationPolicy="org.apache.kafka.connect.mirror.IdentityReplicationPolicy",
+)
+register(
+    "class",
+    "connectors.mirror.filters",
+    DefaultTopicFilter="org.apache.kafka.connect.mirror.DefaultTopicFilter",
+    DefaultGroupFilter="org.apache.kafka.connect.mirror.DefaultGroupFilter",
+    DefaultConfigPropertyFilter="org.apache.kafka.connect.mirror.DefaultConfigPropertyFilter",
+)

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, Final
 from zlib import crc32
 
-from confluent_kafka import KafkaError, KafkaException, Producer
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from barnabas.app.partitioning import JAVA_PARTITIONER
 from barnabas.pipeline.datasource.control import TransactionControl
@@ -104,7 +105,9 @@ def write_rows(
 class Transaction:
     """A transaction that a task fills and leaves open. Raises KafkaException, WriteError."""
 
-    def __init__(self, options: SinkOptions, transactional_id: str) -> None:
+    def __init__(
+        self, options: SinkOptions, transactional_id: str, *, has_receipts: bool = False
+    ) -> None:
         self._options = options
         self._id = transactional_id
         self._errors: list[str] = []
@@ -115,7 +118,7 @@ class Transaction:
                 **JAVA_PARTITIONER,
                 **options.producer,
                 "transactional.id": transactional_id,
-                "delivery.report.only.error": True,
+                "delivery.report.only.error": not has_receipts,
                 "on_delivery": self._delivered,
                 "log_level": 2,
             }
@@ -152,13 +155,19 @@ class Transaction:
         self._producer.poll(0)
         self._check()
 
-    def send_record(self, record: Outgoing) -> None:
-        """Queue one record, waiting where the queue is full."""
+    def send_record(
+        self, record: Outgoing, on_written: Callable[[int], None] | None = None
+    ) -> None:
+        """Queue one record, waiting where the queue is full.
+
+        `on_written`, for transactions with receipts, is called with the record's offset.
+        """
         topic, value, key, partition, timestamp_ms, headers = record
+        told = {} if on_written is None else {"on_delivery": partial(self._receipt, on_written)}
         while True:
             try:
                 self._producer.produce(
-                    topic, value, key, partition, timestamp=timestamp_ms, headers=headers
+                    topic, value, key, partition, timestamp=timestamp_ms, headers=headers, **told
                 )
                 break
             except BufferError:
@@ -191,6 +200,14 @@ class Transaction:
             self._producer.abort_transaction(CALL_TIMEOUT_SECONDS)
         except KafkaException:
             return
+
+    def _receipt(
+        self, on_written: Callable[[int], None], error: KafkaError | None, message: Message
+    ) -> None:
+        if error is None:
+            on_written(message.offset() or 0)
+        else:
+            self._delivered(error, message)
 
     def _delivered(self, error: KafkaError | None, _message: object) -> None:
         if error is not None:

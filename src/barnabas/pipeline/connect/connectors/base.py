@@ -27,6 +27,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Protocol
 
 from barnabas.pipeline.connect.config.definition import Definition
+from barnabas.pipeline.connect.raw import RawRecord
 from barnabas.pipeline.connect.record import JsonMap, SinkRecord, SourceRecord
 
 Settings = Mapping[str, str]
@@ -71,6 +72,13 @@ class TaskContext:
     spark: Any = None
 
 
+class Receipts(Protocol):
+    """Takes note of where the records of one split were written; picklable."""
+
+    def written(self, record: SourceRecord | RawRecord, offset: int) -> None:
+        """A record of the split is written at this offset of its topic's partition."""
+
+
 class SourceReader(ABC):
     """Reads for one task. The method names are those of Spark's Python Data Source API."""
 
@@ -96,6 +104,24 @@ class SourceReader(ABC):
     @abstractmethod
     def read(self, partition: Any) -> Iterator[SourceRecord]:
         """Yield the records of a split, in order; runs on an executor, perhaps more than once."""
+
+    def read_bytes(self, partition: Any) -> Iterator[RawRecord] | None:
+        """Return the records of a split as bytes; None where `read` is the only way.
+
+        Asked in place of `read` where all converters are Kafka's for bytes and nothing is
+        transformed. The offsets of such records are for `offsets` to tell.
+        """
+        return None
+
+    def receipts(self, partition: Any) -> Receipts | None:
+        """Return what takes note of a split's written records, on an executor; None for nothing.
+
+        Only asked if the connector's `has_receipts` is set.
+        """
+        return None
+
+    def written(self, receipts: Sequence[Any]) -> None:
+        """The records of a micro-batch are written: the receipts of its splits, on the driver."""
 
     def offsets(self, end: dict[str, Any]) -> Sequence[tuple[JsonMap, JsonMap]]:
         """Return (source partition, offset) to store with a micro-batch, beside its records'."""
@@ -200,6 +226,8 @@ class SourceConnector(Connector):
     """A connector that reads another system."""
 
     kind = "source"
+    has_receipts: ClassVar[bool] = False
+    """Whether readers want to hear at which offsets their records were written."""
 
     @abstractmethod
     def reader(self, context: TaskContext) -> SourceReader:

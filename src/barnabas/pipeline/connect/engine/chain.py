@@ -12,6 +12,8 @@ from typing import Any, Final
 
 from barnabas.pipeline.connect.config.definition import Definition
 from barnabas.pipeline.connect.converters.base import Converter, HeaderConverter
+from barnabas.pipeline.connect.converters.headers import ByteArrayHeaderConverter
+from barnabas.pipeline.connect.converters.primitives import ByteArrayConverter
 from barnabas.pipeline.connect.errors.kinds import ConfigError, ConnectError
 from barnabas.pipeline.connect.plugins import load
 from barnabas.pipeline.connect.record import ConnectRecord
@@ -50,6 +52,16 @@ class Chain:
     value: Converter
     header: HeaderConverter
     stages: list[Step]
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether bytes pass it unchanged."""
+        kinds = type(self.key), type(self.value), type(self.header)
+        return not self.stages and kinds == (
+            ByteArrayConverter,
+            ByteArrayConverter,
+            ByteArrayHeaderConverter,
+        )
 
     def close(self) -> None:
         """Close what it holds open."""

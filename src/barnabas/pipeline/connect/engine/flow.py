@@ -61,6 +61,8 @@ class SourceFlow:
         self._chain = make_chain(spec.settings, spec.worker)
         log = LogReporter(f"{spec.connector}-{spec.task}", policy, self.counts)
         self.tolerance = Tolerance(policy, (log,), self.counts, stopping or Event())
+        self.is_plain = self._chain.is_plain
+        """Whether bytes pass it unchanged."""
 
     def convert(self, record: SourceRecord) -> RawRecord | None:
         """Return what is written, None where nothing is. Raises ConnectError."""

@@ -9,6 +9,7 @@ import logging
 import time
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from threading import Event
 from typing import Any
 
@@ -33,6 +34,8 @@ class SplitDone:
     written: int = 0
     seconds: float = 0.0
     counts: ErrorCounts = field(default_factory=ErrorCounts)
+    receipts: Any = None
+    """The reader's own; whole once the output is flushed."""
     prepared: Any = None
     """Of exactly once on executors: the transaction that is left open."""
 
@@ -57,6 +60,16 @@ def run_split(reader: SourceReader, split: Any, flow: SourceFlow, output: Output
     partition: JsonMap | None = None
     key = ""
     convert, send, topics = flow.convert, output.send, done.topics
+    receipts = done.receipts = reader.receipts(split)
+    plain = reader.read_bytes(split) if flow.is_plain else None
+    if plain is not None:
+        for bare in plain:
+            send(bare, None if receipts is None else partial(receipts.written, bare))
+            topics.add(bare.topic)
+            done.written += 1
+        done.polled = done.written
+        done.seconds = time.monotonic() - began
+        return done
     for record in reader.read(split):
         done.polled += 1
         if record.source_partition is not partition:
@@ -65,7 +78,7 @@ def run_split(reader: SourceReader, split: Any, flow: SourceFlow, output: Output
         last[key] = partition, record.source_offset
         raw = convert(record)
         if raw is not None:
-            send(raw)
+            send(raw, None if receipts is None else partial(receipts.written, record))
             topics.add(raw.topic)
             done.written += 1
     done.offsets = list(last.values())

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from threading import Event
 from typing import Any, Final
 
@@ -26,7 +27,9 @@ _POLL_EVERY: Final = 500
 class KafkaOutput:
     """A producer, with the topics it needs."""
 
-    def __init__(self, settings: Mapping[str, Any], topics: TopicCreation) -> None:
+    def __init__(
+        self, settings: Mapping[str, Any], topics: TopicCreation, *, has_receipts: bool = False
+    ) -> None:
         self._topics = topics
         self._failed: list[tuple[RawRecord, Exception]] = []
         self._fatal: KafkaError | None = None
@@ -34,13 +37,13 @@ class KafkaOutput:
         self.producer = Producer(
             {
                 **settings,
-                "delivery.report.only.error": True,
+                "delivery.report.only.error": not has_receipts,
                 "on_delivery": self._on_delivery,
                 "error_cb": self._on_error,
             }
         )
 
-    def send(self, record: RawRecord) -> None:
+    def send(self, record: RawRecord, on_written: Callable[[int], None] | None = None) -> None:
         """Queue a record."""
         self._topics.ensure(record.topic)
         self._since_poll += 1
@@ -52,6 +55,8 @@ class KafkaOutput:
             more["partition"] = record.partition
         if record.headers:
             more["headers"] = list(record.headers)
+        if on_written is not None:
+            more["on_delivery"] = partial(self._on_receipt, on_written)
         while True:
             try:
                 self.producer.produce(
@@ -97,6 +102,14 @@ class KafkaOutput:
         if error.fatal():
             self._fatal = error
 
+    def _on_receipt(
+        self, on_written: Callable[[int], None], error: KafkaError | None, message: Message
+    ) -> None:
+        if error is None:
+            on_written(message.offset() or 0)
+        else:
+            self._on_delivery(error, message)
+
     def _on_delivery(self, error: KafkaError | None, message: Message) -> None:
         if error is None or error.code() == KafkaError._PURGE_QUEUE:
             return
@@ -117,8 +130,10 @@ class KafkaTransactions(KafkaOutput):
         settings: Mapping[str, Any],
         topics: TopicCreation,
         offsets_topic: str,
+        *,
+        has_receipts: bool = False,
     ) -> None:
-        super().__init__(settings, topics)
+        super().__init__(settings, topics, has_receipts=has_receipts)
         self._offsets_topic = offsets_topic
         self._is_open = False
         try:
@@ -126,10 +141,10 @@ class KafkaTransactions(KafkaOutput):
         except KafkaException as error:
             raise _error("cannot take the transactional id", error) from error
 
-    def send(self, record: RawRecord) -> None:
+    def send(self, record: RawRecord, on_written: Callable[[int], None] | None = None) -> None:
         """Queue a record."""
         self._begin()
-        super().send(record)
+        super().send(record, on_written)
 
     def commit(self, connector: str, offsets: Offsets) -> None:
         """Make what was sent visible, with offsets."""

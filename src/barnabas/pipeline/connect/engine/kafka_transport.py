@@ -24,6 +24,7 @@ from barnabas.pipeline.connect.engine.kafka_ranges import close_readers, read_ra
 from barnabas.pipeline.connect.engine.transport import GroupListener
 from barnabas.pipeline.connect.errors.kinds import ConfigError
 from barnabas.pipeline.connect.errors.tolerance import ErrorPolicy
+from barnabas.pipeline.connect.plugins import load
 from barnabas.pipeline.connect.raw import RawRecord
 
 _OUTPUTS: Final[dict[tuple[int, str, str], KafkaOutput]] = {}
@@ -40,6 +41,7 @@ class KafkaTransport:
     worker: Settings = field(repr=False)
     offsets_topic: str | None
     run: str
+    has_receipts: bool = False
 
     @staticmethod
     def of(plan: TaskPlan, settings: Settings, run: str) -> KafkaTransport:
@@ -51,6 +53,7 @@ class KafkaTransport:
             plan.worker_settings,
             plan.offsets_topic,
             run,
+            getattr(load(settings["connector.class"]), "has_receipts", False),
         )
 
     @property
@@ -85,7 +88,9 @@ class KafkaTransport:
             self.worker,
             transactional_id=self.transactional_id,
         )
-        return KafkaTransactions(own, self._creation(), self.offsets_topic)
+        return KafkaTransactions(
+            own, self._creation(), self.offsets_topic, has_receipts=self.has_receipts
+        )
 
     def read(self, where: SinkRange) -> Iterator[RawRecord]:
         """Yield the records of a range."""
@@ -120,7 +125,8 @@ class KafkaTransport:
         if key not in _OUTPUTS:
             own = producer_settings(client_id, self.settings, self.worker)
             creation = self._creation() if kind == "records" else topics.TopicCreation((), _none)
-            _OUTPUTS[key] = KafkaOutput(own, creation)
+            has_receipts = self.has_receipts and kind == "records"
+            _OUTPUTS[key] = KafkaOutput(own, creation, has_receipts=has_receipts)
         return _OUTPUTS[key]
 
     def _creation(self) -> topics.TopicCreation:

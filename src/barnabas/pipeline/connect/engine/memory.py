@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from threading import Event, RLock
 
@@ -116,11 +116,11 @@ class MemoryOutput:
 
     topics: MemoryTopics
     is_direct: bool = False
-    waiting: list[RawRecord] = field(default_factory=list)
+    waiting: list[tuple[RawRecord, Callable[[int], None] | None]] = field(default_factory=list)
 
-    def send(self, record: RawRecord) -> None:
+    def send(self, record: RawRecord, on_written: Callable[[int], None] | None = None) -> None:
         """Queue a record."""
-        self.waiting.append(record)
+        self.waiting.append((record, on_written))
         if self.is_direct:
             self._write()
 
@@ -145,8 +145,10 @@ class MemoryOutput:
 
     def _write(self) -> None:
         with self.topics.lock:
-            for record in self.waiting:
-                self.topics.append(record)
+            for record, on_written in self.waiting:
+                written = self.topics.append(record)
+                if on_written is not None:
+                    on_written(written.offset)
             self.waiting.clear()
 
 

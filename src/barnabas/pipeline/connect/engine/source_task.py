@@ -95,5 +95,8 @@ class SourceTask(EngineTask):
         if offsets:
             self._store(self.plan.id.connector, offsets)
         self.used(set().union(*(one.topics for one in done)))
+        receipts = [one.receipts for one in done if one.receipts is not None]
+        if receipts:
+            reader.written(receipts)
         reader.commit(end)
         self.figures.batch_of_source(done, time.monotonic() - began)

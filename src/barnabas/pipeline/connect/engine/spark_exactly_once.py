@@ -8,7 +8,7 @@ earlier run decides anything from then on.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -68,7 +68,7 @@ class SplitTransaction:
         self._topics = topics
         self._transaction: Transaction | None = None
 
-    def send(self, record: RawRecord) -> None:
+    def send(self, record: RawRecord, on_written: Callable[[int], None] | None = None) -> None:
         """Queue a record."""
         self._topics.ensure(record.topic)
         partition = _BY_KEY if record.partition is None else record.partition
@@ -84,8 +84,10 @@ class SplitTransaction:
         try:
             if self._transaction is None:
                 name = POOL.take(self._place.prefix, self._place.batch)
-                self._transaction = Transaction(self._place.options, name)
-            self._transaction.send_record(outgoing)
+                has_receipts = on_written is not None
+                options = self._place.options
+                self._transaction = Transaction(options, name, has_receipts=has_receipts)
+            self._transaction.send_record(outgoing, on_written)
         except KafkaException as error:
             raise _failed(error) from error
         except WriteError as error:

@@ -5,7 +5,7 @@ A Transport is pickled to executors; what it opens there stays open between micr
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from threading import Event
 from typing import Protocol
 
@@ -25,8 +25,12 @@ class BatchAbortedError(ConnectError):
 class Output(Protocol):
     """Writes the records of one task, at least once."""
 
-    def send(self, record: RawRecord) -> None:
-        """Queue a record, waiting where the queue is full. Raises ConnectError."""
+    def send(self, record: RawRecord, on_written: Callable[[int], None] | None = None) -> None:
+        """Queue a record, waiting where the queue is full. Raises ConnectError.
+
+        `on_written` is called with the offset once it is written, by `flush` at the latest;
+        a transaction may still be aborted then.
+        """
 
     def flush(self, stopping: Event) -> Sequence[tuple[RawRecord, Exception]]:
         """Wait until all are written; returns those that cannot be. Raises ConnectError."""

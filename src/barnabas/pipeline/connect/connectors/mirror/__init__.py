@@ -1,0 +1,1 @@
+"""MirrorMaker's three connectors: topics, group offsets and heartbeats from cluster to cluster."""
