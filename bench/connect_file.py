@@ -66,7 +66,7 @@ def main() -> None:
 
 def _measure(kind: str, servers: str, directory: Path, source: Path, records: int) -> None:
     topic = f"lines-{kind}"
-    admin = AdminClient({"bootstrap.servers": servers})
+    admin = AdminClient({"bootstrap.servers": servers, "log_level": 2})
     admin.create_topics([NewTopic(topic, 1)])[topic].result(30)
     reader = {
         "name": f"source-{kind}",
@@ -91,7 +91,7 @@ def _measure(kind: str, servers: str, directory: Path, source: Path, records: in
 
 
 def _end_of(servers: str, topic: str) -> Callable[[], int]:
-    consumer = Consumer({"bootstrap.servers": servers, "group.id": "bench"})
+    consumer = Consumer({"bootstrap.servers": servers, "group.id": "bench", "log_level": 2})
 
     def end() -> int:
         return int(consumer.get_watermark_offsets(TopicPartition(topic, 0), 30)[1])
@@ -115,7 +115,6 @@ def _run(
         "offset.storage.file.filename": str(directory / f"{name}.offsets"),
         "offset.flush.interval.ms": "1000",
         "listeners": "http://127.0.0.1:0",
-        "plugin.path": "",
         "barnabas.connect.engine": kind,
     }
     with _worker(kind, directory, name, worker, connector) as process:
@@ -163,7 +162,9 @@ def _worker(
     try:
         yield process
     finally:
-        family = psutil.Process(process.pid).children(recursive=True)
+        family = []
+        if process.poll() is None:
+            family = psutil.Process(process.pid).children(recursive=True)
         process.terminate()
         try:
             process.wait(30)
