@@ -230,6 +230,11 @@ register(
     FileStreamSink="org.apache.kafka.connect.file.FileStreamSinkConnector",
 )
 register(
+    "source",
+    "connectors.jdbc.connectors",
+    JdbcSource="io.confluent.connect.jdbc.JdbcSourceConnector",
+)
+register(
     "sink",
     "connectors.jdbc.connectors",
     JdbcSink="io.confluent.connect.jdbc.JdbcSinkConnector",

@@ -10,9 +10,12 @@ from barnabas.pipeline.connect.connectors.base import (
     Settings,
     SinkConnector,
     SinkWriter,
+    SourceConnector,
+    SourceReader,
     TaskContext,
 )
-from barnabas.pipeline.connect.connectors.jdbc.definition import SINK
+from barnabas.pipeline.connect.connectors.jdbc import source
+from barnabas.pipeline.connect.connectors.jdbc.definition import SINK, SOURCE
 from barnabas.pipeline.connect.connectors.jdbc.dialects import dialect_of
 from barnabas.pipeline.connect.connectors.jdbc.sink import JdbcSinkWriter, check
 from barnabas.pipeline.connect.errors.kinds import ConfigError, ConnectError
@@ -55,3 +58,59 @@ class JdbcSink(SinkConnector):
 
     def writer(self, context: TaskContext) -> SinkWriter:
         return JdbcSinkWriter(context.settings)
+
+
+class JdbcSource(SourceConnector):
+    """Reads tables into topics."""
+
+    definition = SOURCE
+
+    def __init__(self) -> None:
+        self._settings: Settings = {}
+
+    def validate(self, settings: Settings) -> Mapping[str, Sequence[str]]:
+        """Return what does not go together, and whether the database can be reached."""
+        try:
+            parsed: dict[str, Any] = SOURCE.parse(settings)
+        except ConfigError:
+            return {}  # the definition's own
+        try:
+            source.check(parsed)
+        except ConfigError as error:
+            return {"mode": [str(error)]}
+        try:
+            with contextlib.closing(source.dialect(parsed).connect()):
+                return {}
+        except ConnectError as error:
+            return {"connection.url": [str(error)]}
+
+    def start(self, context: object, settings: Settings) -> None:
+        """Check the settings. Raises ConfigError."""
+        source.check(SOURCE.parse(settings))
+        self._settings = settings
+
+    def task_settings(self, tasks_max: int) -> Sequence[Mapping[str, str]]:
+        """Deal the tables that there are now out to tasks. Raises ConnectError if there is none."""
+        parsed = SOURCE.parse(self._settings)
+        if parsed["query"]:
+            return [dict(self._settings)]
+        tables = parsed["table.whitelist"]
+        if not tables:
+            dialect = source.dialect(parsed)
+            with contextlib.closing(dialect.connect()) as connection:
+                found = dialect.tables(connection)
+            tables = [name for name in found if name not in parsed["table.blacklist"]]
+        if not tables:
+            raise ConnectError("There is no table to read")
+        count = min(tasks_max, len(tables))
+        return [
+            {**self._settings, source.TABLES: ",".join(tables[task::count])}
+            for task in range(count)
+        ]
+
+    def reader(self, context: TaskContext) -> SourceReader:
+        return source.JdbcSourceReader(context)
+
+    def exactly_once_support(self, settings: Settings) -> bool | None:
+        """Rows that share a time may come again after a restart."""
+        return settings.get("mode", "").lower().endswith("incrementing")

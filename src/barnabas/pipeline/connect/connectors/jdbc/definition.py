@@ -1,4 +1,4 @@
-"""What can be configured: the names of Confluent's JDBC sink."""
+"""What can be configured: the names of Confluent's JDBC source and sink."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from barnabas.pipeline.connect.config.definition import (
 from barnabas.pipeline.connect.config.validators import at_least, one_of_any_case
 
 BOOLEAN, INT, LIST = ConfigType.BOOLEAN, ConfigType.INT, ConfigType.LIST
+LONG = ConfigType.LONG
 PASSWORD, STRING = ConfigType.PASSWORD, ConfigType.STRING
 HIGH, MEDIUM, LOW = Importance.HIGH, Importance.MEDIUM, Importance.LOW
 
@@ -27,6 +28,42 @@ _CONNECTION: Final = (
         validator=at_least(1),
     ),
     Setting("connection.backoff.ms", INT, 10_000, LOW, "Accepted; the worker tries again."),
+)
+SOURCE: Final = Definition(
+    (
+        *_CONNECTION,
+        Setting(
+            *("mode", STRING, NO_DEFAULT, HIGH, "How new rows are known."),
+            validator=one_of_any_case(
+                "bulk", "timestamp", "incrementing", "timestamp+incrementing"
+            ),
+        ),
+        Setting(
+            "topic.prefix", STRING, NO_DEFAULT, HIGH, "Goes before the table in topics' names."
+        ),
+        Setting("incrementing.column.name", STRING, "", MEDIUM, "A number that only grows."),
+        Setting("timestamp.column.name", LIST, "", MEDIUM, "Times of change; the first not null."),
+        Setting("timestamp.initial", LONG, None, LOW, "The time to begin after, in milliseconds."),
+        Setting("timestamp.delay.interval.ms", LONG, 0, HIGH, "How old a change must be."),
+        Setting("table.whitelist", LIST, "", MEDIUM, "The tables; empty means all."),
+        Setting("table.blacklist", LIST, "", MEDIUM, "Tables to leave out."),
+        Setting("query", STRING, "", MEDIUM, "A query in place of tables."),
+        Setting("query.suffix", STRING, "", LOW, "Goes to the end of each query."),
+        Setting(
+            *("poll.interval.ms", INT, 5000, HIGH, "How often a table is asked for new rows."),
+            validator=at_least(0),
+        ),
+        Setting(
+            *("batch.max.rows", INT, 100, LOW, "Rows of one micro-batch; at least 1000 are read."),
+            validator=at_least(1),
+        ),
+        Setting(
+            *("numeric.mapping", STRING, "none", LOW, "Whether numeric becomes numbers."),
+            validator=one_of_any_case("none", "best_fit"),
+        ),
+        Setting("quote.sql.identifiers", STRING, "always", MEDIUM, "Whether names are quoted."),
+        Setting("db.timezone", STRING, "UTC", MEDIUM, "The time zone of columns without one."),
+    )
 )
 SINK: Final = Definition(
     (

@@ -60,6 +60,27 @@ class Dialect(ABC):
     def error(self, error: Exception) -> ConnectError:
         """Return what a driver's error means."""
 
+    @abstractmethod
+    def tables(self, connection: Any) -> list[str]:
+        """Return the names of all tables of users."""
+
+    @abstractmethod
+    def needed_columns(self, connection: Any, table: str) -> set[str]:
+        """Return a table's columns that are never null."""
+
+    def declared_types(self, connection: Any, table: str) -> dict[str, str]:
+        """Return the types of a table's columns as they were declared, where the driver tells
+        none with a query's rows."""
+        return {}
+
+    @abstractmethod
+    def cursor(self, connection: Any) -> Any:
+        """Return a cursor whose rows stay with the server until they are fetched."""
+
+    @abstractmethod
+    def moment(self, ms: int, nanos: int) -> Any:
+        """Return a time to compare columns with; `nanos` are those of the whole second."""
+
     def quote(self, name: str) -> str:
         """Return a name as statements have it."""
         return '"' + name.replace('"', '""') + '"' if self.is_quoting else name
@@ -169,13 +190,16 @@ class PostgresDialect(Dialect):
             **{name: value for name, value in given.items() if value},
         }
         try:
-            return psycopg.connect(
+            connection = psycopg.connect(
                 host=parts.hostname or "localhost",
                 port=parts.port or 5432,
                 dbname=parts.path.lstrip("/") or self._user,
                 connect_timeout=10,
                 **options,
             )
+            connection.execute("SELECT set_config('TimeZone', %s, false)", (self.zone.key,))
+            connection.commit()
+            return connection
         except psycopg.Error as error:
             raise failure(error) from error
 
@@ -193,6 +217,28 @@ class PostgresDialect(Dialect):
         if isinstance(value, datetime) and value.tzinfo is not None:
             return value.astimezone(self.zone).replace(tzinfo=None)
         return value
+
+    def tables(self, connection: Any) -> list[str]:
+        rows = connection.execute(
+            "SELECT n.nspname, c.relname FROM pg_class c JOIN pg_namespace n ON n.oid ="
+            " c.relnamespace WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition AND n.nspname"
+            " <> 'information_schema' AND n.nspname NOT LIKE 'pg\\_%' ORDER BY 1, 2"
+        ).fetchall()
+        return [name if schema == "public" else f"{schema}.{name}" for schema, name in rows]
+
+    def needed_columns(self, connection: Any, table: str) -> set[str]:
+        rows = connection.execute(
+            "SELECT attname FROM pg_attribute WHERE attrelid = to_regclass(%s) AND attnotnull",
+            (self.table(table),),
+        ).fetchall()
+        return {name for (name,) in rows}
+
+    def cursor(self, connection: Any) -> Any:
+        return connection.cursor("barnabas_rows")
+
+    def moment(self, ms: int, nanos: int) -> Any:
+        us = max(nanos // 1000, ms % 1000 * 1000)
+        return datetime.fromtimestamp(ms // 1000, UTC).replace(microsecond=us)
 
     def literal(self, value: Any) -> str:
         return f"'\\x{value.hex()}'" if isinstance(value, bytes) else super().literal(value)
@@ -249,6 +295,27 @@ class SqliteDialect(Dialect):
     def columns(self, connection: Any, table: str) -> dict[str, bool] | None:
         rows = connection.execute(f"PRAGMA table_info({self.quote(table)})").fetchall()
         return {row[1]: bool(row[5]) for row in rows} or None
+
+    def tables(self, connection: Any) -> list[str]:
+        rows = connection.execute(
+            "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
+            " ORDER BY name"
+        ).fetchall()
+        return [name for (name,) in rows]
+
+    def needed_columns(self, connection: Any, table: str) -> set[str]:
+        rows = connection.execute(f"PRAGMA table_info({self.quote(table)})").fetchall()
+        return {row[1] for row in rows if row[3] or row[5]}
+
+    def declared_types(self, connection: Any, table: str) -> dict[str, str]:
+        rows = connection.execute(f"PRAGMA table_info({self.quote(table)})").fetchall()
+        return {row[1]: row[2] for row in rows}
+
+    def cursor(self, connection: Any) -> Any:
+        return connection.cursor()
+
+    def moment(self, ms: int, nanos: int) -> Any:
+        return ms
 
     def bind(self, schema: Schema, value: Any) -> Any:
         if isinstance(value, Decimal):
