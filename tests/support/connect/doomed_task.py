@@ -13,6 +13,7 @@ import json
 import os
 import signal
 import sys
+from importlib import import_module
 from typing import Any
 
 from barnabas.pipeline.connect.connectors.file.reader import FileReader
@@ -42,7 +43,7 @@ STEPS: dict[str, tuple[Any, str, bool]] = {
 
 def doom(step: str, times: int) -> None:
     """Let the process die at a step."""
-    owner, name, is_after = STEPS[step]
+    owner, name, is_after = STEPS[step] if step in STEPS else _named(step)
     real = getattr(owner, name)
     left = [times]
 
@@ -60,6 +61,14 @@ def doom(step: str, times: int) -> None:
         return result
 
     setattr(owner, name, doomed)
+
+
+def _named(step: str) -> tuple[Any, str, bool]:
+    """Any function of a class: `before module:Class.function`, `after …`."""
+    when, _, place = step.partition(" ")
+    module, _, path = place.partition(":")
+    owner, _, name = path.partition(".")
+    return getattr(import_module(module), owner), name, when == "after"
 
 
 def main() -> None:
