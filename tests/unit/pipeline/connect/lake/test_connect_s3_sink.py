@@ -375,3 +375,40 @@ def test_the_schedule_ends_files_by_the_clock(server, bucket):
         kit.wait_until(lambda: kit.committed("lake") == {("orders", 0): 3})
     records = sorted(number for found in ids(server, bucket).values() for number in found)
     assert records == [0, 1, 2]
+
+
+def test_a_bucket_that_vanishes_ends_the_task_and_nothing_is_lost(server):
+    server.make_bucket("vanishing")
+    with ConnectKit() as kit:
+        kit.produce("orders", row(0))
+        running = kit.start("lake", sink(server, "vanishing", flush_size="2"))
+        server.drop_bucket("vanishing")
+        kit.produce("orders", row(1))
+        assert "NoSuchBucket" in str(kit.wait_for_failure(running)) or "Non-existent" in str(
+            running.error
+        )
+        running.logs.clear()
+        server.make_bucket("vanishing")
+        kit.start("lake", sink(server, "vanishing", flush_size="2"))
+        kit.wait_until(lambda: kit.committed("lake") == {("orders", 0): 2})
+    assert list(ids(server, "vanishing").values()) == [[0, 1]]
+    server.drop_bucket("vanishing")
+
+
+def test_a_server_that_comes_back_is_used_again():
+    with s3_server() as server, ConnectKit() as kit:
+        if server.kind == "moto":
+            pytest.skip("moto forgets its objects when it ends")
+        server.make_bucket("events")
+        settings = sink(server, "events", s3_part_retries="0", flush_size="2")
+        kit.start("lake", settings)
+        kit.produce("orders", row(0))
+        kit.produce("orders", row(1))
+        kit.wait_until(lambda: kit.committed("lake") == {("orders", 0): 2})
+        server.stop()
+        kit.produce("orders", row(2))
+        kit.produce("orders", row(3))
+        server.start()
+        kit.wait_until(lambda: kit.committed("lake") == {("orders", 0): 4})
+        found = ids(server, "events")
+    assert sorted(found.values()) == [[0, 1], [2, 3]]
