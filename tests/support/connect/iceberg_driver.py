@@ -57,7 +57,7 @@ class Topic:
 
     def drain(self, spark: Any, settings: dict[str, str]) -> None:
         """Run a task until all is written or something fails."""
-        context = TaskContext("lake", 0, settings, spark=spark)
+        context = TaskContext("Lake-Sink", 0, settings, spark=spark)
         writer = IcebergSink().writer(context)
         there = SinkRange("orders", 0, self.committed, len(self.records))
         planned = writer.plan([there], 2**40)

@@ -1,12 +1,13 @@
 """Iceberg's tables, through Spark's catalogs and SQL.
 
-Offsets are a property of each snapshot, `barnabas.connect.offsets.<connector>`: a JSON object of
-all partitions that the connector has written to the table.
+Offsets are a property of each snapshot, `barnabas.connect.offsets.<connector>` (see `property_of`):
+a JSON object of all partitions that the connector has written to the table.
 """
 
 from __future__ import annotations
 
 import json
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
@@ -44,7 +45,7 @@ class IcebergTables(Tables):
         settings: LakeSettings,
     ) -> None:
         self._spark = spark
-        self._property = PROPERTY + connector
+        self._property = property_of(connector)
         self._catalog = catalog
         self._settings = settings
         self._secrets = [v for k, v in {**properties, **hadoop}.items() if _is_secret(k)]
@@ -216,6 +217,14 @@ class IcebergTables(Tables):
         for secret in self._secrets:
             text = text.replace(secret, "[hidden]")
         return f"table {table}: {text[:_ERROR_CHARACTERS_MAX]}"
+
+
+def property_of(connector: str) -> str:
+    """Return the name of the property: Spark writes names of properties in small letters."""
+    small = connector.lower()
+    if small == connector:
+        return PROPERTY + connector
+    return f"{PROPERTY}{small}-{zlib.crc32(connector.encode()):08x}"
 
 
 def _all_nullable(table: Any) -> Any:
