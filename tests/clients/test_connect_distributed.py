@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from confluent_kafka import KafkaError, KafkaException
 
 from barnabas.app.testing import Kafka
 from barnabas.pipeline.connect.engine.base import TaskId
@@ -206,5 +207,45 @@ def test_older_protocols(kafka: Kafka, protocol: str) -> None:
         world.wait(lambda: world.is_whole(a=4))
         world.remove(one)
         world.wait(lambda: world.is_whole(a=4))
+    finally:
+        world.close()
+
+
+@pytest.mark.slow
+def test_older_tasks_of_exactly_once_sources_are_fenced(kafka: Kafka) -> None:
+    world = World(kafka, exactly_once_source_support="enabled")
+    try:
+        one = world.add()
+        world.add()
+        world.create(one, "a", wanted_tasks="2", tasks_max="2")
+        world.wait(lambda: world.is_whole(a=2))
+        world.wait(lambda: one.topics_store.snapshot().fenced_task_counts == {"a": 2})
+        old = kafka.producer(transactional_id=f"{world.settings['group.id']}-a-1")
+        old.init_transactions(30)
+        old.begin_transaction()
+        old.produce(kafka.topic("lines"), b"of an older task")
+        old.flush()
+        # Its tasks are made anew: whoever still writes for the older ones is fenced before.
+        world.create(one, "a", wanted_tasks="3", tasks_max="3")
+        world.wait(lambda: world.is_whole(a=3))
+        with pytest.raises(KafkaException) as error:
+            old.commit_transaction(30)
+        assert error.value.args[0].code() in (
+            KafkaError._FENCED,
+            KafkaError.PRODUCER_FENCED,
+            KafkaError.INVALID_PRODUCER_EPOCH,
+        )
+        snapshot = one.topics_store.snapshot()
+        assert snapshot.fenced_task_counts == {"a": 3}
+        assert not snapshot.pending_fencing
+        # A sink has nothing to fence.
+        world.create(one, "s", SINK, topics="t")
+        world.wait(lambda: world.is_whole(a=3, s=1))
+        with pytest.raises(BadRequestError, match="missing required signature"):
+            leader(world).fence("a", b"", {})
+        world.ask(one, lambda herder: herder.stop("a"))
+        world.wait(lambda: world.is_whole(s=1) or len(world.runs()) == 1)
+        answer = world.ask(one, lambda herder: herder.modify_offsets("a", None))
+        assert "reset successfully" in answer
     finally:
         world.close()

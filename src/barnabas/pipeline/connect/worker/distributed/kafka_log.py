@@ -65,28 +65,10 @@ class KafkaLog:
         self._isolation = (
             IsolationLevel.READ_COMMITTED if is_committed_only else IsolationLevel.READ_UNCOMMITTED
         )
-        self._admin = AdminClient(clients.named(f"{topic}-admin"))
-        self._producer = Producer(
-            {
-                **clients.named(topic),
-                **JAVA_PARTITIONER,
-                "acks": "all",
-                "max.in.flight.requests.per.connection": 1,
-                "message.timeout.ms": 0,  # who waits says how long
-                "linger.ms": 0,
-            }
-        )
-        self._consumer = Consumer(
-            {
-                **clients.named(topic),
-                "group.id": f"{topic}-readers",  # asked for, never used
-                "enable.auto.commit": False,
-                "enable.auto.offset.store": False,
-                "auto.offset.reset": "earliest",
-                "enable.partition.eof": True,
-                "isolation.level": "read_committed" if is_committed_only else "read_uncommitted",
-            }
-        )
+        self._clients = clients
+        self._admin: Any = None
+        self._producer: Any = None
+        self._consumer: Any = None
         self._positions: dict[int, int] = {}
         self._moved = threading.Condition()
         self._is_closed = False
@@ -95,6 +77,7 @@ class KafkaLog:
 
     def start(self, timeout_s: float = 60.0) -> None:
         """Make or check the topic and read it to its end. Raises ConfigError, ConnectError."""
+        self._open()
         try:
             if self._plan is not None:
                 self.partitions = prepare(self._admin, self._plan, timeout_s)
@@ -111,6 +94,34 @@ class KafkaLog:
         except BaseException:
             self.stop()
             raise
+
+    def _open(self) -> None:
+        self._admin = AdminClient(self._clients.named(f"{self.topic}-admin"))
+        self._producer = Producer(
+            {
+                **self._clients.named(self.topic),
+                **JAVA_PARTITIONER,
+                "acks": "all",
+                "max.in.flight.requests.per.connection": 1,
+                "message.timeout.ms": 0,  # who waits says how long
+                "linger.ms": 0,
+            }
+        )
+        self._consumer = Consumer(
+            {
+                **self._clients.named(self.topic),
+                "group.id": f"{self.topic}-readers",  # asked for, never used
+                "enable.auto.commit": False,
+                "enable.auto.offset.store": False,
+                "auto.offset.reset": "earliest",
+                "enable.partition.eof": True,
+                "isolation.level": (
+                    "read_committed"
+                    if self._isolation == IsolationLevel.READ_COMMITTED
+                    else "read_uncommitted"
+                ),
+            }
+        )
 
     def _count(self) -> int:
         found = self._admin.list_topics(self.topic, timeout=_ASK_S).topics[self.topic]
@@ -176,8 +187,9 @@ class KafkaLog:
         for thread in (self._thread, self._pump):
             if thread.is_alive() and thread is not threading.current_thread():
                 thread.join()
-        self._producer.flush(2.0)
-        self._consumer.close()
+        if self._consumer is not None:
+            self._producer.flush(2.0)
+            self._consumer.close()
 
     def _deliver(self) -> None:
         while not self._is_closed:
