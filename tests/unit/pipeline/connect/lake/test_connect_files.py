@@ -264,3 +264,23 @@ def test_names_stay_in_the_directory(tmp_path):
     with pytest.raises(ConnectError, match="No such file"):
         LocalStore(str(tmp_path)).open("missing")
     assert not issubclass(ConnectError, RetriableError)
+
+
+def test_keys_that_do_not_fit_end_the_task_and_are_not_left_out_alone(tmp_path):
+    settings = sink(
+        tmp_path,
+        **{
+            "store.kafka.keys": "true",
+            "key.converter": JSON,
+            "errors.tolerance": "all",
+            "flush.size": "2",
+        },
+    )
+    with ConnectKit() as kit:
+        for kind, key in (("int32", 1), ("string", "one")):
+            schema = {"schema": {"type": kind}, "payload": key}
+            kit.produce("orders", b'{"id": 1}', json.dumps(schema).encode())
+        running = kit.start("out", settings)
+        assert "keys do not fit into one file" in str(kit.wait_for_failure(running))
+        running.logs.clear()
+    assert not list(tmp_path.rglob("*.json"))

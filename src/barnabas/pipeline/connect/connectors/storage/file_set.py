@@ -14,7 +14,7 @@ from barnabas.pipeline.connect.connectors.storage.store import Store, Upload
 from barnabas.pipeline.connect.data import builder
 from barnabas.pipeline.connect.data.schema import Schema, Struct
 from barnabas.pipeline.connect.data.text import java_text
-from barnabas.pipeline.connect.errors.kinds import DataError
+from barnabas.pipeline.connect.errors.kinds import ConnectError, DataError
 from barnabas.pipeline.connect.record import SinkRecord
 
 _HEADER: Final = builder.struct_of({"key": builder.STRING, "value": builder.STRING})
@@ -155,15 +155,24 @@ class DirectoryFiles:
             for ending, format_, schema, _ in wanted:
                 if ending not in self._files:
                     self._files[ending] = self._make(ending, format_, schema)
-            # Those that take anything of their schema first: after a refusal none has changed.
-            for ending, _, _, value in reversed(wanted):
-                self._files[ending].write(value)
+            for number, (ending, _, _, value) in enumerate(reversed(wanted)):
+                self._write_one(ending, value, is_first=not number)
         except DataError:
             for ending in begun:
                 file = self._files.pop(ending, None)
                 if file is not None:
                     file.abort()
             raise
+
+    def _write_one(self, ending: str, value: Any, *, is_first: bool) -> None:
+        try:
+            self._files[ending].write(value)
+        except DataError as error:
+            if is_first:
+                raise
+            # Left out here alone, it would shift all that follow against the values.
+            what = ending.removeprefix(".")
+            raise ConnectError(f"{what} do not fit into one file: {error}") from error
 
     def complete(self) -> list[str]:
         """Make them visible: values last, so that who sees them finds the others."""
