@@ -2,31 +2,31 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Producer
 from confluent_kafka.admin import (
     AclBinding,
     AclBindingFilter,
     AclOperation,
     AclPermissionType,
-    AdminClient,
     AlterConfigOpType,
     ConfigEntry,
     ConfigResource,
     NewPartitions,
-    NewTopic,
     ResourcePatternType,
     ResourceType,
 )
 
 from barnabas.app.cluster import Cluster
+from barnabas.pipeline.connect.connectors.mirror.dedicated import DedicatedMirror
 from barnabas.pipeline.connect.connectors.mirror.records import Checkpoint, Heartbeat, OffsetSync
 from barnabas.pipeline.connect.engine.local import LocalEngine
 from barnabas.pipeline.connect.errors.kinds import ConnectError
-from support.connect.mirror import OFFSETS, MirrorRun
+from support.connect.mirror import OFFSETS, QUICK, MirrorRun
+from support.connect.mirror_side import Side
 from support.connect.tasks import WAIT_SECONDS, read_messages
 
 ACLS = {
@@ -34,59 +34,6 @@ ACLS = {
     "allow.everyone.if.no.acl.found": "true",
     "super.users": "User:ANONYMOUS",
 }
-
-
-class Side:
-    """One cluster, with its clients."""
-
-    def __init__(self, servers: str) -> None:
-        self.servers = servers
-        self.admin = AdminClient({"bootstrap.servers": servers})
-
-    def create(self, topic: str, partitions: int = 1, **config: str) -> None:
-        config = {name.replace("_", "."): value for name, value in config.items()}
-        new = NewTopic(topic, partitions, 1, config=config)
-        self.admin.create_topics([new])[topic].result(WAIT_SECONDS)
-
-    def topics(self) -> dict[str, int]:
-        found = self.admin.list_topics(timeout=WAIT_SECONDS).topics
-        return {name: len(topic.partitions) for name, topic in found.items()}
-
-    def produce(self, topic: str, records: range, partitions: int = 1) -> None:
-        producer = Producer({"bootstrap.servers": self.servers})
-        for number in records:
-            producer.produce(
-                topic,
-                b"value %d" % number,
-                b"key %d" % number,
-                partition=number % partitions,
-                headers=[("number", b"%d" % number), ("none", None)],
-                timestamp=1_700_000_000_000 + number,
-            )
-        assert producer.flush(WAIT_SECONDS) == 0
-
-    def records(self, topic: str) -> list[tuple[Any, ...]]:
-        if topic not in self.topics():
-            return []
-        found = read_messages(self.servers, topic)
-        return [(m.partition(), m.key(), m.value(), m.headers(), m.timestamp()) for m in found]
-
-    def commit(self, group: str, *offsets: tuple[str, int, int, str]) -> None:
-        consumer = Consumer({"bootstrap.servers": self.servers, "group.id": group})
-        given = [TopicPartition(topic, n, at, text) for topic, n, at, text in offsets]
-        consumer.commit(offsets=given, asynchronous=False)
-        consumer.close()
-
-    def committed(self, group: str, topic: str, partition: int) -> tuple[int, str]:
-        consumer = Consumer({"bootstrap.servers": self.servers, "group.id": group})
-        (found,) = consumer.committed([TopicPartition(topic, partition)], timeout=WAIT_SECONDS)
-        consumer.close()
-        return found.offset, found.metadata or ""
-
-    def config(self, topic: str, name: str) -> ConfigEntry:
-        asked = ConfigResource(ConfigResource.Type.TOPIC, topic)
-        found: dict[str, ConfigEntry] = self.admin.describe_configs([asked])[asked].result(30)
-        return found[name]
 
 
 @pytest.fixture(scope="module")
@@ -316,3 +263,40 @@ def test_a_lost_source_is_told(east: Side, engine: LocalEngine) -> None:
     run = MirrorRun(engine, "127.0.0.1:1", east.servers, more, connectors=("Source",))
     assert run.runs[0].tasks == []
     run.stop()
+
+
+@pytest.mark.slow
+def test_a_mirror_makers_file(west: Side, east: Side) -> None:
+    west.create("filed", 2)
+    west.produce("filed", range(100), 2)
+    given = {
+        "clusters": "west, east",
+        "west.bootstrap.servers": west.servers,
+        "east.bootstrap.servers": east.servers,
+        "west->east.enabled": "true",
+        "west->east.topics": "filed",
+        "east->west.emit.heartbeats.enabled": "false",
+        "tasks.max": "2",
+        **QUICK,
+        **{f"{kind}.storage.replication.factor": "1" for kind in ("offset", "status", "config")},
+        "offset.storage.partitions": "1",
+        "status.storage.partitions": "1",
+    }
+    mirror = DedicatedMirror(given)
+    try:
+        mirror.start()
+        deadline = time.monotonic() + WAIT_SECONDS
+        while len(east.records("west.filed")) < 100:
+            assert time.monotonic() < deadline, mirror.states()
+            time.sleep(0.1)
+        assert sorted(east.records("west.filed"), key=repr) == sorted(
+            west.records("filed"), key=repr
+        )
+        assert set(mirror.states()["west->east"]) == {
+            "MirrorSourceConnector",
+            "MirrorCheckpointConnector",
+            "MirrorHeartbeatConnector",
+        }
+    finally:
+        mirror.close()
+    assert "mm2-configs.west.internal" in east.topics()

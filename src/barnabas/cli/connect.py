@@ -3,6 +3,7 @@
 import click
 
 from barnabas.cli.connectors import apply, changing, listing, plugins
+from barnabas.cli.connectors.mirror import mirror_command
 from barnabas.cli.connectors.offsets import offsets_group
 from barnabas.cli.connectors.start import start_command
 
@@ -17,6 +18,7 @@ def command() -> None:
 
 for _one in (
     start_command,
+    mirror_command,
     listing.list_command,
     listing.status_command,
     listing.show_command,

@@ -100,7 +100,7 @@ class Flow:
         given = {
             name: value
             for name, value in with_prefix(self.settings, f"{side}.cluster.").items()
-            if name in _SHARED or name.startswith(_SECURITY)
+            if is_client_setting(name)
         }
         given |= with_prefix(self.settings, f"{client}.")
         given |= with_prefix(self.settings, f"{side}.{client}.")
@@ -133,3 +133,8 @@ class Flow:
         """Whether records of open and aborted transactions are passed over."""
         given = self.java_client("source", "consumer")
         return given.get("isolation.level", "").lower() == "read_committed"
+
+
+def is_client_setting(name: str) -> bool:
+    """Whether a setting is one of all clients: of a cluster."""
+    return name in _SHARED or name.startswith(_SECURITY)
