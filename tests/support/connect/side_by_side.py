@@ -67,8 +67,13 @@ def _without_own_words(value: Any) -> Any:
             if key not in OWN_WORDS
         }
     if isinstance(value, list):
-        return [_without_own_words(one) for one in value]
+        found = [one for one in value if not _is_version(one)]
+        return [_without_own_words(one) for one in found]
     return value
+
+
+def _is_version(value: Any) -> bool:
+    return isinstance(value, dict) and str(value.get("name")).endswith("plugin.version")
 
 
 def states(connector: str, *tasks: str) -> Callable[[Any], bool]:

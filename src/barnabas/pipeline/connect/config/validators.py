@@ -13,6 +13,8 @@ from typing import Any
 from barnabas.pipeline.connect.config.definition import Validator
 from barnabas.pipeline.connect.config.values import invalid, java_text
 from barnabas.pipeline.connect.errors.kinds import ConfigError
+from barnabas.pipeline.sql.functions.java_regex import compile_java
+from barnabas.pipeline.sql.functions.regex_characters import PatternError
 
 
 def between(low: float | None, high: float | None = None) -> Validator:
@@ -136,8 +138,17 @@ def optional(validator: Validator) -> Validator:
 
 
 def regex(name: str, value: Any) -> None:
-    """A regular expression (RegexValidator). Python's own error says what is wrong with it."""
+    """A regular expression that Java takes. Raises ConfigError."""
     try:
-        re.compile(value or "")
-    except re.error as error:
-        raise invalid(name, value, f"Syntax error in regular expression: {error}") from None
+        compile_java(value)
+    except (PatternError, TypeError) as error:
+        raise invalid(name, value, f"Invalid regex: {_as_java(str(error), value)}") from None
+
+
+def _as_java(text: str, pattern: str) -> str:
+    """PatternSyntaxException shows the pattern below its text, with a mark where it went wrong."""
+    lines = [text.removesuffix(f": {pattern}"), pattern]
+    found = re.search(r"near index (\d+)$", lines[0])
+    if found and int(found[1]) < len(pattern):
+        lines.append(" " * int(found[1]) + "^")
+    return "\n".join(lines)

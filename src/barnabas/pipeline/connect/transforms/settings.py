@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any, Final
 
 from barnabas.pipeline.connect.config.definition import ConfigType, Importance, Setting
 from barnabas.pipeline.connect.config.validators import one_of_any_case
+from barnabas.pipeline.connect.config.validators import regex as java_regex
 from barnabas.pipeline.connect.config.values import invalid
-from barnabas.pipeline.sql.functions.java_regex import compile_java
-from barnabas.pipeline.sql.functions.regex_characters import PatternError
 
+__all__ = ["FIELD_SYNTAX", "REPLACE_NULL", "java_regex", "non_empty_list"]
 REPLACE_NULL: Final = Setting(
     "replace.null.with.default",
     ConfigType.BOOLEAN,
@@ -33,20 +32,3 @@ def non_empty_list(name: str, value: Any) -> None:
     """A list with something in it. Raises ConfigError."""
     if not value:
         raise invalid(name, value, "Empty list")
-
-
-def java_regex(name: str, value: Any) -> None:
-    """A regular expression that Java takes. Raises ConfigError."""
-    try:
-        compile_java(value)
-    except (PatternError, TypeError) as error:
-        raise invalid(name, value, f"Invalid regex: {_as_java(str(error), value)}") from None
-
-
-def _as_java(text: str, pattern: str) -> str:
-    """PatternSyntaxException shows the pattern below its text, with a mark where it went wrong."""
-    lines = [text.removesuffix(f": {pattern}"), pattern]
-    found = re.search(r"near index (\d+)$", lines[0])
-    if found and int(found[1]) < len(pattern):
-        lines.append(" " * int(found[1]) + "^")
-    return "\n".join(lines)
