@@ -29,10 +29,10 @@ def workers(
         for kind, name in ((OurWorker, "ours"), (KafkaWorker, "kafk")):
             tag = f"{name}{mode[0]}0"
             group = f"workers-{tag}" if mode == "distributed" else None
-            worker = kind(tmp_path / tag, kafka_bootstrap_servers, tag, group)
-            (worker.folder / "in.txt").write_text(LINES)
-            worker.launch()
-            found.append(worker)
+            made: WorkerProcess = kind(tmp_path / tag, kafka_bootstrap_servers, tag, group)
+            found.append(made)
+            (made.folder / "in.txt").write_text(LINES)
+            made.launch()
         for worker in found:
             worker.url = worker.wait()
         yield found
