@@ -177,3 +177,37 @@ def test_sink_reads_committed_transactions_only(
     task.wait_until(lambda: committed(kafka, name, topic) == [6])
     task.stop()
     assert file.read_text() == "a\nc\n"
+
+
+@pytest.mark.parametrize("is_exactly_once", [False, True])
+def test_record_that_the_brokers_refuse(
+    kafka: Kafka, engine: LocalEngine, tmp_path: Path, is_exactly_once: bool
+) -> None:
+    topic = kafka.topic("lines", config={"max.message.bytes": "500"})
+    stored, name = kafka.topic("offsets"), kafka.name("source")
+    offsets = TopicOffsets(kafka.bootstrap_servers, stored, name)
+    file = tmp_path / "lines.txt"
+    file.write_text(f"1\n{'x' * 1000}\n")
+    task = TaskRun(
+        engine,
+        name,
+        {
+            "connector.class": "FileStreamSource",
+            "file": str(file),
+            "topic": topic,
+            "errors.tolerance": "all",
+            "producer.override.batch.num.messages": "1",
+        },
+        worker(kafka),
+        offsets,
+        offsets_topic=stored,
+        is_exactly_once=is_exactly_once,
+    )
+    if is_exactly_once:  # brokers commit no transaction that lacks a record
+        with pytest.raises(ConnectError, match="Unrecoverable exception"):
+            task.wait_until(lambda: False)
+        assert read_topic(kafka.bootstrap_servers, topic) == []
+        return
+    task.wait_until(offsets.all)
+    assert [value for _, value in read_topic(kafka.bootstrap_servers, topic)] == [b"1"]
+    assert task.task.metrics()["total-records-skipped"] == 1

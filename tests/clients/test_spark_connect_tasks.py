@@ -9,7 +9,10 @@ import pytest
 
 from barnabas.app.testing import Kafka
 from barnabas.pipeline.connect.engine.spark import SparkEngine
+from barnabas.pipeline.connect.engine.task_ids import fenced_ids
 from barnabas.pipeline.connect.errors.kinds import ConnectError, DataError
+from barnabas.pipeline.datasource.control import TransactionControl
+from barnabas.pipeline.datasource.wire import Access
 from support.connect.tasks import STRING, TaskRun, TopicOffsets, read_topic
 from support.spark import shared_session
 
@@ -96,3 +99,33 @@ def test_error_of_a_converter_on_an_executor_ends_the_task(
     with pytest.raises(ConnectError, match="Tolerance exceeded in error handler") as caught:
         run.wait_until(lambda: False)
     assert isinstance(caught.value.__cause__, DataError)
+
+
+@pytest.mark.slow
+def test_fenced_task_writes_nothing_any_more(
+    kafka: Kafka, engine: SparkEngine, tmp_path: Path
+) -> None:
+    topic, stored, name = kafka.topic("lines"), kafka.topic("offsets"), kafka.name("source")
+    offsets = TopicOffsets(kafka.bootstrap_servers, stored, name)
+    file = tmp_path / "lines.txt"
+    file.write_text("1\n")
+    given = worker(kafka)
+    run = TaskRun(
+        engine,
+        name,
+        {"connector.class": "FileStreamSource", "file": str(file), "topic": topic},
+        given,
+        offsets,
+        offsets_topic=stored,
+        is_exactly_once=True,
+    )
+    run.wait_until(offsets.all)
+    control = TransactionControl(Access(kafka.bootstrap_servers))
+    for one in fenced_ids(given["group.id"], name, 0):
+        control.abort(one)
+    control.close()
+    with file.open("a") as more:
+        more.write("2\n")
+    with pytest.raises(ConnectError, match="another run has taken over"):
+        run.wait_until(lambda: False)
+    assert [value for _, value in read_topic(kafka.bootstrap_servers, topic)] == [b"1"]

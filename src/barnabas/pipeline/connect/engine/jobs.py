@@ -87,14 +87,17 @@ def run_split(reader: SourceReader, split: Any, flow: SourceFlow, output: Output
     return done
 
 
-def settle(output: Output, flow: SourceFlow, stopping: Event) -> int:
+def settle(
+    output: Output, flow: SourceFlow, stopping: Event, *, is_transaction: bool = False
+) -> int:
     """Wait until what was sent is written; returns how many records could not be.
 
-    Raises ConnectError where that is not tolerated.
+    Raises ConnectError where that is not tolerated; in a transaction it never is, as brokers commit
+    none that lacks a record.
     """
     failed = output.flush(stopping)
     for raw, error in failed:
-        if not flow.tolerance.policy.tolerates_all:
+        if is_transaction or not flow.tolerance.policy.tolerates_all:
             raise ConnectError(f"Unrecoverable exception from producer send callback: {error}")
         _log.warning("a record for topic %s is left out: %s", raw.topic, error)
     return len(failed)

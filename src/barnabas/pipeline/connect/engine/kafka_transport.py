@@ -21,6 +21,7 @@ from barnabas.pipeline.connect.engine.clients import (
 from barnabas.pipeline.connect.engine.kafka_group import KafkaGroup
 from barnabas.pipeline.connect.engine.kafka_output import KafkaOutput, KafkaTransactions
 from barnabas.pipeline.connect.engine.kafka_ranges import close_readers, read_range
+from barnabas.pipeline.connect.engine.task_ids import transactional_id
 from barnabas.pipeline.connect.engine.transport import GroupListener
 from barnabas.pipeline.connect.errors.kinds import ConfigError
 from barnabas.pipeline.connect.errors.tolerance import ErrorPolicy
@@ -59,7 +60,8 @@ class KafkaTransport:
     @property
     def transactional_id(self) -> str:
         """Return the id of the task's transactions, as Kafka's worker names it."""
-        return transactional_id(self.worker, self.connector_name, self.task)
+        group_id = self.worker.get("group.id", "connect-cluster")
+        return transactional_id(group_id, self.connector_name, self.task)
 
     def output(self) -> KafkaOutput:
         """Return this process's output of the task."""
@@ -134,11 +136,6 @@ class KafkaTransport:
 
     def _consumer(self) -> dict[str, Any]:
         return consumer_settings(self.connector_name, self.settings, self.worker)
-
-
-def transactional_id(worker: Settings, connector: str, task: int) -> str:
-    """Return the transactional id of a source's task (Worker.taskTransactionalId)."""
-    return f"{worker.get('group.id', 'connect-cluster')}-{connector}-{task}"
 
 
 def _none() -> AdminClient:

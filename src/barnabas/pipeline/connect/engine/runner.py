@@ -114,7 +114,7 @@ class LocalRunner:
     ) -> Sequence[SplitDone]:
         try:
             done = [run_split(reader, split, flow, output) for split in splits]
-            self._settle(done, settle(output, flow, self._stopping))
+            settle(output, flow, self._stopping, is_transaction=True)
         except BaseException:
             output.abort()
             raise

@@ -17,6 +17,7 @@ from confluent_kafka import KafkaException
 from barnabas.pipeline.connect.engine.clients import java_settings
 from barnabas.pipeline.connect.engine.kafka_transport import KafkaTransport
 from barnabas.pipeline.connect.engine.offset_records import offset_key, offset_value
+from barnabas.pipeline.connect.engine.task_ids import decisions_name
 from barnabas.pipeline.connect.engine.topics import TopicCreation, read_groups
 from barnabas.pipeline.connect.engine.transport import BatchAbortedError, Offsets
 from barnabas.pipeline.connect.errors.kinds import ConfigError, ConnectError, RetriableError
@@ -101,7 +102,9 @@ class SplitTransaction:
             return self._transaction.prepare(split)
         except KafkaException as error:
             raise _failed(error) from error
-        except (WriteError, ControlError) as error:
+        except WriteError as error:
+            raise ConnectError(str(error)) from error
+        except ControlError as error:
             raise RetriableError(str(error)) from error
 
     def abort(self) -> None:
@@ -127,7 +130,7 @@ class BatchCommits:
         self._offsets_topic = transport.offsets_topic
         self._connector = transport.connector_name
         self._options = options
-        self._name = f"connect.{transport.transactional_id}"
+        self._name = decisions_name(transport.transactional_id)
         self._fenced_id = transport.transactional_id
         self._committer = Committer(options, self._name, retakes=False)
         self._batch = 0

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,7 @@ from typing import Any
 import connect_engine_plugins as plugins
 import pytest
 
+from barnabas.pipeline.connect.connectors.file.reader import FileReader
 from barnabas.pipeline.connect.errors.kinds import ConfigError, ConnectError, RetriableError
 from barnabas.pipeline.connect.testing import ConnectKit
 
@@ -234,3 +237,21 @@ def test_file_to_file(kit: ConnectKit, tmp_path: Path) -> None:
     kit.wait_until(lambda: kit.committed("to-file") == {("lines", 0): 5})
     running.stop()
     assert target.read_text().endswith("four\nfive\n")
+
+
+def test_standard_input_is_read_until_it_is_written(
+    kit: ConnectKit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, target = os.pipe()
+    with os.fdopen(source) as typed, os.fdopen(target, "wb", buffering=0) as writer:
+        monkeypatch.setattr(sys, "stdin", typed)
+        reader = FileReader(None, "t", 10, None)
+        writer.write(b"one\ntwo\nthr")
+        start, end = reader.initialOffset(), reader.latestOffset()
+        for _ in range(2):  # what is not committed is read again
+            (split,) = reader.partitions(start, end)
+            assert [record.value for record in reader.read(split)] == ["one", "two"]
+        reader.commit(end)
+        writer.write(b"ee\n")
+        (split,) = reader.partitions(end, reader.latestOffset())
+        assert [record.value for record in reader.read(split)] == ["three"]

@@ -62,8 +62,7 @@ class FileReader(SourceReader):
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[Any]:
         """Return one split, from here to there."""
         if self._filename is None:
-            lines, self._typed = self._typed, []
-            return [lines]
+            return [self._typed[: end[POSITION] - start[POSITION]]]
         return [(start[POSITION], end[POSITION])]
 
     def read(self, partition: Any) -> Iterator[SourceRecord]:
@@ -94,6 +93,12 @@ class FileReader(SourceReader):
                     line = rest.rstrip(b"\r").decode("utf-8", "replace")
                     yield self._record(source, {POSITION: end}, line, now_ms)
                     return
+
+    def commit(self, end: dict[str, Any]) -> None:
+        """Forget what was typed and is written."""
+        if self._filename is None:
+            del self._typed[: end[POSITION] - self._start]
+            self._start = end[POSITION]
 
     def _record(self, source: JsonMap, offset: JsonMap, line: str, now_ms: int) -> SourceRecord:
         return SourceRecord(

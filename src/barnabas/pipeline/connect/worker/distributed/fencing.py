@@ -12,16 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from barnabas.pipeline.connect.engine.base import TaskId
+from barnabas.pipeline.connect.engine.task_ids import fenced_ids
 from barnabas.pipeline.connect.errors.kinds import ConnectError
 from barnabas.pipeline.connect.worker.distributed.clients import Clients
 from barnabas.pipeline.connect.worker.distributed.config_log import ConfigState
 from barnabas.pipeline.datasource.control import ControlError, TransactionControl
-
-
-def task_transactional_id(group_id: str, task: TaskId) -> str:
-    """Return the id that a task of an exactly-once source writes under, as in Kafka's worker."""
-    return f"{group_id}-{task.connector}-{task.task}"
 
 
 def tasks_to_fence(state: ConfigState, connector: str) -> int | None:
@@ -47,7 +42,8 @@ class Fencer:
             for number in range(count):
                 if not is_wanted():
                     return
-                control.abort(task_transactional_id(self._group_id, TaskId(connector, number)))
+                for one in fenced_ids(self._group_id, connector, number):
+                    control.abort(one)
         except ControlError as error:
             raise ConnectError(f"Failed to perform zombie fencing: {error}") from error
         finally:
