@@ -299,3 +299,13 @@ register(
     DefaultGroupFilter="org.apache.kafka.connect.mirror.DefaultGroupFilter",
     DefaultConfigPropertyFilter="org.apache.kafka.connect.mirror.DefaultConfigPropertyFilter",
 )
+register(
+    "source",
+    "connectors.mongodb.connectors",
+    MongoSource="com.mongodb.kafka.connect.MongoSourceConnector",
+)
+register(
+    "sink",
+    "connectors.mongodb.connectors",
+    MongoSink="com.mongodb.kafka.connect.MongoSinkConnector",
+)
