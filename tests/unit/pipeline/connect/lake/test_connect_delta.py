@@ -162,6 +162,14 @@ def test_tables_are_in_a_bucket(tmp_path):
         table = DeltaTable("s3://lake/tables/sales/orders", storage_options=storage)
         assert table.to_pyarrow_table().to_pylist() == [{"id": 1, "city": None}]
 
+        if server.kind != "moto":  # it checks no keys
+            wrong = {**more, "delta.storage.AWS_SECRET_ACCESS_KEY": "another-secret"}
+            running = kit.start("wrong", sink("s3://lake/tables", **wrong))
+            error = str(kit.wait_for_failure(running))
+            assert "table sales.orders" in error
+            assert "another-secret" not in error
+            running.logs.clear()
+
 
 def test_a_table_that_is_not_there_is_said(tmp_path):
     with ConnectKit() as kit:

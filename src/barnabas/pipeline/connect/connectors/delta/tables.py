@@ -19,7 +19,7 @@ from deltalake.exceptions import (
 
 from barnabas.pipeline.connect.connectors.base import TopicPartition
 from barnabas.pipeline.connect.connectors.lake.settings import LakeSettings
-from barnabas.pipeline.connect.connectors.lake.sink import Change, Offsets, Tables
+from barnabas.pipeline.connect.connectors.lake.sink import Change, Offsets, Tables, is_refused
 from barnabas.pipeline.connect.errors.kinds import ConnectError, RetriableError
 
 _NEW, _OLD = "n", "o"
@@ -140,6 +140,8 @@ class DeltaTables(Tables):
             if self._options.get(secret):
                 text = text.replace(self._options[secret], "[hidden]")
         is_lasting = isinstance(error, (SchemaMismatchError, ValueError, pa.ArrowException))
+        if is_refused(text):
+            return ConnectError(text)
         if isinstance(error, (CommitFailedError, OSError)) and not is_lasting:
             return RetriableError(text)
         return ConnectError(text)

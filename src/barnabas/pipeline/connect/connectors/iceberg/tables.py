@@ -22,7 +22,7 @@ from barnabas.pipeline.connect.connectors.iceberg.types import (
     texts_of_times,
 )
 from barnabas.pipeline.connect.connectors.lake.settings import LakeSettings
-from barnabas.pipeline.connect.connectors.lake.sink import Change, Offsets, Tables
+from barnabas.pipeline.connect.connectors.lake.sink import Change, Offsets, Tables, is_refused
 from barnabas.pipeline.connect.errors.kinds import ConnectError, RetriableError
 
 PROPERTY: Final = "barnabas.connect.offsets."
@@ -209,6 +209,8 @@ class IcebergTables(Tables):
                     f"Spark does not have Iceberg: add {PACKAGE} to the worker's "
                     "barnabas.connect.spark.packages"
                 ) from error
+            if is_refused(text):
+                raise ConnectError(text) from error
             raise RetriableError(text) from error
 
     def _text(self, table: str, error: Exception) -> str:

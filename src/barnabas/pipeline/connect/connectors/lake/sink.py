@@ -6,6 +6,7 @@ What is read again after a failure is cut at those offsets, table by table, befo
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -157,6 +158,16 @@ class LakeWriter(SinkWriter):
         """Close the tables."""
         if self._tables is not None:
             self._tables.close()
+
+
+_REFUSED: Final = re.compile(
+    r"AccessDenied|InvalidAccessKeyId|NoSuchBucket|SignatureDoesNotMatch|\b40[13]\b|PermissionDenied"
+)
+
+
+def is_refused(text: str) -> bool:
+    """Whether an error says that a store does not let us in, which time alone does not change."""
+    return _REFUSED.search(text) is not None
 
 
 def latest(rows: Any, ids: Sequence[str]) -> Any:
