@@ -84,6 +84,7 @@ def test_configurations_reach_who_runs_it(world: World) -> None:
         world.ask(one, lambda herder: herder.delete("a"))
 
 
+@pytest.mark.slow
 def test_followers_send_tasks_to_the_leader_signed(world: World) -> None:
     world.add(), world.add()
     name = "ä/b"
@@ -150,6 +151,7 @@ def test_restarts_reach_who_runs_it(world: World) -> None:
         world.ask(one, lambda herder: herder.restart_task(TaskId("a", 7)))
 
 
+@pytest.mark.slow
 def test_what_failed_starts_again_by_itself(kafka: Kafka) -> None:
     world = World(kafka, barnabas_connect_restart_backoff_ms="300")
     try:
@@ -167,6 +169,9 @@ def test_what_failed_starts_again_by_itself(kafka: Kafka) -> None:
         assert "it broke" in seen[0]
         assert "(attempt 1)" in seen[0]
         assert "(attempt 2)" in seen[1]
+        Source.contexts["a"].fail(ConnectError("it lost its database"))
+        world.wait(lambda: "it lost its database" in str(one.status("a")["connector"]))
+        world.wait(lambda: world.states(one, "a") == ["RUNNING"] * 2)
         broken = ConnectError("it cannot work")
         broken.__cause__ = ConfigError("Missing required configuration")
         count = len(engine.started)

@@ -141,7 +141,12 @@ def workers(kafka: Kafka, delay_ms: int = 0) -> Iterator[Group]:
 
 
 @pytest.mark.parametrize(
-    ("compatibility", "version"), [("eager", 0), ("compatible", 1), ("sessioned", 2)]
+    ("compatibility", "version"),
+    [
+        pytest.param("eager", 0, marks=pytest.mark.slow),
+        pytest.param("compatible", 1, marks=pytest.mark.slow),
+        ("sessioned", 2),
+    ],
 )
 def test_workers_share_what_is_configured(
     kafka: Kafka, compatibility: Compatibility, version: int
@@ -164,6 +169,7 @@ def test_workers_share_what_is_configured(
         group.wait_for_all(1)
 
 
+@pytest.mark.slow
 def test_an_old_worker_makes_all_eager(kafka: Kafka) -> None:
     with workers(kafka) as group:
         group.configured.put(a=2, b=2)
@@ -178,6 +184,7 @@ def test_an_old_worker_makes_all_eager(kafka: Kafka) -> None:
         group.wait_for_all(2)
 
 
+@pytest.mark.slow
 def test_lost_work_waits_for_its_worker(kafka: Kafka) -> None:
     with workers(kafka, delay_ms=2_000) as group:
         group.configured.put(a=2, b=2)
@@ -194,6 +201,7 @@ def test_lost_work_waits_for_its_worker(kafka: Kafka) -> None:
         assert set(held.tasks) <= set(one.running.tasks)
 
 
+@pytest.mark.slow
 def test_a_leader_that_has_read_less_assigns_nothing(kafka: Kafka) -> None:
     with workers(kafka) as group:
         group.configured.put(a=1)

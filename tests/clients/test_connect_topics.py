@@ -80,6 +80,7 @@ def test_configurations_are_read_by_every_worker(kafka: Kafka, clients: Clients)
             assert late.snapshot().tasks("a") == (TaskId("a", 0), TaskId("a", 1))
 
 
+@pytest.mark.slow
 def test_an_older_leader_is_fenced(kafka: Kafka, clients: Clients) -> None:
     where = plan(kafka, "config")
     id_ = kafka.name("connect-cluster")
@@ -114,6 +115,7 @@ def test_a_config_topic_of_many_partitions_is_refused(kafka: Kafka, clients: Cli
         ConfigTopic(clients, where, ignore).start()
 
 
+@pytest.mark.slow
 def test_states_are_known_to_every_worker(kafka: Kafka, clients: Clients) -> None:
     where = plan(kafka, "status", partitions="2")
     one, two = StatusTopic(clients, where), StatusTopic(clients, where)
@@ -136,6 +138,7 @@ def test_states_are_known_to_every_worker(kafka: Kafka, clients: Clients) -> Non
         assert not one.topics("a")
 
 
+@pytest.mark.slow
 def test_offsets_are_known_to_every_worker(kafka: Kafka, clients: Clients) -> None:
     where = plan(kafka, "offset", partitions="3")
     one, two = OffsetTopic(clients, where), OffsetTopic(clients, where)

@@ -112,6 +112,7 @@ class Worker:
         """How often a `connector` or `task` was started, well or not."""
         self._lock = threading.RLock()
         self.on_task_failed: Callable[[TaskId, BaseException], None] = lambda _task, _error: None
+        self.on_connector_failed: Callable[[str, BaseException], None] = lambda _name, _error: None
 
     def put_status(
         self,
@@ -175,7 +176,7 @@ class Worker:
         self, name: str, running: RunningConnector, reconfigure: Callable[[str], None]
     ) -> None:
         context = Context(
-            name, self.store.offsets(name, running.settings), reconfigure, self.fail_connector
+            name, self.store.offsets(name, running.settings), reconfigure, self._failed_itself
         )
         try:
             running.connector.start(context, running.settings)
@@ -187,8 +188,13 @@ class Worker:
         running.is_started, running.is_failed = True, False
         self.put_status(name, RUNNING)
 
+    def _failed_itself(self, name: str, error: BaseException) -> None:
+        """A connector that runs says that it has failed."""
+        self.fail_connector(name, error)
+        self.on_connector_failed(name, error)
+
     def fail_connector(self, name: str, error: BaseException) -> None:
-        """A connector says of itself that it failed."""
+        """Let a connector be FAILED."""
         running = self.connectors.get(name)
         if running is not None:
             running.is_failed = True

@@ -51,6 +51,9 @@ class LocalWork:
         self._fencing: dict[TaskId, object] = {}
         self._restarts = Restarts(self._policy)
         self._pool = ThreadPoolExecutor(_STARTERS, "connect-start")
+        worker.on_connector_failed = lambda name, error: ticks.post(
+            lambda: self.failed(name, error)
+        )
         worker.on_task_failed = lambda task, error: ticks.post(lambda: self.failed(task, error))
 
     # --- starting --------------------------------------------------------------------------------

@@ -271,5 +271,5 @@ class Workers(RuleBasedStateMachine):
         assert all(count == 1 for count in counted(self.group.running.values()).values())
 
 
-Workers.TestCase.settings = settings(max_examples=60, stateful_step_count=25, deadline=None)
+Workers.TestCase.settings = settings(max_examples=30, stateful_step_count=25, deadline=None)
 TestWorkers = Workers.TestCase
