@@ -66,11 +66,14 @@ def read_messages(bootstrap_servers: str, topic: str) -> list[Any]:
             "isolation.level": "read_committed",
             "auto.offset.reset": "earliest",
             "enable.partition.eof": True,
+            "fetch.wait.max.ms": 10,  # the end is told by an empty answer
         }
     )
     found = []
     try:
         for number in consumer.list_topics(topic, WAIT_SECONDS).topics[topic].partitions:
+            # A client that does not know the leader yet may take a second to ask for it.
+            consumer.get_watermark_offsets(TopicPartition(topic, number), WAIT_SECONDS)
             consumer.assign([TopicPartition(topic, number, 0)])
             while (message := consumer.poll(WAIT_SECONDS)) is not None and not message.error():
                 found.append(message)
