@@ -25,7 +25,7 @@ from barnabas.pipeline.connect.converters.registry.json_schemas import (
     JsonSchemaWriter,
 )
 from barnabas.pipeline.connect.converters.registry.json_values import JsonSchemaText, reader
-from barnabas.pipeline.connect.data.schema import Schema, Type
+from barnabas.pipeline.connect.data.schema import DECIMAL, Schema, Type
 from barnabas.pipeline.sql.formats.format import StoredSchema
 
 
@@ -83,4 +83,6 @@ class JsonSchemaConverter(RegistryConverter):
             makes_optional=self._makes_optional,
         ).schema()
         read = reader(schema)
+        if DECIMAL not in stored.text and not stored.references:
+            return Reading(schema, lambda data: read(json.loads(data)))
         return Reading(schema, lambda data: read(json.loads(data, parse_float=Decimal)))
