@@ -155,7 +155,8 @@ STEPS = [
     Step("GET", "/connectors/lines-{tag}/topics", until=lambda v: v["lines-{tag}"]["topics"]),
     Step("GET", "/connectors/out-{tag}/topics", until=lambda v: v["out-{tag}"]["topics"]),
     Step("PUT", "/connectors/lines-{tag}/topics/reset"),
-    Step("GET", "/connectors/lines-{tag}/topics"),
+    # A task of Kafka's that is just writing tells its topic again at once.
+    Step("GET", "/connectors/lines-{tag}/topics", only=list),
     Step(
         "PATCH",
         "/connectors/lines-{tag}/offsets",

@@ -1,0 +1,43 @@
+"""`barnabas connect start` in standalone mode: files of connectors, offsets that outlive it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from support.connect.side_by_side import FILE_SINK, FILE_SOURCE, Step, answer
+from support.connect.worker import OurWorker
+
+
+def test_a_worker_goes_on_where_it_was(tmp_path: Path, kafka_bootstrap_servers: str) -> None:
+    worker = OurWorker(tmp_path, kafka_bootstrap_servers, "alone0")
+    lines, copied = tmp_path / "in.txt", tmp_path / "out.txt"
+    source, sink = tmp_path / "source.properties", tmp_path / "sink.json"
+    lines.write_text("one\ntwo\n")
+    settings = {"name": "alone0", "connector.class": FILE_SOURCE, "file": lines, "topic": "alone0"}
+    source.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
+    config = {"connector.class": FILE_SINK, "file": str(copied), "topics": "alone0"}
+    sink.write_text(json.dumps({"name": "copy-alone0", "config": config}))
+    command = worker.command
+
+    def with_files() -> list[str]:
+        return [*command(), str(source), str(sink)]
+
+    worker.command = with_files  # type: ignore[method-assign]
+    try:
+        for more, offset in (("", 2), ("three\n", 3)):
+            with lines.open("a") as file:
+                file.write(more)
+            worker.start()
+            taken = Step(
+                "GET",
+                "/connectors/copy-{tag}/offsets",
+                until=lambda found, end=offset: (  # type: ignore[misc]
+                    [one["offset"]["kafka_offset"] for one in found["offsets"]] == [end]
+                ),
+            )
+            assert answer(worker, taken)[1]["offsets"][0]["offset"] == {"kafka_offset": offset}
+            assert worker.kill() == 0
+        assert copied.read_text() == "one\ntwo\nthree\n"
+    finally:
+        worker.close()
