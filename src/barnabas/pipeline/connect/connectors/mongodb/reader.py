@@ -18,7 +18,7 @@ from typing import Any, Final
 import bson
 from bson import Timestamp, json_util
 from pymongo import MongoClient
-from pymongo.errors import OperationFailure
+from pymongo.errors import OperationFailure, PyMongoError
 from pymongo.uri_parser import parse_uri
 
 from barnabas.pipeline.connect.connectors.base import OffsetReader, SourceReader
@@ -90,6 +90,7 @@ class ChangeReader(SourceReader):
         if stored is not None and COPY not in stored:
             self._token = json_util.loads(str(stored[TOKEN]))
         mode = "copy_existing" if values["copy.existing"] else str(values["startup.mode"]).lower()
+        self._is_stored = self._token is not None
         self._copies = mode == "copy_existing" and self._token is None
         self._begins_at = (
             operation_time(str(values["startup.mode.timestamp.start.at.operation.time"] or ""))
@@ -150,6 +151,7 @@ class ChangeReader(SourceReader):
         """Forget the micro-batch."""
         self._number = end["batch"]
         self._batch, self._batch_offsets = [], []
+        self._is_stored = True
         self._behind = self._heartbeat = None
 
     def stop(self) -> None:
@@ -184,11 +186,14 @@ class ChangeReader(SourceReader):
                 batch.append(change.raw)
                 size += len(change.raw)
                 offsets.append(_offset(change[TOKEN]))
-        except OperationFailure as error:
-            if batch:
+        except PyMongoError as error:
+            self._reopen_behind(offsets)
+            if batch:  # what is taken counts; the error comes again if it lasts
                 _log.warning("the change stream has ended: %s", error)
-            else:
+            elif isinstance(error, OperationFailure):
                 self._begin_anew(error)
+            else:
+                raise
         if batch:
             self._batch, self._batch_offsets = batch, offsets
             self._behind = offsets[-1]
@@ -201,14 +206,25 @@ class ChangeReader(SourceReader):
                 self._stream.close()
                 self._stream = None
 
+    def _reopen_behind(self, offsets: list[JsonMap]) -> None:
+        """Close the stream; the next one begins behind the last change that was taken."""
+        if offsets:
+            self._token = json_util.loads(offsets[-1][TOKEN])
+        else:
+            self._token = self._stream.resume_token or self._token
+        self._stream.close()
+        self._stream = None
+
     def _note_position(self) -> None:
         """Without changes: the first position is stored, later ones with heartbeats."""
         token = self._stream.resume_token
-        if token is None or token == self._token:
+        if token is None:
             return
         interval = self._values["heartbeat.interval.ms"]
-        if self._token is None:
+        if not self._is_stored:
             self._behind = _offset(token)
+        elif token == self._token:
+            return
         elif interval > 0 and (time.monotonic() - self._last_record) * 1000 >= interval:
             self._behind = _offset(token)
             self._heartbeat = {**self._behind, HEARTBEAT: "true"}
@@ -216,9 +232,6 @@ class ChangeReader(SourceReader):
 
     def _begin_anew(self, error: OperationFailure) -> None:
         """The server cannot go on: where errors are tolerated, from now on. Raises ConnectError."""
-        if self._stream is not None:
-            self._stream.close()
-        self._stream = None
         if error.code not in _LOST or self._token is None:
             raise error
         if not is_tolerant(self._values):
@@ -282,7 +295,12 @@ class ChangeReader(SourceReader):
         size = 0
         assert self._copying is not None
         while len(batch) < self._values["poll.max.batch.size"] and size < _BATCH_BYTES_MAX:
-            change = next(self._copying, None)
+            try:
+                change = next(self._copying, None)
+            except PyMongoError:
+                # Where it stopped is not known: all is copied again.
+                self._copying = self._existing(self._client) if self._client else None
+                raise
             if change is None:
                 self._copying = None
                 # The end of the copy counts at once: a restart does not copy again.
