@@ -125,7 +125,8 @@ def test_an_interrupted_snapshot_begins_anew(server: Postgres) -> None:
     again.reader.stop()
 
 
-def test_a_lost_server_heals(database_server: Postgres) -> None:
+@pytest.mark.slow
+def test_a_lost_server_heals() -> None:
     with postgres() as own:
         own.database(DATABASE)
         own.run("CREATE TABLE t (id int PRIMARY KEY, v text)", database=DATABASE)
@@ -236,7 +237,7 @@ def test_settings_that_do_not_go_together_are_refused(server: Postgres) -> None:
 
 def test_a_random_workload_with_crashes_is_replayed_to_the_table() -> None:
     with postgres() as own:
-        replay_randomly(own, seed=1, steps=60)
+        replay_randomly(own, seed=1, steps=30)
 
 
 @pytest.mark.slow
