@@ -168,6 +168,7 @@ def test_source_exactly_once_writes_each_record_once(
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(600)
 def test_source_exactly_once_on_spark_writes_each_record_once(kafka: Kafka, tmp_path: Path) -> None:
     steps = ["planned", "prepared", "decided", "committed", "told"]
     assert _source(kafka, tmp_path, steps, is_exactly_once=True, engine="spark") == EXPECTED
