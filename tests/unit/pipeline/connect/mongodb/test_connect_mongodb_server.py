@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from bson.datetime_ms import DatetimeMS
 from pymongo import MongoClient
 
 from barnabas.pipeline.connect.testing import ConnectKit
@@ -54,7 +55,8 @@ def sink(uri: str, **more: str) -> dict[str, str]:
 
 def test_what_is_there_is_copied_and_changes_follow(uri: str, client: MongoClient[Any]) -> None:
     orders = client["shop"]["orders"]
-    orders.insert_many([{"_id": n, "v": "old"} for n in range(3)])
+    late = DatetimeMS(2**50)  # no datetime of Python's
+    orders.insert_many([{"_id": n, "v": "old", "late": late} for n in range(3)])
     settings = source(uri, "orders", startup__mode="copy_existing")
     with ConnectKit() as kit:
         running = kit.start("c", settings)
@@ -65,6 +67,7 @@ def test_what_is_there_is_copied_and_changes_follow(uri: str, client: MongoClien
         changes = [json.loads(record.value or b"") for record in found]
         assert [one["operationType"] for one in changes] == [*["insert"] * 4, "delete"]
         assert [one["fullDocument"]["v"] for one in changes[:4]] == ["old"] * 3 + ["new"]
+        assert changes[0]["fullDocument"]["late"] == {"$date": 2**50}
         assert json.loads(found[3].key or b"") == {"_id": 3}
         kit.wait_until(lambda: "copy" not in kit.offsets("c")[0][1])
         ((partition, offset),) = kit.offsets("c")

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from bson.codec_options import CodecOptions
+from bson.codec_options import CodecOptions, DatetimeConversion
 from bson.raw_bson import RawBSONDocument
 from pymongo import MongoClient
 from pymongo.errors import (
@@ -23,7 +23,10 @@ from pymongo.server_api import ServerApi
 from barnabas.pipeline.connect.connectors.mongodb.settings import secret
 from barnabas.pipeline.connect.errors.kinds import ConfigError, ConnectError, RetriableError
 
-RAW: CodecOptions[RawBSONDocument] = CodecOptions(document_class=RawBSONDocument)
+RAW: CodecOptions[RawBSONDocument] = CodecOptions(
+    document_class=RawBSONDocument, datetime_conversion=DatetimeConversion.DATETIME_AUTO
+)
+"""Documents as they are; moments after the year 9999 are numbers."""
 SELECTION_MS = 10_000
 _AUTHENTICATION = (18, 8000)
 

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import bson
 from bson import Binary, Decimal128, Int64, ObjectId, Timestamp, json_util
+from bson.codec_options import DatetimeConversion
 from bson.raw_bson import RawBSONDocument
 from pymongo.errors import PyMongoError
 
@@ -49,7 +50,9 @@ def as_document(value: Mapping[str, Any] | bytes) -> dict[str, Any]:
     return bson.decode(value, _CODEC) if isinstance(value, bytes) else dict(value)
 
 
-_CODEC: Final = bson.CodecOptions[dict[str, Any]](tz_aware=True, tzinfo=UTC)
+_CODEC: Final = bson.CodecOptions[dict[str, Any]](
+    tz_aware=True, tzinfo=UTC, datetime_conversion=DatetimeConversion.DATETIME_AUTO
+)
 
 
 def json_formatter(class_name: str) -> JsonText:

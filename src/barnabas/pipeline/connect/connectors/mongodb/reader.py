@@ -319,7 +319,8 @@ class ChangeReader(SourceReader):
         stages = json_util.loads(self._values["startup.mode.copy.existing.pipeline"] or "[]")
         uses_disk = self._values["startup.mode.copy.existing.allow.disk.use"]
         for database, collection in self._collections(client):
-            cursor = client[database][collection].aggregate(stages, allowDiskUse=uses_disk)
+            source = client[database].get_collection(collection, codec_options=RAW)
+            cursor = source.aggregate(stages, allowDiskUse=uses_disk)
             for document in cursor:
                 yield bson.encode(
                     {
