@@ -145,12 +145,12 @@ STEPS = [
     Step(
         "GET",
         "/connectors/lines-{tag}/offsets",
-        until=lambda v: v["offsets"] and v["offsets"][0]["offset"]["position"] == 12,
+        until=lambda v: v["offsets"] and v["offsets"][0]["offset"]["position"] == 8,
     ),
     Step(
         "GET",
         "/connectors/out-{tag}/offsets",
-        until=lambda v: v["offsets"] and v["offsets"][0]["offset"]["kafka_offset"] == 3,
+        until=lambda v: v["offsets"] and v["offsets"][0]["offset"]["kafka_offset"] == 2,
     ),
     Step("GET", "/connectors/lines-{tag}/topics", until=lambda v: v["lines-{tag}"]["topics"]),
     Step("GET", "/connectors/out-{tag}/topics", until=lambda v: v["out-{tag}"]["topics"]),
