@@ -63,7 +63,7 @@ def east(clusters: tuple[Side, Side]) -> Side:
 
 
 def test_topics_settings_rights_and_groups(west: Side, east: Side, engine: LocalEngine) -> None:
-    west.create("orders", 2, retention_ms="1234567", unclean_leader_election_enable="true")
+    west.create("orders", 2, retention_ms="1234567890123", unclean_leader_election_enable="true")
     west.create("hidden.internal")
     west.produce("orders", range(600), 2)
     west.commit("shop", ("orders", 0, 300, "half"), ("orders", 1, 150, ""))
@@ -82,7 +82,7 @@ def test_topics_settings_rights_and_groups(west: Side, east: Side, engine: Local
         )
         assert east.topics()["west.orders"] == 2
         assert "west.hidden.internal" not in east.topics()
-        assert east.config("west.orders", "retention.ms").value == "1234567"
+        assert east.config("west.orders", "retention.ms").value == "1234567890123"
         assert east.config("west.orders", "unclean.leader.election.enable").value == "false"
 
         # Group offsets are translated exactly at the end of a partition, else never too far.
@@ -104,7 +104,9 @@ def test_topics_settings_rights_and_groups(west: Side, east: Side, engine: Local
         assert Heartbeat.read(beat.key(), beat.value()).source == "west"
 
         # Settings and partitions that change are followed.
-        change = ConfigEntry("retention.ms", "7654321", incremental_operation=AlterConfigOpType.SET)
+        change = ConfigEntry(
+            "retention.ms", "76543210987", incremental_operation=AlterConfigOpType.SET
+        )
         resource = ConfigResource(ConfigResource.Type.TOPIC, "orders", incremental_configs=[change])
         west.admin.incremental_alter_configs([resource])[resource].result(WAIT_SECONDS)
         west.admin.create_partitions([NewPartitions("orders", 3)])["orders"].result(WAIT_SECONDS)
@@ -112,7 +114,7 @@ def test_topics_settings_rights_and_groups(west: Side, east: Side, engine: Local
         west.produce("orders", range(600, 900), 3)
         run.wait_until(lambda: len(east.records("west.orders")) == 900)
         assert len({record[1] for record in east.records("west.orders")}) == 900
-        run.wait_until(lambda: east.config("west.orders", "retention.ms").value == "7654321")
+        run.wait_until(lambda: east.config("west.orders", "retention.ms").value == "76543210987")
         run.wait_until(lambda: len(rights_of(east, "west.orders")) == 2)
         assert {(one.principal, one.operation) for one in rights_of(east, "west.orders")} == {
             ("User:r", AclOperation.READ),

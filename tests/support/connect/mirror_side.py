@@ -47,7 +47,10 @@ class Side:
 
     def commit(self, group: str, *offsets: tuple[str, int, int, str]) -> None:
         consumer = Consumer({"bootstrap.servers": self.servers, "group.id": group})
-        given = [TopicPartition(topic, n, at, text) for topic, n, at, text in offsets]
+        given = [
+            TopicPartition(topic, number, at, text) if text else TopicPartition(topic, number, at)
+            for topic, number, at, text in offsets
+        ]
         consumer.commit(offsets=given, asynchronous=False)
         consumer.close()
 

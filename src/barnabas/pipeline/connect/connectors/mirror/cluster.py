@@ -243,9 +243,10 @@ class GroupOffsets:
         """
 
         def tell(consumer: Consumer) -> None:
+            # With an empty text librdkafka would commit one of a zero byte.
             given = [
-                TopicPartition(place[0], place[1], offset, metadata)
-                for place, (offset, metadata) in offsets.items()
+                TopicPartition(topic, number, offset, *([text] if text else []))
+                for (topic, number), (offset, text) in offsets.items()
             ]
             for one in consumer.commit(offsets=given, asynchronous=False) or ():
                 if one.error is not None:
