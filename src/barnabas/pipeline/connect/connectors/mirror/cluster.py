@@ -245,7 +245,7 @@ class GroupOffsets:
         def tell(consumer: Consumer) -> None:
             # With an empty text librdkafka would commit one of a zero byte.
             given = [
-                TopicPartition(topic, number, offset, *([text] if text else []))
+                _committed(topic, number, offset, text)
                 for (topic, number), (offset, text) in offsets.items()
             ]
             for one in consumer.commit(offsets=given, asynchronous=False) or ():
@@ -267,3 +267,9 @@ class GroupOffsets:
 def is_static(entry: ConfigEntry) -> bool:
     """Whether a topic's setting comes from the broker's file."""
     return bool(ConfigSource(entry.source) is ConfigSource.STATIC_BROKER_CONFIG)
+
+
+def _committed(topic: str, number: int, offset: int, text: str) -> TopicPartition:
+    if text:
+        return TopicPartition(topic, number, offset, text)
+    return TopicPartition(topic, number, offset)
