@@ -43,7 +43,7 @@ def _drop(server: Postgres) -> None:
     server.run(f"DROP DATABASE {DATABASE} WITH (FORCE)")
 
 
-def capture(server: Postgres, offsets: StoredOffsets | None = None, **more: str) -> SourceDriver:
+def capture(server: Postgres, offsets: StoredOffsets | None = None, /, **more: str) -> SourceDriver:
     return SourceDriver(PostgresConnector(), settings(server, DATABASE, **more), offsets)
 
 
@@ -253,7 +253,8 @@ def replay_randomly(server: Postgres, *, seed: int, steps: int) -> None:
     chance = random.Random(seed)
     server.database(DATABASE)
     server.run("CREATE TABLE t (id int PRIMARY KEY, v text)", database=DATABASE)
-    driver = capture(server, max_batch_size=str(chance.choice([3, 10, 500])))
+    more = {"skipped_operations": "none", "max_batch_size": str(chance.choice([3, 10, 500]))}
+    driver = capture(server, None, **more)
     records: list[SourceRecord] = []
     added = 0
     for _ in range(steps):
@@ -269,7 +270,8 @@ def replay_randomly(server: Postgres, *, seed: int, steps: int) -> None:
         elif what < 0.97:
             records += driver.records
             driver.reader.stop()
-            driver = capture(server, driver.offsets, max_batch_size=str(chance.choice([3, 500])))
+            more["max_batch_size"] = str(chance.choice([3, 500]))
+            driver = capture(server, driver.offsets, **more)
         else:
             server.crash()
             server.start()
