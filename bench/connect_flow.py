@@ -14,11 +14,11 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
-from barnabas.pipeline.connect.converters.registry.base import RegistryConverter
-from barnabas.pipeline.connect.data import builder
-from barnabas.pipeline.connect.data.schema import Struct
-from barnabas.pipeline.connect.plugins import load
-from barnabas.pipeline.connect.record import SinkRecord
+from barnabas.connect.converters.registry.base import RegistryConverter
+from barnabas.connect.data import builder
+from barnabas.connect.data.schema import Struct
+from barnabas.connect.plugins import load
+from barnabas.connect.record import SinkRecord
 from barnabas.pipeline.sql.formats.format import StoredSchema
 
 ROUNDS = 5

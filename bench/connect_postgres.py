@@ -13,10 +13,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from barnabas.pipeline.connect.connectors.base import SinkRange
-from barnabas.pipeline.connect.connectors.jdbc.sink import JdbcSinkWriter
-from barnabas.pipeline.connect.connectors.postgres.connector import PostgresConnector
-from barnabas.pipeline.connect.record import SinkRecord, SourceRecord
+from barnabas.connect.connectors.base import SinkRange
+from barnabas.connect.connectors.jdbc.sink import JdbcSinkWriter
+from barnabas.connect.connectors.postgres.connector import PostgresConnector
+from barnabas.connect.record import SinkRecord, SourceRecord
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 _server = import_module("support.connect.postgres")  # what tests use to start one

@@ -27,12 +27,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from barnabas.app.ports import PortReservation
-from barnabas.pipeline.connect.connectors.base import SinkRange, SinkWriter, TaskContext
-from barnabas.pipeline.connect.connectors.s3.connectors import S3Sink
-from barnabas.pipeline.connect.connectors.storage.formats.avro_schema import avro_of
-from barnabas.pipeline.connect.data import builder
-from barnabas.pipeline.connect.data.schema import Struct
-from barnabas.pipeline.connect.record import SinkRecord
+from barnabas.connect.connectors.base import SinkRange, SinkWriter, TaskContext
+from barnabas.connect.connectors.s3.connectors import S3Sink
+from barnabas.connect.connectors.storage.formats.avro_schema import avro_of
+from barnabas.connect.data import builder
+from barnabas.connect.data.schema import Struct
+from barnabas.connect.record import SinkRecord
 
 HOST = "127.0.0.1"
 KEY = "bench-of-connectors"

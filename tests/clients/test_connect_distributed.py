@@ -8,17 +8,17 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from barnabas.app.testing import Kafka
-from barnabas.pipeline.connect.engine.base import TaskId
-from barnabas.pipeline.connect.errors.kinds import ConfigError, ConnectError
-from barnabas.pipeline.connect.errors.requests import (
+from barnabas.connect.engine.base import TaskId
+from barnabas.connect.errors.kinds import ConfigError, ConnectError
+from barnabas.connect.errors.requests import (
     BadRequestError,
     ElsewhereError,
     NotFoundError,
     RequestError,
 )
-from barnabas.pipeline.connect.worker.distributed.herder import DistributedHerder
-from barnabas.pipeline.connect.worker.metrics import metrics_text
-from barnabas.pipeline.connect.worker.state import RestartRequest
+from barnabas.connect.worker.distributed.herder import DistributedHerder
+from barnabas.connect.worker.metrics import metrics_text
+from barnabas.connect.worker.state import RestartRequest
 from support.connect.herder_world import SINK, Source
 from support.connect.workers import World
 

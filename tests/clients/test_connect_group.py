@@ -9,14 +9,14 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from barnabas.app.testing import Kafka
-from barnabas.pipeline.connect.engine.base import TaskId
-from barnabas.pipeline.connect.worker.distributed.clients import read_clients
-from barnabas.pipeline.connect.worker.distributed.config_log import ConfigState
-from barnabas.pipeline.connect.worker.distributed.coordination import Coordination, GroupSettings
-from barnabas.pipeline.connect.worker.distributed.group_messages import Assignment, Compatibility
-from barnabas.pipeline.connect.worker.distributed.leading import Owners
-from barnabas.pipeline.connect.worker.distributed.membership import Membership
-from barnabas.pipeline.connect.worker.distributed.share import NOTHING, Share
+from barnabas.connect.engine.base import TaskId
+from barnabas.connect.worker.distributed.clients import read_clients
+from barnabas.connect.worker.distributed.config_log import ConfigState
+from barnabas.connect.worker.distributed.coordination import Coordination, GroupSettings
+from barnabas.connect.worker.distributed.group_messages import Assignment, Compatibility
+from barnabas.connect.worker.distributed.leading import Owners
+from barnabas.connect.worker.distributed.membership import Membership
+from barnabas.connect.worker.distributed.share import NOTHING, Share
 
 PATIENCE_S = 30.0
 

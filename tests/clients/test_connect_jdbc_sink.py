@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from barnabas.pipeline.connect.connectors.base import SinkRange
-from barnabas.pipeline.connect.connectors.jdbc.connectors import JdbcSink
-from barnabas.pipeline.connect.connectors.jdbc.sink import JdbcSinkWriter
-from barnabas.pipeline.connect.connectors.postgres.connector import PostgresConnector
-from barnabas.pipeline.connect.data.builder import (
+from barnabas.connect.connectors.base import SinkRange
+from barnabas.connect.connectors.jdbc.connectors import JdbcSink
+from barnabas.connect.connectors.jdbc.sink import JdbcSinkWriter
+from barnabas.connect.connectors.postgres.connector import PostgresConnector
+from barnabas.connect.data.builder import (
     BOOLEAN,
     BYTES,
     DATE_SCHEMA,
@@ -33,9 +33,9 @@ from barnabas.pipeline.connect.data.builder import (
     struct_of,
     with_default,
 )
-from barnabas.pipeline.connect.data.schema import Schema, Struct
-from barnabas.pipeline.connect.errors.kinds import ConfigError, ConnectError, RetriableError
-from barnabas.pipeline.connect.record import SinkRecord
+from barnabas.connect.data.schema import Schema, Struct
+from barnabas.connect.errors.kinds import ConfigError, ConnectError, RetriableError
+from barnabas.connect.record import SinkRecord
 from support.connect.capture import settings as capture_settings
 from support.connect.postgres import USER, Postgres
 from support.connect.reading import SourceDriver

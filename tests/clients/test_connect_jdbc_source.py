@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from barnabas.pipeline.connect.connectors.jdbc.connectors import JdbcSource
-from barnabas.pipeline.connect.errors.kinds import ConfigError
-from barnabas.pipeline.connect.record import SourceRecord
+from barnabas.connect.connectors.jdbc.connectors import JdbcSource
+from barnabas.connect.errors.kinds import ConfigError
+from barnabas.connect.record import SourceRecord
 from support.connect.postgres import USER, Postgres
 from support.connect.reading import SourceDriver, StoredOffsets
 

@@ -13,14 +13,14 @@ from pyiceberg.table import StaticTable
 from test_connect_killed import Doomed
 
 from barnabas.app.testing import Kafka
-from barnabas.pipeline.connect.connectors.iceberg.tables import PACKAGE
+from barnabas.connect.connectors.iceberg.tables import PACKAGE
 from support.connect.s3 import S3Server, s3_server
 
 pytestmark = pytest.mark.slow
 
 RECORDS = 100
 JSON = "org.apache.kafka.connect.json.JsonConverter"
-ROOM = "barnabas.pipeline.connect.connectors"
+ROOM = "barnabas.connect.connectors"
 UPLOAD = f"{ROOM}.s3.bucket:_S3Upload"
 GROUP = ["before a sink's commit", "after a sink's commit"]
 S3_STEPS = [f"before {UPLOAD}.complete", f"after {UPLOAD}.complete", *GROUP]

@@ -9,8 +9,8 @@ import pytest
 from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 
 from barnabas.app.testing import Kafka
-from barnabas.pipeline.connect.engine.local import LocalEngine
-from barnabas.pipeline.connect.errors.kinds import ConnectError
+from barnabas.connect.engine.local import LocalEngine
+from barnabas.connect.errors.kinds import ConnectError
 from support.connect.tasks import STRING, TaskRun, TopicOffsets, read_messages, read_topic
 
 

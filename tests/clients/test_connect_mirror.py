@@ -21,10 +21,10 @@ from confluent_kafka.admin import (
 )
 
 from barnabas.app.cluster import Cluster
-from barnabas.pipeline.connect.connectors.mirror.dedicated import DedicatedMirror
-from barnabas.pipeline.connect.connectors.mirror.records import Checkpoint, Heartbeat, OffsetSync
-from barnabas.pipeline.connect.engine.local import LocalEngine
-from barnabas.pipeline.connect.errors.kinds import ConnectError
+from barnabas.connect.connectors.mirror.dedicated import DedicatedMirror
+from barnabas.connect.connectors.mirror.records import Checkpoint, Heartbeat, OffsetSync
+from barnabas.connect.engine.local import LocalEngine
+from barnabas.connect.errors.kinds import ConnectError
 from support.connect.mirror import OFFSETS, QUICK, MirrorRun
 from support.connect.mirror_side import Side
 from support.connect.tasks import WAIT_SECONDS, read_messages

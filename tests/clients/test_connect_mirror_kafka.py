@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from barnabas.app.cluster import Cluster
-from barnabas.pipeline.connect.connectors.mirror.records import Checkpoint, OffsetSync
-from barnabas.pipeline.connect.engine.local import LocalEngine
+from barnabas.connect.connectors.mirror.records import Checkpoint, OffsetSync
+from barnabas.connect.engine.local import LocalEngine
 from support.apache_kafka import JAVA, LIBS, TELEMETRY, ApacheKafka
 from support.cluster_processes import ClusterProcesses
 from support.connect.mirror import OFFSETS, MirrorRun

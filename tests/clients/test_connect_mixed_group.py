@@ -12,7 +12,7 @@ import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
 
 from barnabas.app.testing import Kafka
-from barnabas.pipeline.connect.worker.distributed.herder import DistributedHerder
+from barnabas.connect.worker.distributed.herder import DistributedHerder
 from support.apache_kafka import LIBS, needs_apache_kafka
 from support.connect.kafka_worker import KafkaWorker
 from support.connect.workers import World

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.pipeline.connect.testing import ConnectKit
+from barnabas.connect.testing import ConnectKit
 from support.connect.capture import settings
 from support.connect.postgres import USER, Postgres, postgres
 

@@ -11,7 +11,7 @@ import pytest
 from confluent_kafka import Consumer
 
 import barnabas
-from barnabas.pipeline.connect.connectors.postgres.connector import PostgresConnector
+from barnabas.connect.connectors.postgres.connector import PostgresConnector
 from support.connect.capture import FENCE_TOPIC, PREFIX, change, fill, settings
 from support.connect.debezium import debezium
 from support.connect.events import GOLDEN, ByTopic, Event, events_of, normalised, resolved, written

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from barnabas.pipeline.connect.connectors.postgres.connector import PostgresConnector
-from barnabas.pipeline.connect.errors.kinds import ConfigError, ConnectError, RetriableError
-from barnabas.pipeline.connect.record import SourceRecord
+from barnabas.connect.connectors.postgres.connector import PostgresConnector
+from barnabas.connect.errors.kinds import ConfigError, ConnectError, RetriableError
+from barnabas.connect.record import SourceRecord
 from support.connect.capture import settings
 from support.connect.postgres import Postgres, insert_many, postgres
 from support.connect.reading import SourceDriver, StoredOffsets

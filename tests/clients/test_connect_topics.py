@@ -8,17 +8,17 @@ import pytest
 from confluent_kafka.admin import ConfigResource, ResourceType
 
 from barnabas.app.testing import Kafka
-from barnabas.pipeline.connect.engine.base import TaskId
-from barnabas.pipeline.connect.errors.kinds import ConfigError
-from barnabas.pipeline.connect.worker.distributed.clients import Clients, read_clients
-from barnabas.pipeline.connect.worker.distributed.config_log import ConnectorChanged, Update
-from barnabas.pipeline.connect.worker.distributed.config_records import SessionKey
-from barnabas.pipeline.connect.worker.distributed.config_topic import ConfigTopic, FencedError
-from barnabas.pipeline.connect.worker.distributed.offset_topic import OffsetTopic
-from barnabas.pipeline.connect.worker.distributed.status_topic import StatusTopic
-from barnabas.pipeline.connect.worker.distributed.store import TopicStore
-from barnabas.pipeline.connect.worker.distributed.topics import Kind, TopicPlan, topic_plan
-from barnabas.pipeline.connect.worker.state import Status, TopicStatus
+from barnabas.connect.engine.base import TaskId
+from barnabas.connect.errors.kinds import ConfigError
+from barnabas.connect.worker.distributed.clients import Clients, read_clients
+from barnabas.connect.worker.distributed.config_log import ConnectorChanged, Update
+from barnabas.connect.worker.distributed.config_records import SessionKey
+from barnabas.connect.worker.distributed.config_topic import ConfigTopic, FencedError
+from barnabas.connect.worker.distributed.offset_topic import OffsetTopic
+from barnabas.connect.worker.distributed.status_topic import StatusTopic
+from barnabas.connect.worker.distributed.store import TopicStore
+from barnabas.connect.worker.distributed.topics import Kind, TopicPlan, topic_plan
+from barnabas.connect.worker.state import Status, TopicStatus
 
 
 @pytest.fixture

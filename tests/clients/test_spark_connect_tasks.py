@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from barnabas.app.testing import Kafka
-from barnabas.pipeline.connect.engine.spark import SparkEngine
-from barnabas.pipeline.connect.engine.task_ids import fenced_ids
-from barnabas.pipeline.connect.errors.kinds import ConnectError, DataError
+from barnabas.connect.engine.spark import SparkEngine
+from barnabas.connect.engine.task_ids import fenced_ids
+from barnabas.connect.errors.kinds import ConnectError, DataError
 from barnabas.pipeline.datasource.control import TransactionControl
 from barnabas.pipeline.datasource.wire import Access
 from support.connect.tasks import STRING, TaskRun, TopicOffsets, read_topic

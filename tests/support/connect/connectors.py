@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from threading import Lock
 
-from barnabas.pipeline.connect.connectors.base import Connector
-from barnabas.pipeline.connect.engine.base import Engine
-from barnabas.pipeline.connect.engine.local import connector_of
-from barnabas.pipeline.connect.testing import KitContext
+from barnabas.connect.connectors.base import Connector
+from barnabas.connect.engine.base import Engine
+from barnabas.connect.engine.local import connector_of
+from barnabas.connect.testing import KitContext
 from support.connect.tasks import TaskRun, TopicOffsets
 
 

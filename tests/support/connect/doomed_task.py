@@ -16,11 +16,11 @@ import sys
 from importlib import import_module
 from typing import Any
 
-from barnabas.pipeline.connect.connectors.file.reader import FileReader
-from barnabas.pipeline.connect.engine import kafka_group, kafka_output, runner
-from barnabas.pipeline.connect.engine.local import LocalEngine
-from barnabas.pipeline.connect.engine.spark import SparkEngine, session_of
-from barnabas.pipeline.connect.engine.spark_exactly_once import BatchCommits
+from barnabas.connect.connectors.file.reader import FileReader
+from barnabas.connect.engine import kafka_group, kafka_output, runner
+from barnabas.connect.engine.local import LocalEngine
+from barnabas.connect.engine.spark import SparkEngine, session_of
+from barnabas.connect.engine.spark_exactly_once import BatchCommits
 from barnabas.pipeline.datasource.journal import Journal
 from support.connect.tasks import TaskRun, TopicOffsets
 

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
 
-from barnabas.pipeline.connect.converters.json import JsonConverter
-from barnabas.pipeline.connect.record import SourceRecord
+from barnabas.connect.converters.json import JsonConverter
+from barnabas.connect.record import SourceRecord
 
 GOLDEN: Final = Path(__file__).parents[2] / "golden" / "connect" / "debezium_postgres.json"
 LONG: Final = 200

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from barnabas.pipeline.connect.config import validators
-from barnabas.pipeline.connect.config.definition import ConfigType, Definition, Setting
-from barnabas.pipeline.connect.config.providers import ConfigProviders
-from barnabas.pipeline.connect.config.validation import WorkerRules
-from barnabas.pipeline.connect.connectors.base import (
+from barnabas.connect.config import validators
+from barnabas.connect.config.definition import ConfigType, Definition, Setting
+from barnabas.connect.config.providers import ConfigProviders
+from barnabas.connect.config.validation import WorkerRules
+from barnabas.connect.connectors.base import (
     ConnectorContext,
     OffsetReader,
     Settings,
@@ -21,15 +21,15 @@ from barnabas.pipeline.connect.connectors.base import (
     SourceReader,
     TaskContext,
 )
-from barnabas.pipeline.connect.engine.base import StoreOffsets, TaskId, TaskListener, TaskPlan
-from barnabas.pipeline.connect.errors.kinds import ConnectError
-from barnabas.pipeline.connect.record import ConnectRecord, JsonMap
-from barnabas.pipeline.connect.transforms.base import Predicate, Transform
-from barnabas.pipeline.connect.worker.memory_store import MemoryStore
-from barnabas.pipeline.connect.worker.offset_file import OffsetFile
-from barnabas.pipeline.connect.worker.running import Worker
-from barnabas.pipeline.connect.worker.secrets import Secrets
-from barnabas.pipeline.connect.worker.standalone import StandaloneHerder
+from barnabas.connect.engine.base import StoreOffsets, TaskId, TaskListener, TaskPlan
+from barnabas.connect.errors.kinds import ConnectError
+from barnabas.connect.record import ConnectRecord, JsonMap
+from barnabas.connect.transforms.base import Predicate, Transform
+from barnabas.connect.worker.memory_store import MemoryStore
+from barnabas.connect.worker.offset_file import OffsetFile
+from barnabas.connect.worker.running import Worker
+from barnabas.connect.worker.secrets import Secrets
+from barnabas.connect.worker.standalone import StandaloneHerder
 
 SOURCE = f"{__name__}.Source"
 SINK = f"{__name__}.Sink"

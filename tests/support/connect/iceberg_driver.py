@@ -11,13 +11,13 @@ import sys
 import threading
 from typing import Any
 
-from barnabas.pipeline.connect.connectors.base import SinkRange, TaskContext
-from barnabas.pipeline.connect.connectors.iceberg.connectors import IcebergSink
-from barnabas.pipeline.connect.connectors.iceberg.tables import PACKAGE, IcebergTables
-from barnabas.pipeline.connect.data import builder
-from barnabas.pipeline.connect.data.schema import Schema, Struct
-from barnabas.pipeline.connect.errors.kinds import ConnectError
-from barnabas.pipeline.connect.record import SinkRecord
+from barnabas.connect.connectors.base import SinkRange, TaskContext
+from barnabas.connect.connectors.iceberg.connectors import IcebergSink
+from barnabas.connect.connectors.iceberg.tables import PACKAGE, IcebergTables
+from barnabas.connect.data import builder
+from barnabas.connect.data.schema import Schema, Struct
+from barnabas.connect.errors.kinds import ConnectError
+from barnabas.connect.record import SinkRecord
 from barnabas.pipeline.session import SessionOptions, start_session
 
 HADOOP_AWS = "org.apache.hadoop:hadoop-aws:3.4.1"

@@ -13,7 +13,7 @@ from decimal import Decimal
 from math import isfinite
 from typing import Any
 
-from barnabas.pipeline.connect.data.logical import (
+from barnabas.connect.data.logical import (
     DAY_MS,
     date_to_days,
     days_to_date,
@@ -22,7 +22,7 @@ from barnabas.pipeline.connect.data.logical import (
     time_to_ms,
     timestamp_to_ms,
 )
-from barnabas.pipeline.connect.data.schema import (
+from barnabas.connect.data.schema import (
     DATE,
     DECIMAL,
     TIME,
@@ -32,9 +32,9 @@ from barnabas.pipeline.connect.data.schema import (
     Struct,
     Type,
 )
-from barnabas.pipeline.connect.errors.kinds import ConnectError
-from barnabas.pipeline.connect.plugins import load
-from barnabas.pipeline.connect.record import ConnectRecord, Header, SinkRecord, SourceRecord
+from barnabas.connect.errors.kinds import ConnectError
+from barnabas.connect.plugins import load
+from barnabas.connect.record import ConnectRecord, Header, SinkRecord, SourceRecord
 from barnabas.pipeline.sql.java_numbers import double_text
 
 Json = Any

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from barnabas.pipeline.connect.engine.base import Engine
+from barnabas.connect.engine.base import Engine
 from support.connect.connectors import ConnectorRun
 from support.connect.tasks import WAIT_SECONDS, TopicOffsets
 

@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from barnabas.pipeline.connect.connectors.base import SourceConnector, TaskContext
-from barnabas.pipeline.connect.record import JsonMap, SourceRecord
+from barnabas.connect.connectors.base import SourceConnector, TaskContext
+from barnabas.connect.record import JsonMap, SourceRecord
 from support.patience import PATIENCE_S
 
 

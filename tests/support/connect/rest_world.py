@@ -9,9 +9,9 @@ from typing import Any
 import httpx
 from starlette.types import ASGIApp
 
-from barnabas.pipeline.connect.rest.app import RestApp
-from barnabas.pipeline.connect.rest.connectors import Resources
-from barnabas.pipeline.connect.rest.protection import protected
+from barnabas.connect.rest.app import RestApp
+from barnabas.connect.rest.connectors import Resources
+from barnabas.connect.rest.protection import protected
 from support.connect.herder_world import SOURCE, HerderWorld
 
 

@@ -9,10 +9,10 @@ from typing import Any
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from barnabas.pipeline.connect.engine.base import Engine, RunningTask, TaskId, TaskPlan
-from barnabas.pipeline.connect.engine.offset_records import offset_key, offset_value
-from barnabas.pipeline.connect.record import JsonMap
-from barnabas.pipeline.connect.testing import TaskLog
+from barnabas.connect.engine.base import Engine, RunningTask, TaskId, TaskPlan
+from barnabas.connect.engine.offset_records import offset_key, offset_value
+from barnabas.connect.record import JsonMap
+from barnabas.connect.testing import TaskLog
 
 STRING = "org.apache.kafka.connect.storage.StringConverter"
 WAIT_SECONDS = 60.0

@@ -13,12 +13,12 @@ import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from barnabas.app.testing import Kafka
-from barnabas.pipeline.connect.engine.base import TaskId
-from barnabas.pipeline.connect.errors.requests import ElsewhereError, RequestError
-from barnabas.pipeline.connect.rest.app import RestApp
-from barnabas.pipeline.connect.rest.connectors import Resources
-from barnabas.pipeline.connect.worker.distributed.herder import DistributedHerder
-from barnabas.pipeline.connect.worker.distributed.start import distributed_herder
+from barnabas.connect.engine.base import TaskId
+from barnabas.connect.errors.requests import ElsewhereError, RequestError
+from barnabas.connect.rest.app import RestApp
+from barnabas.connect.rest.connectors import Resources
+from barnabas.connect.worker.distributed.herder import DistributedHerder
+from barnabas.connect.worker.distributed.start import distributed_herder
 from support.connect.herder_world import SOURCE, FakeEngine
 
 T = TypeVar("T")

@@ -26,9 +26,9 @@ Run it near the target. SIGTERM and Ctrl-C end it cleanly, with exit code 0.
 def mirror_command(properties: str, clusters: str, log_level: str) -> int:
     """Mirror clusters as a file for Kafka's connect-mirror-maker.sh says."""
     with extra_packages("connect", "mirroring needs"):
-        from barnabas.pipeline.connect.connectors.mirror.dedicated import DedicatedMirror
-        from barnabas.pipeline.connect.errors.kinds import ConfigError, ConnectError
-        from barnabas.pipeline.connect.worker.making import NoClusterError
+        from barnabas.connect.connectors.mirror.dedicated import DedicatedMirror
+        from barnabas.connect.errors.kinds import ConfigError, ConnectError
+        from barnabas.connect.worker.making import NoClusterError
     from barnabas.base import telemetry
     from barnabas.base.config.properties import parse_properties
 

@@ -110,8 +110,7 @@ def list_loggers(connect: Connect, as_json: bool) -> None:
 
 @loggers_group.command(
     "set",
-    epilog="\b\nExample:\n"
-    "  barnabas connect loggers set barnabas.pipeline.connect debug --cluster\n",
+    epilog="\b\nExample:\n  barnabas connect loggers set barnabas.connect debug --cluster\n",
 )
 @click.argument("logger")
 @click.argument("level")

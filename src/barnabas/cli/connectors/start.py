@@ -12,7 +12,7 @@ from barnabas.cli.output import json_option, print_json
 from barnabas.cli.service_options import service_properties
 
 if TYPE_CHECKING:
-    from barnabas.pipeline.connect.rest.run import ConnectServer
+    from barnabas.connect.rest.run import ConnectServer
 
 EPILOG = """\b
 Examples:
@@ -74,11 +74,11 @@ def start_command(
 
 def _run(values: dict[str, str], connectors: tuple[str, ...], log_level: str, as_json: bool) -> int:
     with extra_packages("connect", "a worker of connectors needs"):
-        from barnabas.pipeline.connect.errors.kinds import ConfigError, ConnectError
-        from barnabas.pipeline.connect.rest.run import run_worker
-        from barnabas.pipeline.connect.worker.connector_files import ConnectorFile, read_connector
-        from barnabas.pipeline.connect.worker.making import NoClusterError
-        from barnabas.pipeline.connect.worker.settings import is_distributed
+        from barnabas.connect.errors.kinds import ConfigError, ConnectError
+        from barnabas.connect.rest.run import run_worker
+        from barnabas.connect.worker.connector_files import ConnectorFile, read_connector
+        from barnabas.connect.worker.making import NoClusterError
+        from barnabas.connect.worker.settings import is_distributed
         from barnabas.pipeline.sql.server.listening import CannotListenError
     from barnabas.base import telemetry
     from barnabas.base.config.properties import parse_properties

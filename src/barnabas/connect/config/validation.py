@@ -1,0 +1,290 @@
+"""Whether a connector's configuration is right, as `PUT …/config/validate` answers.
+
+One answer out of several: the settings of its kind with those of its transforms and predicates,
+the connector's own, overrides of its clients' settings, and those of its converters.
+
+Source: AbstractHerder.validateConnectorConfig and DistributedHerder's additions (Kafka 4.3).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from barnabas.connect import plugins
+from barnabas.connect.config import common
+from barnabas.connect.config.answers import (
+    merged,
+    setting_json,
+    validation_json,
+    value_json,
+)
+from barnabas.connect.config.definition import ConfigValue, Definition, Setting
+from barnabas.connect.config.enrichment import enriched
+from barnabas.connect.config.plugin_classes import (
+    kind_of,
+    listed,
+    names_of,
+    version_of,
+)
+from barnabas.connect.config.sink_topics import sink_errors
+from barnabas.connect.config.values import HIDDEN
+from barnabas.connect.connectors.base import Connector, SourceConnector
+from barnabas.connect.errors.kinds import ConfigError, ConnectError
+from barnabas.connect.errors.requests import BadRequestError, NotFoundError
+
+Given = Mapping[str, str | None]
+CLIENTS: Final = ("producer", "admin", "consumer")
+_PRINCIPAL: Final = ("sasl.jaas.config", "sasl.mechanism", "security.protocol")
+_SECRET: Final = re.compile(r"password|secret|jaas|keystore\.key|user\.info|token", re.IGNORECASE)
+
+
+@dataclass(slots=True, frozen=True)
+class WorkerRules:
+    """What a worker's own settings mean for its connectors.
+
+    `group` is the workers' consumer group; None in standalone mode, where exactly-once is not
+    checked. `policy` is `connector.client.config.override.policy`: All, None or Principal.
+    """
+
+    group: str | None = None
+    is_exactly_once: bool = False
+    policy: str = "All"
+    converters: Mapping[str, str] = field(default_factory=dict)
+    """The classes of the worker's own converters, under the names of their settings."""
+
+
+def new_connector(class_name: str) -> Connector:
+    """Return a new connector. Raises ConnectError as Kafka's worker does."""
+    try:
+        found = plugins.load(class_name)
+    except ConfigError:
+        found = None
+    if found is None or kind_of(class_name) not in ("source", "sink"):
+        names = ", ".join(listed("sink") + listed("source"))
+        raise ConnectError(
+            "Failed to find any class that implements Connector and which name matches "
+            f"{class_name}, available connectors are: {names}"
+        )
+    made = found()
+    assert isinstance(made, Connector)
+    return made
+
+
+def validate_connector(settings: Given, rules: WorkerRules) -> dict[str, Any]:
+    """Return the answer. Raises BadRequestError, ConnectError."""
+    class_name = settings.get(common.CONNECTOR_CLASS)
+    if class_name is None:
+        names = ", ".join(sorted(settings))
+        raise BadRequestError(f"Connector config {{{names}}} contains no connector type")
+    connector = new_connector(class_name)
+    is_source = isinstance(connector, SourceConnector)
+    base = common.source_definition() if is_source else common.sink_definition()
+    definition = enriched(_with_workers(base, settings, rules), settings)
+    values = definition.validate(settings)
+    if isinstance(connector, SourceConnector):
+        _check_exactly_once(connector, settings, values, rules)
+    else:
+        for name, errors in sink_errors(settings).items():
+            values.setdefault(name, ConfigValue(name)).errors.extend(errors)
+        _check_group(settings, values, rules)
+    for name in (name for name, value in settings.items() if value is None):
+        values.setdefault(name, ConfigValue(name)).errors.append(
+            "Null value can not be supplied as the configuration value."
+        )
+    _add_own(connector, settings, values)
+    whole = Definition((definition.settings | connector.definition.settings).values())
+    groups = dict.fromkeys((*definition.groups, *connector.definition.groups))
+    return merged(
+        class_name,
+        (
+            validation_json(class_name, whole, values, list(groups)),
+            *_overrides(settings, rules, is_source=is_source),
+            *(
+                _converter_answer(name, settings, values)
+                for name in (common.HEADER_CONVERTER, common.KEY_CONVERTER, common.VALUE_CONVERTER)
+            ),
+        ),
+    )
+
+
+def _with_workers(base: Definition, settings: Given, rules: WorkerRules) -> Definition:
+    """The settings of all connectors, with the worker's converters as defaults, and versions."""
+    changed = {}
+    kinds: dict[str, plugins.Kind] = {
+        common.KEY_CONVERTER: "converter",
+        common.VALUE_CONVERTER: "converter",
+        common.HEADER_CONVERTER: "header_converter",
+    }
+    for name, kind in kinds.items():
+        default = rules.converters.get(name)
+        used = settings.get(name) or default
+        version = version_of(used, kind)
+        changed[name] = replace(base.settings[name], default=default, recommender=names_of(kind))
+        changed[name + common.VERSION] = _versioned(base.settings[name + common.VERSION], version)
+    name = "connector" + common.VERSION
+    kind_ = kind_of(settings.get(common.CONNECTOR_CLASS) or "") or "source"
+    version = version_of(settings.get(common.CONNECTOR_CLASS), kind_)
+    changed[name] = _versioned(base.settings[name], version)
+    return Definition((base.settings | changed).values())
+
+
+def _versioned(setting: Setting, version: str | None) -> Setting:
+    return replace(
+        setting, default=version, recommender=lambda _name, _parsed: [version] if version else []
+    )
+
+
+def _add_own(connector: Connector, settings: Given, values: dict[str, ConfigValue]) -> None:
+    """The connector's own settings, and what it finds wrong itself."""
+    given = {name: value for name, value in settings.items() if value is not None}
+    own = connector.definition.validate(given)
+    for name, errors in connector.validate(given).items():
+        own.setdefault(name, ConfigValue(name, given.get(name))).errors.extend(errors)
+    values.update(own)
+
+
+def _check_exactly_once(
+    connector: SourceConnector, settings: Given, values: dict[str, ConfigValue], rules: WorkerRules
+) -> None:
+    if rules.group is None:
+        return
+    given = {name: value for name, value in settings.items() if value is not None}
+    support = values[common.EXACTLY_ONCE_SUPPORT]
+    if not support.errors and str(support.value).lower() == "required":
+        if not rules.is_exactly_once:
+            support.errors.append("This worker does not have exactly-once source support enabled.")
+        can = connector.exactly_once_support(given)
+        if can is None:
+            support.errors.append(
+                "The connector does not implement the API required for preflight validation of "
+                "exactly-once source support. Please consult the documentation for the connector "
+                "to determine whether it supports exactly-once semantics, and then consider "
+                'reconfiguring the connector to use the value "requested" for this property '
+                "(which will disable this preflight check and allow the connector to be created)."
+            )
+        elif not can:
+            support.errors.append(
+                "The connector does not support exactly-once semantics with the provided "
+                "configuration."
+            )
+    boundary = values[common.TRANSACTION_BOUNDARY]
+    is_own = not boundary.errors and str(boundary.value).lower() == "connector"
+    if is_own and not connector.can_define_transaction_boundaries(given):
+        boundary.errors.append(
+            "The connector does not support connector-defined transaction boundaries with the "
+            "given configuration. Please reconfigure it to use a different transaction boundary "
+            "definition."
+        )
+
+
+def _check_group(settings: Given, values: dict[str, ConfigValue], rules: WorkerRules) -> None:
+    """A sink's consumers must not be of the workers' own group."""
+    if rules.group is None:
+        return
+    key = "consumer.override.group.id"
+    group, name = settings.get(key), values[common.NAME].value
+    if key in settings:
+        value = values.setdefault(key, ConfigValue(key, group))
+        if group == rules.group:
+            value.errors.append(
+                f"Consumer group {group} conflicts with Connect worker group {rules.group}"
+            )
+    elif f"connect-{name}" == rules.group:
+        values[common.NAME].errors.append(
+            f"Consumer group for sink connector named {name} conflicts with Connect worker group "
+            f"{rules.group}"
+        )
+
+
+def _overrides(settings: Given, rules: WorkerRules, *, is_source: bool) -> list[dict[str, Any]]:
+    has_dlq = bool((settings.get(common.DLQ_TOPIC) or "").strip())
+    has_own_offsets = (
+        is_source
+        and rules.group is not None
+        and (rules.is_exactly_once or bool((settings.get(common.OFFSETS_TOPIC) or "").strip()))
+    )
+    creates = any(name.startswith(common.TOPIC_CREATION) for name in settings)
+    used = {
+        "producer": is_source or has_dlq,
+        "admin": (creates or has_own_offsets) if is_source else has_dlq,
+        "consumer": not is_source or has_own_offsets,
+    }
+    return [_override_answer(client, settings, rules.policy) for client in CLIENTS if used[client]]
+
+
+def _override_answer(client: str, settings: Given, policy: str) -> dict[str, Any]:
+    prefix = f"{client}.override."
+    configs, errors = [], 0
+    for name, value in settings.items():
+        if not name.startswith(prefix):
+            continue
+        inner = name.removeprefix(prefix)
+        shown = ConfigValue(name, HIDDEN if _SECRET.search(inner) else value)
+        if policy == "None" or (policy == "Principal" and inner not in _PRINCIPAL):
+            shown.errors.append(
+                f"The '{policy}' policy does not allow '{inner}' to be overridden in the connector "
+                "configuration."
+            )
+            errors += 1
+        configs.append({"definition": None, "value": value_json(shown)})
+    return {"groups": [], "error_count": errors, "configs": configs}
+
+
+def _converter_answer(
+    name: str, settings: Given, values: Mapping[str, ConfigValue]
+) -> dict[str, Any] | None:
+    """The settings of a converter that the connector names itself."""
+    class_name = settings.get(name)
+    if class_name is None or name not in values or values[name].errors:
+        return None
+    kind: plugins.Kind = "header_converter" if name == common.HEADER_CONVERTER else "converter"
+    found = plugins.load(class_name.strip(), kind)
+    definition: Definition = getattr(found, "definition", Definition())
+    prefix = f"{name}."
+    inner: dict[str, str | None] = {
+        key.removeprefix(prefix): value for key, value in settings.items() if key.startswith(prefix)
+    }
+    inner.setdefault("converter.type", name.removesuffix(".converter"))
+    checked = definition.validate(inner)
+    return {
+        "groups": definition.groups,
+        "error_count": sum(bool(value.errors) for value in checked.values()),
+        "configs": [
+            {
+                "definition": setting_json(definition.settings[key], prefix),
+                "value": value_json(value, prefix),
+            }
+            for key, value in checked.items()
+            if key in definition.settings
+        ],
+    }
+
+
+def plugin_settings(class_name: str) -> list[dict[str, Any]]:
+    """Return the answer of `GET /connector-plugins/{plugin}/config`.
+
+    Raises NotFoundError, BadRequestError.
+    """
+    kind = kind_of(class_name)
+    if kind is None:
+        try:
+            plugins.load(class_name)
+        except ConfigError:
+            raise NotFoundError(f"Unknown plugin {class_name}.") from None
+        raise BadRequestError(
+            f"Invalid plugin class {class_name}. Valid types are sink, source, converter, "
+            "header_converter, transformation, predicate."
+        )
+    own: Definition = plugins.load(class_name).definition
+    settings = dict(own.settings)
+    base = {"source": common.source_definition, "sink": common.sink_definition}.get(kind)
+    if base is not None:
+        settings = settings | {
+            name: setting for name, setting in base().settings.items() if name not in settings
+        }
+        name = "connector" + common.VERSION
+        settings[name] = replace(settings[name], default=version_of(class_name, kind))
+    return [setting_json(setting) for setting in settings.values()]

@@ -1,0 +1,151 @@
+"""The types of settings, how their text is read, and how their values are shown again.
+
+Source: org.apache.kafka.common.config.ConfigDef.parseType and convertToString (Kafka 4.3).
+"""
+
+from __future__ import annotations
+
+import re
+from enum import StrEnum
+from typing import Any, Final
+
+from barnabas.connect import plugins
+from barnabas.connect.errors.kinds import ConfigError
+from barnabas.pipeline.sql.java_numbers import JAVA_SPACE, parse_double, parse_whole
+
+
+class ConfigType(StrEnum):
+    """The types of settings; PASSWORD's values are never shown.
+
+    Their values in Python: bool, str, int, float, list of str, Password, and of CLASS the class's
+    full name as a string: `plugins.load` returns the class.
+    """
+
+    BOOLEAN = "BOOLEAN"
+    STRING = "STRING"
+    INT = "INT"
+    SHORT = "SHORT"
+    LONG = "LONG"
+    DOUBLE = "DOUBLE"
+    LIST = "LIST"
+    CLASS = "CLASS"
+    PASSWORD = "PASSWORD"
+
+
+HIDDEN: Final = "[hidden]"
+_COMMA: Final = re.compile(r"\s*,\s*")
+_BITS: Final = {ConfigType.SHORT: 16, ConfigType.INT: 32, ConfigType.LONG: 64}
+_NAMES: Final = {
+    ConfigType.SHORT: "16-bit integer (short)",
+    ConfigType.INT: "32-bit integer",
+    ConfigType.LONG: "64-bit integer (long)",
+}
+
+
+class Password:
+    """A secret: `value` has it, all else hides it."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: str) -> None:
+        self.value = value
+
+    def __repr__(self) -> str:
+        return HIDDEN
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Password) and other.value == self.value
+
+    def __hash__(self) -> int:
+        return hash(self.value)
+
+
+def invalid(name: str, value: Any, text: str) -> ConfigError:
+    """Return the error for a setting's value, in ConfigException's words."""
+    return ConfigError(f"Invalid value {java_text(value)} for configuration {name}: {text}")
+
+
+def java_text(value: Any) -> str:
+    """Return what Java's string of a value is: null, true, [a, b]."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(java_text, value))}]"
+    return str(value)
+
+
+def parse_value(name: str, value: Any, type_: ConfigType) -> Any:
+    """Return what a text stands for; a value that has the type already is returned as it is.
+
+    Raises ConfigError.
+    """
+    if value is None:
+        return None
+    if not isinstance(value, str):
+        return _keep(name, value, type_)
+    trimmed = value.strip(JAVA_SPACE)
+    try:
+        return _read(name, value, trimmed, type_)
+    except ValueError:
+        raise invalid(name, value, f"Not a number of type {type_}") from None
+
+
+def _read(name: str, value: str, trimmed: str, type_: ConfigType) -> Any:
+    if type_ is ConfigType.STRING:
+        return trimmed
+    if type_ is ConfigType.BOOLEAN:
+        if trimmed.lower() not in ("true", "false"):
+            raise invalid(name, value, "Expected value to be either true or false")
+        return trimmed.lower() == "true"
+    if type_ is ConfigType.PASSWORD:
+        return Password(trimmed)
+    if type_ is ConfigType.LIST:
+        return _COMMA.split(trimmed) if trimmed else []
+    if type_ is ConfigType.DOUBLE:
+        return parse_double(trimmed)
+    if type_ is ConfigType.CLASS:
+        try:
+            return plugins.full_name(trimmed)
+        except ConfigError:
+            raise invalid(name, value, f"Class {value} could not be found.") from None
+    half = 1 << (_BITS[type_] - 1)
+    return parse_whole(trimmed, -half, half - 1)
+
+
+def _keep(name: str, value: Any, type_: ConfigType) -> Any:
+    """Values that Python code gives; the texts speak of Java's classes as Kafka's do."""
+    is_whole = isinstance(value, int) and not isinstance(value, bool)
+    if type_ is ConfigType.BOOLEAN:
+        if isinstance(value, bool):
+            return value
+        raise invalid(name, value, "Expected value to be either true or false")
+    if type_ in _BITS:
+        if is_whole:
+            return value
+        kind = f"Expected value to be a {_NAMES[type_]}, but it was a {type(value).__name__}"
+        raise invalid(name, value, kind)
+    if type_ is ConfigType.DOUBLE and (is_whole or isinstance(value, float)):
+        return float(value)
+    if type_ is ConfigType.LIST:
+        if isinstance(value, list | tuple):
+            return list(value)
+        raise invalid(name, value, "Expected a comma separated list.")
+    if type_ is ConfigType.PASSWORD and isinstance(value, Password):
+        return value
+    if type_ is ConfigType.CLASS:
+        raise invalid(name, value, "Expected a Class instance or class name.")
+    what = "double" if type_ is ConfigType.DOUBLE else "string"
+    raise invalid(
+        name, value, f"Expected value to be a {what}, but it was a {type(value).__name__}"
+    )
+
+
+def show_value(value: Any) -> str | None:
+    """Return a parsed value as text, a secret hidden; None stays None."""
+    if value is None:
+        return None
+    if isinstance(value, list | tuple):
+        return ",".join(map(java_text, value))
+    return java_text(value)

@@ -1,0 +1,267 @@
+"""What a connector is: a class that checks settings, splits its work and makes readers or writers.
+
+A source's reader has the methods of a `DataSourceStreamReader` of Spark's Python Data Source API,
+with their names: `initialOffset`, `latestOffset`, `partitions`, `read`, `commit`, `stop`. So a
+reader written for Spark is a connector's reader. One micro-batch of a task:
+
+    driver     end = latestOffset(); splits = partitions(start, end)
+    executors  for each split: read(split) ─▶ transforms ─▶ converters ─▶ topics
+    driver     what was written and how far each source partition has come: one commit
+               commit(end)
+
+A sink's micro-batch:
+
+    driver     ranges of offsets of the task's partitions; `plan` may cut or hold them back
+    executors  for each range: topic ─▶ converters ─▶ transforms ─▶ write(records)
+    driver     commit(messages) ─▶ offsets that the consumer group may commit
+
+Readers and writers are pickled to executors: what cannot be (connections) is opened in `read` and
+`write` and left out of `__getstate__`. Source partitions and offsets are JSON objects.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal, Protocol
+
+from barnabas.connect.config.definition import Definition
+from barnabas.connect.raw import RawRecord
+from barnabas.connect.record import JsonMap, SinkRecord, SourceRecord
+
+Settings = Mapping[str, str]
+"""A connector's configuration as it was given, secrets resolved."""
+TopicPartition = tuple[str, int]
+
+
+class OffsetReader(Protocol):
+    """The offsets that were stored for a connector's source partitions."""
+
+    def offset(self, partition: JsonMap) -> JsonMap | None:
+        """Return the offset stored for a source partition; None where there is none."""
+
+    def all(self) -> Sequence[tuple[JsonMap, JsonMap]]:
+        """Return all (partition, offset) of the connector."""
+
+
+class ConnectorContext(Protocol):
+    """What the worker gives a connector."""
+
+    name: str
+    offsets: OffsetReader
+
+    def request_task_reconfiguration(self) -> None:
+        """Ask for `task_settings` to be called again, from any thread."""
+
+    def fail(self, error: BaseException) -> None:
+        """Let the connector be FAILED."""
+
+
+@dataclass(slots=True)
+class TaskContext:
+    """What a task's reader or writer is made with, on the driver.
+
+    `spark` is the Spark session where tasks run on Spark; None in the local engine.
+    """
+
+    connector: str
+    task: int
+    settings: Settings = field(repr=False)
+    offsets: OffsetReader | None = None
+    spark: Any = None
+
+
+class Receipts(Protocol):
+    """Takes note of where the records of one split were written; picklable."""
+
+    def written(self, record: SourceRecord | RawRecord, offset: int) -> None:
+        """A record of the split is written at this offset of its topic's partition."""
+
+
+class SourceReader(ABC):
+    """Reads for one task. The method names are those of Spark's Python Data Source API."""
+
+    @abstractmethod
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802  # Spark's
+        """Return where the first micro-batch begins: what is stored, else the beginning."""
+
+    @abstractmethod
+    def latestOffset(self) -> dict[str, Any]:  # noqa: N802  # Spark's
+        """Return where the next micro-batch ends; equal to its start where nothing is new.
+
+        It must bound what one micro-batch reads. It may block for up to about 100 ms where that
+        saves asking in vain. Raises RetriableError, ConnectError.
+        """
+
+    @abstractmethod
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[Any]:
+        """Return what can be read side by side, as picklable objects.
+
+        Splits are not ordered among each other: what must stay in order is one split.
+        """
+
+    @abstractmethod
+    def read(self, partition: Any) -> Iterator[SourceRecord]:
+        """Yield the records of a split, in order; runs on an executor, perhaps more than once."""
+
+    def read_bytes(self, partition: Any) -> Iterator[RawRecord] | None:
+        """Return the records of a split as bytes; None where `read` is the only way.
+
+        Asked in place of `read` where all converters are Kafka's for bytes and nothing is
+        transformed. The offsets of such records are for `offsets` to tell.
+        """
+        return None
+
+    def receipts(self, partition: Any) -> Receipts | None:
+        """Return what takes note of a split's written records, on an executor; None for nothing.
+
+        Only asked if the connector's `has_receipts` is set.
+        """
+        return None
+
+    def written(self, receipts: Sequence[Any]) -> None:
+        """The records of a micro-batch are written: the receipts of its splits, on the driver."""
+
+    def offsets(self, end: dict[str, Any]) -> Sequence[tuple[JsonMap, JsonMap]]:
+        """Return (source partition, offset) to store with a micro-batch, beside its records'."""
+        return ()
+
+    def commit(self, end: dict[str, Any]) -> None:
+        """All up to `end` is written and its offsets are stored."""
+
+    def stop(self) -> None:
+        """Close what is open; called once, whatever happened."""
+
+
+@dataclass(slots=True)
+class SinkRange:
+    """Offsets of one topic's partition: from `start`, up to but without `end`."""
+
+    topic: str
+    partition: int
+    start: int
+    end: int
+
+
+class SinkWriter(ABC):
+    """Writes for one task."""
+
+    report: Callable[[SinkRecord, Exception], None] | None = None
+    """Set during `write`, for records that the other system does not take (KIP-610).
+
+    A record goes to the dead letters, or this raises what ends the task, as the connector's
+    settings of errors say.
+    """
+
+    def open(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, int] | None:
+        """Partitions are ours now, on the driver.
+
+        Returns offsets to go on from where the sink itself knows them better than the group.
+        """
+        return None
+
+    def close(self, partitions: Sequence[TopicPartition]) -> None:
+        """Partitions are no longer ours, on the driver."""
+
+    def plan(self, ranges: Sequence[SinkRange], now_ms: int) -> Sequence[SinkRange]:
+        """Return what to write of what there is, in one micro-batch; nothing holds it back.
+
+        Ranges are all that the topics have. Of a writer without a `plan` of its own the engine cuts
+        them, at `barnabas.connect.batch.records.max` each.
+        """
+        return ranges
+
+    @abstractmethod
+    def write(self, records: Iterator[SinkRecord], where: SinkRange) -> Any:
+        """Write the records of a range, on an executor; returns a picklable message for `commit`.
+
+        Raises RetriableError to be called again with the same records.
+        """
+
+    def commit(
+        self, ranges: Sequence[SinkRange], messages: Sequence[Any]
+    ) -> Mapping[TopicPartition, int] | None:
+        """A micro-batch's ranges are written, on the driver.
+
+        Returns what the consumer group may commit; None means the end of each range.
+        """
+        return None
+
+    def tick(self, now_ms: int) -> Mapping[TopicPartition, int] | None:
+        """Called about once a second on the driver; may end what time ends, as `commit`."""
+        return None
+
+    def abort(self, ranges: Sequence[SinkRange], messages: Sequence[Any]) -> None:
+        """A micro-batch failed, on the driver; messages are of the ranges that were written."""
+
+    def stop(self) -> None:
+        """Close what is open; called once, whatever happened."""
+
+
+class Connector(ABC):
+    """One kind of source or sink. The worker makes one for each configured connector."""
+
+    kind: ClassVar[Literal["source", "sink"]]
+    definition: ClassVar[Definition] = Definition()
+    version: ClassVar[str] = ""
+    """Empty means that of Barnabas."""
+
+    def validate(self, settings: Settings) -> Mapping[str, Sequence[str]]:
+        """Return errors of single settings beyond the definition's; may ask the other system."""
+        return {}
+
+    def start(self, context: ConnectorContext, settings: Settings) -> None:
+        """Begin; may watch the other system from a thread of its own. Raises ConnectError."""
+
+    @abstractmethod
+    def task_settings(self, tasks_max: int) -> Sequence[Mapping[str, str]]:
+        """Split the work into at most `tasks_max` tasks, each with settings of its own."""
+
+    def stop(self) -> None:
+        """End what `start` has begun."""
+
+
+class SourceConnector(Connector):
+    """A connector that reads another system."""
+
+    kind = "source"
+    has_receipts: ClassVar[bool] = False
+    """Whether readers want to hear at which offsets their records were written."""
+
+    @abstractmethod
+    def reader(self, context: TaskContext) -> SourceReader:
+        """Return the reader of a task, on the driver. Raises ConnectError."""
+
+    def exactly_once_support(self, settings: Settings) -> bool | None:
+        """Whether each record can be written once (KIP-618); None where it cannot be said."""
+        return True
+
+    def can_define_transaction_boundaries(self, settings: Settings) -> bool:
+        """Whether `transaction.boundary=connector` is allowed."""
+        return False
+
+    def alter_offsets(
+        self, settings: Settings, offsets: Sequence[tuple[JsonMap, JsonMap | None]]
+    ) -> bool:
+        """Check offsets that a user wants to store (KIP-875); None deletes one.
+
+        Returns whether it was also told to the other system. Raises ConnectError to refuse.
+        """
+        return True
+
+
+class SinkConnector(Connector):
+    """A connector that writes another system."""
+
+    kind = "sink"
+
+    @abstractmethod
+    def writer(self, context: TaskContext) -> SinkWriter:
+        """Return the writer of a task, on the driver. Raises ConnectError."""
+
+    def alter_offsets(
+        self, settings: Settings, offsets: Mapping[TopicPartition, int | None]
+    ) -> bool:
+        """Check offsets that a user wants to commit (KIP-875); None deletes one."""
+        return True

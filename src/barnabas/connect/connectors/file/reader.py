@@ -1,0 +1,152 @@
+"""Reads lines from a file that grows, or from standard input."""
+
+from __future__ import annotations
+
+import os
+import re
+import select
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from barnabas.connect.connectors.base import SourceReader
+from barnabas.connect.data.schema import Schema, Type
+from barnabas.connect.errors.kinds import ConnectError
+from barnabas.connect.record import JsonMap, SourceRecord
+
+FILENAME: Final = "filename"
+POSITION: Final = "position"
+_STRING: Final = Schema(Type.STRING)
+_LINE_END: Final = re.compile(rb"\r\n|\r(?!\Z)|\n")
+"""A carriage return that nothing follows yet may be half of two."""
+_CHUNK_BYTES: Final = 1 << 20
+_WAIT_SECONDS: Final = 0.1
+BATCHES_MAX: Final = 10
+"""One micro-batch reads up to so many of what Kafka's task reads in a poll."""
+
+
+class FileReader(SourceReader):
+    """A file is one split: its lines stay in order."""
+
+    def __init__(
+        self, filename: str | None, topic: str, batch_size: int, stored: JsonMap | None
+    ) -> None:
+        self._filename = filename
+        self._topic = topic
+        self._lines_max = batch_size * BATCHES_MAX
+        position = 0 if stored is None else stored.get(POSITION, 0)
+        if not isinstance(position, int):
+            raise ConnectError("Offset position is the incorrect type")
+        self._start = position
+        self._end = position
+        self._typed: list[str] = []
+        self._rest = b""
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802  # Spark's
+        """Return where to begin."""
+        return {POSITION: self._start}
+
+    def latestOffset(self) -> dict[str, Any]:  # noqa: N802  # Spark's
+        """Return the end of a line, up to which the next micro-batch reads."""
+        if self._filename is None:
+            return self._typed_until()
+        try:
+            self._end = self._end_of_lines(self._filename, self._end)
+        except FileNotFoundError:
+            time.sleep(_WAIT_SECONDS)
+        except OSError as error:
+            raise ConnectError(f"cannot read {self._filename}: {error}") from error
+        return {POSITION: self._end}
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[Any]:
+        """Return one split, from here to there."""
+        if self._filename is None:
+            return [self._typed[: end[POSITION] - start[POSITION]]]
+        return [(start[POSITION], end[POSITION])]
+
+    def read(self, partition: Any) -> Iterator[SourceRecord]:
+        """Yield the lines."""
+        now_ms = time.time_ns() // 1_000_000
+        source: JsonMap = {FILENAME: self._filename}
+        if self._filename is None:
+            for line in partition:
+                yield self._record(source, {POSITION: None}, line, now_ms)
+            return
+        position, end = partition
+        with open(self._filename, "rb") as file:
+            file.seek(position)
+            rest = b""
+            while position + len(rest) < end:
+                data = rest + file.read(min(_CHUNK_BYTES, end - position - len(rest)))
+                if len(data) == len(rest):
+                    raise ConnectError(f"{self._filename} is shorter than it was")
+                is_whole = position + len(data) >= end
+                begin = 0
+                for found in _LINE_END.finditer(data):
+                    line = data[begin : found.start()].decode("utf-8", "replace")
+                    begin = found.end()
+                    yield self._record(source, {POSITION: position + begin}, line, now_ms)
+                rest = data[begin:]
+                position += begin
+                if is_whole and rest:  # a carriage return at the end of the range
+                    line = rest.rstrip(b"\r").decode("utf-8", "replace")
+                    yield self._record(source, {POSITION: end}, line, now_ms)
+                    return
+
+    def commit(self, end: dict[str, Any]) -> None:
+        """Forget what was typed and is written."""
+        if self._filename is None:
+            del self._typed[: end[POSITION] - self._start]
+            self._start = end[POSITION]
+
+    def _record(self, source: JsonMap, offset: JsonMap, line: str, now_ms: int) -> SourceRecord:
+        return SourceRecord(
+            source_partition=source,
+            source_offset=offset,
+            topic=self._topic,
+            value_schema=_STRING,
+            value=line,
+            timestamp_ms=now_ms,
+        )
+
+    def _end_of_lines(self, filename: str, position: int) -> int:
+        """Return the position behind the last whole line of a micro-batch."""
+        with open(filename, "rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            if size <= position:
+                time.sleep(_WAIT_SECONDS)
+                return position
+            file.seek(position)
+            lines, end, at = 0, position, position
+            rest = b""
+            while lines < self._lines_max:
+                data = file.read(_CHUNK_BYTES)
+                if not data:
+                    break
+                data = rest + data
+                begin = 0
+                for found in _LINE_END.finditer(data):
+                    begin = found.end()
+                    lines += 1
+                    if lines >= self._lines_max:
+                        break
+                at += begin
+                rest = data[begin:]
+                if begin:
+                    end = at
+            if end == position:
+                time.sleep(_WAIT_SECONDS)
+            return end
+
+    def _typed_until(self) -> dict[str, Any]:
+        """Take what was typed; how often, is the offset, which is not stored."""
+        ready, _, _ = select.select([sys.stdin], [], [], _WAIT_SECONDS)
+        data = os.read(sys.stdin.fileno(), _CHUNK_BYTES) if ready else b""
+        if data:
+            *lines, self._rest = _LINE_END.split(self._rest + data)
+            self._typed += [line.decode("utf-8", "replace") for line in lines]
+            self._end += len(lines)
+        else:
+            time.sleep(_WAIT_SECONDS if ready else 0)
+        return {POSITION: self._end}

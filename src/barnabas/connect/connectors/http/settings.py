@@ -1,0 +1,177 @@
+"""Settings of the HTTP connectors.
+
+The sink's are those of Aiven's HTTP sink connector; `connection.user` and `connection.password`
+of basic logins are Confluent's. The source shares what says how to reach a server.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from barnabas.connect.config import validators
+from barnabas.connect.config.definition import (
+    NO_DEFAULT,
+    ConfigType,
+    Definition,
+    Importance,
+    Setting,
+    Validator,
+)
+from barnabas.connect.config.values import invalid
+
+_LOW, _MEDIUM, _HIGH = Importance.LOW, Importance.MEDIUM, Importance.HIGH
+
+
+def _url(name: str, value: Any) -> None:
+    if value is not None and not str(value).lower().startswith(("http://", "https://")):
+        raise invalid(name, value, "must be an address with http:// or https://")
+
+
+def _headers(name: str, value: Any) -> None:
+    for one in value or ():
+        key, colon, _ = str(one).partition(":")
+        if not colon or not key.strip():
+            raise invalid(name, one, "headers are written key:value")
+
+
+def _text(
+    name: str,
+    doc: str,
+    default: Any = None,
+    importance: Importance = _MEDIUM,
+    validator: Validator | None = None,
+) -> Setting:
+    return Setting(name, ConfigType.STRING, default, importance, doc, validator=validator)
+
+
+def _count(name: str, doc: str, default: int, low: int = 0) -> Setting:
+    return Setting(name, ConfigType.INT, default, _MEDIUM, doc, validator=validators.at_least(low))
+
+
+def _secret(name: str, doc: str) -> Setting:
+    return Setting(name, ConfigType.PASSWORD, None, _MEDIUM, doc)
+
+
+_CONNECTION: Final = (
+    _text("http.url", "The address.", NO_DEFAULT, _HIGH, _url),
+    _text(
+        "http.authorization.type",
+        "How to log in: none, static, basic or oauth2.",
+        "none",
+        _HIGH,
+        validators.one_of_any_case("none", "static", "basic", "oauth2"),
+    ),
+    _secret("http.headers.authorization", "The Authorization header of static logins."),
+    _text("connection.user", "The name of basic logins."),
+    _secret("connection.password", "The password of basic logins."),
+    Setting(
+        "http.headers.additional",
+        ConfigType.LIST,
+        "",
+        _LOW,
+        "More headers, each as key:value.",
+        validator=_headers,
+    ),
+    _text("oauth2.access.token.url", "Where tokens of OAuth 2 come from.", None, _HIGH, _url),
+    _text("oauth2.client.id", "The client that asks for tokens."),
+    _secret("oauth2.client.secret", "The client's secret."),
+    _text(
+        "oauth2.client.authorization.mode",
+        "Where id and secret are sent: header (basic login) or url (in the body).",
+        "header",
+        _MEDIUM,
+        validators.one_of_any_case("header", "url"),
+    ),
+    _text("oauth2.client.scope", "What the tokens are to allow.", ""),
+    _text("oauth2.response.token.property", "The token's name in the answer.", "access_token"),
+    _count("http.timeout", "After how many seconds a request has failed.", 30, 1),
+    Setting(
+        "http.ssl.trust.all.certs",
+        ConfigType.BOOLEAN,
+        False,
+        _LOW,
+        "Whether servers' certificates are left unchecked.",
+    ),
+    _count("max.retries", "How often a failed request is tried again.", 5),
+    _count("retry.backoff.ms", "How long to wait before that, unless the server says.", 3000),
+    _count("retry.backoff.max.ms", "The longest wait, also where a server asks for more.", 60_000),
+)
+
+SINK: Final = Definition(
+    (
+        *_CONNECTION,
+        _text(
+            "http.method",
+            "The method of requests.",
+            "POST",
+            _LOW,
+            validators.one_of_any_case("POST", "PUT", "PATCH"),
+        ),
+        _text("http.headers.content.type", "The Content-Type header."),
+        Setting(
+            "batching.enabled",
+            ConfigType.BOOLEAN,
+            False,
+            _HIGH,
+            "Whether several records go in one request.",
+        ),
+        Setting(
+            "batch.max.size",
+            ConfigType.INT,
+            500,
+            _MEDIUM,
+            "How many records go in one request at most.",
+            validator=validators.between(1, 1_000_000),
+        ),
+        _text("batch.prefix", "What a request of several records begins with.", ""),
+        _text("batch.suffix", "What it ends with.", ""),
+        _text("batch.separator", "What stands between records.", "\n"),
+    )
+)
+SOURCE: Final = Definition(
+    (
+        *_CONNECTION,
+        _text("topic", "The topic to write to.", NO_DEFAULT, _HIGH, validators.non_empty),
+        _text(
+            "http.method",
+            "The method of requests.",
+            "GET",
+            _LOW,
+            validators.one_of_any_case("GET", "POST"),
+        ),
+        _text("http.body", "The body of requests.", None, _LOW),
+        Setting(
+            "poll.interval.ms",
+            ConfigType.LONG,
+            60_000,
+            _MEDIUM,
+            "How long to wait before asking again once nothing is left.",
+            validator=validators.at_least(1),
+        ),
+        _text(
+            "response.format",
+            "What answers are: json, or text (each line a record).",
+            "json",
+            _MEDIUM,
+            validators.one_of("json", "text"),
+        ),
+        _text(
+            "response.records.pointer",
+            "Where an answer has its records, as a JSON pointer; empty is the whole answer.",
+            "",
+        ),
+        _text("response.key.pointer", "Where a record has its key, as a JSON pointer."),
+        _text(
+            "paging.mode",
+            "How to go on behind what was read: none, offset or cursor.",
+            "none",
+            _HIGH,
+            validators.one_of("none", "offset", "cursor"),
+        ),
+        _text("paging.parameter", "The parameter of requests that says where to go on.", "offset"),
+        _text("paging.cursor.pointer", "Where an answer has the next cursor.", "/next"),
+        _text("paging.start", "Where to begin; empty leaves the parameter out.", ""),
+        _text("paging.size.parameter", "The parameter that says how many records are wanted.", ""),
+        _count("paging.size", "How many.", 100, 1),
+    )
+)

@@ -1,0 +1,117 @@
+"""The HTTP sink: each record, or a few together, as the body of a request."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, ClassVar
+
+from barnabas.connect.config.definition import Definition
+from barnabas.connect.connectors.base import (
+    ConnectorContext,
+    Settings,
+    SinkConnector,
+    SinkRange,
+    SinkWriter,
+    TaskContext,
+)
+from barnabas.connect.connectors.http.exchange import Exchange, RefusedError
+from barnabas.connect.connectors.http.settings import SINK
+from barnabas.connect.converters.json import JsonConverter
+from barnabas.connect.errors.kinds import ConnectError, DataError
+from barnabas.connect.record import SinkRecord
+
+
+class HttpSink(SinkConnector):
+    """Sends records to a web service."""
+
+    definition: ClassVar[Definition] = SINK
+    _settings: Settings = MappingProxyType({})
+
+    def start(self, context: ConnectorContext, settings: Settings) -> None:
+        """Check the settings together."""
+        Exchange(self.definition.parse(settings)).close()
+        self._settings = settings
+
+    def task_settings(self, tasks_max: int) -> Sequence[Mapping[str, str]]:
+        """All tasks send to the same address."""
+        return [dict(self._settings) for _ in range(tasks_max)]
+
+    def writer(self, context: TaskContext) -> SinkWriter:
+        """Return what sends."""
+        return HttpWriter(self.definition.parse(context.settings))
+
+
+class HttpWriter(SinkWriter):
+    """At least once: a request whose answer is lost is sent again."""
+
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        self._values = values
+
+    def write(self, records: Iterator[SinkRecord], where: SinkRange) -> Any:
+        """Send the records of a range, in order."""
+        values = self._values
+        size = int(values["batch.max.size"]) if values["batching.enabled"] else 1
+        bodies = _Bodies()
+        exchange = Exchange(values)
+        waiting: list[tuple[SinkRecord, bytes]] = []
+        try:
+            for record in records:
+                try:
+                    waiting.append((record, bodies.of(record)))
+                except DataError as error:
+                    self._refused([record], error)
+                    continue
+                if len(waiting) >= size:
+                    self._send(exchange, waiting)
+                    waiting = []
+            if waiting:
+                self._send(exchange, waiting)
+        finally:
+            exchange.close()
+            bodies.close()
+        return None
+
+    def _send(self, exchange: Exchange, records: Sequence[tuple[SinkRecord, bytes]]) -> None:
+        values = self._values
+        body = records[0][1]
+        if values["batching.enabled"]:
+            begin, between, end = (
+                str(values[f"batch.{name}"]).encode() for name in ("prefix", "separator", "suffix")
+            )
+            body = begin + between.join(one for _, one in records) + end
+        kind = values["http.headers.content.type"]
+        headers = {"Content-Type": str(kind)} if kind else {}
+        try:
+            exchange.send(str(values["http.method"]).upper(), content=body, headers=headers)
+        except RefusedError as error:
+            self._refused([record for record, _ in records], error)
+
+    def _refused(self, records: Sequence[SinkRecord], error: ConnectError) -> None:
+        """Each goes where `errors.tolerance` says; or this raises."""
+        if self.report is None:
+            raise error
+        for record in records:
+            self.report(record, error)
+
+
+class _Bodies:
+    """Texts and bytes as they are, all else as JSON without schemas."""
+
+    def __init__(self) -> None:
+        self._json = JsonConverter()
+        self._json.configure({"schemas.enable": "false"}, is_key=False)
+
+    def of(self, record: SinkRecord) -> bytes:
+        """Return the body of a record. Raises DataError."""
+        value = record.value
+        if value is None:
+            raise DataError("Record value must not be null")
+        if isinstance(value, str):
+            return value.encode()
+        if isinstance(value, (bytes, bytearray, memoryview)):
+            return bytes(value)
+        return self._json.from_connect(record.topic, record.value_schema, value) or b""
+
+    def close(self) -> None:
+        self._json.close()

@@ -1,0 +1,255 @@
+"""Iceberg's tables, through Spark's catalogs and SQL.
+
+Offsets are a property of each snapshot, `barnabas.connect.offsets.<connector>` (see `property_of`):
+a JSON object of all partitions that the connector has written to the table.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
+
+import pyarrow as pa
+
+from barnabas.connect.connectors.base import TopicPartition
+from barnabas.connect.connectors.iceberg.types import (
+    is_wider,
+    quoted,
+    spark_type,
+    texts_of_times,
+)
+from barnabas.connect.connectors.lake.settings import LakeSettings
+from barnabas.connect.connectors.lake.sink import Change, Offsets, Tables, is_refused
+from barnabas.connect.errors.kinds import ConnectError, RetriableError
+
+PROPERTY: Final = "barnabas.connect.offsets."
+PACKAGE: Final = "org.apache.iceberg:iceberg-spark-runtime-4.0_2.13:1.10.0"
+_CATALOG: Final = "org.apache.iceberg.spark.SparkCatalog"
+_DELETED: Final = "__barnabas_deleted"
+_ERROR_CHARACTERS_MAX: Final = 1000
+
+
+class IcebergTables(Tables):
+    """The tables of one catalog of a Spark session."""
+
+    def __init__(
+        self,
+        spark: Any,
+        connector: str,
+        catalog: str,
+        properties: Mapping[str, str],
+        hadoop: Mapping[str, str],
+        settings: LakeSettings,
+    ) -> None:
+        self._spark = spark
+        self._property = property_of(connector)
+        self._catalog = catalog
+        self._settings = settings
+        self._secrets = [v for k, v in {**properties, **hadoop}.items() if _is_secret(k)]
+        prefix = f"spark.sql.catalog.{catalog}"
+        spark.conf.set(prefix, _CATALOG)
+        for name, value in properties.items():
+            spark.conf.set(f"{prefix}.{name}", value)
+        for name, value in hadoop.items():
+            spark.conf.set(f"{prefix}.hadoop.{name}", value)
+
+    def offsets(self, table: str, partitions: Sequence[TopicPartition]) -> Offsets:
+        """Return the highest of all snapshots: two tasks may have passed each other."""
+        with self._asking(table):
+            if not self._spark.catalog.tableExists(self._name(table)):
+                return {}
+            offsets = self._stored(table)
+        return {place: offsets[_key(place)] for place in partitions if _key(place) in offsets}
+
+    def _stored(self, table: str) -> dict[str, int]:
+        rows = self._spark.sql(
+            f"SELECT summary['{self._property}'] AS offsets FROM {self._name(table)}.snapshots"
+        ).collect()
+        highest: dict[str, int] = {}
+        for row in rows:
+            for key, offset in json.loads(row.offsets or "{}").items():
+                highest[key] = max(offset, highest.get(key, -1))
+        return highest
+
+    def commit(self, change: Change) -> None:
+        """Append, or merge by ids."""
+        change.rows = texts_of_times(change.rows)
+        with self._asking(change.table):
+            self._prepare(change)
+            offsets = self._stored(change.table)
+            offsets |= {_key(place): offset for place, offset in change.offsets.items()}
+            text = json.dumps(offsets, sort_keys=True)
+            names = self._columns(change)
+            if change.ids:
+                self._merge(change, names, text)
+            else:
+                frame = self._spark.createDataFrame(change.rows.select(names))
+                writer = frame.writeTo(self._name(change.table))
+                writer.option(f"snapshot-property.{self._property}", text).append()
+
+    def _merge(self, change: Change, names: list[str], offsets: str) -> None:
+        rows = change.rows.select(names)
+        rows = rows.append_column(_DELETED, pa.array([False] * len(rows), pa.bool_()))
+        gone = change.deleted.append_column(
+            _DELETED, pa.array([True] * len(change.deleted), pa.bool_())
+        )
+        source = pa.concat_tables([rows, gone], promote_options="permissive")
+        view = f"barnabas_{id(change):x}"
+        self._spark.createDataFrame(_all_nullable(source)).createOrReplaceTempView(view)
+        same = " AND ".join(f"o.{quoted(name)} = n.{quoted(name)}" for name in change.ids)
+        columns = ", ".join(quoted(name) for name in names)
+        values = ", ".join(f"n.{quoted(name)}" for name in names)
+        updates = ", ".join(f"o.{quoted(name)} = n.{quoted(name)}" for name in names)
+        try:
+            with self._commit_properties({self._property: offsets}):
+                self._spark.sql(
+                    f"MERGE INTO {self._name(change.table)} o USING {view} n ON {same} "
+                    f"WHEN MATCHED AND n.{_DELETED} THEN DELETE "
+                    f"WHEN MATCHED THEN UPDATE SET {updates} "
+                    f"WHEN NOT MATCHED AND NOT n.{_DELETED} "
+                    f"THEN INSERT ({columns}) VALUES ({values})"
+                )
+        finally:
+            self._spark.catalog.dropTempView(view)
+
+    @contextmanager
+    def _commit_properties(self, properties: Mapping[str, str]) -> Iterator[None]:
+        """Iceberg takes properties of SQL's commits from a variable of the JVM's thread.
+
+        Its method for that wants a callback, which Py4J would call in another thread.
+        """
+        jvm = self._spark._jvm
+        loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
+        holder = loader.loadClass("org.apache.iceberg.spark.CommitMetadata")
+        variable = holder.getDeclaredField("COMMIT_PROPERTIES")
+        variable.setAccessible(True)
+        local = variable.get(None)
+        java = jvm.java.util.HashMap()
+        for name, value in properties.items():
+            java.put(name, value)
+        local.set(java)
+        try:
+            yield
+        finally:
+            local.remove()
+
+    def _prepare(self, change: Change) -> None:
+        """See that the table is there and has the columns."""
+        name = self._name(change.table)
+        if not self._spark.catalog.tableExists(name):
+            self._create(change)
+            return
+        if not self._settings.is_evolved:
+            return
+        table = self._spark.table(name)
+        known = {one.name: one for one in table.schema.fields}
+        for column in change.rows.schema:
+            wanted = spark_type(column.type)
+            found = known.get(column.name)
+            if found is None:
+                self._alter(name, f"ADD COLUMN {quoted(column.name)} {wanted}")
+            elif is_wider(found.dataType.simpleString(), wanted):
+                self._alter(name, f"ALTER COLUMN {quoted(column.name)} TYPE {wanted}")
+            if found is not None and not found.nullable and column.nullable:
+                self._alter(name, f"ALTER COLUMN {quoted(column.name)} DROP NOT NULL")
+        for missing in known.keys() - set(change.rows.column_names):
+            if not known[missing].nullable:
+                self._alter(name, f"ALTER COLUMN {quoted(missing)} DROP NOT NULL")
+
+    def _alter(self, name: str, what: str) -> None:
+        self._spark.sql(f"ALTER TABLE {name} {what}")
+
+    def _create(self, change: Change) -> None:
+        if not self._settings.is_created:
+            raise ConnectError(
+                f"table {change.table} is not in catalog {self._catalog}, and "
+                "iceberg.tables.auto-create-enabled is false"
+            )
+        columns = [
+            f"{quoted(one.name)} {spark_type(one.type)}"
+            + ("" if one.nullable or self._settings.is_optional else " NOT NULL")
+            for one in change.rows.schema
+        ]
+        namespace = change.table.rpartition(".")[0]
+        if namespace:
+            self._spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {self._name(namespace)}")
+        parts = [_partition(one) for one in change.settings.partition_by]
+        partitioned = f" PARTITIONED BY ({', '.join(parts)})" if parts else ""
+        mode = "merge-on-read" if change.ids else "copy-on-write"
+        self._spark.sql(
+            f"CREATE TABLE IF NOT EXISTS {self._name(change.table)} ({', '.join(columns)}) "
+            f"USING iceberg{partitioned} TBLPROPERTIES "
+            f"('format-version'='2', 'write.merge.mode'='{mode}')"
+        )
+
+    def _columns(self, change: Change) -> list[str]:
+        """Return the records' columns that the table has; others are left out."""
+        known = set(self._spark.table(self._name(change.table)).columns)
+        return [name for name in change.rows.column_names if name in known]
+
+    def _name(self, table: str) -> str:
+        return ".".join(quoted(part) for part in (self._catalog, *table.split(".")))
+
+    @contextmanager
+    def _asking(self, table: str) -> Iterator[None]:
+        from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # Py4J has none
+        from pyspark.errors import AnalysisException, PySparkException
+
+        try:
+            yield
+        except AnalysisException as error:
+            raise ConnectError(self._text(table, error)) from error
+        except (Py4JError, PySparkException) as error:
+            text = self._text(table, error)
+            if _CATALOG in text:
+                raise ConnectError(
+                    f"Spark does not have Iceberg: add {PACKAGE} to the worker's "
+                    "barnabas.connect.spark.packages"
+                ) from error
+            if is_refused(text):
+                raise ConnectError(text) from error
+            raise RetriableError(text) from error
+
+    def _text(self, table: str, error: Exception) -> str:
+        java = getattr(error, "java_exception", None)
+        text = str(java) if java is not None else str(error)
+        for secret in self._secrets:
+            text = text.replace(secret, "[hidden]")
+        return f"table {table}: {text[:_ERROR_CHARACTERS_MAX]}"
+
+
+def property_of(connector: str) -> str:
+    """Return the name of the property: Spark writes names of properties in small letters."""
+    small = connector.lower()
+    if small == connector:
+        return PROPERTY + connector
+    return f"{PROPERTY}{small}-{zlib.crc32(connector.encode()):08x}"
+
+
+def _all_nullable(table: Any) -> Any:
+    """Deleted rows have their ids alone."""
+    return table.cast(pa.schema([column.with_nullable(True) for column in table.schema]))
+
+
+def _partition(text: str) -> str:
+    """Return a partition as SQL takes it: `bucket(id, 4)` of the settings has its column first."""
+    function, found, rest = text.partition("(")
+    if not found:
+        return quoted(text)
+    arguments = [one.strip() for one in rest.rstrip(")").split(",")]
+    column, *more = sorted(arguments, key=str.isdigit)
+    function = {"year": "years", "month": "months", "day": "days", "hour": "hours"}.get(
+        function.strip().lower(), function.strip()
+    )
+    return f"{function}({', '.join([*more, quoted(column)])})"
+
+
+def _key(place: TopicPartition) -> str:
+    return f"{place[0]}-{place[1]}"
+
+
+def _is_secret(name: str) -> bool:
+    return any(word in name.lower() for word in ("secret", "password", "token", "credential"))

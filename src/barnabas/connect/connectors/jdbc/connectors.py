@@ -1,0 +1,116 @@
+"""The connectors' classes."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from barnabas.connect.connectors.base import (
+    Settings,
+    SinkConnector,
+    SinkWriter,
+    SourceConnector,
+    SourceReader,
+    TaskContext,
+)
+from barnabas.connect.connectors.jdbc import source
+from barnabas.connect.connectors.jdbc.definition import SINK, SOURCE
+from barnabas.connect.connectors.jdbc.dialects import dialect_of
+from barnabas.connect.connectors.jdbc.sink import JdbcSinkWriter, check
+from barnabas.connect.errors.kinds import ConfigError, ConnectError
+
+
+class JdbcSink(SinkConnector):
+    """Writes topics to tables."""
+
+    definition = SINK
+
+    def __init__(self) -> None:
+        self._settings: Settings = {}
+
+    def validate(self, settings: Settings) -> Mapping[str, Sequence[str]]:
+        """Return what does not go together, and whether the database can be reached."""
+        try:
+            parsed: dict[str, Any] = SINK.parse(settings)
+        except ConfigError:
+            return {}  # the definition's own
+        try:
+            check(parsed)
+        except ConfigError as error:
+            return {"pk.mode": [str(error)]}
+        secret = getattr(parsed["connection.password"], "value", None)
+        try:
+            user = parsed["connection.user"]
+            dialect = dialect_of(parsed["connection.url"], user, secret, parsed["db.timezone"])
+            with contextlib.closing(dialect.connect()):
+                return {}
+        except ConnectError as error:
+            return {"connection.url": [str(error)]}
+
+    def start(self, context: object, settings: Settings) -> None:
+        """Check the settings. Raises ConfigError."""
+        check(SINK.parse(settings))
+        self._settings = settings
+
+    def task_settings(self, tasks_max: int) -> Sequence[Mapping[str, str]]:
+        return [dict(self._settings) for _ in range(tasks_max)]
+
+    def writer(self, context: TaskContext) -> SinkWriter:
+        return JdbcSinkWriter(context.settings)
+
+
+class JdbcSource(SourceConnector):
+    """Reads tables into topics."""
+
+    definition = SOURCE
+
+    def __init__(self) -> None:
+        self._settings: Settings = {}
+
+    def validate(self, settings: Settings) -> Mapping[str, Sequence[str]]:
+        """Return what does not go together, and whether the database can be reached."""
+        try:
+            parsed: dict[str, Any] = SOURCE.parse(settings)
+        except ConfigError:
+            return {}  # the definition's own
+        try:
+            source.check(parsed)
+        except ConfigError as error:
+            return {"mode": [str(error)]}
+        try:
+            with contextlib.closing(source.dialect(parsed).connect()):
+                return {}
+        except ConnectError as error:
+            return {"connection.url": [str(error)]}
+
+    def start(self, context: object, settings: Settings) -> None:
+        """Check the settings. Raises ConfigError."""
+        source.check(SOURCE.parse(settings))
+        self._settings = settings
+
+    def task_settings(self, tasks_max: int) -> Sequence[Mapping[str, str]]:
+        """Deal the tables that there are now out to tasks. Raises ConnectError if there is none."""
+        parsed = SOURCE.parse(self._settings)
+        if parsed["query"]:
+            return [dict(self._settings)]
+        tables = parsed["table.whitelist"]
+        if not tables:
+            dialect = source.dialect(parsed)
+            with contextlib.closing(dialect.connect()) as connection:
+                found = dialect.tables(connection)
+            tables = [name for name in found if name not in parsed["table.blacklist"]]
+        if not tables:
+            raise ConnectError("There is no table to read")
+        count = min(tasks_max, len(tables))
+        return [
+            {**self._settings, source.TABLES: ",".join(tables[task::count])}
+            for task in range(count)
+        ]
+
+    def reader(self, context: TaskContext) -> SourceReader:
+        return source.JdbcSourceReader(context)
+
+    def exactly_once_support(self, settings: Settings) -> bool | None:
+        """Rows that share a time may come again after a restart."""
+        return settings.get("mode", "").lower().endswith("incrementing")

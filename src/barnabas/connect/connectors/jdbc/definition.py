@@ -1,0 +1,97 @@
+"""What can be configured: the names of Confluent's JDBC source and sink."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from barnabas.connect.config.definition import (
+    NO_DEFAULT,
+    ConfigType,
+    Definition,
+    Importance,
+    Setting,
+)
+from barnabas.connect.config.validators import at_least, one_of_any_case
+
+BOOLEAN, INT, LIST = ConfigType.BOOLEAN, ConfigType.INT, ConfigType.LIST
+LONG = ConfigType.LONG
+PASSWORD, STRING = ConfigType.PASSWORD, ConfigType.STRING
+HIGH, MEDIUM, LOW = Importance.HIGH, Importance.MEDIUM, Importance.LOW
+
+_CONNECTION: Final = (
+    Setting("connection.url", STRING, NO_DEFAULT, HIGH, "jdbc:postgresql:… or jdbc:sqlite:file."),
+    Setting("connection.user", STRING, None, HIGH, "The user."),
+    Setting("connection.password", PASSWORD, None, HIGH, "The user's password."),
+    Setting("dialect.name", STRING, "", LOW, "Accepted; the URL says which database it is."),
+    Setting(
+        *("connection.attempts", INT, 3, LOW, "Accepted; the worker tries again."),
+        validator=at_least(1),
+    ),
+    Setting("connection.backoff.ms", INT, 10_000, LOW, "Accepted; the worker tries again."),
+)
+SOURCE: Final = Definition(
+    (
+        *_CONNECTION,
+        Setting(
+            *("mode", STRING, NO_DEFAULT, HIGH, "How new rows are known."),
+            validator=one_of_any_case(
+                "bulk", "timestamp", "incrementing", "timestamp+incrementing"
+            ),
+        ),
+        Setting(
+            "topic.prefix", STRING, NO_DEFAULT, HIGH, "Goes before the table in topics' names."
+        ),
+        Setting("incrementing.column.name", STRING, "", MEDIUM, "A number that only grows."),
+        Setting("timestamp.column.name", LIST, "", MEDIUM, "Times of change; the first not null."),
+        Setting("timestamp.initial", LONG, None, LOW, "The time to begin after, in milliseconds."),
+        Setting("timestamp.delay.interval.ms", LONG, 0, HIGH, "How old a change must be."),
+        Setting("table.whitelist", LIST, "", MEDIUM, "The tables; empty means all."),
+        Setting("table.blacklist", LIST, "", MEDIUM, "Tables to leave out."),
+        Setting("query", STRING, "", MEDIUM, "A query in place of tables."),
+        Setting("query.suffix", STRING, "", LOW, "Goes to the end of each query."),
+        Setting(
+            *("poll.interval.ms", INT, 5000, HIGH, "How often a table is asked for new rows."),
+            validator=at_least(0),
+        ),
+        Setting(
+            *("batch.max.rows", INT, 100, LOW, "Rows of one micro-batch; at least 1000 are read."),
+            validator=at_least(1),
+        ),
+        Setting(
+            *("numeric.mapping", STRING, "none", LOW, "Whether numeric becomes numbers."),
+            validator=one_of_any_case("none", "best_fit"),
+        ),
+        Setting("quote.sql.identifiers", STRING, "always", MEDIUM, "Whether names are quoted."),
+        Setting("db.timezone", STRING, "UTC", MEDIUM, "The time zone of columns without one."),
+    )
+)
+SINK: Final = Definition(
+    (
+        *_CONNECTION,
+        Setting(
+            *("insert.mode", STRING, "insert", HIGH, "How records become rows."),
+            validator=one_of_any_case("insert", "upsert", "update"),
+        ),
+        Setting(
+            *("batch.size", INT, 3000, MEDIUM, "Records of one transaction, at most."),
+            validator=at_least(1),
+        ),
+        Setting("delete.enabled", BOOLEAN, False, MEDIUM, "Whether tombstones delete rows."),
+        Setting("table.name.format", STRING, "${topic}", MEDIUM, "The table of a topic."),
+        Setting(
+            *("pk.mode", STRING, "none", HIGH, "What the primary key is made of."),
+            validator=one_of_any_case("none", "kafka", "record_key", "record_value"),
+        ),
+        Setting("pk.fields", LIST, "", MEDIUM, "The columns or fields of the primary key."),
+        Setting("fields.whitelist", LIST, "", MEDIUM, "Fields of the value; empty means all."),
+        Setting("auto.create", BOOLEAN, False, MEDIUM, "Whether missing tables are made."),
+        Setting("auto.evolve", BOOLEAN, False, MEDIUM, "Whether missing columns are added."),
+        Setting(
+            *("quote.sql.identifiers", STRING, "always", MEDIUM, "Whether names are quoted."),
+            validator=one_of_any_case("always", "never"),
+        ),
+        Setting("db.timezone", STRING, "UTC", MEDIUM, "The time zone of columns without one."),
+        Setting("max.retries", INT, 10, MEDIUM, "Accepted; see errors.retry.timeout."),
+        Setting("retry.backoff.ms", INT, 3000, MEDIUM, "Accepted; see errors.retry.timeout."),
+    )
+)

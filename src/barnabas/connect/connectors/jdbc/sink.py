@@ -1,0 +1,305 @@
+"""Writes records to tables, each batch in one transaction; makes and widens tables on the way."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from barnabas.connect.connectors.base import SinkRange, SinkWriter
+from barnabas.connect.connectors.jdbc.definition import SINK
+from barnabas.connect.connectors.jdbc.dialects import (
+    DRIVER_ERRORS,
+    ColumnSpec,
+    Dialect,
+    dialect_of,
+)
+from barnabas.connect.data.builder import INT32, INT64, STRING
+from barnabas.connect.data.schema import Schema, Struct, Type
+from barnabas.connect.errors.kinds import ConfigError, ConnectError
+from barnabas.connect.record import SinkRecord
+
+KAFKA_KEY: Final = {
+    "__connect_topic": STRING,
+    "__connect_partition": INT32,
+    "__connect_offset": INT64,
+}
+TRIES_TO_MAKE: Final = 2
+"""Another task may make the same table or column: what is there is looked at once more."""
+
+
+@dataclass(slots=True, frozen=True)
+class Shape:
+    """Which columns records of one schema have, keys first."""
+
+    table: str
+    specs: tuple[ColumnSpec, ...]
+
+    @property
+    def keys(self) -> list[str]:
+        return [spec.name for spec in self.specs if spec.is_key]
+
+    @property
+    def others(self) -> list[str]:
+        return [spec.name for spec in self.specs if not spec.is_key]
+
+
+class JdbcSinkWriter(SinkWriter):
+    """Writes for one task."""
+
+    def __init__(self, settings: Mapping[str, str]) -> None:
+        self._settings = SINK.parse(settings)
+        self._mode = self._settings["insert.mode"].lower()
+        self._pk_mode = self._settings["pk.mode"].lower()
+        self._pk_fields: list[str] = self._settings["pk.fields"]
+        check(self._settings)
+        self._dialect = self._made_dialect()
+
+    def _made_dialect(self) -> Dialect:
+        settings = self._settings
+        return dialect_of(
+            settings["connection.url"],
+            settings["connection.user"],
+            getattr(settings["connection.password"], "value", None),
+            settings["db.timezone"],
+            is_quoting=settings["quote.sql.identifiers"].lower() == "always",
+        )
+
+    def write(self, records: Iterator[SinkRecord], where: SinkRange) -> int:
+        count = 0
+        with contextlib.closing(self._dialect.connect()) as connection:
+            try:
+                for batch in _batches(records, self._settings["batch.size"]):
+                    self._write(connection, batch)
+                    connection.commit()
+                    count += len(batch)
+            except DRIVER_ERRORS as error:
+                raise self._dialect.error(error) from error
+        return count
+
+    def _write(self, connection: Any, batch: Sequence[SinkRecord]) -> None:
+        """Records of one schema after another: tables follow schemas in the records' order."""
+        rest = list(batch)
+        while rest:
+            like, same = rest[0], 1
+            while same < len(rest) and _is_alike(like, rest[same]):
+                like = rest[same] if like.value is None else like
+                same += 1
+            self._write_alike(connection, rest[:same])
+            rest = rest[same:]
+
+    def _write_alike(self, connection: Any, records: Sequence[SinkRecord]) -> None:
+        values = [record for record in records if record.value is not None]
+        if len(values) < len(records) and not self._settings["delete.enabled"]:
+            record = next(record for record in records if record.value is None)
+            raise ConnectError(
+                f"Sink connector is configured with 'delete.enabled=false' and therefore requires "
+                f"records with a non-null Struct value, but found record at (topic='{record.topic}'"
+                f",partition={record.partition},offset={record.offset}) with a null value"
+            )
+        shape = self._shape(values[0] if values else records[0])
+        known = self._prepared(connection, shape, is_deleting=not values)
+        if known is None:
+            return  # deletes from a table that is not there
+        final: dict[Any, SinkRecord] = {}
+        if self._mode == "insert" and len(values) == len(records):
+            self._insert(connection, shape, [self._row(shape, record) for record in values], "")
+            return
+        for record in records:
+            key = tuple(self._key(shape, record))
+            final.pop(key, None)
+            final[key] = record
+        deleted = [key for key, record in final.items() if record.value is None]
+        rows = [self._row(shape, record) for record in final.values() if record.value is not None]
+        if deleted:
+            statement = self._dialect.delete(shape.table, shape.keys)
+            self._dialect.run_many(connection, statement, deleted)
+        if self._mode == "update" and shape.others:
+            count = len(shape.keys)
+            statement = self._dialect.update(shape.table, shape.keys, shape.others)
+            turned = [(*row[count:], *row[:count]) for row in rows]
+            self._dialect.run_many(connection, statement, turned)
+        elif rows:
+            end = ""
+            if self._mode == "upsert":
+                end = self._dialect.on_conflict(shape.keys, shape.others)
+            self._insert(connection, shape, rows, end)
+
+    def _insert(self, connection: Any, shape: Shape, rows: Sequence[Any], end: str) -> None:
+        columns = [*shape.keys, *shape.others]
+        self._dialect.insert_many(connection, shape.table, columns, end, rows)
+
+    # What records look like.
+
+    def _shape(self, record: SinkRecord) -> Shape:
+        table = self._settings["table.name.format"].replace("${topic}", record.topic)
+        keys = self._key_specs(record)
+        taken = {spec.name for spec in keys}
+        others = []
+        if record.value is not None:
+            schema = record.value_schema
+            if schema is None or schema.type is not Type.STRUCT:
+                raise ConnectError(
+                    f"Sink connector requires records with a Struct value and schema: topic "
+                    f"{record.topic} has others; use a converter with schemas"
+                )
+            wanted = self._settings["fields.whitelist"]
+            others = [
+                ColumnSpec(field.name, field.schema)
+                for field in schema.fields
+                if field.name not in taken and (not wanted or field.name in wanted)
+            ]
+        return Shape(table, (*keys, *others))
+
+    def _key_specs(self, record: SinkRecord) -> list[ColumnSpec]:
+        if self._pk_mode == "none":
+            return []
+        if self._pk_mode == "kafka":
+            names = self._pk_fields or list(KAFKA_KEY)
+            return [
+                ColumnSpec(name, schema, is_key=True)
+                for name, schema in zip(names, KAFKA_KEY.values(), strict=True)
+            ]
+        is_key = self._pk_mode == "record_key"
+        schema = record.key_schema if is_key else record.value_schema
+        part = "key" if is_key else "value"
+        if schema is None:
+            raise ConnectError(
+                f"PK mode for table is {self._pk_mode.upper()}, but record {part} schema is missing"
+            )
+        if schema.type is not Type.STRUCT:
+            if len(self._pk_fields) != 1:
+                raise ConnectError("A primitive record key needs exactly one name in pk.fields")
+            return [ColumnSpec(self._pk_fields[0], schema, is_key=True)]
+        fields = {field.name: field.schema for field in schema.fields}
+        names = self._pk_fields or list(fields)
+        if missing := [name for name in names if name not in fields]:
+            raise ConnectError(f"pk.fields: the record {part} has no field {', '.join(missing)}")
+        return [ColumnSpec(name, fields[name], is_key=True) for name in names]
+
+    def _key(self, shape: Shape, record: SinkRecord) -> list[Any]:
+        specs = [spec for spec in shape.specs if spec.is_key]
+        if self._pk_mode == "kafka":
+            return [record.original_topic, record.original_partition, record.original_offset]
+        source = record.key if self._pk_mode == "record_key" else record.value
+        if isinstance(source, Struct):
+            return [self._bound(spec, _field(source, spec.name)) for spec in specs]
+        return [self._bound(spec, source) for spec in specs]
+
+    def _row(self, shape: Shape, record: SinkRecord) -> tuple[Any, ...]:
+        others = [
+            self._bound(spec, _field(record.value, spec.name))
+            for spec in shape.specs
+            if not spec.is_key
+        ]
+        return (*self._key(shape, record), *others)
+
+    def _bound(self, spec: ColumnSpec, value: Any) -> Any:
+        if value is None:
+            return None
+        return self._dialect.bind(spec.schema, value)
+
+    # What tables look like.
+
+    def _prepared(
+        self, connection: Any, shape: Shape, *, is_deleting: bool
+    ) -> dict[str, bool] | None:
+        """Make the table, or add its columns, where that is allowed. Raises ConnectError."""
+        for _ in range(TRIES_TO_MAKE):
+            columns = self._dialect.columns(connection, shape.table)
+            if columns is None and is_deleting:
+                return None
+            statements = self._missing(shape, columns)
+            if not statements:
+                return columns
+            connection.commit()
+            try:
+                for statement in statements:
+                    connection.execute(statement)
+                connection.commit()
+            except DRIVER_ERRORS as error:
+                connection.rollback()
+                last = error
+                continue
+            return self._dialect.columns(connection, shape.table)
+        raise self._dialect.error(last) from last
+
+    def _missing(self, shape: Shape, columns: Mapping[str, bool] | None) -> list[str]:
+        if columns is None:
+            if not self._settings["auto.create"]:
+                raise ConnectError(
+                    f"Table {self._dialect.table(shape.table)} is missing and auto-creation is "
+                    "disabled"
+                )
+            return [self._dialect.create(shape.table, shape.specs)]
+        table = self._dialect.table(shape.table)
+        missing = [spec for spec in shape.specs if spec.name not in columns]
+        for spec in missing:
+            if not spec.schema.optional and spec.schema.default is None:
+                raise ConnectError(
+                    f"Cannot ALTER TABLE {self._dialect.table(shape.table)} to add missing field "
+                    f"{spec.name}, as the field is not optional and does not have a default value"
+                )
+        if missing and not self._settings["auto.evolve"]:
+            raise ConnectError(
+                f"Table {self._dialect.table(shape.table)} is missing fields "
+                f"({', '.join(spec.name for spec in missing)}) and auto-evolution is disabled"
+            )
+        return [f"ALTER TABLE {table} ADD COLUMN {self._dialect.column(spec)}" for spec in missing]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_dialect"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._dialect = self._made_dialect()
+
+
+def check(settings: Mapping[str, Any]) -> None:
+    """Raises ConfigError for what does not go together."""
+    mode, pk_mode = settings["insert.mode"].lower(), settings["pk.mode"].lower()
+    if mode in ("upsert", "update") and pk_mode == "none":
+        raise ConfigError(
+            f"Primary key mode must be set to one of kafka, record_key, record_value when "
+            f"insert.mode is '{mode}'"
+        )
+    if settings["delete.enabled"] and pk_mode != "record_key":
+        raise ConfigError("Primary key mode must be 'record_key' when delete support is enabled")
+    if pk_mode == "kafka" and len(settings["pk.fields"]) not in (0, len(KAFKA_KEY)):
+        raise ConfigError("pk.fields has three names, or none, when pk.mode is 'kafka'")
+
+
+def _batches(records: Iterator[SinkRecord], size: int) -> Iterator[list[SinkRecord]]:
+    batch: list[SinkRecord] = []
+    for record in records:
+        batch.append(record)
+        if len(batch) >= size:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
+
+
+def _is_alike(one: SinkRecord, other: SinkRecord) -> bool:
+    """Whether two records go to the same columns; a tombstone goes with any."""
+    return (
+        one.topic == other.topic
+        and _same(one.key_schema, other.key_schema)
+        and (
+            one.value is None or other.value is None or _same(one.value_schema, other.value_schema)
+        )
+    )
+
+
+def _same(one: Schema | None, other: Schema | None) -> bool:
+    return one is other or one == other
+
+
+def _field(struct: Struct, name: str) -> Any:
+    """The value of a field; its default where it has none."""
+    for field in struct.schema.fields:
+        if field.name == name:
+            value = struct.values[field.index]
+            return field.schema.default if value is None else value
+    return None

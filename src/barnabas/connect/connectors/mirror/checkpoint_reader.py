@@ -1,0 +1,227 @@
+"""The task that translates group offsets: offset syncs and the source's groups ─▶ checkpoints.
+
+Only what moved on is noted: a checkpoint whose target offset is not above the last one would take
+records back. The checkpoints of earlier runs are read first. Source: MirrorCheckpointTask,
+CheckpointStore (Kafka 4.3).
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from barnabas.connect.connectors.base import SourceReader, TaskContext
+from barnabas.connect.connectors.base import TopicPartition as Place
+from barnabas.connect.connectors.mirror.cluster import Cluster, GroupOffsets
+from barnabas.connect.connectors.mirror.flow import Flow
+from barnabas.connect.connectors.mirror.log_reader import LogReader
+from barnabas.connect.connectors.mirror.records import Checkpoint, OffsetSync
+from barnabas.connect.connectors.mirror.syncs import OffsetTranslation
+from barnabas.connect.data.schema import Schema, Type
+from barnabas.connect.errors.kinds import ConnectError, DataError
+from barnabas.connect.record import SourceRecord
+
+ASSIGNED: Final = "task.assigned.groups"
+_BYTES: Final = Schema(Type.BYTES)
+_WAIT_SECONDS: Final = 0.1
+_log = logging.getLogger(__name__)
+
+
+class CheckpointReader(SourceReader):
+    """Works on the driver alone: a split is a list of checkpoints."""
+
+    def __init__(self, context: TaskContext, flow: Flow) -> None:
+        self._flow = flow
+        self._groups = [one for one in context.settings.get(ASSIGNED, "").split(",") if one]
+        self._topic = flow.checkpoints_topic
+        self._due_s = 0.0
+        self._round = 0
+        self._found: list[Checkpoint] = []
+        self._driver: _Driver | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_driver": None}
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802  # Spark's
+        """Return the start of a count that is not stored; reads what earlier runs have noted."""
+        self._driver = _Driver(self._flow, self._groups)
+        self._due_s = time.monotonic() + (self._flow.interval_s("emit.checkpoints") or 0.0)
+        return {"round": self._round}
+
+    def latestOffset(self) -> dict[str, Any]:  # noqa: N802  # Spark's
+        """Return the count, one more when there are checkpoints to write."""
+        driver = self._driver
+        assert driver is not None
+        driver.sync_groups()
+        left_s = self._due_s - time.monotonic()
+        if left_s > 0:
+            time.sleep(min(left_s, _WAIT_SECONDS))
+        if time.monotonic() >= self._due_s and not self._found:
+            self._due_s = time.monotonic() + (self._flow.interval_s("emit.checkpoints") or 0.0)
+            self._found = driver.checkpoints()
+            if self._found:
+                self._round += 1
+        return {"round": self._round}
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[Any]:
+        """Return the checkpoints, with the time."""
+        return [(time.time_ns() // 1_000_000, list(self._found))]
+
+    def read(self, partition: Any) -> Iterator[SourceRecord]:
+        """Yield the checkpoints' records."""
+        now_ms, checkpoints = partition
+        for one in checkpoints:
+            yield SourceRecord(
+                source_partition={
+                    "group": one.group,
+                    "partition": one.place[1],
+                    "topic": one.place[0],
+                },
+                source_offset={"offset": 0},
+                topic=self._topic,
+                partition=0,
+                key_schema=_BYTES,
+                key=one.key,
+                value_schema=_BYTES,
+                value=one.value,
+                timestamp_ms=now_ms,
+            )
+
+    def commit(self, end: dict[str, Any]) -> None:
+        """They are written: group offsets may follow them."""
+        assert self._driver is not None
+        self._driver.noted(self._found)
+        self._found = []
+
+    def stop(self) -> None:
+        """Close the connections."""
+        if self._driver is not None:
+            self._driver.stop()
+
+
+class _Driver:
+    """What a reader has open, and what it has read and noted."""
+
+    def __init__(self, flow: Flow, groups: Sequence[str]) -> None:
+        self._flow = flow
+        self._groups = groups
+        self._policy = flow.policy()
+        self._is_mirrored = flow.plugin("topic.filter.class").should_replicate_topic
+        client = flow.client
+        self._source = Cluster(
+            flow.source, client("source", "admin", "checkpoint-source-admin"), flow.timeout_s
+        )
+        self._here = GroupOffsets(
+            flow.source, flow.consumer("source", "checkpoint-groups"), flow.timeout_s
+        )
+        self._there = GroupOffsets(
+            flow.target, flow.consumer("target", "checkpoint-groups"), flow.timeout_s
+        )
+        self._interval_s = flow.interval_s("sync.group.offsets")
+        self._sync_due_s = time.monotonic() + (self._interval_s or 0.0)
+        self._noted: dict[str, dict[Place, Checkpoint]] = {}
+        is_read = self._read_checkpoints()
+        self._translation = OffsetTranslation(only_last=not is_read)
+        side = flow.syncs_side
+        self._syncs = LogReader(
+            flow.consumer(side, f"offset-syncs-{side}-consumer"), flow.syncs_topic
+        )
+        self._read_syncs()
+
+    def stop(self) -> None:
+        self._syncs.close()
+
+    def _read_checkpoints(self) -> bool:
+        own = self._flow.consumer("target", "checkpoints-target-consumer")
+        reader = LogReader(own, self._flow.checkpoints_topic)
+        try:
+            for key, value in reader.read_to_end(self._flow.timeout_s):
+                if value is None:
+                    continue
+                try:
+                    found = Checkpoint.read(key, value)
+                except DataError as error:
+                    _log.warning("passed over in %s: %s", self._flow.checkpoints_topic, error)
+                    continue
+                if found.group in self._groups:
+                    self._noted.setdefault(found.group, {})[found.place] = found
+        except ConnectError as error:
+            _log.warning("cannot read earlier checkpoints, go on without them: %s", error)
+            self._noted.clear()
+            return False
+        finally:
+            reader.close()
+        return True
+
+    def _read_syncs(self) -> None:
+        for key, value in self._syncs.read_to_end(self._flow.timeout_s):
+            if value is None:
+                continue
+            try:
+                self._translation.add(OffsetSync.read(key, value))
+            except DataError as error:
+                _log.warning("passed over in %s: %s", self._flow.syncs_topic, error)
+        self._translation.is_whole = True
+
+    def checkpoints(self) -> list[Checkpoint]:
+        """Return what the groups' offsets are now, where that is news."""
+        self._read_syncs()
+        places = [
+            (topic, number)
+            for topic, count in self._source.partitions().items()
+            if self._is_mirrored(topic)
+            for number in range(count)
+        ]
+        found: list[Checkpoint] = []
+        for group in self._groups:
+            try:
+                offsets = self._here.read(group, places)
+            except ConnectError as error:
+                _log.warning("%s", error)
+                continue
+            found += self._news(group, offsets)
+        return found
+
+    def _news(self, group: str, offsets: Mapping[Place, tuple[int, str]]) -> Iterator[Checkpoint]:
+        noted = self._noted.get(group, {})
+        for place, (upstream, metadata) in offsets.items():
+            downstream = self._translation.translate(place, upstream)
+            if downstream is None or downstream < 0:
+                continue
+            remote = self._remote(place[0]), place[1]
+            last = noted.get(remote)
+            if last is None or upstream < last.upstream or downstream > last.downstream:
+                yield Checkpoint(group, remote, upstream, downstream, metadata)
+
+    def _remote(self, topic: str) -> str:
+        if self._policy.topic_source(topic) == self._flow.target:
+            return self._policy.original_topic(topic)
+        return self._policy.format_remote_topic(self._flow.source, topic)
+
+    def noted(self, checkpoints: Sequence[Checkpoint]) -> None:
+        """Checkpoints are written."""
+        for one in checkpoints:
+            self._noted.setdefault(one.group, {})[one.place] = one
+
+    def sync_groups(self) -> None:
+        """Commit in the target what is behind there, when it is time.
+
+        A coordinator refuses it for a group that has members there; this is logged.
+        """
+        if self._interval_s is None or time.monotonic() < self._sync_due_s:
+            return
+        self._sync_due_s = time.monotonic() + self._interval_s
+        for group, checkpoints in self._noted.items():
+            try:
+                there = self._there.read(group, list(checkpoints))
+                behind = {
+                    place: (one.downstream, one.metadata)
+                    for place, one in checkpoints.items()
+                    if one.downstream > there.get(place, (-1, ""))[0]
+                }
+                if behind:
+                    self._there.write(group, behind)
+            except ConnectError as error:
+                _log.warning("%s", error)

@@ -1,0 +1,58 @@
+"""Reads a topic of one partition from its beginning, again and again up to its end."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+
+from barnabas.connect.connectors.mirror.cluster import failed
+from barnabas.connect.errors.kinds import RetriableError
+
+_CHUNK: Final = 1000
+_POLL_SECONDS: Final = 0.2
+
+
+class LogReader:
+    """Goes on where it was."""
+
+    def __init__(self, settings: Mapping[str, Any], topic: str) -> None:
+        self._topic = topic
+        self._next = 0
+        more = {
+            "fetch.wait.max.ms": 100,
+            **settings,
+            "enable.partition.eof": True,
+            "auto.offset.reset": "earliest",
+        }
+        self._consumer = Consumer(more)
+        self._consumer.assign([TopicPartition(topic, 0, 0)])
+
+    def read_to_end(self, timeout_s: float) -> Iterator[tuple[bytes, bytes | None]]:
+        """Yield keys and values up to the end as it is now. Raises RetriableError, ConnectError."""
+        try:
+            _, end = self._consumer.get_watermark_offsets(
+                TopicPartition(self._topic, 0), timeout_s, cached=False
+            )
+        except KafkaException as error:
+            raise failed(f"cannot read {self._topic}", error) from error
+        deadline = time.monotonic() + timeout_s
+        while self._next < end:
+            for message in self._consumer.consume(_CHUNK, _POLL_SECONDS):
+                failure = message.error()
+                offset = message.offset() or 0
+                if failure is None:
+                    self._next = offset + 1
+                    yield message.key() or b"", message.value()
+                elif failure.code() == KafkaError._PARTITION_EOF:
+                    self._next = max(self._next, offset)
+                elif not failure.retriable() and failure.code() != KafkaError._TRANSPORT:
+                    raise failed(f"cannot read {self._topic}", KafkaException(failure))
+            if time.monotonic() > deadline:
+                raise RetriableError(f"{self._topic} does not answer")
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._consumer.close()

@@ -1,0 +1,118 @@
+"""MongoDB's source and sink, with the settings, records and offsets of MongoDB's own connector."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import ClassVar
+
+from barnabas.connect.config.definition import Definition
+from barnabas.connect.connectors.base import (
+    ConnectorContext,
+    Settings,
+    SinkConnector,
+    SinkWriter,
+    SourceConnector,
+    SourceReader,
+    TaskContext,
+)
+from barnabas.connect.connectors.mongodb.documents import json_formatter
+from barnabas.connect.connectors.mongodb.reader import (
+    COPY,
+    TOKEN,
+    ChangeReader,
+    is_token,
+    operation_time,
+    partition_name,
+)
+from barnabas.connect.connectors.mongodb.settings import SINK, SOURCE
+from barnabas.connect.connectors.mongodb.sink.overrides import for_topic, overridden
+from barnabas.connect.connectors.mongodb.sink.writer import MongoWriter, Topic
+from barnabas.connect.errors.kinds import ConfigError, ConnectError
+from barnabas.connect.record import JsonMap
+
+_AT = "startup.mode.timestamp.start.at.operation.time"
+
+
+class MongoSource(SourceConnector):
+    """Change streams to topics."""
+
+    definition: ClassVar[Definition] = SOURCE
+    _settings: Settings = MappingProxyType({})
+
+    def validate(self, settings: Settings) -> Mapping[str, Sequence[str]]:
+        """Return what is wrong between settings."""
+        try:
+            values = self.definition.parse(settings)
+        except ConfigError:
+            return {}  # told with the setting itself
+        found: dict[str, list[str]] = {}
+        if values["collection"] and not values["database"]:
+            found["collection"] = ["Missing configuration database, which collection needs"]
+        for name, check in (
+            ("output.json.formatter", lambda: json_formatter(values["output.json.formatter"])),
+            (_AT, lambda: operation_time(str(values[_AT] or ""))),
+            ("connection.uri", lambda: partition_name(values)),
+        ):
+            try:
+                check()
+            except ConfigError as error:
+                found[name] = [str(error)]
+        return found
+
+    def start(self, context: ConnectorContext, settings: Settings) -> None:
+        """Take the settings."""
+        self._settings = settings
+
+    def task_settings(self, tasks_max: int) -> Sequence[Mapping[str, str]]:
+        """A change stream is one task."""
+        return [dict(self._settings)]
+
+    def reader(self, context: TaskContext) -> SourceReader:
+        """Return the reader. Raises ConfigError."""
+        return ChangeReader(self.definition.parse(context.settings), context.offsets)
+
+    def alter_offsets(
+        self, settings: Settings, offsets: Sequence[tuple[JsonMap, JsonMap | None]]
+    ) -> bool:
+        """Check offsets that a user wants to store."""
+        for partition, offset in offsets:
+            if "ns" not in (partition or {}):
+                raise ConnectError("Partition objects should contain the key 'ns'")
+            if offset is not None and COPY not in offset and not is_token(offset.get(TOKEN)):
+                raise ConnectError("The value of '_id' must be a resume token as JSON")
+        return True
+
+
+class MongoSink(SinkConnector):
+    """Topics to collections."""
+
+    definition: ClassVar[Definition] = SINK
+    _settings: Settings = MappingProxyType({})
+
+    def validate(self, settings: Settings) -> Mapping[str, Sequence[str]]:
+        """Return what is wrong between settings."""
+        try:
+            values = self.definition.parse(settings)
+        except ConfigError:
+            return {}  # told with the setting itself
+        try:
+            Topic(values)
+            for topic in overridden(settings):
+                Topic(self.definition.parse(for_topic(settings, topic)))
+        except ConfigError as error:
+            name = next((one for one in self.definition.settings if f" {one}" in str(error)), "")
+            return {name or "connection.uri": [str(error)]}
+        return {}
+
+    def start(self, context: ConnectorContext, settings: Settings) -> None:
+        """Take the settings."""
+        self._settings = settings
+
+    def task_settings(self, tasks_max: int) -> Sequence[Mapping[str, str]]:
+        """Tasks share the topics' partitions."""
+        return [dict(self._settings) for _ in range(tasks_max)]
+
+    def writer(self, context: TaskContext) -> SinkWriter:
+        """Return the writer of a task. Raises ConfigError."""
+        return MongoWriter(context.settings)

@@ -1,0 +1,165 @@
+"""What columns a table has: what the log does not say of them is asked of the server's catalog.
+
+The catalog tells of now, the log of then: a column that is no longer there is taken as optional,
+without a default.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import psycopg
+
+from barnabas.connect.connectors.postgres.pgoutput import Relation, RelationColumn
+from barnabas.connect.connectors.postgres.settings import PostgresSettings
+from barnabas.connect.connectors.postgres.tables import Column, Table, TypeName
+
+_TABLES: Final = """
+SELECT c.oid, n.nspname, c.relname, c.relkind FROM pg_class c JOIN pg_namespace n
+  ON n.oid = c.relnamespace
+WHERE n.nspname NOT LIKE 'pg\\_%%' AND n.nspname <> 'information_schema'
+  AND c.relpersistence = 'p'
+  AND (CASE WHEN %s THEN c.relkind IN ('r', 'p') AND NOT c.relispartition ELSE c.relkind = 'r' END)
+ORDER BY n.nspname, c.relname
+"""
+_COLUMNS: Final = """
+SELECT a.attname, a.atttypid, a.atttypmod, a.attnotnull,
+  CASE WHEN a.attgenerated = '' THEN pg_get_expr(d.adbin, d.adrelid) END, a.attgenerated
+FROM pg_attribute a LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
+WHERE a.attrelid = %s AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum
+"""
+_KEYS: Final = """
+SELECT i.indisprimary, array_agg(a.attname::text ORDER BY k.place),
+  bool_and(a.attnotnull)
+FROM pg_index i CROSS JOIN LATERAL unnest(i.indkey::int[]) WITH ORDINALITY AS k(number, place)
+JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.number
+WHERE i.indrelid = %s AND i.indisunique AND i.indisvalid AND i.indpred IS NULL
+  AND i.indexprs IS NULL AND k.place <= i.indnkeyatts
+GROUP BY i.indexrelid, i.indisprimary ORDER BY i.indisprimary DESC, i.indexrelid
+"""
+_TYPE: Final = """
+SELECT t.typname, t.typtype, t.typbasetype, t.typtypmod, t.typelem, t.typcategory, t.typlen,
+  ARRAY(SELECT enumlabel::text FROM pg_enum WHERE enumtypid = t.oid ORDER BY enumsortorder)
+FROM pg_type t WHERE t.oid = %s
+"""
+
+
+@dataclass(slots=True, frozen=True)
+class _Attribute:
+    name: str
+    type_oid: int
+    modifier: int
+    is_optional: bool
+    default: str | None
+
+
+class Catalog:
+    """Asks one connection, which may be in a snapshot's transaction."""
+
+    def __init__(self, connection: psycopg.Connection[Any], settings: PostgresSettings) -> None:
+        self._connection = connection
+        self._settings = settings
+        self._types: dict[int, Any] = {}
+
+    def captured(self) -> list[Table]:
+        """Return the tables that there are and that are wanted, by schema and name."""
+        rows = self._rows(_TABLES, self._settings["publish.via.partition.root"])
+        return [
+            self.table(oid, schema, name)
+            for oid, schema, name, _kind in rows
+            if self._settings.wants_table(schema, name)
+        ]
+
+    def table(self, oid: int, schema: str, name: str) -> Table:
+        """Return a table as it is now."""
+        attributes = self._attributes(oid)
+        columns = [
+            self._column(a.type_oid, a.modifier, a.name, attributes) for a in attributes.values()
+        ]
+        return self._made(oid, schema, name, columns)
+
+    def logged(self, relation: Relation) -> Table | None:
+        """Return a table as the log describes it; None if it is not wanted."""
+        if not self._settings.wants_table(relation.schema, relation.table):
+            return None
+        self._types.clear()  # types may have been altered too
+        attributes = self._attributes(relation.id)
+        columns = [
+            self._column(c.type_oid, c.modifier, c.name, attributes) for c in relation.columns
+        ]
+        return self._made(relation.id, relation.schema, relation.table, columns, relation.columns)
+
+    def _made(
+        self,
+        oid: int,
+        schema: str,
+        name: str,
+        columns: list[Column],
+        logged: tuple[RelationColumn, ...] = (),
+    ) -> Table:
+        settings = self._settings
+        key = settings.key_columns(schema, name) or self._key(oid)
+        if not set(key) <= {column.name for column in columns}:
+            key = tuple(column.name for column in logged if column.is_key)
+        kept = tuple(
+            place
+            for place, column in enumerate(columns)
+            if column.name in key or settings.wants_column(schema, name, column.name)
+        )
+        topic = settings.topic(schema, name)
+        return Table(oid, schema, name, topic, tuple(columns), kept, key)
+
+    def _attributes(self, oid: int) -> dict[str, _Attribute]:
+        return {
+            name: _Attribute(name, type_oid, modifier, not not_null, default)
+            for name, type_oid, modifier, not_null, default, generated in self._rows(_COLUMNS, oid)
+            if not generated  # the log lacks them
+        }
+
+    def _column(
+        self, type_oid: int, modifier: int, name: str, attributes: dict[str, _Attribute]
+    ) -> Column:
+        kind = self._type(type_oid, modifier) or TypeName(f"type {type_oid}")
+        attribute = attributes.get(name)
+        if attribute is None:
+            return Column(name, kind, is_optional=True)
+        default = attribute.default if attribute.type_oid == type_oid else None
+        return Column(name, kind, attribute.is_optional, default)
+
+    def _key(self, oid: int) -> tuple[str, ...]:
+        """The primary key, else the first unique index over columns that are never null."""
+        for is_primary, names, is_never_null in self._rows(_KEYS, oid):
+            if is_primary or is_never_null:
+                return tuple(names)
+        return ()
+
+    def _type(self, oid: int, modifier: int) -> TypeName | None:
+        row = self._type_row(oid)
+        if row is None:
+            return None
+        name, kind, base, base_modifier, element, category, size, labels = row
+        if kind == "d":
+            return self._type(base, base_modifier if base_modifier >= 0 else modifier)
+        if category == "A" and element and size == -1:
+            return TypeName(name, modifier, element=self._type(element, modifier))
+        return TypeName(name, _modifier(name, modifier), tuple(labels))
+
+    def _type_row(self, oid: int) -> Any:
+        if oid not in self._types:
+            rows = self._rows(_TYPE, oid)
+            self._types[oid] = rows[0] if rows else None
+        return self._types[oid]
+
+    def _rows(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
+        return self._connection.execute(query.encode(), values).fetchall()
+
+
+def _modifier(name: str, modifier: int) -> int:
+    """Only what representations depend on, so that a longer varchar is no other table."""
+    return modifier if name in _MODIFIED else -1
+
+
+_MODIFIED: Final = frozenset(
+    ("numeric", "time", "timestamp", "timestamptz", "timetz", "bit", "varbit", "interval")
+)

@@ -1,0 +1,318 @@
+"""From a split of the log, or of a table, to records. Runs on executors."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Any, Final
+
+from barnabas import __version__
+from barnabas.connect.connectors.postgres import pgoutput
+from barnabas.connect.connectors.postgres.envelopes import (
+    HEARTBEAT_KEY,
+    HEARTBEAT_VALUE,
+    MESSAGE_KEY,
+    MESSAGE_VALUE,
+    SOURCE,
+    TableRecords,
+    message_value,
+)
+from barnabas.connect.connectors.postgres.positions import Position
+from barnabas.connect.connectors.postgres.settings import PostgresSettings
+from barnabas.connect.connectors.postgres.tables import Table
+from barnabas.connect.data.builder import STRING
+from barnabas.connect.data.schema import Struct
+from barnabas.connect.record import Header, JsonMap, SourceRecord
+
+_TYPES: Final = {
+    pgoutput.INSERT: "INSERT",
+    pgoutput.UPDATE: "UPDATE",
+    pgoutput.DELETE: "DELETE",
+    pgoutput.TRUNCATE: "TRUNCATE",
+    pgoutput.MESSAGE: "MESSAGE",
+}
+_CONTEXT: Final = "__debezium.context."
+
+
+@dataclass(slots=True, frozen=True)
+class TableChanged:
+    """In a split: from here on a table is so; None: its changes are not wanted."""
+
+    relation: int
+    table: Table | None
+
+
+@dataclass(slots=True, frozen=True)
+class Beat:
+    """In a split: a heartbeat is due."""
+
+    now_ms: int
+
+
+@dataclass(slots=True, frozen=True)
+class Transaction:
+    """A transaction that is being read; `begin_lsn` is that of its Begin's message."""
+
+    xid: int
+    time_us: int
+    commit_lsn: int
+    begin_lsn: int
+
+
+Item = tuple[int, "bytes | TableChanged | Beat", int]
+"""A place in the log, what is there, and how many changes of its transaction are read with it."""
+
+
+@dataclass(slots=True)
+class LogSplit:
+    """A piece of the log: where it begins, the tables as they were there, and its messages."""
+
+    position: Position
+    transaction: Transaction | None
+    tables: dict[int, Table | None]
+    items: list[Item] = field(repr=False)
+
+
+@lru_cache(maxsize=1024)
+def records_of(table: Table, settings: PostgresSettings) -> TableRecords:
+    """The maker of a table's records; tables that were altered have another."""
+    return TableRecords(
+        table,
+        settings.modes,
+        settings.placeholder,
+        fails_on_bad_values=settings.failure_handling == "fail",
+    )
+
+
+class RecordMaker:
+    """What records of all tables have in common."""
+
+    def __init__(self, settings: PostgresSettings, task: int) -> None:
+        self.settings = settings
+        self.partition: JsonMap = {"server": settings.topic_prefix}
+        self._context = [
+            Header(f"{_CONTEXT}connectorLogicalName", STRING, settings.topic_prefix),
+            Header(f"{_CONTEXT}taskId", STRING, str(task)),
+            Header(f"{_CONTEXT}connectorName", STRING, "postgresql"),
+        ]
+
+    def headers(self, *first: Header) -> list[Header]:
+        return [*first, *self._context] if self.settings.has_extended_headers else []
+
+    def source(
+        self,
+        table: Table | None,
+        time_us: int,
+        snapshot: str,
+        sequence: str,
+        xid: int | None,
+        lsn: int,
+    ) -> Struct:
+        schema, name = ("", "") if table is None else (table.schema, table.name)
+        return Struct(
+            SOURCE,
+            [
+                *(__version__, "postgresql", self.settings.topic_prefix, time_us // 1000, snapshot),
+                *(self.settings.database, sequence, time_us, time_us * 1000, schema, name),
+                *(xid, lsn, None),
+            ],
+        )
+
+    def record(
+        self,
+        records: TableRecords,
+        op: str,
+        before: Struct | None,
+        after: Struct | None,
+        source: Struct,
+        offset: JsonMap,
+        *headers: Header,
+    ) -> SourceRecord:
+        row = after if after is not None else before
+        return SourceRecord(
+            topic=records.table.topic,
+            key_schema=records.key_schema,
+            key=None if row is None else records.key(row),
+            value_schema=records.envelope_schema,
+            value=records.envelope(op, before, after, source, time.time_ns()),
+            headers=self.headers(*headers),
+            source_partition=self.partition,
+            source_offset=offset,
+        )
+
+
+class LogReader(RecordMaker):
+    """Turns one split of the log into records."""
+
+    def read(self, split: LogSplit) -> Iterator[SourceRecord]:
+        tables = {number: self._records(table) for number, table in split.tables.items()}
+        position, transaction = split.position, split.transaction
+        skipped = self.settings.skipped_operations
+        for lsn, item, events in split.items:
+            if isinstance(item, TableChanged):
+                tables[item.relation] = self._records(item.table)
+                continue
+            if isinstance(item, Beat):
+                yield self._heartbeat(item, position.json() | {"lsn": lsn, "lsn_proc": lsn})
+                continue
+            kind = item[0]
+            if kind == pgoutput.BEGIN:
+                begin = pgoutput.begin(item)
+                transaction = Transaction(begin.xid, begin.time_us, begin.commit_lsn, lsn)
+                continue
+            if kind == pgoutput.COMMIT:
+                position, transaction = Position(pgoutput.commit_end(item)), None
+                continue
+            if transaction is not None:
+                position = Position(position.done, transaction.commit_lsn, events)
+            offset = offset_at(position, transaction, lsn, _TYPES[kind])
+            if kind == pgoutput.MESSAGE:
+                if "m" not in skipped:
+                    yield from self._message(item, transaction, lsn, offset)
+            elif kind == pgoutput.TRUNCATE:
+                if "t" not in skipped and transaction is not None:
+                    yield from self._truncate(item, tables, transaction, lsn, offset)
+            elif transaction is not None:
+                records = tables.get(pgoutput.relation_id(item))
+                if records is not None:
+                    yield from self._row(kind, item, records, transaction, lsn, offset)
+
+    def _records(self, table: Table | None) -> TableRecords | None:
+        return None if table is None else records_of(table, self.settings)
+
+    def _row(
+        self,
+        kind: int,
+        item: bytes,
+        records: TableRecords,
+        transaction: Transaction,
+        lsn: int,
+        offset: JsonMap,
+    ) -> Iterable[SourceRecord]:
+        change = pgoutput.row_change(item)
+        skipped = self.settings.skipped_operations
+        source = self._source(records.table, transaction, lsn)
+        old = None if change.old is None else records.row(change.old)
+        if kind == pgoutput.INSERT:
+            if "c" not in skipped:
+                new = records.row(change.new or ())
+                yield self.record(records, "c", None, new, source, offset)
+        elif kind == pgoutput.DELETE:
+            if "d" not in skipped and old is not None:
+                yield from self._deleted(records, old, source, offset)
+        else:
+            whole_old = None if change.old_is_key else change.old
+            new = records.row(change.new or (), whole_old)
+            new_key = records.key(new)
+            old_key = None if old is None else records.key(old)
+            if old is not None and old_key is not None and old_key.values != _values(new_key):
+                yield from self._moved(records, old, new, source, offset)
+            elif "u" not in skipped:
+                yield self.record(records, "u", old, new, source, offset)
+
+    def _moved(
+        self,
+        records: TableRecords,
+        old: Struct,
+        new: Struct,
+        source: Struct,
+        offset: JsonMap,
+    ) -> Iterable[SourceRecord]:
+        """A row whose key changed: a record with the old key, its tombstone, one with the new."""
+        skipped = self.settings.skipped_operations
+        if "u" in skipped:
+            return
+        key_schema = records.key_schema
+        to_new = Header("__debezium.newkey", key_schema, records.key(new))
+        to_old = Header("__debezium.oldkey", key_schema, records.key(old))
+        yield from self._deleted(records, old, source, offset, to_new)
+        yield self.record(records, "c", None, new, source, offset, to_old)
+
+    def _deleted(
+        self,
+        records: TableRecords,
+        old: Struct,
+        source: Struct,
+        offset: JsonMap,
+        *headers: Header,
+    ) -> Iterable[SourceRecord]:
+        gone = self.record(records, "d", old, None, source, offset, *headers)
+        yield gone
+        if self.settings.has_tombstones:
+            yield replace(gone, value_schema=None, value=None)
+
+    def _truncate(
+        self,
+        item: bytes,
+        tables: dict[int, TableRecords | None],
+        transaction: Transaction,
+        lsn: int,
+        offset: JsonMap,
+    ) -> Iterable[SourceRecord]:
+        for number in pgoutput.truncated(item):
+            if (records := tables.get(number)) is not None:
+                source = self._source(records.table, transaction, lsn)
+                made = self.record(records, "t", None, None, source, offset)
+                yield replace(made, key_schema=None, key=None)
+
+    def _message(
+        self, item: bytes, transaction: Transaction | None, lsn: int, offset: JsonMap
+    ) -> Iterable[SourceRecord]:
+        message = pgoutput.message(item)
+        if not self.settings.wants_message(message.prefix):
+            return
+        now_ms = time.time_ns() // 1_000_000
+        source = self._source(None, transaction, lsn)
+        yield SourceRecord(
+            topic=f"{self.settings.topic_prefix}.message",
+            key_schema=MESSAGE_KEY,
+            key=Struct(MESSAGE_KEY, [message.prefix]),
+            value_schema=MESSAGE_VALUE,
+            value=message_value("m", now_ms, source, message.prefix, message.content),
+            source_partition=self.partition,
+            source_offset=offset,
+        )
+
+    def _heartbeat(self, beat: Beat, offset: JsonMap) -> SourceRecord:
+        return SourceRecord(
+            topic=f"{self.settings.heartbeat_prefix}.{self.settings.topic_prefix}",
+            key_schema=HEARTBEAT_KEY,
+            key=Struct(HEARTBEAT_KEY, [self.settings.topic_prefix]),
+            value_schema=HEARTBEAT_VALUE,
+            value=Struct(HEARTBEAT_VALUE, [beat.now_ms]),
+            source_partition=self.partition,
+            source_offset=offset,
+        )
+
+    def _source(self, table: Table | None, transaction: Transaction | None, lsn: int) -> Struct:
+        if transaction is None:
+            now_us = time.time_ns() // 1000
+            return self.source(table, now_us, "false", _sequence(lsn, lsn), None, lsn)
+        sequence = _sequence(transaction.begin_lsn, lsn)
+        return self.source(table, transaction.time_us, "false", sequence, transaction.xid, lsn)
+
+
+def offset_at(
+    position: Position, transaction: Transaction | None, lsn: int, kind: str | None
+) -> dict[str, Any]:
+    """Return what is stored of a place in the log."""
+    offset: dict[str, Any] = {
+        "transaction_id": None,
+        "lsn_proc": lsn,
+        "messageType": kind,
+        "lsn_commit": lsn if transaction is None else transaction.begin_lsn,
+        "lsn": lsn,
+        "txId": None if transaction is None else transaction.xid,
+        "ts_usec": time.time_ns() // 1000 if transaction is None else transaction.time_us,
+    }
+    return offset | position.json()
+
+
+def _sequence(commit: int, lsn: int) -> str:
+    return f'["{commit}","{lsn}"]'
+
+
+def _values(key: Struct | None) -> Sequence[Any] | None:
+    return None if key is None else key.values

@@ -1,0 +1,63 @@
+"""The connector: Debezium's PostgreSQL source by its class name, settings and events."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from barnabas.connect.connectors.base import (
+    Settings,
+    SourceConnector,
+    SourceReader,
+    TaskContext,
+)
+from barnabas.connect.connectors.postgres.definition import DEFINITION
+from barnabas.connect.connectors.postgres.reader import PostgresReader
+from barnabas.connect.connectors.postgres.server import connect
+from barnabas.connect.connectors.postgres.settings import PostgresSettings
+from barnabas.connect.connectors.postgres.slots import check_server
+from barnabas.connect.errors.kinds import ConfigError, ConnectError
+from barnabas.connect.record import JsonMap
+
+
+class PostgresConnector(SourceConnector):
+    """Captures the changes of one database. There is one task, since its log is one."""
+
+    definition = DEFINITION
+
+    def __init__(self) -> None:
+        self._settings: Settings = {}
+
+    def validate(self, settings: Settings) -> Mapping[str, Sequence[str]]:
+        """Return what does not go together, and whether the server can be reached."""
+        try:
+            parsed = PostgresSettings.parse(settings)
+        except ConfigError as error:
+            own = DEFINITION.validate(settings).values()
+            return {} if any(v.errors for v in own) else {"topic.prefix": [str(error)]}
+        try:
+            with connect(parsed) as connection:
+                check_server(connection)
+        except ConnectError as error:
+            return {"database.hostname": [f"Unable to connect: {error}"]}
+        return {}
+
+    def start(self, context: object, settings: Settings) -> None:
+        """Check the settings. Raises ConfigError."""
+        PostgresSettings.parse(settings)
+        self._settings = settings
+
+    def task_settings(self, tasks_max: int) -> Sequence[Mapping[str, str]]:
+        return [dict(self._settings)]
+
+    def reader(self, context: TaskContext) -> SourceReader:
+        return PostgresReader(context)
+
+    def alter_offsets(
+        self, settings: Settings, offsets: Sequence[tuple[JsonMap, JsonMap | None]]
+    ) -> bool:
+        for partition, offset in offsets:
+            if set(partition) != {"server"}:
+                raise ConnectError('A source partition of this connector is {"server": prefix}')
+            if offset is not None and not isinstance(offset.get("lsn"), int):
+                raise ConnectError('An offset of this connector has a number "lsn"')
+        return True

@@ -1,0 +1,284 @@
+"""The task: on the driver first the snapshot, then the log, in micro-batches; on executors records.
+
+A micro-batch of the log is one split, since the order of changes is what they mean. Its end is an
+offset as it is stored, and where a restart goes on: in the middle of a transaction too, so that a
+long one is no long micro-batch. The slot's place is confirmed once the offsets are stored.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import psycopg
+
+from barnabas.connect.connectors.base import SourceReader, TaskContext
+from barnabas.connect.connectors.postgres import pgoutput
+from barnabas.connect.connectors.postgres.catalog import Catalog
+from barnabas.connect.connectors.postgres.changes import (
+    Beat,
+    Item,
+    LogReader,
+    LogSplit,
+    TableChanged,
+    offset_at,
+)
+from barnabas.connect.connectors.postgres.log_state import LogState
+from barnabas.connect.connectors.postgres.positions import (
+    Position,
+    is_in_snapshot,
+    lsn_text,
+    position_of,
+)
+from barnabas.connect.connectors.postgres.server import connect, failure
+from barnabas.connect.connectors.postgres.settings import PostgresSettings
+from barnabas.connect.connectors.postgres.slots import (
+    check_server,
+    drop_slot,
+    make_slot,
+    prepare_publication,
+    slot_of,
+)
+from barnabas.connect.connectors.postgres.snapshot import (
+    Snapshot,
+    SnapshotReader,
+    SnapshotSplit,
+)
+from barnabas.connect.connectors.postgres.stream import LogStream
+from barnabas.connect.errors.kinds import ConnectError
+from barnabas.connect.record import JsonMap, SourceRecord
+
+WAIT_S: Final = 0.1
+IDLE_INTERVAL_S: Final = 10.0
+"""How often an offset is stored because the log grew without changes for us."""
+Split = LogSplit | SnapshotSplit
+_WITHOUT_SNAPSHOT: Final = ("no_data", "never")
+
+
+class PostgresReader(SourceReader):
+    """Reads one database's changes."""
+
+    def __init__(self, context: TaskContext) -> None:
+        self._settings = PostgresSettings.parse(context.settings)
+        self._task = context.task
+        stored = context.offsets and context.offsets.offset(self._source_partition)
+        self._start: dict[str, Any] = dict(stored or {})
+        self._end = self._committed = self._start
+        self._planned: Sequence[Split] | None = None
+        self._begin = Position()
+        self._log = LogState(self._begin)
+        self._is_prepared = False
+        self._has_taken = False
+        self._snapshot: Snapshot | None = None
+        self._stream: LogStream | None = None
+        self._connection: psycopg.Connection[Any] | None = None
+        self._is_over = False
+        self._idle_due = 0.0
+        self._beat_due = time.monotonic()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_settings": self._settings, "_task": self._task}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+
+    @property
+    def _source_partition(self) -> dict[str, Any]:
+        return {"server": self._settings.topic_prefix}
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802  # Spark's
+        return self._start
+
+    def latestOffset(self) -> dict[str, Any]:  # noqa: N802  # Spark's
+        if self._is_over:
+            return self._end
+        try:
+            if self._planned is not None:  # it is not committed yet
+                if self._snapshot is not None:
+                    self._snapshot.check()
+                return self._end
+            self._prepare()
+            if self._snapshot is not None:
+                self._plan_snapshot()
+            if self._snapshot is None and not self._is_over:
+                self._plan_log()
+        except psycopg.Error as error:
+            self._begin_anew()
+            raise failure(error) from error
+        except ConnectError:
+            self._begin_anew()
+            raise
+        return self._end
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[Split]:
+        return self._planned or ()
+
+    def read(self, partition: Split) -> Iterator[SourceRecord]:
+        if isinstance(partition, LogSplit):
+            return LogReader(self._settings, self._task).read(partition)
+        return SnapshotReader(self._settings, self._task).read(partition)
+
+    def offsets(self, end: dict[str, Any]) -> Sequence[tuple[JsonMap, JsonMap]]:
+        return ((self._source_partition, end),)
+
+    def commit(self, end: dict[str, Any]) -> None:
+        self._planned = None
+        self._committed = end
+        if self._snapshot is not None:
+            if not is_in_snapshot(end):
+                self._end_snapshot()
+        elif self._stream is not None and self._settings["flush.lsn.source"]:
+            self._stream.confirm(position_of(end).done)
+
+    def stop(self) -> None:
+        self._disconnect()
+        if self._settings["slot.drop.on.stop"]:
+            with contextlib.suppress(ConnectError):
+                drop_slot(self._settings)
+
+    # What there is to read.
+
+    def _prepare(self) -> None:
+        """Connect, make what is missing, and see where to begin."""
+        if self._is_prepared:
+            return
+        settings, mode = self._settings, self._settings["snapshot.mode"]
+        connection = self._connected()
+        check_server(connection)
+        tables = Catalog(connection, settings).captured()
+        prepare_publication(connection, settings, tables)
+        offset = self._end
+        is_interrupted = is_in_snapshot(offset)
+        slot = slot_of(connection, settings)
+        is_lost = False
+        if offset and not is_interrupted:
+            is_lost = slot is None or slot.is_lost or _is_past(slot.confirmed, offset)
+            if is_lost and mode not in ("when_needed", "always"):
+                raise ConnectError(_lost(settings, offset, slot is None))
+        if slot is not None and slot.is_lost:
+            drop_slot(settings)
+            slot = None
+        if slot is None:
+            slot = make_slot(settings)
+        wants = mode == "always" or not offset or is_interrupted or is_lost
+        if wants and mode not in _WITHOUT_SNAPSHOT and not self._was_taken():
+            self._snapshot = Snapshot(settings)
+        elif mode == "initial_only":
+            self._is_over = True
+        elif not offset or is_lost:
+            self._begin = Position(slot.confirmed)
+        self._is_prepared = True
+
+    def _was_taken(self) -> bool:
+        """A snapshot of each start (`always`) is not taken again where a connection was lost."""
+        return self._settings["snapshot.mode"] == "always" and self._has_taken
+
+    def _plan_snapshot(self) -> None:
+        assert self._snapshot is not None
+        self._planned = self._snapshot.next_splits()
+        is_last = self._snapshot.is_planned_out
+        state = self._snapshot.point.offset(is_last=is_last)
+        self._end = state | {"barnabas_splits": self._snapshot.count_planned}
+
+    def _end_snapshot(self) -> None:
+        assert self._snapshot is not None
+        self._snapshot.close()
+        self._snapshot = None
+        self._has_taken = True
+        self._is_over = self._settings["snapshot.mode"] == "initial_only"
+
+    def _plan_log(self) -> None:
+        if self._stream is None:
+            begin = position_of(self._end) if self._end else self._begin
+            self._log = LogState(begin)
+            self._stream = LogStream(self._settings, begin.start)
+        items, lsn = self._collect(self._stream.take(self._settings["max.batch.size"], WAIT_S))
+        self._add_heartbeat(items, lsn)
+        is_further = self._log.position.done > position_of(self._end).done
+        if items or (is_further and time.monotonic() >= self._idle_due):
+            self._idle_due = time.monotonic() + IDLE_INTERVAL_S
+            self._end = offset_at(self._log.position, self._log.transaction, lsn, None)
+
+    def _collect(self, received: Sequence[tuple[int, bytes | None]]) -> tuple[list[Item], int]:
+        """Keep what is wanted and not done yet; learn tables, count changes."""
+        log = self._log
+        split = LogSplit(log.position, log.transaction, dict(log.tables), [])
+        for lsn, data in received:
+            if data is None:
+                log.all_sent_before(lsn)
+            elif data[0] == pgoutput.RELATION:
+                relation = pgoutput.relation(data)
+                table = Catalog(self._connected(), self._settings).logged(relation)
+                log.tables[relation.id] = table
+                split.items.append((lsn, TableChanged(relation.id, table), 0))
+            elif log.takes(lsn, data):
+                split.items.append((lsn, data, log.position.events))
+        if not any(_goes_on(item) for _lsn, item, _events in split.items):
+            return [], log.lsn  # the next split begins with what was learnt
+        self._planned = (split,)
+        return split.items, log.lsn
+
+    def _add_heartbeat(self, items: list[Item], lsn: int) -> None:
+        interval_ms = self._settings["heartbeat.interval.ms"]
+        if not interval_ms or time.monotonic() < self._beat_due:
+            return
+        self._beat_due = time.monotonic() + interval_ms / 1000
+        beat: Item = (lsn, Beat(time.time_ns() // 1_000_000), self._log.position.events)
+        items.append(beat)  # where there are others, this is their split's list
+        if self._planned is None:
+            log = self._log
+            self._planned = (LogSplit(log.position, log.transaction, dict(log.tables), items),)
+        if query := self._settings["heartbeat.action.query"]:
+            self._connected().execute(query.encode())
+
+    # Connections.
+
+    def _connected(self) -> psycopg.Connection[Any]:
+        if self._connection is None or self._connection.closed:
+            self._connection = connect(self._settings)
+        return self._connection
+
+    def _begin_anew(self) -> None:
+        """Drop all that depends on connections; the next micro-batch follows the last stored."""
+        self._disconnect()
+        self._planned, self._end = None, self._committed
+
+    def _disconnect(self) -> None:
+        """Close all connections."""
+        self._is_prepared = False
+        if self._snapshot is not None:
+            self._snapshot.close()
+            self._snapshot = None
+        if self._stream is not None:
+            self._stream.close()
+            self._stream = None
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+
+def _goes_on(item: object) -> bool:
+    """Whether the position is another after it."""
+    return isinstance(item, bytes) and item[0] != pgoutput.BEGIN
+
+
+def _is_past(confirmed: int, offset: JsonMap) -> bool:
+    """Whether the slot was advanced beyond what is stored. Debezium's driver does that itself
+    while no changes come, so that its offsets tell nothing."""
+    return position_of(offset).after_lsn is None and confirmed > _last_place(offset)
+
+
+def _last_place(offset: JsonMap) -> int:
+    position = position_of(offset)
+    return max(position.done, position.transaction or 0, position.after_lsn or 0)
+
+
+def _lost(settings: PostgresSettings, offset: JsonMap, is_gone: bool) -> str:
+    what = "is gone" if is_gone else "has been advanced or invalidated"
+    return (
+        f"The replication slot {settings['slot.name']} {what}: changes after "
+        f"{lsn_text(_last_place(offset))}, where the stored offsets end, may be lost. Reset the "
+        "connector's offsets or set snapshot.mode=when_needed to begin with a new snapshot"
+    )

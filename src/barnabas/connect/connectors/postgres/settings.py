@@ -1,0 +1,186 @@
+"""What can be configured, under the names of Debezium's PostgreSQL connector, and what it means."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from barnabas.connect.config.definition import Definition
+from barnabas.connect.connectors.postgres.definition import DEFINITION
+from barnabas.connect.connectors.postgres.types import Modes
+from barnabas.connect.errors.kinds import ConfigError
+
+_TIMES: Final = {"adaptive_time_microseconds": "adaptive_microseconds"}
+_BAD_IN_TOPIC: Final = re.compile(r"[^a-zA-Z0-9._-]")
+
+
+class Patterns:
+    """Regular expressions, separated by commas, that match whole names in any case."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        try:
+            self._all = [
+                re.compile(pattern.strip(), re.IGNORECASE)
+                for pattern in re.split(r"(?<!\\),", text)
+                if pattern.strip()
+            ]
+        except re.error as error:
+            raise ConfigError(f"{text!r} is no list of regular expressions: {error}") from None
+
+    def __bool__(self) -> bool:
+        return bool(self._all)
+
+    def matches(self, name: str) -> bool:
+        """Whether one of them matches."""
+        return any(pattern.fullmatch(name) for pattern in self._all)
+
+
+@dataclass(frozen=True, eq=False)
+class PostgresSettings:
+    """The settings in use; compared by identity of what they were read from."""
+
+    values: Mapping[str, Any] = field(repr=False)
+
+    @staticmethod
+    def parse(settings: Mapping[str, str]) -> PostgresSettings:
+        """Read a configuration. Raises ConfigError."""
+        prefix = "snapshot.select.statement.overrides."
+        more = {name: text for name, text in settings.items() if name.startswith(prefix)}
+        parsed = {
+            name: value.lower() if name.endswith((".mode", ".sslmode")) else value
+            for name, value in DEFINITION.parse(settings).items()
+        }
+        made = PostgresSettings(parsed | more)
+        made.check()
+        return made
+
+    @property
+    def definition(self) -> Definition:
+        """What can be set."""
+        return DEFINITION
+
+    def __getitem__(self, name: str) -> Any:
+        return self.values[name]
+
+    def check(self) -> None:
+        """Raises ConfigError for what does not go together."""
+        for kind in ("table", "schema", "column"):
+            if self[f"{kind}.include.list"] and self[f"{kind}.exclude.list"]:
+                raise ConfigError(
+                    f'"{kind}.include.list" and "{kind}.exclude.list" cannot both be set'
+                )
+        if self["provide.transaction.metadata"]:
+            raise ConfigError("provide.transaction.metadata=true is not supported")
+        for kind in ("table", "schema", "column", "message.prefix"):
+            Patterns(self[f"{kind}.include.list"])
+            Patterns(self[f"{kind}.exclude.list"])
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return PostgresSettings, (dict(self.values),)
+
+    @property
+    def topic_prefix(self) -> str:
+        return str(self["topic.prefix"])
+
+    @property
+    def database(self) -> str:
+        return str(self["database.dbname"])
+
+    @property
+    def placeholder(self) -> str:
+        text = str(self["unavailable.value.placeholder"])
+        return bytes.fromhex(text[4:]).decode() if text.startswith("hex:") else text
+
+    @property
+    def failure_handling(self) -> str:
+        return str(self["event.converting.failure.handling.mode"])
+
+    @property
+    def has_extended_headers(self) -> bool:
+        return bool(self["extended.headers.enabled"])
+
+    @property
+    def has_tombstones(self) -> bool:
+        return bool(self["tombstones.on.delete"])
+
+    @property
+    def heartbeat_prefix(self) -> str:
+        return str(self["topic.heartbeat.prefix"])
+
+    @property
+    def skipped_operations(self) -> frozenset[str]:
+        return frozenset(part.strip() for part in self["skipped.operations"].split(","))
+
+    @property
+    def modes(self) -> Modes:
+        """How types are represented."""
+        times = self["time.precision.mode"]
+        return Modes(
+            decimals=self["decimal.handling.mode"],
+            times=_TIMES.get(times, times),
+            intervals=self["interval.handling.mode"],
+            hstore=self["hstore.handling.mode"],
+            binary=self["binary.handling.mode"],
+            money_digits=self["money.fraction.digits"],
+            includes_unknown=self["include.unknown.datatypes"],
+        )
+
+    def topic(self, schema: str, table: str) -> str:
+        """Where a table's records go."""
+        name = self["topic.delimiter"].join((self.topic_prefix, schema, table))
+        return _BAD_IN_TOPIC.sub("_", name)
+
+    def wants_table(self, schema: str, table: str) -> bool:
+        """Whether a table's changes are captured."""
+        full = f"{schema}.{table}"
+        if full == self["signal.data.collection"]:
+            return False
+        return _wants(self, "schema", schema) and _wants(self, "table", full)
+
+    def wants_column(self, schema: str, table: str, column: str) -> bool:
+        """Whether records have a column."""
+        return _wants(self, "column", f"{schema}.{table}.{column}")
+
+    def wants_message(self, prefix: str) -> bool:
+        """Whether logical messages with a prefix become records."""
+        return _wants(self, "message.prefix", prefix)
+
+    def wants_rows(self, schema: str, table: str) -> bool:
+        """Whether a snapshot has a table's rows."""
+        patterns = Patterns(self["snapshot.include.collection.list"])
+        return not patterns or patterns.matches(f"{schema}.{table}")
+
+    def key_columns(self, schema: str, table: str) -> tuple[str, ...] | None:
+        """The key that `message.key.columns` gives a table."""
+        for entry in filter(None, (e.strip() for e in self["message.key.columns"].split(";"))):
+            pattern, _, columns = entry.rpartition(":")
+            if Patterns(pattern).matches(f"{schema}.{table}"):
+                return tuple(column.strip() for column in columns.split(","))
+        return None
+
+    def select_override(self, schema: str, table: str) -> str | None:
+        """The SELECT that a snapshot reads a table by instead."""
+        prefix = "snapshot.select.statement.overrides"
+        names = [name.strip() for name in self[prefix].split(",")]
+        for name in (f"{schema}.{table}", f"{self.database}.{schema}.{table}"):
+            if name in names:
+                return str(self.values.get(f"{prefix}.{name}") or "") or None
+        return None
+
+
+def _wants(settings: PostgresSettings, kind: str, name: str) -> bool:
+    included, excluded = _patterns(settings, kind)
+    if included:
+        return included.matches(name)
+    return not (excluded and excluded.matches(name))
+
+
+def _patterns(settings: PostgresSettings, kind: str) -> tuple[Patterns, Patterns]:
+    cache: dict[str, tuple[Patterns, Patterns]] = settings.__dict__.setdefault("_patterns", {})
+    if kind not in cache:
+        included, excluded = settings[f"{kind}.include.list"], settings[f"{kind}.exclude.list"]
+        cache[kind] = Patterns(included), Patterns(excluded)
+    return cache[kind]

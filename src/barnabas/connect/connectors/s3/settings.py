@@ -1,0 +1,145 @@
+"""The settings of S3's connectors beside those of files, under the names of Confluent's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from barnabas.connect.config import validators
+from barnabas.connect.config.definition import (
+    NO_DEFAULT,
+    ConfigType,
+    Definition,
+    Importance,
+)
+from barnabas.connect.config.values import Password
+from barnabas.connect.connectors.s3.bucket import Bucket, BucketPlace
+from barnabas.connect.connectors.storage.settings import SINK, SOURCE, group
+
+_T = ConfigType
+_HIGH, _MEDIUM, _LOW = Importance.HIGH, Importance.MEDIUM, Importance.LOW
+_PART_BYTES_MIN: Final = 5 * 1024 * 1024
+
+BUCKET: Final = group(
+    "S3",
+    ("s3.bucket.name", _T.STRING, NO_DEFAULT, _HIGH, "The bucket.", validators.non_empty),
+    ("s3.region", _T.STRING, "us-west-2", _MEDIUM, "The region that the bucket is in."),
+    ("store.url", _T.STRING, None, _HIGH, "The server, where it is not Amazon's."),
+    (
+        *("aws.access.key.id", _T.STRING, "", _HIGH),
+        "The name of the key; without one, what AWS's tools would use: environment, profile, role.",
+    ),
+    ("aws.secret.access.key", _T.PASSWORD, None, _HIGH, "The key."),
+    (
+        *("s3.path.style.access.enabled", _T.BOOLEAN, True, _LOW),
+        "Whether the bucket's name is in the path of URLs, not in their host.",
+    ),
+    (
+        *("s3.part.retries", _T.INT, 3, _MEDIUM),
+        "How often a request is sent again before the micro-batch fails.",
+        validators.at_least(0),
+    ),
+    ("s3.retry.backoff.ms", _T.LONG, 200, _LOW, "Taken; pauses between tries grow by themselves."),
+    ("s3.proxy.url", _T.STRING, "", _LOW, "A proxy for HTTP, with its port."),
+    ("s3.proxy.user", _T.STRING, None, _LOW, "Its user."),
+    ("s3.proxy.password", _T.PASSWORD, None, _LOW, "Its password."),
+    ("s3.credentials.provider.class", _T.STRING, "", _LOW, "Taken; see aws.access.key.id."),
+)
+
+OBJECTS: Final = group(
+    "S3 objects",
+    (
+        *("s3.part.size", _T.INT, 25 * 1024 * 1024, _HIGH),
+        "Bytes of each part of larger objects.",
+        validators.at_least(_PART_BYTES_MIN),
+    ),
+    (
+        *("s3.compression.type", _T.STRING, "none", _LOW),
+        "none or gzip, of JSON and bytes.",
+        validators.one_of_any_case("none", "gzip"),
+    ),
+    (
+        *("s3.compression.level", _T.INT, -1, _LOW),
+        "0 to 9, or -1 for the usual one.",
+        validators.between(-1, 9),
+    ),
+    ("s3.acl.canned", _T.STRING, None, _LOW, "An ACL for each object."),
+    ("s3.ssea.name", _T.STRING, "", _LOW, "Encryption on the server: AES256 or aws:kms."),
+    ("s3.sse.kms.key.id", _T.STRING, "", _LOW, "The key for aws:kms."),
+    ("s3.sse.customer.key", _T.PASSWORD, None, _LOW, "A key of the customer's, for AES256."),
+    ("s3.object.tagging", _T.BOOLEAN, False, _LOW, "Taken; has no effect."),
+    ("s3.object.tagging.key.value.pairs", _T.LIST, "", _LOW, "Taken; has no effect."),
+    ("s3.object.behavior.on.tagging.error", _T.STRING, "ignore", _LOW, "Taken; has no effect."),
+    (
+        *("s3.schema.partition.affix.type", _T.STRING, "NONE", _LOW),
+        "Whether a directory is named for the value's schema: NONE, PREFIX or SUFFIX.",
+        validators.one_of("NONE", "PREFIX", "SUFFIX"),
+    ),
+    ("storage.class", _T.STRING, "S3Storage", _LOW, "Taken: there is one."),
+    (
+        *("enable.conditional.writes", _T.BOOLEAN, True, _LOW),
+        "Taken: objects that are written again hold what they held, and what came since.",
+    ),
+    ("max.files.scan.limit", _T.INT, 100, _LOW, "Taken; has no effect."),
+    ("s3.wan.mode", _T.BOOLEAN, False, _LOW, "Taken; has no effect."),
+    ("s3.send.digest", _T.BOOLEAN, False, _LOW, "Taken; has no effect."),
+    ("s3.http.send.expect.continue", _T.BOOLEAN, True, _LOW, "Taken; has no effect."),
+    ("s3.elastic.buffer.enable", _T.BOOLEAN, False, _LOW, "Taken: buffers grow as needed."),
+    ("s3.elastic.buffer.init.capacity", _T.INT, 131072, _LOW, "Taken; has no effect."),
+)
+
+POLLING: Final = group(
+    "S3 source",
+    (
+        *("s3.poll.interval.ms", _T.LONG, 60_000, _MEDIUM),
+        "How often new objects are looked for.",
+        validators.at_least(1),
+    ),
+)
+S3_SOURCE: Final = Definition((*SOURCE.settings.values(), *BUCKET, *POLLING))
+S3_SINK: Final = Definition((*SINK.settings.values(), *BUCKET, *OBJECTS))
+
+
+def make_bucket(values: Mapping[str, Any]) -> Bucket:
+    """Return the bucket that parsed settings say; nothing is asked yet."""
+    user = values["s3.proxy.user"]
+    proxy = str(values["s3.proxy.url"] or "")
+    if proxy and user:
+        scheme, found, rest = proxy.rpartition("://")
+        proxy = f"{scheme}{found}{user}:{_secret(values['s3.proxy.password'])}@{rest}"
+    return Bucket(
+        BucketPlace(
+            bucket=str(values["s3.bucket.name"]),
+            region=str(values["s3.region"]),
+            url=values["store.url"] or None,
+            access_key=values["aws.access.key.id"] or None,
+            secret_key=_secret(values["aws.secret.access.key"]),
+            has_path_style=bool(values["s3.path.style.access.enabled"]),
+            part_bytes=int(values.get("s3.part.size", 25 * 1024 * 1024)),
+            retries=int(values["s3.part.retries"]),
+            proxy=proxy or None,
+            put=_put(values),
+        )
+    )
+
+
+def gzip_level(values: Mapping[str, Any]) -> int | None:
+    """Return the level of compression; None for none."""
+    is_packed = str(values["s3.compression.type"]).lower() == "gzip"
+    return int(values["s3.compression.level"]) if is_packed else None
+
+
+def _put(values: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    customer_key = _secret(values.get("s3.sse.customer.key"))
+    more = {
+        "ACL": values.get("s3.acl.canned"),
+        "ServerSideEncryption": None if customer_key else values.get("s3.ssea.name"),
+        "SSEKMSKeyId": values.get("s3.sse.kms.key.id"),
+        "SSECustomerKey": customer_key,
+        "SSECustomerAlgorithm": "AES256" if customer_key else None,
+    }
+    return tuple((name, str(value)) for name, value in more.items() if value)
+
+
+def _secret(value: Any) -> str | None:
+    return value.value if isinstance(value, Password) else value or None

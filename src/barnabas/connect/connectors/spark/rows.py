@@ -1,0 +1,184 @@
+"""Spark's rows and Connect's structs, and the schemas of both."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from pyspark.sql import Row
+from pyspark.sql import types as spark
+
+from barnabas.connect.data.schema import (
+    DATE,
+    DECIMAL,
+    SCALE,
+    TIMESTAMP,
+    Field,
+    Schema,
+    Struct,
+    Type,
+)
+from barnabas.connect.errors.kinds import ConfigError, DataError
+
+_PLAIN: Final[Mapping[type[spark.DataType], Type]] = {
+    spark.BooleanType: Type.BOOLEAN,
+    spark.ByteType: Type.INT8,
+    spark.ShortType: Type.INT16,
+    spark.IntegerType: Type.INT32,
+    spark.LongType: Type.INT64,
+    spark.FloatType: Type.FLOAT32,
+    spark.DoubleType: Type.FLOAT64,
+    spark.StringType: Type.STRING,
+    spark.BinaryType: Type.BYTES,
+}
+_SPARK: Final[Mapping[Type, type[spark.DataType]]] = {kind: one for one, kind in _PLAIN.items()}
+_DDL: Final[Mapping[str, type[spark.DataType]]] = {
+    "boolean": spark.BooleanType,
+    "tinyint": spark.ByteType,
+    "byte": spark.ByteType,
+    "smallint": spark.ShortType,
+    "short": spark.ShortType,
+    "int": spark.IntegerType,
+    "integer": spark.IntegerType,
+    "bigint": spark.LongType,
+    "long": spark.LongType,
+    "float": spark.FloatType,
+    "double": spark.DoubleType,
+    "string": spark.StringType,
+    "binary": spark.BinaryType,
+    "date": spark.DateType,
+    "timestamp": spark.TimestampType,
+}
+
+
+def struct_type(given: spark.StructType | str) -> spark.StructType:
+    """Return a schema; texts name columns of plain types (`id int, name string`).
+
+    Raises ConfigError.
+    """
+    if isinstance(given, spark.StructType):
+        return given
+    fields = []
+    for part in given.split(","):
+        found = re.fullmatch(r"\s*`?(\w+)`?:?\s+(\w+)\s*", part)
+        if found is None or found[2].lower() not in _DDL:
+            raise ConfigError(
+                f"{part.strip()!r} is no column of a plain type: give the schema as a StructType"
+            )
+        fields.append(spark.StructField(found[1], _DDL[found[2].lower()]()))
+    return spark.StructType(fields)
+
+
+def connect_schema(kind: spark.DataType, *, is_optional: bool = False) -> Schema:
+    """Return Connect's schema of a Spark type. Raises ConfigError."""
+    match kind:
+        case spark.StructType():
+            fields = tuple(
+                Field(one.name, at, connect_schema(one.dataType, is_optional=one.nullable))
+                for at, one in enumerate(kind.fields)
+            )
+            return Schema(Type.STRUCT, is_optional, fields=fields)
+        case spark.ArrayType():
+            items = connect_schema(kind.elementType, is_optional=kind.containsNull)
+            return Schema(Type.ARRAY, is_optional, value_schema=items)
+        case spark.MapType():
+            return Schema(
+                Type.MAP,
+                is_optional,
+                key_schema=connect_schema(kind.keyType),
+                value_schema=connect_schema(kind.valueType, is_optional=kind.valueContainsNull),
+            )
+        case spark.DecimalType():
+            scale = {SCALE: str(kind.scale)}
+            return Schema(Type.BYTES, is_optional, name=DECIMAL, version=1, parameters=scale)
+        case spark.DateType():
+            return Schema(Type.INT32, is_optional, name=DATE, version=1)
+        case spark.TimestampType() | spark.TimestampNTZType():
+            return Schema(Type.INT64, is_optional, name=TIMESTAMP, version=1)
+    plain = _PLAIN.get(type(kind))
+    if plain is None:
+        raise ConfigError(f"there is no counterpart of Spark's type {kind.simpleString()}")
+    return Schema(plain, is_optional)
+
+
+def struct_of_row(schema: Schema, row: Any) -> Struct:
+    """Return a row as a struct. Raises DataError."""
+    if isinstance(row, Mapping):
+        row = [row.get(field.name) for field in schema.fields]
+    if not isinstance(row, Sequence) or len(row) != len(schema.fields):
+        raise DataError(f"a row has not the {len(schema.fields)} columns of its schema: {row!r}")
+    return Struct(
+        schema,
+        [_to_connect(field.schema, one) for field, one in zip(schema.fields, row, strict=True)],
+    )
+
+
+def _to_connect(schema: Schema, value: Any) -> Any:
+    if value is None:
+        return None
+    match schema.type:
+        case Type.STRUCT:
+            return struct_of_row(schema, value)
+        case Type.ARRAY:
+            assert schema.value_schema is not None
+            return [_to_connect(schema.value_schema, one) for one in value]
+        case Type.MAP:
+            assert schema.value_schema is not None
+            return {key: _to_connect(schema.value_schema, one) for key, one in value.items()}
+        case Type.BYTES if isinstance(value, bytearray | memoryview):
+            return bytes(value)
+        case Type.INT64 if isinstance(value, datetime):
+            return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+    return value
+
+
+def spark_type(schema: Schema) -> spark.DataType:
+    """Return Spark's type of a Connect schema. Raises DataError."""
+    match schema.name:
+        case "org.apache.kafka.connect.data.Decimal":
+            return spark.DecimalType(38, int(schema.parameters[SCALE]))
+        case "org.apache.kafka.connect.data.Date":
+            return spark.DateType()
+        case "org.apache.kafka.connect.data.Timestamp":
+            return spark.TimestampType()
+    match schema.type:
+        case Type.STRUCT:
+            return spark.StructType(
+                [spark.StructField(one.name, spark_type(one.schema)) for one in schema.fields]
+            )
+        case Type.ARRAY:
+            assert schema.value_schema is not None
+            return spark.ArrayType(spark_type(schema.value_schema))
+        case Type.MAP:
+            assert schema.key_schema is not None
+            assert schema.value_schema is not None
+            return spark.MapType(spark_type(schema.key_schema), spark_type(schema.value_schema))
+    return _SPARK[schema.type]()
+
+
+def row_of(value: Any, names: Sequence[str]) -> Row:
+    """Return a record's value as a row of named columns. Raises DataError."""
+    fields = _named(value)
+    make = Row(*names)
+    return make(*(_from_connect(fields.get(name)) for name in names))
+
+
+def _named(value: Any) -> Mapping[str, Any]:
+    if isinstance(value, Struct):
+        pairs: Iterable[tuple[Field, Any]] = zip(value.schema.fields, value.values, strict=True)
+        return {field.name: one for field, one in pairs}
+    if isinstance(value, Mapping):
+        return value
+    raise DataError(f"rows are made of structs and maps, not of {type(value).__name__}")
+
+
+def _from_connect(value: Any) -> Any:
+    if isinstance(value, Struct):
+        return row_of(value, [field.name for field in value.schema.fields])
+    if isinstance(value, list):
+        return [_from_connect(one) for one in value]
+    if isinstance(value, dict):
+        return {key: _from_connect(one) for key, one in value.items()}
+    return value

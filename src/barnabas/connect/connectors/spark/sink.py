@@ -1,0 +1,128 @@
+"""`barnabas.connect.SparkSink`: records as rows of a data source, or of any format of Spark.
+
+`format` is a class on the Python Data Source API (`package.module:Class`), which executors write
+to, or the name of one of Spark's own formats, which the driver writes micro-batches to (engine on
+Spark only; each holds up to `barnabas.connect.batch.records.max` records of each partition).
+`option.*` are its options. Records are written at least once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, ClassVar
+
+from barnabas.connect.config.definition import (
+    ConfigType,
+    Definition,
+    Importance,
+    Setting,
+)
+from barnabas.connect.connectors.base import (
+    ConnectorContext,
+    Settings,
+    SinkConnector,
+    SinkRange,
+    SinkWriter,
+    TaskContext,
+)
+from barnabas.connect.connectors.spark.rows import row_of, struct_type
+from barnabas.connect.connectors.spark.source import OPTION, data_source
+from barnabas.connect.errors.kinds import ConfigError
+from barnabas.connect.record import SinkRecord
+
+
+class SparkSink(SinkConnector):
+    """Writes a data source."""
+
+    definition: ClassVar[Definition] = Definition(
+        (
+            Setting(
+                "format",
+                ConfigType.STRING,
+                importance=Importance.HIGH,
+                doc="The data source: package.module:Class, or the name of a format of Spark",
+            ),
+            Setting(
+                "schema",
+                ConfigType.STRING,
+                None,
+                Importance.HIGH,
+                "Columns and their types, as in `id int, name string`; a class has its own",
+            ),
+        )
+    )
+    _settings: Settings = MappingProxyType({})
+
+    def start(self, context: ConnectorContext, settings: Settings) -> None:
+        """Take the settings."""
+        self.definition.parse(settings)
+        self._settings = settings
+
+    def task_settings(self, tasks_max: int) -> Sequence[Mapping[str, str]]:
+        """Tasks share the topics' partitions."""
+        return [dict(self._settings) for _ in range(tasks_max)]
+
+    def writer(self, context: TaskContext) -> SinkWriter:
+        """Return the writer."""
+        values = self.definition.parse(context.settings)
+        if ":" in values["format"]:
+            source = data_source(context.settings)
+            kind = struct_type(values["schema"] or source.schema())
+            return ClassWriter(source.writer(kind, False), kind.names)
+        if context.spark is None:
+            raise ConfigError(f"format {values['format']} needs the engine on Spark")
+        if not values["schema"]:
+            raise ConfigError('Missing required configuration "schema" which has no default value.')
+        return FormatWriter(context.spark, context.settings, struct_type(values["schema"]))
+
+
+class ClassWriter(SinkWriter):
+    """Hands rows to a DataSourceWriter, range by range."""
+
+    def __init__(self, writer: Any, names: Sequence[str]) -> None:
+        self._writer = writer
+        self._names = list(names)
+
+    def write(self, records: Iterator[SinkRecord], where: SinkRange) -> Any:
+        """Write a range."""
+        return self._writer.write(row_of(record.value, self._names) for record in records)
+
+    def commit(self, ranges: Sequence[SinkRange], messages: Sequence[Any]) -> None:
+        """Commit a micro-batch."""
+        self._writer.commit(list(messages))
+
+    def abort(self, ranges: Sequence[SinkRange], messages: Sequence[Any]) -> None:
+        """Take a micro-batch back."""
+        self._writer.abort(list(messages))
+
+
+class FormatWriter(SinkWriter):
+    """Appends micro-batches as DataFrames."""
+
+    def __init__(self, spark: Any, settings: Settings, schema: Any) -> None:
+        self._spark = spark
+        self._settings = dict(settings)
+        self._schema = schema
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the session behind."""
+        return {**self.__dict__, "_spark": None}
+
+    def write(self, records: Iterator[SinkRecord], where: SinkRange) -> Any:
+        """Return the rows of a range."""
+        names = self._schema.names
+        return [tuple(row_of(record.value, names)) for record in records]
+
+    def commit(self, ranges: Sequence[SinkRange], messages: Sequence[Any]) -> None:
+        """Append the rows."""
+        rows = [row for message in messages for row in message]
+        if not rows:
+            return
+        options = {
+            name.removeprefix(OPTION): value
+            for name, value in self._settings.items()
+            if name.startswith(OPTION)
+        }
+        frame = self._spark.createDataFrame(rows, self._schema)
+        frame.write.format(self._settings["format"]).options(**options).mode("append").save()

@@ -1,0 +1,247 @@
+"""`barnabas.connect.SparkSource`: the rows of a data source on PySpark's Python Data Source API.
+
+`format` names the class (`package.module:Class`), `option.*` are its options. The reader is what
+`streamReader` returns, or `simpleStreamReader`, or `reader`, which is read once. Where reading goes
+on is the reader's own offset, under the partition `{"format": …}`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, ClassVar, Final
+
+from pyspark.sql.datasource import DataSource, DataSourceReader
+
+from barnabas.connect.config.definition import (
+    ConfigType,
+    Definition,
+    Importance,
+    Setting,
+)
+from barnabas.connect.connectors.base import (
+    ConnectorContext,
+    Settings,
+    SourceConnector,
+    SourceReader,
+    TaskContext,
+)
+from barnabas.connect.connectors.spark.rows import (
+    connect_schema,
+    struct_of_row,
+    struct_type,
+)
+from barnabas.connect.data.schema import Schema, Struct
+from barnabas.connect.errors.kinds import ConfigError
+from barnabas.connect.plugins import load
+from barnabas.connect.record import SourceRecord
+
+OPTION: Final = "option."
+FORMAT: Final = Setting(
+    "format",
+    ConfigType.STRING,
+    importance=Importance.HIGH,
+    doc="The data source: package.module:Class, a subclass of pyspark.sql.datasource.DataSource",
+)
+
+
+def data_source(settings: Settings) -> DataSource:
+    """Return the data source that settings name. Raises ConfigError."""
+    from pyspark.sql.datasource import CaseInsensitiveDict
+
+    name = settings.get("format", "")
+    kind = load(name)
+    if not (isinstance(kind, type) and issubclass(kind, DataSource)):
+        raise ConfigError(f"{name} is no subclass of pyspark.sql.datasource.DataSource")
+    options = {
+        key.removeprefix(OPTION): value for key, value in settings.items() if key.startswith(OPTION)
+    }
+    return kind(CaseInsensitiveDict(options))  # type: ignore[arg-type]  # as Spark makes it
+
+
+class SparkSource(SourceConnector):
+    """Reads a data source."""
+
+    definition: ClassVar[Definition] = Definition(
+        (
+            FORMAT,
+            Setting(
+                "topic", ConfigType.STRING, importance=Importance.HIGH, doc="The topic to write to"
+            ),
+            Setting(
+                "key.column", ConfigType.STRING, None, doc="The column that is the record's key"
+            ),
+        )
+    )
+    _settings: Settings = MappingProxyType({})
+
+    def start(self, context: ConnectorContext, settings: Settings) -> None:
+        """Take the settings."""
+        self.definition.parse(settings)
+        data_source(settings)
+        self._settings = settings
+
+    def task_settings(self, tasks_max: int) -> Sequence[Mapping[str, str]]:
+        """One reader plans; what it splits is read side by side."""
+        return [dict(self._settings)]
+
+    def reader(self, context: TaskContext) -> SourceReader:
+        """Return the reader."""
+        values = self.definition.parse(context.settings)
+        source = data_source(context.settings)
+        kind = struct_type(source.schema())
+        schema = connect_schema(kind)
+        names = [field.name for field in schema.fields]
+        key = values["key.column"]
+        if key is not None and key not in names:
+            raise ConfigError(f"key.column: there is no column {key}; there are {', '.join(names)}")
+        partition = {"format": values["format"]}
+        stored = None if context.offsets is None else context.offsets.offset(partition)
+        key_at = None if key is None else names.index(key)
+        own = _reader(source, kind)
+        start = None if stored is None else dict(stored)
+        return RowReader(own, schema, values["topic"], key_at, partition, start)
+
+
+def _reader(source: DataSource, schema: Any) -> Any:
+    """Return what has a DataSourceStreamReader's methods. Raises ConfigError."""
+    kind = type(source)
+    if kind.streamReader is not DataSource.streamReader:
+        return source.streamReader(schema)
+    if kind.simpleStreamReader is not DataSource.simpleStreamReader:
+        return _Simple(source.simpleStreamReader(schema))
+    if kind.reader is not DataSource.reader:
+        return _Once(source.reader(schema))
+    raise ConfigError(f"{kind.__name__} has no reader")
+
+
+class _Simple:
+    """A SimpleDataSourceStreamReader, whose splits are read again on executors."""
+
+    def __init__(self, reader: Any) -> None:
+        self._reader = reader
+        self.initialOffset = reader.initialOffset
+        self._at: Any = None
+
+    def begin(self, start: Any) -> None:
+        self._at = start
+
+    def latestOffset(self) -> Any:  # noqa: N802  # Spark's
+        _, self._at = self._reader.read(self._at)
+        return self._at
+
+    def partitions(self, start: Any, end: Any) -> Sequence[Any]:
+        return [(start, end)]
+
+    def read(self, partition: Any) -> Iterator[Any]:
+        rows: Iterator[Any] = self._reader.readBetweenOffsets(*partition)
+        return rows
+
+    def commit(self, end: Any) -> None:
+        self._reader.commit(end)
+
+    def stop(self) -> None:
+        pass
+
+
+class _Once:
+    """A DataSourceReader: all there is, once."""
+
+    def __init__(self, reader: Any) -> None:
+        self._reader = reader
+
+    def initialOffset(self) -> Any:  # noqa: N802  # Spark's
+        return {"isRead": False}
+
+    def latestOffset(self) -> Any:  # noqa: N802  # Spark's
+        return {"isRead": True}
+
+    def partitions(self, start: Any, end: Any) -> Sequence[Any]:
+        if type(self._reader).partitions is DataSourceReader.partitions:
+            return [None]
+        return list(self._reader.partitions())
+
+    def read(self, partition: Any) -> Iterator[Any]:
+        rows: Iterator[Any] = self._reader.read(partition)
+        return rows
+
+    def commit(self, end: Any) -> None:
+        pass
+
+    def stop(self) -> None:
+        pass
+
+
+class RowReader(SourceReader):
+    """Makes records of the rows."""
+
+    def __init__(
+        self,
+        reader: Any,
+        schema: Schema,
+        topic: str,
+        key_at: int | None,
+        partition: dict[str, Any],
+        start: dict[str, Any] | None,
+    ) -> None:
+        self._reader = reader
+        self._schema = schema
+        self._topic = topic
+        self._key_at = key_at
+        self._partition = partition
+        self._start = start
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802  # Spark's
+        """Return what is stored, else where the reader begins."""
+        start: dict[str, Any] = self._start or self._reader.initialOffset()
+        if isinstance(self._reader, _Simple):
+            self._reader.begin(start)
+        return start
+
+    def latestOffset(self) -> dict[str, Any]:  # noqa: N802  # Spark's
+        """Return where the reader is."""
+        end: dict[str, Any] = self._reader.latestOffset()
+        return end
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[Any]:
+        """Return the reader's, with their end."""
+        return [(one, end) for one in self._reader.partitions(start, end)]
+
+    def read(self, partition: Any) -> Iterator[SourceRecord]:
+        """Yield the rows as records."""
+        own, end = partition
+        key_schema = None
+        if self._key_at is not None:
+            key_schema = self._schema.fields[self._key_at].schema
+        for row in _rows(self._reader.read(own)):
+            value: Struct = struct_of_row(self._schema, row)
+            yield SourceRecord(
+                source_partition=self._partition,
+                source_offset=end,
+                topic=self._topic,
+                key_schema=key_schema,
+                key=None if self._key_at is None else value.values[self._key_at],
+                value_schema=self._schema,
+                value=value,
+            )
+
+    def offsets(self, end: dict[str, Any]) -> Sequence[tuple[Any, Any]]:
+        """Return the reader's offset: it counts though there may be no row."""
+        return [(self._partition, end)]
+
+    def commit(self, end: dict[str, Any]) -> None:
+        """Tell the reader."""
+        self._reader.commit(end)
+
+    def stop(self) -> None:
+        """Stop the reader."""
+        self._reader.stop()
+
+
+def _rows(found: Any) -> Iterator[Any]:
+    """Readers give rows one by one, or in Arrow's batches."""
+    for one in found:
+        if hasattr(one, "to_pylist"):
+            yield from one.to_pylist()
+        else:
+            yield one

@@ -1,0 +1,181 @@
+"""Avro with a schema registry: io.confluent.connect.avro.AvroConverter.
+
+Left out: schemas that contain themselves, values without a schema, Confluent's variants.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Final
+
+import fastavro
+
+from barnabas.connect.config.definition import (
+    ConfigType,
+    Definition,
+    Setting,
+)
+from barnabas.connect.converters.registry.avro_plain import AvroNames
+from barnabas.connect.converters.registry.avro_reading import AvroReading
+from barnabas.connect.converters.registry.avro_schemas import (
+    FIXED_SIZE,
+    LOGICAL,
+    AvroOptions,
+    AvroSchemas,
+    encoded,
+    has_text_keys,
+    is_union,
+    scrubbed,
+)
+from barnabas.connect.converters.registry.base import (
+    REGISTRY_SETTINGS,
+    Reading,
+    RegistryConverter,
+    Writing,
+)
+from barnabas.connect.data.schema import DECIMAL, Schema, Struct, Type, validate_value
+from barnabas.connect.errors.kinds import DataError
+from barnabas.pipeline.sql.formats.format import StoredSchema
+
+Convert = Callable[[Any], Any]
+
+
+def _flag(name: str, doc: str, *, default: bool = False) -> Setting:
+    return Setting(name, ConfigType.BOOLEAN, default=default, doc=doc)
+
+
+AVRO_SETTINGS: Final = (
+    _flag(
+        "enhanced.avro.schema.support",
+        "Whether enums are written as such, and branches of unions have their full names.",
+    ),
+    _flag("connect.meta.data", "Whether names, versions and docs are kept.", default=True),
+    _flag("scrub.invalid.names", "Whether characters that Avro's names cannot have are replaced."),
+    _flag("allow.optional.map.keys", "Whether maps with optional texts as keys are Avro's maps."),
+    _flag("flatten.singleton.unions", "Whether a union of one is that one.", default=True),
+)
+
+
+class AvroConverter(RegistryConverter):
+    """Avro's binary data."""
+
+    definition: ClassVar[Definition] = Definition((*REGISTRY_SETTINGS, *AVRO_SETTINGS))
+    schema_type, title = "AVRO", "Avro"
+
+    def _configure(self, parsed: Mapping[str, Any]) -> None:
+        self._options = AvroOptions(
+            is_enhanced=parsed["enhanced.avro.schema.support"],
+            scrubs_names=parsed["scrub.invalid.names"],
+            has_meta_data=parsed["connect.meta.data"],
+            allows_optional_map_keys=parsed["allow.optional.map.keys"],
+            flattens_singletons=parsed["flatten.singleton.unions"],
+        )
+
+    def _writing(self, schema: Schema, target: StoredSchema | None) -> Writing:
+        schemas = AvroSchemas(self._options)
+        text = json.dumps(schemas.of(schema), ensure_ascii=False, separators=(",", ":"))
+        convert = _Values(self._options).of(schema)
+        stored = target or StoredSchema(-1, "AVRO", text, ())
+        parsed = fastavro.parse_schema(AvroNames(stored).plain())
+
+        def write(value: Any) -> bytes:
+            buffer = io.BytesIO()
+            made = convert(value)
+            try:
+                fastavro.schemaless_writer(buffer, parsed, made)
+            except (ValueError, TypeError, AttributeError, KeyError, OverflowError) as error:
+                raise DataError(f"The value does not fit its Avro schema: {error}") from error
+            return buffer.getvalue()
+
+        return Writing(text, schemas.record_name(schema), write)
+
+    def _reading(self, stored: StoredSchema) -> Reading:
+        names = AvroNames(stored)
+        schema, convert = AvroReading(names, self._options).of(names.root)
+        parsed = fastavro.parse_schema(names.plain())
+
+        def read(data: bytes) -> Any:
+            value = fastavro.schemaless_reader(
+                io.BytesIO(data), parsed, None, return_named_type=True
+            )
+            return convert(value)
+
+        return Reading(schema, read)
+
+
+class _Values:
+    """Makes what turns values of Connect into what the codec takes."""
+
+    def __init__(self, options: AvroOptions) -> None:
+        self._options = options
+
+    def of(self, schema: Schema) -> Convert:
+        """The conversion of values of a schema, null too; it raises DataError."""
+        convert = self._of(schema)
+        default = None if schema.default is None else convert(schema.default)
+
+        def checked(value: Any) -> Any:
+            if value is not None:
+                return convert(value)
+            if default is None and not schema.optional:
+                validate_value(schema, None)
+            return default
+
+        return checked
+
+    def _of(self, schema: Schema) -> Convert:
+        """The conversion of values that are not null."""
+        if schema.name in LOGICAL or schema.name == DECIMAL:
+            return lambda value: encoded(schema, _fitting(schema, value))
+        match schema.type:
+            case Type.STRUCT:
+                return self._union(schema) if is_union(schema) else self._struct(schema)
+            case Type.ARRAY:
+                assert schema.value_schema is not None
+                item = self.of(schema.value_schema)
+                return lambda value: [item(one) for one in value]
+            case Type.MAP:
+                return self._map(schema)
+            case Type.BYTES if FIXED_SIZE not in schema.parameters:
+                return lambda value: bytes(_fitting(schema, value))
+        return lambda value: _fitting(schema, value)
+
+    def _struct(self, schema: Schema) -> Convert:
+        scrubs = self._options.scrubs_names
+        parts = [(scrubbed(f.name) if scrubs else f.name, self.of(f.schema)) for f in schema.fields]
+
+        def convert(value: Any) -> dict[str, Any]:
+            if type(value) is not Struct or (value.schema is not schema and value.schema != schema):
+                validate_value(schema, value)
+            pairs = zip(parts, value.values, strict=True)
+            return {name: part(item) for (name, part), item in pairs}
+
+        return convert
+
+    def _union(self, schema: Schema) -> Convert:
+        schemas = AvroSchemas(self._options)
+        parts = [(schemas.record_name(f.schema), self._of(f.schema)) for f in schema.fields]
+
+        def convert(value: Struct) -> Any:
+            for (name, part), item in zip(parts, value.values, strict=True):
+                if item is not None:
+                    made = part(item)
+                    return made if name is None else (name, made)
+            raise DataError("A union needs one field with a value")
+
+        return convert
+
+    def _map(self, schema: Schema) -> Convert:
+        assert schema.key_schema is not None
+        assert schema.value_schema is not None
+        key, item = self.of(schema.key_schema), self.of(schema.value_schema)
+        if has_text_keys(schema, self._options):
+            return lambda value: {key(k): item(v) for k, v in value.items()}
+        return lambda value: [{"key": key(k), "value": item(v)} for k, v in value.items()]
+
+
+def _fitting(schema: Schema, value: Any) -> Any:
+    validate_value(schema, value)
+    return value

@@ -1,0 +1,106 @@
+"""Avro schemas for the codec: names in full, defined once, no logical types, nothing beside.
+
+What logical types and properties mean is this room's business; the codec sees numbers and bytes.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+from barnabas.connect.errors.kinds import DataError
+from barnabas.pipeline.sql.formats.format import StoredSchema
+
+NAMED: Final = ("record", "enum", "fixed", "error")
+_DEPTH_MAX: Final = 200
+
+
+class AvroNames:
+    """An Avro schema with all that it refers to: each named type by its full name."""
+
+    def __init__(self, stored: StoredSchema) -> None:
+        self.types: dict[str, dict[str, Any]] = {}
+        try:
+            for _, text in stored.references:
+                self._resolved(json.loads(text), "", 0)
+            self.root = self._resolved(json.loads(stored.text), "", 0)
+        except (ValueError, KeyError, AttributeError, TypeError) as error:
+            raise DataError(f"Schema {stored.id} is no Avro schema: {error}") from error
+
+    def _resolved(self, avro: Any, namespace: str, depth: int) -> Any:
+        """The schema with full names in the place of inner definitions, which are kept."""
+        if depth > _DEPTH_MAX:
+            raise DataError("The Avro schema is nested too deeply")
+        if isinstance(avro, str):
+            full = f"{namespace}.{avro}" if namespace and "." not in avro else avro
+            return full if full in self.types else avro
+        if isinstance(avro, list):
+            return [self._resolved(branch, namespace, depth + 1) for branch in avro]
+        kind = avro["type"]
+        if not isinstance(kind, str):
+            return self._resolved(kind, namespace, depth + 1)
+        avro = dict(avro)
+        if kind in NAMED:
+            return self._define(avro, namespace, depth)
+        for inner in ("items", "values"):
+            if inner in avro:
+                avro[inner] = self._resolved(avro[inner], namespace, depth + 1)
+        if kind not in ("array", "map"):
+            known = self._resolved(kind, namespace, depth + 1)
+            if known != kind or kind in self.types:
+                return known
+        return avro
+
+    def _define(self, avro: dict[str, Any], namespace: str, depth: int) -> str:
+        name = str(avro["name"])
+        if "." not in name:
+            own = avro.get("namespace", namespace)
+            name = f"{own}.{name}" if own else name
+        self.types[name] = avro
+        own = name.rpartition(".")[0]
+        if "fields" in avro:
+            avro["fields"] = [
+                {**field, "type": self._resolved(field["type"], own, depth + 1)}
+                for field in avro["fields"]
+            ]
+        return name
+
+    def definition(self, avro: Any) -> tuple[str | None, Any]:
+        """The full name of a named type and what it is; None and the schema for others."""
+        if isinstance(avro, str) and avro in self.types:
+            return avro, self.types[avro]
+        return None, avro
+
+    def plain(self) -> Any:
+        """The schema for the codec."""
+        return self._plain(self.root, set())
+
+    def _plain(self, avro: Any, defined: set[str]) -> Any:
+        name, found = self.definition(avro)
+        if name is not None:
+            if name in defined:
+                return name
+            defined.add(name)
+            made = {"type": found["type"], "name": name}
+            if found["type"] == "enum":
+                made["symbols"] = found["symbols"]
+            elif found["type"] == "fixed":
+                made["size"] = found["size"]
+            else:
+                made["fields"] = [self._plain_field(f, defined) for f in found["fields"]]
+            return made
+        if isinstance(avro, list):
+            return [self._plain(branch, defined) for branch in avro]
+        if isinstance(avro, str):
+            return avro
+        if avro["type"] == "array":
+            return {"type": "array", "items": self._plain(avro["items"], defined)}
+        if avro["type"] == "map":
+            return {"type": "map", "values": self._plain(avro["values"], defined)}
+        return avro["type"]
+
+    def _plain_field(self, field: dict[str, Any], defined: set[str]) -> dict[str, Any]:
+        made = {"name": field["name"], "type": self._plain(field["type"], defined)}
+        if "default" in field:
+            made["default"] = field["default"]
+        return made

@@ -1,0 +1,293 @@
+"""Avro's schemas as Connect's, and what the codec reads as Connect's values.
+
+Source: io.confluent.connect.avro.AvroData (Confluent 8).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Final
+
+from barnabas.connect.converters.registry.avro_plain import AvroNames
+from barnabas.connect.converters.registry.avro_schemas import (
+    DEFAULT_NAME,
+    ENUM,
+    FIXED_SIZE,
+    MAP_ENTRY,
+    NAMESPACE,
+    PRECISION,
+    PRECISION_DEFAULT,
+    UNION,
+    AvroOptions,
+)
+from barnabas.connect.data.builder import (
+    STRING,
+    array_of,
+    map_of,
+    struct_of,
+    with_default,
+)
+from barnabas.connect.data.logical import (
+    bytes_to_decimal,
+    days_to_date,
+    ms_to_time,
+    ms_to_timestamp,
+)
+from barnabas.connect.data.schema import (
+    DATE,
+    DECIMAL,
+    SCALE,
+    TIME,
+    TIMESTAMP,
+    Schema,
+    Struct,
+    Type,
+)
+from barnabas.connect.errors.kinds import DataError, SchemaBuilderError
+
+Convert = Callable[[Any], Any]
+Made = tuple[Schema, Convert]
+_PRIMITIVES: Final = {
+    "int": Type.INT32,
+    "long": Type.INT64,
+    "float": Type.FLOAT32,
+    "double": Type.FLOAT64,
+    "boolean": Type.BOOLEAN,
+    "string": Type.STRING,
+    "bytes": Type.BYTES,
+    "fixed": Type.BYTES,
+}
+_LOGICAL: Final[dict[tuple[str, str | None], tuple[str, Convert]]] = {
+    ("int", "date"): (DATE, days_to_date),
+    ("int", "time-millis"): (TIME, ms_to_time),
+    ("long", "timestamp-millis"): (TIMESTAMP, ms_to_timestamp),
+}
+_PYTHON: Final[dict[str, tuple[type, ...]]] = {
+    "int": (int,),
+    "long": (int,),
+    "float": (float,),
+    "double": (float,),
+    "boolean": (bool,),
+    "string": (str,),
+    "bytes": (bytes,),
+    "array": (list,),
+    "map": (dict,),
+}
+
+
+def same(value: Any) -> Any:
+    """What the codec gives is Connect's already."""
+    return value
+
+
+class AvroReading:
+    """Makes schemas and conversions of one Avro schema."""
+
+    def __init__(self, names: AvroNames, options: AvroOptions) -> None:
+        self._names = names
+        self._options = options
+        self._open: list[str] = []
+
+    def of(self, avro: Any, *, is_optional: bool = False, default: Any = None) -> Made:
+        """The Connect schema and conversion of an Avro schema. Raises DataError."""
+        if isinstance(avro, list):
+            return self._union(avro, default)
+        name, found = self._names.definition(avro)
+        if name is not None and name in self._open:
+            raise DataError(f"Schemas that contain themselves are not supported: {name}")
+        properties = found if isinstance(found, dict) else {"type": found}
+        schema, convert = self._base(properties, name)
+        schema = self._with_properties(schema, properties, name)
+        if isinstance(convert, _RecordReader):
+            convert.schema = schema
+        given = properties.get("connect.default") if default is None else default
+        if given is not None:
+            schema = _with_default(schema, convert, given)
+        if is_optional:
+            schema = replace(schema, optional=True)
+        if isinstance(convert, _RecordReader):
+            convert.schema = schema
+        return schema, convert
+
+    def _base(self, avro: dict[str, Any], name: str | None) -> Made:
+        kind = avro["type"]
+        match kind:
+            case "array":
+                return self._array(avro)
+            case "map":
+                schema, convert = self.of(avro["values"])
+                made = map_of(STRING, schema)
+                if convert is same:
+                    return made, same
+                return made, lambda value: {k: convert(item) for k, item in value.items()}
+            case "record" | "error":
+                assert name is not None
+                self._open.append(name)
+                made_record = self._record(avro)
+                self._open.pop()
+                return made_record
+            case "enum":
+                assert name is not None
+                parameters = {ENUM: name, **{f"{ENUM}.{s}": s for s in avro["symbols"]}}
+                return Schema(Type.STRING, parameters=parameters), same
+            case "null":
+                raise DataError("Standalone null schemas are not supported by this converter")
+        return self._primitive(kind, avro)
+
+    def _primitive(self, kind: str, avro: dict[str, Any]) -> Made:
+        logical = avro.get("logicalType")
+        if kind not in _PRIMITIVES:
+            raise DataError(f"Couldn't translate unsupported schema type {kind}.")
+        if kind in ("bytes", "fixed"):
+            return _bytes(kind, avro, logical)
+        known = _LOGICAL.get((kind, logical))
+        if known is not None:
+            return Schema(_PRIMITIVES[kind], name=known[0], version=1), known[1]
+        if kind == "int" and avro.get("connect.type") in ("int8", "int16"):
+            return Schema(Type(avro["connect.type"])), same
+        return Schema(_PRIMITIVES[kind]), same
+
+    def _array(self, avro: dict[str, Any]) -> Made:
+        name, entry = self._names.definition(avro["items"])
+        is_entry = name == f"{NAMESPACE}.{MAP_ENTRY}" or (
+            isinstance(entry, dict) and entry.get("connect.internal.type") == MAP_ENTRY
+        )
+        if is_entry:
+            parts = {field["name"]: field["type"] for field in entry["fields"]}
+            (keys, of_key), (values, of_value) = self.of(parts["key"]), self.of(parts["value"])
+            return map_of(keys, values), lambda value: {
+                of_key(item["key"]): of_value(item["value"]) for item in value
+            }
+        schema, convert = self.of(avro["items"])
+        if convert is same:
+            return array_of(schema), same
+        return array_of(schema), lambda value: [convert(item) for item in value]
+
+    def _record(self, avro: dict[str, Any]) -> Made:
+        fields: list[tuple[str, Schema]] = []
+        parts: list[tuple[str, Convert]] = []
+        parameters = {}
+        if "doc" in avro and self._options.has_meta_data:
+            parameters["avro.record.doc"] = avro["doc"]
+        for field in avro["fields"]:
+            name = field["name"]
+            schema, convert = self.of(field["type"], default=field.get("default"))
+            if "doc" in field and self._options.has_meta_data:
+                parameters[f"avro.field.doc.{name}"] = field["doc"]
+            fields.append((name, schema))
+            parts.append((name, convert))
+        made = struct_of(fields, parameters=parameters)
+        return made, _RecordReader(made, parts)
+
+    def _union(self, branches: list[Any], default: Any) -> Made:
+        others = [branch for branch in branches if branch != "null"]
+        has_null = len(others) < len(branches)
+        if len(others) == 1 and (has_null or self._options.flattens_singletons):
+            schema, convert = self.of(others[0], is_optional=has_null, default=default)
+            if self._names.definition(others[0])[0] is not None:
+                return schema, lambda value: None if value is None else convert(_untagged(value))
+            if convert is same or not has_null:
+                return schema, convert
+            return schema, lambda value: None if value is None else convert(value)
+        made = [(self._branch_name(b), b, *self.of(b, is_optional=True)) for b in others]
+        fields = [(name, schema) for name, _, schema, _ in made]
+        union = struct_of(fields, name=UNION, optional=has_null)
+        tests = [(self._tests(branch), convert) for _, branch, _, convert in made]
+
+        def read(value: Any) -> Struct | None:
+            if value is None:
+                return None
+            name, item = value if type(value) is tuple else (None, value)
+            for index, (fits, convert) in enumerate(tests):
+                if fits(name, item):
+                    values: list[Any] = [None] * len(tests)
+                    values[index] = convert(item)
+                    return Struct(union, values)
+            raise DataError("The value is of no branch of its union")
+
+        return union, read
+
+    def _branch_name(self, branch: Any) -> str:
+        name, found = self._names.definition(branch)
+        if name is not None:
+            return name if self._options.is_enhanced else name.rpartition(".")[2]
+        kind = found["type"] if isinstance(found, dict) else found
+        return str(kind)
+
+    def _tests(self, branch: Any) -> Callable[[str | None, Any], bool]:
+        name, found = self._names.definition(branch)
+        if name is not None:
+            kinds: tuple[type, ...] = (bytes,) if found["type"] == "fixed" else (str,)
+            if "fields" in found:
+                kinds = (dict,)
+            return lambda given, item: given == name or (given is None and type(item) in kinds)
+        kinds = _PYTHON[found["type"] if isinstance(found, dict) else found]
+        return lambda given, item: given is None and type(item) in kinds
+
+    def _with_properties(self, schema: Schema, avro: dict[str, Any], name: str | None) -> Schema:
+        has_meta_data = self._options.has_meta_data
+        doc, version = avro.get("connect.doc"), avro.get("connect.version")
+        parameters = avro.get("connect.parameters")
+        own = avro.get("connect.name")
+        if own is None and name is not None and schema.name is None:
+            own = name
+        if own is not None and own.startswith(f"{NAMESPACE}.{DEFAULT_NAME}"):
+            own = None
+        if own is not None and schema.name is not None and own != schema.name:
+            raise DataError(
+                f"Mismatched names: name already added to SchemaBuilder ({schema.name}) "
+                f"differs from name in source schema ({own})"
+            )
+        changes: dict[str, Any] = {}
+        if doc is not None and has_meta_data:
+            changes["doc"] = doc
+        if version is not None:
+            changes["version"] = version
+        if own is not None:
+            changes["name"] = own
+        if parameters and has_meta_data:
+            changes["parameters"] = {**schema.parameters, **parameters}
+        return replace(schema, **changes) if changes else schema
+
+
+def _untagged(value: Any) -> Any:
+    """The codec tells the names of a union's named types beside their values."""
+    return value[1] if type(value) is tuple else value
+
+
+class _RecordReader:
+    """Makes structs of records."""
+
+    def __init__(self, schema: Schema, parts: list[tuple[str, Convert]]) -> None:
+        self.schema = schema
+        self._parts = parts
+
+    def __call__(self, record: dict[str, Any]) -> Struct:
+        values = [convert(record[name]) for name, convert in self._parts]
+        return Struct(self.schema, values)
+
+
+def _bytes(kind: str, avro: dict[str, Any], logical: str | None) -> Made:
+    parameters = {FIXED_SIZE: str(avro["size"])} if kind == "fixed" else {}
+    if logical != "decimal":
+        return Schema(Type.BYTES, parameters=parameters), same
+    parameters = {SCALE: str(avro.get("scale", 0)), **parameters}
+    precision = avro.get("precision")
+    if precision is not None and precision != PRECISION_DEFAULT:
+        parameters[PRECISION] = str(precision)
+    schema = Schema(Type.BYTES, name=DECIMAL, version=1, parameters=parameters)
+    return schema, lambda value: bytes_to_decimal(schema, value)
+
+
+def _with_default(schema: Schema, convert: Convert, given: Any) -> Schema:
+    """The schema with a default from JSON; one that does not fit is left out, as in Java."""
+    try:
+        if schema.type is Type.BYTES and isinstance(given, str):
+            given = given.encode("latin-1")
+        if schema.type in (Type.FLOAT32, Type.FLOAT64) and type(given) is int:
+            given = float(given)
+        value = convert(given)
+        return with_default(schema, value)
+    except (SchemaBuilderError, DataError, ValueError, TypeError, KeyError, AttributeError):
+        return schema

@@ -1,0 +1,237 @@
+"""What converters with a schema registry have in common: ids, subjects, and the registry itself.
+
+Bytes begin with 0 and the schema's id in four bytes. What a schema costs is paid once per topic.
+"""
+
+from __future__ import annotations
+
+import struct
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final
+
+from barnabas.connect.config.definition import (
+    ConfigType,
+    Definition,
+    Importance,
+    Setting,
+)
+from barnabas.connect.config.values import Password
+from barnabas.connect.converters.base import Converter, RawHeaders, SchemaAndValue
+from barnabas.connect.data.cache import Cache
+from barnabas.connect.data.schema import Schema
+from barnabas.connect.errors.kinds import ConfigError, DataError, RetriableError
+from barnabas.pipeline.sql.formats.format import FormatError, StoredSchema
+from barnabas.pipeline.sql.formats.schema_store import HttpSchemaStore
+
+_PREFIX: Final = struct.Struct(">bI")
+_STRATEGIES: Final = ("TopicNameStrategy", "RecordNameStrategy", "TopicRecordNameStrategy")
+_STRATEGY_PLACE: Final = "io.confluent.kafka.serializers.subject."
+
+Write = Callable[[Any], bytes]
+Read = Callable[[bytes], Any]
+
+
+@dataclass(slots=True)
+class Writing:
+    """How values of one Connect schema are written: the text to register, and the function."""
+
+    text: str
+    record_name: str | None
+    write: Write
+
+
+@dataclass(slots=True)
+class Reading:
+    """What bytes of one registered schema stand for."""
+
+    schema: Schema
+    read: Read
+    schema_of: Callable[[bytes], Schema] | None = None
+    """Says the schema of data that may have another than `schema`."""
+
+
+def _flag(name: str, doc: str, *, default: bool = False) -> Setting:
+    return Setting(name, ConfigType.BOOLEAN, default=default, doc=doc)
+
+
+def _strategy(part: str) -> Setting:
+    return Setting(
+        f"{part}.subject.name.strategy",
+        ConfigType.STRING,
+        default=f"{_STRATEGY_PLACE}TopicNameStrategy",
+        doc=f"How subjects of {part}s are named: by topic, record, or both.",
+    )
+
+
+REGISTRY_SETTINGS: Final = (
+    Setting(
+        "schema.registry.url",
+        ConfigType.LIST,
+        importance=Importance.HIGH,
+        doc="The registry's URLs; the next is asked where one does not answer.",
+    ),
+    _flag("auto.register.schemas", "Whether new schemas are registered.", default=True),
+    _flag("use.latest.version", "Whether values are written with the subject's latest schema."),
+    Setting(
+        "use.schema.id", ConfigType.INT, default=-1, doc="The schema that all are written with."
+    ),
+    _strategy("key"),
+    _strategy("value"),
+    Setting(
+        "basic.auth.credentials.source",
+        ConfigType.STRING,
+        default="URL",
+        doc="Where user and password are: URL or USER_INFO.",
+    ),
+    Setting(
+        "basic.auth.user.info", ConfigType.PASSWORD, default="", doc="user:password for USER_INFO."
+    ),
+    Setting(
+        "schema.registry.basic.auth.user.info",
+        ConfigType.PASSWORD,
+        default="",
+        doc="Older name of basic.auth.user.info.",
+    ),
+    Setting(
+        "schemas.cache.config",
+        ConfigType.INT,
+        default=1000,
+        importance=Importance.LOW,
+        doc="How many schemas are remembered.",
+    ),
+)
+
+
+class RegistryConverter(Converter):
+    """A converter of one schema type."""
+
+    definition: ClassVar[Definition] = Definition(REGISTRY_SETTINGS)
+    schema_type: ClassVar[str]
+    title: ClassVar[str]
+
+    def configure(self, settings: Mapping[str, Any], *, is_key: bool) -> None:
+        """Take settings, without the prefix. Raises ConfigError."""
+        parsed = self.definition.parse(settings)
+        self._is_key = is_key
+        self._strategy = _strategy_of(parsed[f"{'key' if is_key else 'value'}.{_STRATEGY_NAME}"])
+        self._registers: bool = parsed["auto.register.schemas"]
+        self._uses_latest: bool = parsed["use.latest.version"]
+        self._fixed_id: int = parsed["use.schema.id"]
+        self._store = self._open(parsed)
+        size = max(parsed["schemas.cache.config"], 1)
+        self._writers: Cache[tuple[str, Schema], tuple[bytes, Write]] = Cache(self._writer, size)
+        self._readers: Cache[int, Reading] = Cache(self._stored_reader, size)
+        self._configure(parsed)
+
+    def _configure(self, parsed: Mapping[str, Any]) -> None:
+        """Take settings of this type."""
+
+    def _open(self, parsed: Mapping[str, Any]) -> HttpSchemaStore:
+        """The registry. Raises ConfigError."""
+        user = None
+        if parsed["basic.auth.credentials.source"].upper() == "USER_INFO":
+            info = (
+                parsed["basic.auth.user.info"],
+                parsed["schema.registry.basic.auth.user.info"],
+            )
+            texts = [text.value if isinstance(text, Password) else text for text in info]
+            user = texts[0] or texts[1] or None
+        try:
+            return HttpSchemaStore(parsed["schema.registry.url"], user_info=user)
+        except ValueError as error:
+            raise ConfigError(str(error)) from error
+
+    @abstractmethod
+    def _writing(self, schema: Schema, target: StoredSchema | None) -> Writing:
+        """How values of a schema are written, as `target` where one is given. Raises DataError."""
+
+    @abstractmethod
+    def _reading(self, stored: StoredSchema) -> Reading:
+        """What bytes of a registered schema stand for. Raises DataError."""
+
+    def from_connect(self, topic: str, schema: Schema | None, value: Any) -> bytes | None:
+        """Return the bytes of a value. Raises DataError, RetriableError."""
+        if schema is None:
+            if value is None:
+                return None
+            raise DataError(f"{self.title} data of topic {topic} needs a schema")
+        if value is None and schema.optional and schema.default is None:
+            return None
+        try:
+            prefix, write = self._writers((topic, schema))
+            return prefix + write(value)
+        except FormatError as error:
+            raise self._failed("serialize", topic, error) from error
+
+    def to_connect(
+        self, topic: str, data: bytes | None, headers: RawHeaders = ()
+    ) -> SchemaAndValue:
+        """Return what bytes stand for. Raises DataError, RetriableError."""
+        if data is None:
+            return None, None
+        if len(data) < _PREFIX.size or data[0] != 0:
+            raise DataError(
+                f"Failed to deserialize data for topic {topic} to {self.title}: Unknown magic byte!"
+            )
+        try:
+            reading = self._readers(_PREFIX.unpack_from(data)[1])
+            data = data[_PREFIX.size :]
+            if reading.schema_of is not None:
+                return reading.schema_of(data), reading.read(data)
+            return reading.schema, reading.read(data)
+        except FormatError as error:
+            raise self._failed("deserialize", topic, error) from error
+        except (ValueError, EOFError, IndexError, TypeError, struct.error) as error:
+            raise DataError(
+                f"Failed to deserialize data for topic {topic} to {self.title}: {error}"
+            ) from error
+
+    def _failed(self, what: str, topic: str, error: FormatError) -> DataError | RetriableError:
+        text = f"Failed to {what} {self.title} data from topic {topic}: {error}"
+        return RetriableError(text) if error.retriable else DataError(text)
+
+    def _writer(self, key: tuple[str, Schema]) -> tuple[bytes, Write]:
+        topic, schema = key
+        if self._fixed_id >= 0:
+            stored = self._store.by_id(self._fixed_id)
+            return _PREFIX.pack(0, stored.id), self._writing(schema, stored).write
+        writing = self._writing(schema, None)
+        subject = self._strategy(topic, "key" if self._is_key else "value", writing.record_name)
+        if self._registers:
+            found = self._store.register(subject, self.schema_type, writing.text)
+            return _PREFIX.pack(0, found), writing.write
+        if self._uses_latest:
+            latest = self._store.latest(subject)
+            if latest is None:
+                raise FormatError(f"Subject {subject} is not in the schema registry")
+            return _PREFIX.pack(0, latest.id), self._writing(schema, latest).write
+        known = self._store.find(subject, self.schema_type, writing.text)
+        if known is None:
+            raise FormatError(f"The schema is not registered under {subject}")
+        return _PREFIX.pack(0, known), writing.write
+
+    def _stored_reader(self, schema_id: int) -> Reading:
+        stored = self._store.by_id(schema_id)
+        if stored.type != self.schema_type:
+            raise DataError(f"Schema {schema_id} is of type {stored.type}, not {self.schema_type}")
+        return self._reading(stored)
+
+
+_STRATEGY_NAME: Final = "subject.name.strategy"
+
+
+def _strategy_of(name: str) -> Callable[[str, str, str | None], str]:
+    short = name.rpartition(".")[2]
+    if short not in _STRATEGIES:
+        raise ConfigError(f"Invalid value {name} for a subject name strategy: one of {_STRATEGIES}")
+
+    def subject(topic: str, part: str, record: str | None) -> str:
+        if short == "TopicNameStrategy":
+            return f"{topic}-{part}"
+        if record is None:
+            raise DataError(f"The {part} of topic {topic} is no record, and so has no name")
+        return record if short == "RecordNameStrategy" else f"{topic}-{record}"
+
+    return subject

@@ -1,0 +1,161 @@
+"""Values in JSON as Confluent's JsonSchemaData writes them.
+
+They differ from JsonConverter's in maps with other keys than texts, whose entries are objects, and
+in choices, of which the value alone is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+from typing import Any
+
+from barnabas.connect.converters import json_nodes
+from barnabas.connect.converters.json_text import JsonText, Write
+from barnabas.connect.converters.registry.json_schemas import has_text_keys, is_union
+from barnabas.connect.data.schema import Schema, Struct, Type, validate_value
+from barnabas.connect.errors.kinds import DataError
+
+Read = Callable[[Any], Any]
+
+
+class JsonSchemaText(JsonText):
+    """Writes values."""
+
+    def _struct(self, schema: Schema) -> Write:
+        if not is_union(schema):
+            return super()._struct(schema)
+        parts = [self.writer(field.schema) for field in schema.fields]
+
+        def write(value: Struct) -> str:
+            for part, item in zip(parts, value.values, strict=True):
+                if item is not None:
+                    return part(item)
+            raise DataError("A choice needs one field with a value")
+
+        return write
+
+    def _map(self, schema: Schema) -> Write:
+        keys, values = self.writer(schema.key_schema), self.writer(schema.value_schema)
+        if has_text_keys(schema):
+            return super()._map(schema)
+
+        def write(value: Mapping[Any, Any]) -> str:
+            entries = [f'{{"key":{keys(k)},"value":{values(v)}}}' for k, v in value.items()]
+            return f"[{','.join(entries)}]"
+
+        return write
+
+
+def reader(schema: Schema) -> Read:
+    """What reads parsed JSON of a schema, null too; it raises DataError."""
+    read = _reader(schema)
+
+    def checked(node: Any) -> Any:
+        if node is not None:
+            return read(node)
+        if schema.default is not None:
+            return schema.default
+        if not schema.optional:
+            raise DataError(f"Invalid null value for required {schema.type.name} field")
+        return None
+
+    return checked
+
+
+def _reader(schema: Schema) -> Read:
+    match schema.type:
+        case Type.STRUCT:
+            return _union(schema) if is_union(schema) else _struct(schema)
+        case Type.ARRAY:
+            assert schema.value_schema is not None
+            item = reader(schema.value_schema)
+            return lambda node: [item(one) for one in _list(node)]
+        case Type.MAP:
+            return _map(schema)
+    return json_nodes.reader(schema, replaces_null=True)
+
+
+def _struct(schema: Schema) -> Read:
+    parts = [(field.name, field, reader(field.schema)) for field in schema.fields]
+
+    def read(node: Any) -> Struct:
+        if type(node) is not dict:
+            raise DataError(
+                f"Structs should be encoded as JSON objects, but found {json_nodes.node_type(node)}"
+            )
+        values = []
+        for name, field, part in parts:
+            value = part(node.get(name))
+            if value is None and not field.schema.optional:
+                validate_value(field.schema, None, name)
+            values.append(value)
+        return Struct(schema, values)
+
+    return read
+
+
+def _map(schema: Schema) -> Read:
+    assert schema.key_schema is not None
+    assert schema.value_schema is not None
+    keys, values = reader(schema.key_schema), reader(schema.value_schema)
+    if has_text_keys(schema):
+
+        def read_object(node: Any) -> dict[Any, Any]:
+            if type(node) is not dict:
+                raise DataError(
+                    "Maps with string fields should be encoded as JSON objects, but found "
+                    f"{json_nodes.node_type(node)}"
+                )
+            return {key: values(item) for key, item in node.items()}
+
+        return read_object
+
+    def read_entries(node: Any) -> dict[Any, Any]:
+        return {keys(entry["key"]): values(entry["value"]) for entry in _list(node)}
+
+    return read_entries
+
+
+def _list(node: Any) -> list[Any]:
+    if type(node) is not list:
+        raise DataError(
+            f"Arrays should be encoded as JSON arrays, but found {json_nodes.node_type(node)}"
+        )
+    return node
+
+
+def _union(schema: Schema) -> Read:
+    parts = [(field.schema, reader(field.schema)) for field in schema.fields]
+
+    def read(node: Any) -> Struct:
+        for place, (branch, part) in enumerate(parts):
+            if _fits(branch, node):
+                values: list[Any] = [None] * len(parts)
+                values[place] = part(node)
+                return Struct(schema, values)
+        raise DataError(f"The value is of none of the choices: {json_nodes.node_type(node)}")
+
+    return read
+
+
+def _fits(schema: Schema, node: Any) -> bool:
+    kind = type(node)
+    match schema.type:
+        case Type.BOOLEAN:
+            return kind is bool
+        case Type.STRING:
+            return kind is str
+        case Type.BYTES:
+            return kind in (str, int, float, Decimal)
+        case Type.FLOAT32 | Type.FLOAT64:
+            return kind in (int, float, Decimal)
+        case Type.ARRAY:
+            return kind is list
+        case Type.MAP:
+            return kind is (dict if has_text_keys(schema) else list)
+        case Type.STRUCT:
+            names = {field.name for field in schema.fields}
+            needed = {f.name for f in schema.fields if not f.schema.optional}
+            return kind is dict and needed <= node.keys() <= names
+    return kind is int

@@ -1,0 +1,109 @@
+"""Between the worker, which says what runs, and the engine, which runs it.
+
+The worker starts a task with its configuration and hears how it fares through a TaskListener; it
+neither knows Spark nor records. Two engines: `engine.local` (threads of this process) and
+`engine.spark` (a Spark job per micro-batch); the worker's setting `barnabas.connect.engine` is
+`spark` (default) or `local`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from barnabas.connect.connectors.base import OffsetReader, Settings
+from barnabas.connect.record import JsonMap
+
+
+@dataclass(slots=True, frozen=True)
+class TaskId:
+    """A task of a connector; written `name-0`."""
+
+    connector: str
+    task: int
+
+    def __str__(self) -> str:
+        return f"{self.connector}-{self.task}"
+
+
+@dataclass(slots=True, frozen=True)
+class TaskPlan:
+    """All that an engine needs to run a task.
+
+    `connector_settings` is the connector's configuration with secrets resolved, `task_settings` the
+    task's own, `worker_settings` the worker's. `offsets_topic` is where the source's offsets go
+    (None: to `store_offsets` of the engine's caller, standalone mode's file).
+    """
+
+    id: TaskId
+    connector_settings: Settings = field(repr=False)
+    task_settings: Settings = field(repr=False)
+    worker_settings: Settings = field(repr=False)
+    offsets_topic: str | None
+    is_exactly_once: bool = False
+    generation: int = 0
+    """Fences older runs of the same task of an exactly-once source (KIP-618)."""
+
+
+StoreOffsets = Callable[[str, Sequence[tuple[JsonMap, JsonMap]]], None]
+"""Takes the connector's name and (partition, offset) pairs; returns when they are stored."""
+
+
+class TaskListener(Protocol):
+    """Hears of one task, from the engine's threads. States are Kafka's."""
+
+    def started(self) -> None:
+        """It runs."""
+
+    def paused(self) -> None:
+        """It holds still."""
+
+    def resumed(self) -> None:
+        """It goes on."""
+
+    def failed(self, error: BaseException) -> None:
+        """It ended with an error; the worker decides whether it starts again."""
+
+    def stopped(self) -> None:
+        """It ended because it was asked to."""
+
+    def topics_used(self, topics: Sequence[str]) -> None:
+        """Topics it wrote to or read from, for /connectors/{name}/topics."""
+
+
+class RunningTask(Protocol):
+    """A task that an engine runs."""
+
+    def pause(self) -> None:
+        """Hold still once the micro-batch that runs is done."""
+
+    def resume(self) -> None:
+        """Go on."""
+
+    def stop(self) -> None:
+        """Begin to end: the micro-batch that runs is finished; does not wait."""
+
+    def join(self, timeout_s: float) -> bool:
+        """Wait for the end; whether it came."""
+
+    def metrics(self) -> Mapping[str, float]:
+        """Return figures under the names of Kafka's task metrics (source-record-poll-total …)."""
+
+
+class Engine(Protocol):
+    """Runs tasks."""
+
+    def start_task(
+        self,
+        plan: TaskPlan,
+        listener: TaskListener,
+        offsets: OffsetReader,
+        store_offsets: StoreOffsets,
+        *,
+        is_paused: bool = False,
+    ) -> RunningTask:
+        """Start a task; returns at once, what fails is told to the listener."""
+
+    def close(self) -> None:
+        """Stop all and what serves them."""

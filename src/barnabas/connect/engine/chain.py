@@ -1,0 +1,152 @@
+"""The converters and transforms of a task, made from its settings in every process.
+
+A connector's own `key.converter` wins over the worker's, and then only its own settings count.
+Source: ConnectorConfig.transformationStages, Worker.startTask (Kafka 4.3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from barnabas.connect.config.definition import Definition
+from barnabas.connect.converters.base import Converter, HeaderConverter
+from barnabas.connect.converters.headers import ByteArrayHeaderConverter
+from barnabas.connect.converters.primitives import ByteArrayConverter
+from barnabas.connect.errors.kinds import ConfigError, ConnectError
+from barnabas.connect.plugins import load
+from barnabas.connect.record import ConnectRecord
+from barnabas.connect.transforms.base import Predicate, Transform
+
+DEFAULT_HEADER_CONVERTER: Final = "org.apache.kafka.connect.storage.SimpleHeaderConverter"
+Settings = Mapping[str, str]
+
+
+@dataclass(slots=True)
+class Step:
+    """One transform, and which records it is for."""
+
+    transform: Transform
+    predicate: Predicate | None = None
+    negates: bool = False
+
+    def apply(self, record: ConnectRecord) -> ConnectRecord | None:
+        """Return the record that goes on, None for none."""
+        if self.predicate is not None and self.predicate.test(record) == self.negates:
+            return record
+        return self.transform.apply(record)
+
+    def close(self) -> None:
+        """Close what it holds open."""
+        self.transform.close()
+        if self.predicate is not None:
+            self.predicate.close()
+
+
+@dataclass(slots=True)
+class Chain:
+    """What a record passes."""
+
+    key: Converter
+    value: Converter
+    header: HeaderConverter
+    stages: list[Step]
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether bytes pass it unchanged."""
+        kinds = type(self.key), type(self.value), type(self.header)
+        return not self.stages and kinds == (
+            ByteArrayConverter,
+            ByteArrayConverter,
+            ByteArrayHeaderConverter,
+        )
+
+    def close(self) -> None:
+        """Close what it holds open."""
+        self.key.close()
+        self.value.close()
+        self.header.close()
+        for step in self.stages:
+            step.close()
+
+
+def make_chain(connector: Settings, worker: Settings) -> Chain:
+    """Return the chain of a connector's tasks. Raises ConfigError, ConnectError."""
+    return Chain(
+        key=_converter("key.converter", connector, worker, is_key=True),
+        value=_converter("value.converter", connector, worker, is_key=False),
+        header=_header_converter(connector, worker),
+        stages=[_step(alias, connector) for alias in names(connector.get("transforms", ""))],
+    )
+
+
+def names(text: str) -> list[str]:
+    """Return the parts of a list."""
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def with_prefix(settings: Settings, prefix: str) -> dict[str, str]:
+    """Return the settings under a prefix, without it."""
+    return {
+        name.removeprefix(prefix): value
+        for name, value in settings.items()
+        if name.startswith(prefix) and name != prefix
+    }
+
+
+def parsed(definition: Definition, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings with the defined ones parsed. Raises ConfigError."""
+    return {**settings, **definition.parse(settings)}
+
+
+def _converter(name: str, connector: Settings, worker: Settings, *, is_key: bool) -> Converter:
+    given = connector if connector.get(name) else worker
+    if not given.get(name):
+        raise ConfigError(f'Missing required configuration "{name}" which has no default value.')
+    converter: Converter = load(given[name])()
+    settings = with_prefix(given, f"{name}.")
+    settings["converter.type"] = "key" if is_key else "value"
+    converter.configure(parsed(type(converter).definition, settings), is_key=is_key)
+    return converter
+
+
+def _header_converter(connector: Settings, worker: Settings) -> HeaderConverter:
+    name = "header.converter"
+    given = connector if connector.get(name) else worker
+    converter: HeaderConverter = load(
+        given.get(name) or DEFAULT_HEADER_CONVERTER, "header_converter"
+    )()
+    settings = with_prefix(given, f"{name}.")
+    settings["converter.type"] = "header"
+    converter.configure(parsed(type(converter).definition, settings))
+    return converter
+
+
+def _step(alias: str, connector: Settings) -> Step:
+    settings = with_prefix(connector, f"transforms.{alias}.")
+    predicate_alias = settings.pop("predicate", None)
+    negates = settings.pop("negate", "false").strip().lower() == "true"
+    transform: Transform = _made(settings, f"transforms.{alias}.type")
+    if predicate_alias is None:
+        return Step(transform)
+    prefix = f"predicates.{predicate_alias}."
+    predicate: Predicate = _made(with_prefix(connector, prefix), f"{prefix}type")
+    return Step(transform, predicate, negates)
+
+
+def _made(settings: dict[str, str], type_name: str) -> Any:
+    class_name = settings.pop("type", None)
+    if not class_name:
+        raise ConfigError(
+            f'Missing required configuration "{type_name}" which has no default value.'
+        )
+    made = load(class_name)()
+    try:
+        made.configure(parsed(type(made).definition, settings))
+    except ConnectError:
+        raise
+    except Exception as error:
+        raise ConnectError(f"{type_name}: {error}") from error
+    return made

@@ -1,0 +1,176 @@
+"""Settings of the Kafka clients that tasks use.
+
+The worker's own (`bootstrap.servers`, `security.protocol` …), over them its `producer.`,
+`consumer.` and `admin.` ones, over them the connector's `producer.override.` and so on: all under
+Java's names, or librdkafka's. Source: Worker.baseProducerConfigs, baseConsumerConfigs,
+adminConfigs (Kafka 4.3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, Literal
+
+from barnabas.app.partitioning import JAVA_PARTITIONER
+from barnabas.connect.engine.chain import Settings, with_prefix
+from barnabas.connect.errors.kinds import ConfigError
+from barnabas.pipeline.streams.client_settings import librdkafka_settings
+from barnabas.pipeline.streams.errors import PipelineError
+
+Client = Literal["producer", "consumer", "admin"]
+_SHARED: Final = ("bootstrap.servers", "client.dns.lookup", "client.rack")
+_SECURITY: Final = ("security.protocol", "sasl.", "ssl.")
+_RENAMED: Final = {
+    "buffer.memory": "queue.buffering.max.kbytes",
+    "fetch.max.wait.ms": "fetch.wait.max.ms",
+    "max.request.size": "message.max.bytes",
+    "send.buffer.bytes": "socket.send.buffer.bytes",
+    "receive.buffer.bytes": "socket.receive.buffer.bytes",
+}
+_AS_THEY_ARE: Final[Mapping[Client, frozenset[str]]] = {
+    "producer": frozenset(
+        {
+            *("acks", "batch.num.messages", "batch.size", "compression.level", "compression.type"),
+            *("delivery.timeout.ms", "enable.idempotence", "linger.ms", "message.max.bytes"),
+            *("max.in.flight.requests.per.connection", "partitioner", "retries"),
+            *("queue.buffering.max.kbytes", "queue.buffering.max.messages", "retry.backoff.ms"),
+            *("retry.backoff.max.ms", "transaction.timeout.ms"),
+        }
+    ),
+    "consumer": frozenset(
+        {
+            *("allow.auto.create.topics", "auto.offset.reset", "check.crcs", "fetch.max.bytes"),
+            *("fetch.min.bytes", "fetch.wait.max.ms", "group.id", "group.instance.id"),
+            *("group.protocol", "heartbeat.interval.ms", "isolation.level"),
+            *("max.partition.fetch.bytes", "max.poll.interval.ms", "session.timeout.ms"),
+            *("partition.assignment.strategy", "queued.max.messages.kbytes"),
+        }
+    ),
+    "admin": frozenset(),
+}
+_ANY_CLIENT: Final = frozenset(
+    {
+        *("bootstrap.servers", "client.dns.lookup", "client.id", "client.rack"),
+        *("connections.max.idle.ms", "metadata.max.age.ms", "reconnect.backoff.max.ms"),
+        *("reconnect.backoff.ms", "request.timeout.ms", "socket.timeout.ms"),
+        *("socket.connection.setup.timeout.ms", "socket.keepalive.enable"),
+        *("socket.send.buffer.bytes", "socket.receive.buffer.bytes"),
+    }
+)
+_ASSIGNORS: Final = {
+    "CooperativeStickyAssignor": "cooperative-sticky",
+    "RangeAssignor": "range",
+    "RoundRobinAssignor": "roundrobin",
+    "StickyAssignor": "cooperative-sticky",
+}
+_DELIVERY_TIMEOUT_MS_MAX: Final = 2_147_483_647
+
+
+def java_settings(client: Client, connector: Settings, worker: Settings) -> dict[str, str]:
+    """Return what users have set for a client, under their names."""
+    given = {
+        name: value
+        for name, value in worker.items()
+        if name in _SHARED or name in _ANY_CLIENT or name.startswith(_SECURITY)
+    }
+    given.pop("client.id", None)
+    given |= with_prefix(worker, f"{client}.")
+    overrides = with_prefix(connector, f"{client}.override.")
+    return given | overrides
+
+
+def client_settings(
+    client: Client, connector: Settings, worker: Settings, defaults: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return librdkafka's settings; what it has no counterpart of is left out.
+
+    Raises ConfigError.
+    """
+    given = java_settings(client, connector, worker)
+    if not given.get("bootstrap.servers"):
+        raise ConfigError(
+            'Missing required configuration "bootstrap.servers" which has no default value.'
+        )
+    try:
+        translated = librdkafka_settings(given)
+    except PipelineError as error:
+        raise ConfigError(str(error)) from error
+    settings: dict[str, Any] = {"log_level": 2, **defaults}
+    for name, value in translated.items():
+        own = _RENAMED.get(name, name)
+        if own.startswith(_SECURITY):
+            if "security.protocol" in given:
+                settings[own] = value
+        elif own in _AS_THEY_ARE[client] or own in _ANY_CLIENT:
+            settings[own] = _value(name, own, value)
+    return settings
+
+
+def producer_settings(
+    name: str, connector: Settings, worker: Settings, *, transactional_id: str | None = None
+) -> dict[str, Any]:
+    """Return librdkafka's settings of a task's producer: idempotent, where nobody says otherwise.
+
+    Kafka's is not, so that it writes twice where an acknowledgement is lost. Raises ConfigError.
+    """
+    settings = client_settings(
+        "producer",
+        connector,
+        worker,
+        {
+            **JAVA_PARTITIONER,
+            "client.id": name,
+            "enable.idempotence": True,
+            "delivery.timeout.ms": _DELIVERY_TIMEOUT_MS_MAX,
+            "linger.ms": 5,
+            "queue.buffering.max.messages": 500_000,
+        },
+    )
+    if str(settings.get("acks", "all")) not in ("all", "-1"):
+        settings["enable.idempotence"] = False
+    if transactional_id is not None:
+        settings["transactional.id"] = transactional_id
+        settings["enable.idempotence"] = True
+        settings.pop("acks", None)
+        # A record cannot outlive its transaction.
+        settings["delivery.timeout.ms"] = int(settings.get("transaction.timeout.ms", 60_000))
+    return settings
+
+
+def consumer_settings(connector_name: str, connector: Settings, worker: Settings) -> dict[str, Any]:
+    """Return librdkafka's settings of a sink's consumers. Raises ConfigError."""
+    settings = client_settings(
+        "consumer",
+        connector,
+        worker,
+        {
+            "group.id": f"connect-{connector_name}",
+            "auto.offset.reset": "earliest",
+            "isolation.level": "read_uncommitted",
+            "enable.auto.commit": False,
+            "enable.auto.offset.store": False,
+            "allow.auto.create.topics": False,
+            "partition.assignment.strategy": "cooperative-sticky",
+        },
+    )
+    if settings.get("group.protocol", "classic") == "consumer":
+        settings.pop("partition.assignment.strategy", None)
+    return settings
+
+
+def admin_settings(connector: Settings, worker: Settings) -> dict[str, Any]:
+    """Return librdkafka's settings of a task's administration. Raises ConfigError."""
+    return client_settings("admin", connector, worker, {})
+
+
+def _value(name: str, own: str, value: str) -> Any:
+    if own == "partition.assignment.strategy":
+        kinds = [_ASSIGNORS.get(part.strip().rpartition(".")[2]) for part in value.split(",")]
+        return next((kind for kind in kinds if kind), "cooperative-sticky")
+    if name == "buffer.memory":
+        return max(1, int(value) // 1024)
+    if own == "partitioner" or name == "partitioner.class":
+        return JAVA_PARTITIONER["partitioner"] if "." in value else value
+    if own == "auto.offset.reset" and value == "none":
+        return "error"
+    return value

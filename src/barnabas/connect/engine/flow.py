@@ -1,0 +1,205 @@
+"""What each record passes: a source's to its topic, a topic's to its sink.
+
+    source   record ─▶ transforms ─▶ header, key, value converter ─▶ bytes
+    sink     bytes ─▶ key, value, header converter ─▶ transforms ─▶ record
+
+The same in the process of the local engine and on Spark's executors. Source:
+AbstractWorkerSourceTask.convertTransformedRecord, WorkerSinkTask.convertAndTransformRecord.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from threading import Event
+from typing import Any, Final
+
+from barnabas.connect.engine.chain import Chain, Settings, make_chain
+from barnabas.connect.errors.reports import DeadLetters, LogReporter
+from barnabas.connect.errors.tolerance import (
+    Dropped,
+    ErrorCounts,
+    ErrorPolicy,
+    Failure,
+    Stage,
+    Tolerance,
+    java_class,
+)
+from barnabas.connect.raw import RawRecord
+from barnabas.connect.record import (
+    ConnectRecord,
+    Header,
+    SinkRecord,
+    SourceRecord,
+)
+
+Send = Callable[[RawRecord], None]
+_PLAIN: Final[list[tuple[str, bytes | None]]] = []
+
+
+@dataclass(slots=True, frozen=True)
+class FlowSpec:
+    """What a flow is made from; picklable, and equal for equal tasks."""
+
+    connector: str
+    task: int
+    settings: Settings = field(repr=False)
+    worker: Settings = field(repr=False)
+
+    @property
+    def policy(self) -> ErrorPolicy:
+        """Return the policy on errors. Raises ConfigError."""
+        return ErrorPolicy.read(self.settings)
+
+
+class SourceFlow:
+    """Turns a source's records into a topic's."""
+
+    def __init__(self, spec: FlowSpec, stopping: Event | None = None) -> None:
+        policy = spec.policy
+        self.counts = ErrorCounts()
+        self._chain = make_chain(spec.settings, spec.worker)
+        log = LogReporter(f"{spec.connector}-{spec.task}", policy, self.counts)
+        self.tolerance = Tolerance(policy, (log,), self.counts, stopping or Event())
+        self.is_plain = self._chain.is_plain
+        """Whether bytes pass it unchanged."""
+
+    def convert(self, record: SourceRecord) -> RawRecord | None:
+        """Return what is written, None where nothing is. Raises ConnectError."""
+        run, chain = self.tolerance.run, self._chain
+        try:
+            changed = _transform(self.tolerance, chain, record, record)
+            topic = changed.topic
+            headers = _PLAIN
+            if changed.headers:
+                headers = run(Stage.HEADER_CONVERTER, chain.header, record, self._headers, changed)
+            key = run(
+                Stage.KEY_CONVERTER,
+                chain.key,
+                record,
+                chain.key.from_connect,
+                topic,
+                changed.key_schema,
+                changed.key,
+            )
+            value = run(
+                Stage.VALUE_CONVERTER,
+                chain.value,
+                record,
+                chain.value.from_connect,
+                topic,
+                changed.value_schema,
+                changed.value,
+            )
+        except Dropped:
+            return None
+        return RawRecord(
+            topic=topic,
+            partition=changed.partition,
+            key=key,
+            value=value,
+            timestamp_ms=changed.timestamp_ms,
+            headers=headers,
+        )
+
+    def _headers(self, record: ConnectRecord) -> list[tuple[str, bytes | None]]:
+        convert = self._chain.header.from_connect
+        return [
+            (one.key, convert(record.topic, one.key, one.schema, one.value))
+            for one in record.headers
+        ]
+
+    def close(self) -> None:
+        """Close what it holds open."""
+        self._chain.close()
+
+
+class SinkFlow:
+    """Turns a topic's records into those that a sink takes. `send` writes dead letters."""
+
+    def __init__(self, spec: FlowSpec, send: Send, stopping: Event | None = None) -> None:
+        policy = spec.policy
+        self.counts = ErrorCounts()
+        self._chain = make_chain(spec.settings, spec.worker)
+        log = LogReporter(f"{spec.connector}-{spec.task}", policy, self.counts)
+        reporters: list[Any] = [log]
+        if policy.dead_letter_topic:
+            letters = DeadLetters(spec.connector, spec.task, policy, self.counts, send)
+            reporters.insert(0, letters)
+        self.tolerance = Tolerance(policy, reporters, self.counts, stopping or Event())
+
+    def convert(self, records: Iterable[RawRecord]) -> Iterator[SinkRecord]:
+        """Yield the records that go on. Raises ConnectError."""
+        for record in records:
+            try:
+                yield self.convert_one(record)
+            except Dropped:
+                continue
+
+    def convert_one(self, raw: RawRecord) -> SinkRecord:
+        """Return the record that goes on. Raises ConnectError, and Dropped where none does."""
+        run, chain, topic = self.tolerance.run, self._chain, raw.topic
+        key_schema, key = run(
+            Stage.KEY_CONVERTER,
+            chain.key,
+            raw,
+            chain.key.to_connect,
+            topic,
+            raw.key,
+            raw.headers,
+        )
+        value_schema, value = run(
+            Stage.VALUE_CONVERTER,
+            chain.value,
+            raw,
+            chain.value.to_connect,
+            topic,
+            raw.value,
+            raw.headers,
+        )
+        headers: list[Header] = []
+        if raw.headers:
+            headers = run(Stage.HEADER_CONVERTER, chain.header, raw, self._headers, raw)
+        assert raw.partition is not None
+        record = SinkRecord(
+            topic=topic,
+            partition=raw.partition,
+            key_schema=key_schema,
+            key=key,
+            value_schema=value_schema,
+            value=value,
+            timestamp_ms=raw.timestamp_ms,
+            headers=headers,
+            offset=raw.offset,
+            timestamp_type=raw.timestamp_type,
+            original_topic=topic,
+            original_partition=raw.partition,
+            original_offset=raw.offset,
+            raw=raw,
+        )
+        changed: SinkRecord = _transform(self.tolerance, chain, record, raw)
+        return changed
+
+    def report(self, sink: Any, record: SinkRecord, error: BaseException) -> None:
+        """A sink cannot take a record: treat it as `errors.tolerance` says (KIP-610)."""
+        self.counts.failures += 1
+        try:
+            self.tolerance.fail(Failure(Stage.TASK_PUT, java_class(sink), error, record.raw))
+        except Dropped:
+            return
+
+    def _headers(self, raw: RawRecord) -> list[Header]:
+        convert = self._chain.header.to_connect
+        return [Header(name, *convert(raw.topic, name, data)) for name, data in raw.headers]
+
+    def close(self) -> None:
+        """Close what it holds open."""
+        self._chain.close()
+
+
+def _transform(tolerance: Tolerance, chain: Chain, record: Any, original: Any) -> Any:
+    for stage in chain.stages:
+        record = tolerance.run(Stage.TRANSFORMATION, stage.transform, original, stage.apply, record)
+        if record is None:
+            raise Dropped
+    return record

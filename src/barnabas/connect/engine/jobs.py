@@ -1,0 +1,150 @@
+"""What a micro-batch is on an executor: one split of a source, or one range of a sink.
+
+These run in the worker's own process (local engine) and in Spark's Python workers alike.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from threading import Event
+from typing import Any
+
+from barnabas.connect.connectors.base import SinkRange, SinkWriter, SourceReader
+from barnabas.connect.engine.flow import SinkFlow, SourceFlow
+from barnabas.connect.engine.transport import Output, Transport
+from barnabas.connect.errors.kinds import ConnectError
+from barnabas.connect.errors.tolerance import ErrorCounts, java_class
+from barnabas.connect.raw import RawRecord
+from barnabas.connect.record import JsonMap, SinkRecord
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class SplitDone:
+    """What one split of a source was: how far each source partition has come, and figures."""
+
+    offsets: list[tuple[JsonMap, JsonMap]] = field(default_factory=list)
+    topics: set[str] = field(default_factory=set)
+    polled: int = 0
+    written: int = 0
+    seconds: float = 0.0
+    counts: ErrorCounts = field(default_factory=ErrorCounts)
+    receipts: Any = None
+    """The reader's own; whole once the output is flushed."""
+    prepared: Any = None
+    """Of exactly once on executors: the transaction that is left open."""
+
+
+@dataclass(slots=True)
+class RangeDone:
+    """What one range of a sink was."""
+
+    message: Any = None
+    read: int = 0
+    sent: int = 0
+    seconds: float = 0.0
+    counts: ErrorCounts = field(default_factory=ErrorCounts)
+
+
+def run_split(reader: SourceReader, split: Any, flow: SourceFlow, output: Output) -> SplitDone:
+    """Send the records of a split; they are not written before `output` is flushed."""
+    began = time.monotonic()
+    done = SplitDone()
+    flow.counts.__init__()  # type: ignore[misc]  # figures of this split alone
+    last: dict[str, tuple[JsonMap, JsonMap]] = {}
+    partition: JsonMap | None = None
+    key = ""
+    convert, send, topics = flow.convert, output.send, done.topics
+    receipts = done.receipts = reader.receipts(split)
+    plain = reader.read_bytes(split) if flow.is_plain else None
+    if plain is not None:
+        for bare in plain:
+            send(bare, None if receipts is None else partial(receipts.written, bare))
+            topics.add(bare.topic)
+            done.written += 1
+        done.polled = done.written
+        done.seconds = time.monotonic() - began
+        return done
+    for record in reader.read(split):
+        done.polled += 1
+        if record.source_partition is not partition:
+            partition = record.source_partition
+            key = repr(sorted(partition.items()))
+        last[key] = partition, record.source_offset
+        raw = convert(record)
+        if raw is not None:
+            send(raw, None if receipts is None else partial(receipts.written, record))
+            topics.add(raw.topic)
+            done.written += 1
+    done.offsets = list(last.values())
+    done.seconds = time.monotonic() - began
+    done.counts.add(flow.counts)
+    return done
+
+
+def settle(
+    output: Output, flow: SourceFlow, stopping: Event, *, is_transaction: bool = False
+) -> int:
+    """Wait until what was sent is written; returns how many records could not be.
+
+    Raises ConnectError where that is not tolerated; in a transaction it never is, as brokers commit
+    none that lacks a record.
+    """
+    failed = output.flush(stopping)
+    for raw, error in failed:
+        if is_transaction or not flow.tolerance.policy.tolerates_all:
+            raise ConnectError(f"Unrecoverable exception from producer send callback: {error}")
+        _log.warning("a record for topic %s is left out: %s", raw.topic, error)
+    return len(failed)
+
+
+def run_range(
+    writer: SinkWriter, where: SinkRange, transport: Transport, flow: SinkFlow, stopping: Event
+) -> RangeDone:
+    """Write a range into the other system, and its dead letters to their topic."""
+    began = time.monotonic()
+    done = RangeDone()
+    flow.counts.__init__()  # type: ignore[misc]  # figures of this range alone
+
+    def raw_records() -> Iterator[RawRecord]:
+        for raw in transport.read(where):
+            done.read += 1
+            yield raw
+
+    def records() -> Generator[SinkRecord, None, None]:
+        for record in flow.convert(raw_records()):
+            done.sent += 1
+            yield record
+
+    writer.report = lambda record, error: flow.report(writer, record, error)
+    given = records()
+    try:
+        done.message = writer.write(given, where)
+        for _ in given:  # what a writer leaves unread is written by nobody
+            raise ConnectError(
+                f"{java_class(writer)} did not write all records of {where.topic}-{where.partition}"
+            )
+    finally:
+        writer.report = None
+        given.close()
+    if flow.tolerance.policy.dead_letter_topic and flow.counts.dead_letters:
+        flow.counts.dead_letter_failures += len(transport.dead_letters().flush(stopping))
+    done.seconds = time.monotonic() - began
+    done.counts.add(flow.counts)
+    return done
+
+
+def merged_offsets(
+    done: Sequence[SplitDone], more: Sequence[tuple[JsonMap, JsonMap]]
+) -> list[tuple[JsonMap, JsonMap]]:
+    """Return the last offset of each source partition; `more` wins."""
+    last: dict[str, tuple[JsonMap, JsonMap]] = {}
+    for pairs in (*(one.offsets for one in done), more):
+        for partition, offset in pairs:
+            last[repr(sorted(partition.items()))] = partition, offset
+    return list(last.values())

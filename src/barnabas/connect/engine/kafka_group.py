@@ -1,0 +1,221 @@
+"""A sink task as a member of the group `connect-<connector>`: which partitions are its, how far.
+
+The member itself reads nothing: its partitions are paused, and what there is to read is asked for
+as offsets, so that executors can read it.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from confluent_kafka import (
+    Consumer,
+    KafkaError,
+    KafkaException,
+    TopicPartition,
+)
+
+from barnabas.connect.connectors.base import SinkRange
+from barnabas.connect.connectors.base import TopicPartition as Place
+from barnabas.connect.engine.chain import Settings, names
+from barnabas.connect.engine.transport import GroupListener
+from barnabas.connect.errors.kinds import ConfigError, ConnectError, RetriableError
+
+CALL_TIMEOUT_SECONDS: Final = 60.0
+_INTERNAL: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+_METADATA_MAX_AGE_MS: Final = 300_000
+
+
+class KafkaGroup:
+    """The membership of one task."""
+
+    def __init__(
+        self, settings: Mapping[str, Any], connector: Settings, listener: GroupListener
+    ) -> None:
+        self._topics, self._pattern = _subscription(connector)
+        self._listener = listener
+        self._reset = str(settings.get("auto.offset.reset", "earliest"))
+        self._refresh_seconds = (
+            float(settings.get("metadata.max.age.ms", _METADATA_MAX_AGE_MS)) / 1000
+        )
+        self._next_refresh = 0.0
+        self._positions: dict[Place, int | None] = {}
+        self._is_cooperative = "cooperative" in str(
+            settings.get("partition.assignment.strategy", "cooperative-sticky")
+        )
+        self._errors: list[BaseException] = []
+        self._fatal: KafkaError | None = None
+        own = dict(settings)
+        if self._reset not in ("earliest", "latest", "error"):
+            own["auto.offset.reset"] = "earliest"
+        self._consumer = Consumer({**own, "error_cb": self._on_error})
+        self._subscribed: frozenset[str] = frozenset()
+        if self._topics:
+            self._subscribe(frozenset(self._topics))
+
+    @property
+    def partitions(self) -> Sequence[Place]:
+        """Return those that are ours."""
+        return tuple(self._positions)
+
+    def poll(self, seconds: float) -> None:
+        """Take part in the group for so long."""
+        if self._pattern is not None and time.monotonic() >= self._next_refresh:
+            self._refresh()
+        message = self._consumer.poll(seconds)
+        if self._errors:
+            raise self._errors.pop(0)
+        if self._fatal is not None:
+            raise ConnectError(f"the group does not work any more: {self._fatal.str()}")
+        error = None if message is None else message.error()
+        if error is not None and error.code() in _REFUSED:
+            raise ConnectError(f"cannot read: {error.str()}")
+
+    def ranges(self) -> Sequence[SinkRange]:
+        """Return what there is to read, of each partition with anything."""
+        found = []
+        try:
+            for place, position in list(self._positions.items()):
+                low, high = self._consumer.get_watermark_offsets(
+                    TopicPartition(*place), CALL_TIMEOUT_SECONDS
+                )
+                start = position
+                if start is None or start < low or start > high:
+                    start = self._begin(place, low, high, start)
+                    self._positions[place] = start
+                if start < high:
+                    found.append(SinkRange(*place, start, high))
+        except KafkaException as error:
+            raise _failed("cannot ask for offsets", error) from error
+        return found
+
+    def advance(self, ranges: Sequence[SinkRange]) -> None:
+        """So much is written: go on behind it."""
+        for one in ranges:
+            if (one.topic, one.partition) in self._positions:
+                self._positions[one.topic, one.partition] = one.end
+
+    def commit(self, offsets: Mapping[Place, int]) -> None:
+        """Commit offsets of the group."""
+        if not offsets:
+            return
+        try:
+            self._consumer.commit(
+                offsets=[TopicPartition(*place, offset) for place, offset in offsets.items()],
+                asynchronous=False,
+            )
+        except KafkaException as error:
+            raise _failed("cannot commit offsets", error) from error
+
+    def close(self) -> None:
+        """Leave the group."""
+        self._consumer.close()
+
+    def _begin(self, place: Place, low: int, high: int, position: int | None) -> int:
+        """Where to begin without an offset, or with one that the topic does not have any more."""
+        if self._reset == "latest":
+            return high
+        if self._reset == "error":
+            what = "no offset is committed" if position is None else f"offset {position} is gone"
+            raise ConnectError(f"{what} for {place[0]}-{place[1]}, and auto.offset.reset is none")
+        return low
+
+    def _subscribe(self, topics: frozenset[str]) -> None:
+        self._subscribed = topics
+        self._consumer.subscribe(
+            sorted(topics),
+            on_assign=self._guarded(self._assigned),
+            on_revoke=self._guarded(self._revoked),
+            on_lost=self._guarded(self._lost),
+        )
+
+    def _refresh(self) -> None:
+        assert self._pattern is not None
+        self._next_refresh = time.monotonic() + self._refresh_seconds
+        try:
+            known = self._consumer.list_topics(timeout=CALL_TIMEOUT_SECONDS).topics
+        except KafkaException as error:
+            raise _failed("cannot list topics", error) from error
+        topics = frozenset(
+            topic for topic in known if topic not in _INTERNAL and self._pattern.fullmatch(topic)
+        )
+        if topics != self._subscribed and topics:
+            self._subscribe(topics)
+
+    def _guarded(self, react: Callable[[list[TopicPartition]], None]) -> Any:
+        """What a callback raises ends the task, behind `poll`."""
+
+        def call(_consumer: Consumer, partitions: list[TopicPartition]) -> None:
+            try:
+                react(partitions)
+            except BaseException as error:  # noqa: BLE001  # it is raised behind `poll`
+                self._errors.append(error)
+
+        return call
+
+    def _assigned(self, partitions: list[TopicPartition]) -> None:
+        if self._is_cooperative:
+            self._consumer.incremental_assign(partitions)
+        else:
+            self._consumer.assign(partitions)
+        if not partitions:
+            return
+        self._consumer.pause(partitions)
+        places = [(one.topic, one.partition) for one in partitions]
+        asked = [TopicPartition(*place) for place in places]
+        for one in self._consumer.committed(asked, CALL_TIMEOUT_SECONDS):
+            if one.error is not None:
+                raise ConnectError(f"cannot read committed offsets: {one.error.str()}")
+            is_committed = one.offset is not None and one.offset >= 0
+            self._positions[one.topic, one.partition] = one.offset if is_committed else None
+        for place, offset in (self._listener.assigned(places) or {}).items():
+            self._positions[place] = offset
+
+    def _revoked(self, partitions: list[TopicPartition]) -> None:
+        self._give_up(partitions, is_lost=False)
+
+    def _lost(self, partitions: list[TopicPartition]) -> None:
+        self._give_up(partitions, is_lost=True)
+
+    def _give_up(self, partitions: list[TopicPartition], *, is_lost: bool) -> None:
+        places = [(one.topic, one.partition) for one in partitions]
+        try:
+            if places:
+                self._listener.revoked(places, is_lost=is_lost)
+        finally:
+            for place in places:
+                self._positions.pop(place, None)
+            if self._is_cooperative:
+                self._consumer.incremental_unassign(partitions)
+            else:
+                self._consumer.unassign()
+
+    def _on_error(self, error: KafkaError) -> None:
+        if error.fatal() or error.code() == KafkaError._AUTHENTICATION:
+            self._fatal = error
+
+
+_REFUSED: Final = (KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.GROUP_AUTHORIZATION_FAILED)
+
+
+def _subscription(connector: Settings) -> tuple[list[str], re.Pattern[str] | None]:
+    """Topics or a pattern, as SinkConnectorConfig.validate wants them. Raises ConfigError."""
+    topics, pattern = names(connector.get("topics", "")), connector.get("topics.regex", "")
+    if topics and pattern:
+        raise ConfigError("topics and topics.regex are mutually exclusive options")
+    if not topics and not pattern:
+        raise ConfigError("Must configure one of topics or topics.regex")
+    try:
+        return topics, re.compile(pattern) if pattern else None
+    except re.error as error:
+        raise ConfigError(f"topics.regex: {error}") from error
+
+
+def _failed(what: str, error: KafkaException) -> ConnectError:
+    reason = error.args[0]
+    text = f"{what}: {reason.str()}"
+    is_lasting = reason.fatal() or reason.code() in _REFUSED
+    return ConnectError(text) if is_lasting else RetriableError(text)

@@ -1,0 +1,196 @@
+"""Records into Kafka's topics: at least once, and each micro-batch as one transaction."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from threading import Event
+from typing import Any, Final
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+
+from barnabas.connect.engine.offset_records import offset_key, offset_value
+from barnabas.connect.engine.topics import TopicCreation
+from barnabas.connect.engine.transport import BatchAbortedError, Offsets
+from barnabas.connect.errors.kinds import ConnectError, RetriableError
+from barnabas.connect.raw import RawRecord
+
+CALL_TIMEOUT_SECONDS: Final = 60.0
+STOP_GRACE_SECONDS: Final = 5.0
+"""How long a task that was stopped still waits for acknowledgements (Kafka's
+task.shutdown.graceful.timeout.ms)."""
+_POLL_SECONDS: Final = 0.1
+_POLL_EVERY: Final = 500
+
+
+class KafkaOutput:
+    """A producer, with the topics it needs."""
+
+    def __init__(
+        self, settings: Mapping[str, Any], topics: TopicCreation, *, has_receipts: bool = False
+    ) -> None:
+        self._topics = topics
+        self._failed: list[tuple[RawRecord, Exception]] = []
+        self._fatal: KafkaError | None = None
+        self._since_poll = 0
+        self.producer = Producer(
+            {
+                **settings,
+                "delivery.report.only.error": not has_receipts,
+                "on_delivery": self._on_delivery,
+                "error_cb": self._on_error,
+            }
+        )
+
+    def send(self, record: RawRecord, on_written: Callable[[int], None] | None = None) -> None:
+        """Queue a record."""
+        self._topics.ensure(record.topic)
+        self._since_poll += 1
+        if self._since_poll >= _POLL_EVERY:
+            self._since_poll = 0
+            self.producer.poll(0)
+        more: dict[str, Any] = {}
+        if record.partition is not None:
+            more["partition"] = record.partition
+        if record.headers:
+            more["headers"] = list(record.headers)
+        if on_written is not None:
+            more["on_delivery"] = partial(self._on_receipt, on_written)
+        while True:
+            try:
+                self.producer.produce(
+                    record.topic,
+                    record.value,
+                    record.key,
+                    timestamp=record.timestamp_ms or 0,
+                    **more,
+                )
+                return
+            except BufferError:
+                self.producer.poll(_POLL_SECONDS)
+                self._check()
+            except KafkaException as error:
+                if error.args[0].fatal():
+                    raise _error("cannot write", error) from error
+                self._failed.append((record, error))
+                return
+
+    def flush(self, stopping: Event) -> Sequence[tuple[RawRecord, Exception]]:
+        """Wait until all are written; returns those that cannot be."""
+        deadline = None
+        while self.producer.flush(_POLL_SECONDS * 5):
+            self._check()
+            if deadline is None and stopping.is_set():
+                deadline = time.monotonic() + STOP_GRACE_SECONDS
+            if deadline is not None and time.monotonic() > deadline:
+                raise ConnectError("stopped before all records were acknowledged")
+        self._check()
+        failed, self._failed = self._failed, []
+        return failed
+
+    def close(self) -> None:
+        """Give up what is not written."""
+        self.producer.purge()
+        self.producer.flush(0)
+
+    def _check(self) -> None:
+        if self._fatal is not None:
+            raise ConnectError(f"cannot write any more: {self._fatal.str()}")
+
+    def _on_error(self, error: KafkaError) -> None:
+        if error.fatal():
+            self._fatal = error
+
+    def _on_receipt(
+        self, on_written: Callable[[int], None], error: KafkaError | None, message: Message
+    ) -> None:
+        if error is None:
+            on_written(message.offset() or 0)
+        else:
+            self._on_delivery(error, message)
+
+    def _on_delivery(self, error: KafkaError | None, message: Message) -> None:
+        if error is None or error.code() == KafkaError._PURGE_QUEUE:
+            return
+        record = RawRecord(
+            topic=message.topic() or "",
+            partition=message.partition(),
+            key=message.key(),
+            value=message.value(),
+        )
+        self._failed.append((record, KafkaException(error)))
+
+
+class KafkaTransactions(KafkaOutput):
+    """A transactional producer under the id that Kafka's own worker would use (KIP-618)."""
+
+    def __init__(
+        self,
+        settings: Mapping[str, Any],
+        topics: TopicCreation,
+        offsets_topic: str,
+        *,
+        has_receipts: bool = False,
+    ) -> None:
+        super().__init__(settings, topics, has_receipts=has_receipts)
+        self._offsets_topic = offsets_topic
+        self._is_open = False
+        try:
+            self.producer.init_transactions(CALL_TIMEOUT_SECONDS)
+        except KafkaException as error:
+            raise _error("cannot take the transactional id", error) from error
+
+    def send(self, record: RawRecord, on_written: Callable[[int], None] | None = None) -> None:
+        """Queue a record."""
+        self._begin()
+        super().send(record, on_written)
+
+    def commit(self, connector: str, offsets: Offsets) -> None:
+        """Make what was sent visible, with offsets."""
+        self._begin()
+        for partition, offset in offsets:
+            self.producer.produce(
+                self._offsets_topic, offset_value(offset), offset_key(connector, partition)
+            )
+        while True:
+            try:
+                self.producer.commit_transaction(CALL_TIMEOUT_SECONDS)
+                self._is_open = False
+                self._failed.clear()
+                return
+            except KafkaException as error:
+                if error.args[0].txn_requires_abort():
+                    text = error.args[0].str()
+                    self.abort()
+                    raise BatchAbortedError(f"a transaction was aborted: {text}") from error
+                if not error.args[0].retriable() or error.args[0].fatal():
+                    raise _error("cannot commit a transaction", error) from error
+
+    def abort(self) -> None:
+        """Take back what was sent."""
+        if not self._is_open:
+            return
+        self._is_open = False
+        self._failed.clear()
+        try:
+            self.producer.abort_transaction(CALL_TIMEOUT_SECONDS)
+        except KafkaException as error:
+            raise _error("cannot abort a transaction", error) from error
+        self._failed.clear()
+
+    def _begin(self) -> None:
+        if not self._is_open:
+            try:
+                self.producer.begin_transaction()
+            except KafkaException as error:
+                raise _error("cannot begin a transaction", error) from error
+            self._is_open = True
+
+
+def _error(what: str, error: KafkaException) -> ConnectError:
+    reason = error.args[0]
+    if reason.code() in (KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH):
+        return ConnectError(f"{what}: another run of this task has taken over ({reason.str()})")
+    text = f"{what}: {reason.str()}"
+    return RetriableError(text) if reason.retriable() and not reason.fatal() else ConnectError(text)

@@ -1,0 +1,150 @@
+"""Ranges of Kafka's offsets, read in whatever process; its consumers go on where they were."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import OrderedDict, deque
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from confluent_kafka import (
+    TIMESTAMP_CREATE_TIME,
+    TIMESTAMP_LOG_APPEND_TIME,
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Message,
+    TopicPartition,
+)
+
+from barnabas.connect.connectors.base import SinkRange
+from barnabas.connect.errors.kinds import ConnectError, RetriableError
+from barnabas.connect.raw import RawRecord
+
+CONSUMERS_MAX: Final = 8
+READ_TIMEOUT_SECONDS: Final = 60.0
+_POLL_SECONDS: Final = 0.5
+_CHUNK: Final = 1000
+_OWN: Final[Mapping[str, Any]] = {
+    "enable.partition.eof": True,
+    "auto.offset.reset": "error",
+    "enable.auto.commit": False,
+}
+_KINDS: Final = {
+    TIMESTAMP_CREATE_TIME: "CreateTime",
+    TIMESTAMP_LOG_APPEND_TIME: "LogAppendTime",
+}
+
+
+class RangeReader:
+    """Reads one partition; the records behind a range wait for the next one."""
+
+    def __init__(self, settings: Mapping[str, Any], topic: str, partition: int) -> None:
+        more = {**settings, **_OWN}
+        for name in ("group.instance.id", "group.protocol", "partition.assignment.strategy"):
+            more.pop(name, None)  # it is no member of the group
+        more.setdefault("queued.max.messages.kbytes", 16_384)
+        more.setdefault("fetch.wait.max.ms", 50)  # the end of a range is told by an empty answer
+        self._consumer = Consumer(more)
+        self._place = topic, partition
+        self._position = -1
+        self._waiting: deque[Message] = deque()
+
+    def read(self, start: int, end: int) -> Iterator[RawRecord]:
+        """Yield the records. Raises RetriableError, ConnectError."""
+        if self._position != start:
+            self._waiting.clear()
+            self._consumer.assign([TopicPartition(*self._place, start)])
+        self._position = -1  # until it is known where this ended
+        deadline = time.monotonic() + READ_TIMEOUT_SECONDS
+        while True:
+            if not self._waiting:
+                self._waiting.extend(self._consumer.consume(_CHUNK, _POLL_SECONDS))
+                if not self._waiting and time.monotonic() > deadline:
+                    raise RetriableError(f"{self._name} does not answer at offset {start}")
+            while self._waiting:
+                message = self._waiting[0]
+                offset = message.offset()
+                error = message.error()
+                if error is not None:
+                    self._waiting.popleft()
+                    if error.code() == KafkaError._PARTITION_EOF:
+                        if offset is not None and offset >= end:
+                            self._position = end
+                            return
+                        continue
+                    self._raise(error)
+                    continue
+                assert offset is not None
+                if offset >= end:
+                    self._position = end
+                    return
+                self._waiting.popleft()
+                if offset < start:
+                    continue
+                if offset == end - 1:
+                    self._position = end
+                yield _record(message)
+                deadline = time.monotonic() + READ_TIMEOUT_SECONDS
+                if offset == end - 1:
+                    return
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._consumer.close()
+
+    @property
+    def _name(self) -> str:
+        return f"{self._place[0]}-{self._place[1]}"
+
+    def _raise(self, error: KafkaError) -> None:
+        """Connections that break are made again by librdkafka, until the time is over."""
+        if error.code() in (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN):
+            return
+        text = f"cannot read {self._name}: {error.str()}"
+        is_moved = error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE)
+        if error.retriable() or is_moved:
+            raise RetriableError(text)
+        raise ConnectError(text)
+
+
+def _record(message: Message) -> RawRecord:
+    kind, timestamp_ms = message.timestamp()
+    is_known = kind in _KINDS
+    return RawRecord(
+        topic=message.topic() or "",
+        partition=message.partition(),
+        key=message.key(),
+        value=message.value(),
+        timestamp_ms=timestamp_ms if is_known else None,
+        headers=message.headers() or (),  # type: ignore[arg-type]  # pairs, as they are read
+        offset=message.offset() or 0,
+        timestamp_type=_KINDS.get(kind, "NoTimestampType"),
+    )
+
+
+_READERS: OrderedDict[tuple[int, str, str, int], RangeReader] = OrderedDict()
+"""Of this process, by task, topic and partition; the one used last is last."""
+
+
+def read_range(task: str, settings: Mapping[str, Any], where: SinkRange) -> Iterator[RawRecord]:
+    """Yield the records of a range. Raises RetriableError, ConnectError."""
+    key = (os.getpid(), task, where.topic, where.partition)
+    reader = _READERS.pop(key, None)
+    if reader is None:
+        reader = RangeReader(settings, where.topic, where.partition)
+    try:
+        yield from reader.read(where.start, where.end)
+    except KafkaException as error:
+        raise RetriableError(f"cannot read {where.topic}: {error.args[0].str()}") from error
+    finally:
+        _READERS[key] = reader
+        while len(_READERS) > CONSUMERS_MAX:
+            _READERS.popitem(last=False)[1].close()
+
+
+def close_readers(task: str) -> None:
+    """Close what this process holds open for a task."""
+    for key in [key for key in _READERS if key[1] == task]:
+        _READERS.pop(key).close()

@@ -1,0 +1,168 @@
+"""The engine without Spark: tasks are threads of this process, and so are their micro-batches.
+
+For connectors that move little, for tests, and where no Java is.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Mapping
+from threading import Event
+from typing import Any
+
+from barnabas.connect.connectors.base import (
+    Connector,
+    OffsetReader,
+    SinkConnector,
+    SourceConnector,
+)
+from barnabas.connect.engine.base import (
+    RunningTask,
+    StoreOffsets,
+    TaskListener,
+    TaskPlan,
+)
+from barnabas.connect.engine.chain import Settings
+from barnabas.connect.engine.flow import FlowSpec
+from barnabas.connect.engine.kafka_transport import KafkaTransport
+from barnabas.connect.engine.runner import LocalRunner, Runner
+from barnabas.connect.engine.sink_task import SinkTask
+from barnabas.connect.engine.source_task import SourceTask
+from barnabas.connect.engine.task import EngineTask
+from barnabas.connect.engine.transport import Transport
+from barnabas.connect.errors.kinds import ConfigError
+from barnabas.connect.plugins import load
+
+
+class NotRunning:
+    """A task that did not start; a RunningTask."""
+
+    def pause(self) -> None:
+        """Do nothing."""
+
+    def resume(self) -> None:
+        """Do nothing."""
+
+    def stop(self) -> None:
+        """Do nothing."""
+
+    def join(self, timeout_s: float) -> bool:
+        """It has ended."""
+        return True
+
+    def metrics(self) -> Mapping[str, float]:
+        """Return nothing."""
+        return {}
+
+
+def connector_of(settings: Settings) -> Connector:
+    """Return the connector that a configuration names. Raises ConfigError."""
+    class_name = settings.get("connector.class")
+    if not class_name:
+        raise ConfigError(
+            'Missing required configuration "connector.class" which has no default value.'
+        )
+    connector = load(class_name)()
+    if not isinstance(connector, SourceConnector | SinkConnector):
+        raise ConfigError(f"{class_name} is no connector")
+    return connector
+
+
+MakeTransport = Callable[[TaskPlan, Mapping[str, str], str], Transport]
+"""Takes the plan, its settings and the name of this run."""
+
+
+class LocalEngine:
+    """Runs tasks in this process."""
+
+    def __init__(self, transport: MakeTransport = KafkaTransport.of) -> None:
+        self._transport = transport
+        self._tasks: list[EngineTask] = []
+
+    def start_task(
+        self,
+        plan: TaskPlan,
+        listener: TaskListener,
+        offsets: OffsetReader,
+        store_offsets: StoreOffsets,
+        *,
+        is_paused: bool = False,
+    ) -> RunningTask:
+        """Start a task; returns at once, what fails is told to the listener."""
+        stopping = Event()
+        try:
+            task = self._made(plan, listener, offsets, store_offsets, stopping, is_paused)
+        except Exception as error:  # noqa: BLE001  # all that connectors raise
+            listener.failed(error)
+            return NotRunning()
+        self._tasks = [one for one in self._tasks if not one.join(0)]
+        self._tasks.append(task)
+        task.start()
+        return task
+
+    def _made(
+        self,
+        plan: TaskPlan,
+        listener: TaskListener,
+        offsets: OffsetReader,
+        store_offsets: StoreOffsets,
+        stopping: Event,
+        is_paused: bool,
+    ) -> EngineTask:
+        settings = {**plan.connector_settings, **plan.task_settings}
+        spec = FlowSpec(plan.id.connector, plan.id.task, settings, plan.worker_settings)
+        connector = connector_of(settings)
+        transport = self.transport(plan, settings)
+        runner = self.runner(plan, spec, transport, stopping)
+        if isinstance(connector, SourceConnector):
+            return SourceTask(
+                plan,
+                settings,
+                connector,
+                runner,
+                listener,
+                offsets,
+                store_offsets,
+                stopping,
+                is_paused=is_paused,
+                spark=self.spark,
+            )
+        assert isinstance(connector, SinkConnector)
+        return SinkTask(
+            plan,
+            settings,
+            connector,
+            runner,
+            transport,
+            listener,
+            stopping,
+            is_paused=is_paused,
+            spark=self.spark,
+        )
+
+    def runner(
+        self, plan: TaskPlan, spec: FlowSpec, transport: Transport, stopping: Event
+    ) -> Runner:
+        """Return who carries out the micro-batches of a task."""
+        return LocalRunner(spec, transport, stopping, is_exactly_once=plan.is_exactly_once)
+
+    def transport(self, plan: TaskPlan, settings: Settings) -> Transport:
+        """Return where the records of a task are."""
+        return self._transport(plan, settings, uuid.uuid4().hex)
+
+    @property
+    def spark(self) -> Callable[[], Any] | None:
+        """Return what gives readers and writers the Spark session, None without Spark."""
+        return None
+
+    def close(self) -> None:
+        """Stop all and what serves them."""
+        self.stop_tasks()
+
+    def stop_tasks(self) -> None:
+        """Stop all tasks and wait for their ends."""
+        for task in self._tasks:
+            task.stop()
+        for task in self._tasks:
+            task.join(30)
+        self._tasks.clear()

@@ -1,0 +1,153 @@
+"""Who carries out the micro-batches of one task; the two engines differ in this alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from threading import Event
+from typing import Any, Protocol
+
+from barnabas.connect.connectors.base import SinkRange, SinkWriter, SourceReader
+from barnabas.connect.engine.flow import FlowSpec, SinkFlow, SourceFlow
+from barnabas.connect.engine.jobs import (
+    RangeDone,
+    SplitDone,
+    merged_offsets,
+    run_range,
+    run_split,
+    settle,
+)
+from barnabas.connect.engine.transport import Offsets, TransactionalOutput, Transport
+from barnabas.connect.errors.kinds import RetriableError
+
+
+class SinkFailedError(Exception):
+    """A range failed; `done` are the messages of those that were written. The cause says why."""
+
+    def __init__(self, done: Sequence[Any]) -> None:
+        super().__init__("a range was not written")
+        self.done = done
+
+
+class Runner(Protocol):
+    """Carries out micro-batches."""
+
+    def prepare_source(self) -> None:
+        """Before the first one: see that no earlier run of the task writes any more.
+
+        Raises ConfigError, ConnectError.
+        """
+
+    def prepare_sink(self) -> None:
+        """Before the first one: check the settings of converters and transforms."""
+
+    def run_source(
+        self, reader: SourceReader, splits: Sequence[Any], more: Offsets
+    ) -> tuple[Sequence[SplitDone], Offsets]:
+        """Write the records of splits; returns offsets that are still to be stored.
+
+        `more` are offsets beside the records'. Exactly once none is left to be stored. Raises
+        RetriableError where the micro-batch may be done again, ConnectError.
+        """
+
+    def run_sink(self, writer: SinkWriter, ranges: Sequence[SinkRange]) -> Sequence[RangeDone]:
+        """Write ranges. Raises SinkFailedError."""
+
+    def close(self) -> None:
+        """Close what it holds open."""
+
+
+class LocalRunner:
+    """Carries them out in this process, one after another."""
+
+    def __init__(
+        self, spec: FlowSpec, transport: Transport, stopping: Event, *, is_exactly_once: bool
+    ) -> None:
+        self._spec = spec
+        self._transport = transport
+        self._stopping = stopping
+        self._is_exactly_once = is_exactly_once
+        self._transactions: TransactionalOutput | None = None
+        self._source_flow: SourceFlow | None = None
+        self._sink_flow: SinkFlow | None = None
+
+    def prepare_source(self) -> None:
+        """Take the transactional id, so that no earlier run of the task writes any more."""
+        self._source_flow = SourceFlow(self._spec, self._stopping)
+        if self._is_exactly_once:
+            self._transactions = self._transport.transactional_output()
+
+    def prepare_sink(self) -> None:
+        """Check settings, and make what the flow needs."""
+        if self._spec.policy.dead_letter_topic:
+            self._transport.dead_letters()
+
+        def send(raw: Any) -> None:
+            self._transport.dead_letters().send(raw)
+
+        self._sink_flow = SinkFlow(self._spec, send, self._stopping)
+
+    def run_source(
+        self, reader: SourceReader, splits: Sequence[Any], more: Offsets
+    ) -> tuple[Sequence[SplitDone], Offsets]:
+        """Write the records of splits."""
+        flow = self._source_flow
+        assert flow is not None
+        if self._transactions is not None:
+            return self._run_transaction(self._transactions, flow, reader, splits, more), ()
+        output = self._transport.output()
+        try:
+            done = [run_split(reader, split, flow, output) for split in splits]
+        except BaseException:
+            # What was sent is written: to read it again is at least once.
+            output.flush(self._stopping)
+            raise
+        self._settle(done, settle(output, flow, self._stopping))
+        return done, merged_offsets(done, more)
+
+    def _run_transaction(
+        self,
+        output: TransactionalOutput,
+        flow: SourceFlow,
+        reader: SourceReader,
+        splits: Sequence[Any],
+        more: Offsets,
+    ) -> Sequence[SplitDone]:
+        try:
+            done = [run_split(reader, split, flow, output) for split in splits]
+            settle(output, flow, self._stopping, is_transaction=True)
+        except BaseException:
+            output.abort()
+            raise
+        while True:
+            try:
+                output.commit(self._spec.connector, merged_offsets(done, more))
+                return done
+            except RetriableError:
+                if self._stopping.is_set():
+                    raise
+
+    def _settle(self, done: Sequence[SplitDone], failed: int) -> None:
+        if done and failed:
+            done[-1].written -= failed
+            done[-1].counts.skipped += failed
+
+    def run_sink(self, writer: SinkWriter, ranges: Sequence[SinkRange]) -> Sequence[RangeDone]:
+        """Write ranges."""
+        flow = self._sink_flow
+        assert flow is not None
+        done: list[RangeDone] = []
+        for where in ranges:
+            try:
+                done.append(run_range(writer, where, self._transport, flow, self._stopping))
+            except Exception as error:
+                raise SinkFailedError([one.message for one in done]) from error
+        return done
+
+    def close(self) -> None:
+        """Close what it holds open."""
+        for flow in (self._source_flow, self._sink_flow):
+            if flow is not None:
+                flow.close()
+        if self._transactions is not None:
+            self._transactions.close()
+        self._transport.close()

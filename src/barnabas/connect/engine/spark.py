@@ -1,0 +1,102 @@
+"""The engine on Spark: each micro-batch is one job, which a thread of the driver plans.
+
+The session is made at the first task, of the worker's settings:
+
+    barnabas.connect.spark.master     local[2], spark://…, yarn …; sc://… is Spark Connect
+    barnabas.connect.spark.packages   Maven coordinates, beside those that connectors need
+    barnabas.connect.spark.conf.*     any setting of Spark
+
+Jobs of different connectors share the executors fairly (pools of the FAIR scheduler).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from threading import Event, Lock
+from typing import TYPE_CHECKING, Any, Final
+
+from barnabas.connect.engine.base import TaskPlan
+from barnabas.connect.engine.chain import Settings, names, with_prefix
+from barnabas.connect.engine.flow import FlowSpec
+from barnabas.connect.engine.kafka_transport import KafkaTransport
+from barnabas.connect.engine.local import LocalEngine
+from barnabas.connect.engine.runner import Runner
+from barnabas.connect.engine.spark_runner import SparkRunner
+from barnabas.connect.engine.transport import Transport
+from barnabas.connect.errors.kinds import ConfigError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+PREFIX: Final = "barnabas.connect.spark."
+DEFAULT_MASTER: Final = "local[2]"
+ENGINE: Final = "barnabas.connect.engine"
+
+
+class SparkEngine(LocalEngine):
+    """Runs tasks whose micro-batches are Spark jobs."""
+
+    def __init__(self, make_session: Callable[[], SparkSession]) -> None:
+        super().__init__()
+        self._make_session = make_session
+        self._session: SparkSession | None = None
+        self._lock = Lock()
+
+    def runner(
+        self, plan: TaskPlan, spec: FlowSpec, transport: Transport, stopping: Event
+    ) -> Runner:
+        """Return who carries out the micro-batches of a task."""
+        assert isinstance(transport, KafkaTransport)
+        return SparkRunner(spec, transport, self.session, is_exactly_once=plan.is_exactly_once)
+
+    def session(self) -> SparkSession:
+        """Return the session, which the first task waits for. Raises SparkStartError."""
+        with self._lock:
+            if self._session is None:
+                self._session = self._make_session()
+            return self._session
+
+    @property
+    def spark(self) -> Callable[[], Any] | None:
+        """Return what gives readers and writers the Spark session."""
+        return self.session
+
+    def close(self) -> None:
+        """Stop all tasks, and Spark."""
+        super().close()
+        with self._lock:
+            if self._session is not None:
+                self._session.stop()
+                self._session = None
+
+
+def session_of(worker: Settings) -> SparkSession:
+    """Start Spark as a worker's settings say. Raises SparkStartError."""
+    from barnabas.pipeline.session import SessionOptions, start_session
+
+    given = with_prefix(worker, PREFIX)
+    master = given.get("master", DEFAULT_MASTER)
+    settings = {"spark.scheduler.mode": "FAIR", **with_prefix(given, "conf.")}
+    if master.startswith("sc://"):
+        from pyspark.sql import SparkSession
+
+        return SparkSession.builder.remote(master).getOrCreate()
+    options = SessionOptions(
+        app_name=f"barnabas-connect-{worker.get('group.id', 'standalone')}",
+        master=master,
+        packages=tuple(names(given.get("packages", ""))),
+        small_batches=True,
+        telemetry_path=given.get("log"),
+        settings=settings,
+    )
+    return start_session(options)
+
+
+def make_engine(worker: Settings) -> LocalEngine:
+    """Return the engine that a worker's settings name. Raises ConfigError."""
+    kind = worker.get(ENGINE, "spark").strip().lower()
+    if kind == "local":
+        return LocalEngine()
+    if kind == "spark":
+        return SparkEngine(lambda: session_of(worker))
+    raise ConfigError(f"Invalid value {kind} for configuration {ENGINE}: it is spark or local")

@@ -1,0 +1,213 @@
+"""A source's micro-batch on Spark, exactly once: one transaction per split and one for the offsets.
+
+All are left open until the driver has decided durably that together they are the micro-batch (see
+`pipeline.datasource`). A run that starts finishes what was decided, aborts what was not, and no
+earlier run decides anything from then on.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from confluent_kafka import KafkaException
+
+from barnabas.connect.engine.clients import java_settings
+from barnabas.connect.engine.kafka_transport import KafkaTransport
+from barnabas.connect.engine.offset_records import offset_key, offset_value
+from barnabas.connect.engine.task_ids import decisions_name
+from barnabas.connect.engine.topics import TopicCreation, read_groups
+from barnabas.connect.engine.transport import BatchAbortedError, Offsets
+from barnabas.connect.errors.kinds import ConfigError, ConnectError, RetriableError
+from barnabas.connect.raw import RawRecord
+from barnabas.pipeline.datasource.committer import Committer, task_prefix
+from barnabas.pipeline.datasource.control import ControlError, TransactionControl
+from barnabas.pipeline.datasource.options import (
+    PRODUCER_SETTINGS,
+    OptionError,
+    SinkOptions,
+    read_options,
+)
+from barnabas.pipeline.datasource.protocol import CommitError, NotPreparedError, Prepared
+from barnabas.pipeline.datasource.task import POOL, Transaction, WriteError
+
+_log = logging.getLogger(__name__)
+_SECURITY = ("bootstrap.servers", "security.protocol", "sasl.", "ssl.")
+_BY_KEY = -1
+
+
+@dataclass(slots=True, frozen=True)
+class TransactionPlace:
+    """What an executor needs to fill a transaction; picklable."""
+
+    options: SinkOptions = field(repr=False)
+    prefix: str
+    batch: int
+
+
+def sink_options(transport: KafkaTransport) -> SinkOptions:
+    """Return how transactions reach the brokers. Raises ConfigError."""
+    given = java_settings("producer", transport.settings, transport.worker)
+    passed = {
+        f"kafka.{name}": value
+        for name, value in given.items()
+        if name in PRODUCER_SETTINGS or name.startswith(_SECURITY)
+    }
+    try:
+        return read_options(passed)
+    except OptionError as error:
+        raise ConfigError(str(error)) from error
+
+
+class SplitTransaction:
+    """An Output that fills one transaction and leaves it open."""
+
+    def __init__(self, place: TransactionPlace, topics: TopicCreation) -> None:
+        self._place = place
+        self._topics = topics
+        self._transaction: Transaction | None = None
+
+    def send(self, record: RawRecord, on_written: Callable[[int], None] | None = None) -> None:
+        """Queue a record."""
+        self._topics.ensure(record.topic)
+        partition = _BY_KEY if record.partition is None else record.partition
+        headers = list(record.headers) or None
+        outgoing = (
+            record.topic,
+            record.value,
+            record.key,
+            partition,
+            record.timestamp_ms or 0,
+            headers,
+        )
+        try:
+            if self._transaction is None:
+                name = POOL.take(self._place.prefix, self._place.batch)
+                has_receipts = on_written is not None
+                options = self._place.options
+                self._transaction = Transaction(options, name, has_receipts=has_receipts)
+            self._transaction.send_record(outgoing, on_written)
+        except KafkaException as error:
+            raise _failed(error) from error
+        except WriteError as error:
+            raise ConnectError(str(error)) from error
+
+    def prepare(self, split: int) -> Prepared | None:
+        """Wait until all is acknowledged; None where nothing was sent."""
+        if self._transaction is None:
+            return None
+        try:
+            return self._transaction.prepare(split)
+        except KafkaException as error:
+            raise _failed(error) from error
+        except WriteError as error:
+            raise ConnectError(str(error)) from error
+        except ControlError as error:
+            raise RetriableError(str(error)) from error
+
+    def abort(self) -> None:
+        """Take back what was sent."""
+        if self._transaction is not None:
+            self._transaction.abort()
+
+    def flush(self, stopping: object) -> Sequence[tuple[RawRecord, Exception]]:
+        """What it waits for is waited for in `prepare`."""
+        return ()
+
+    def close(self) -> None:
+        """Take back what was sent."""
+        self.abort()
+
+
+class BatchCommits:
+    """The driver's part, for one task."""
+
+    def __init__(self, transport: KafkaTransport, options: SinkOptions) -> None:
+        if transport.offsets_topic is None:
+            raise ConfigError("exactly once needs a topic of offsets: run the worker distributed")
+        self._offsets_topic = transport.offsets_topic
+        self._connector = transport.connector_name
+        self._options = options
+        self._name = decisions_name(transport.transactional_id)
+        self._fenced_id = transport.transactional_id
+        self._committer = Committer(options, self._name, retakes=False)
+        self._batch = 0
+
+    def take_over(self) -> None:
+        """Fence earlier runs and finish what they decided. Raises ConnectError."""
+        try:
+            # What the engine without Spark may have left open, under the id of Kafka's worker.
+            control = TransactionControl(self._options.access)
+            control.abort(self._fenced_id)
+            control.close()
+            last = self._committer.take_over()
+            if last is not None:
+                self._committer.commit(last.batch, (), was_retried=False)
+                self._batch = last.batch
+            self._committer.sweep()
+        except CommitError as error:
+            raise ConnectError(f"the last micro-batch cannot be finished: {error}") from error
+        except (KafkaException, ControlError) as error:
+            raise RetriableError(f"cannot take over from an earlier run: {error}") from error
+
+    def next_place(self) -> TransactionPlace:
+        """Return where the splits of the next micro-batch write."""
+        self._batch += 1
+        return TransactionPlace(self._options, task_prefix(self._name), self._batch)
+
+    def commit(
+        self, place: TransactionPlace, prepared: Sequence[Prepared], offsets: Offsets
+    ) -> None:
+        """Commit a micro-batch with its offsets. Raises BatchAbortedError, ConnectError."""
+        output = SplitTransaction(place, TopicCreation((), _no_admin))
+        for partition, offset in offsets:
+            output.send(
+                RawRecord(
+                    topic=self._offsets_topic,
+                    key=offset_key(self._connector, partition),
+                    value=offset_value(offset),
+                )
+            )
+        own = output.prepare(len(prepared))
+        both = [*prepared, *([] if own is None else [own])]
+        try:
+            self._committer.commit(place.batch, both, was_retried=False)
+        except NotPreparedError as error:
+            self.drop(both)
+            raise BatchAbortedError(str(error)) from error
+        except (CommitError, KafkaException, ControlError) as error:
+            raise ConnectError(f"cannot commit a micro-batch: {error}") from error
+
+    def drop(self, prepared: Sequence[Prepared]) -> None:
+        """Abort what belongs to a micro-batch that failed."""
+        try:
+            self._committer.drop(prepared)
+            self._committer.sweep()
+        except ControlError as error:
+            _log.warning("transactions of %s may stay open for a while: %s", self._name, error)
+
+    def close(self) -> None:
+        """Say that nothing is left to be done, and close the connections."""
+        try:
+            self._committer.finish()
+        except KafkaException as error:
+            _log.warning("%s: %s", self._name, error.args[0].str())
+        self._committer.close()
+
+
+def split_transaction(place: TransactionPlace, transport: KafkaTransport) -> SplitTransaction:
+    """Return the output of a split, on an executor."""
+    groups = read_groups(transport.settings, transport.worker)
+    return SplitTransaction(place, TopicCreation(groups, transport.admin))
+
+
+def _no_admin() -> Any:
+    raise AssertionError("no topic is created here")
+
+
+def _failed(error: KafkaException) -> ConnectError:
+    reason = error.args[0]
+    text = f"cannot write: {reason.str()}"
+    return RetriableError(text) if reason.retriable() else ConnectError(text)

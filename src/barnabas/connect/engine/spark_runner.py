@@ -1,0 +1,140 @@
+"""Micro-batches as Spark jobs: one job each, a task of it per split or range."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from barnabas.connect.connectors.base import SinkRange, SinkWriter, SourceReader
+from barnabas.connect.engine.flow import FlowSpec, SinkFlow, SourceFlow
+from barnabas.connect.engine.jobs import RangeDone, SplitDone, merged_offsets
+from barnabas.connect.engine.kafka_transport import KafkaTransport
+from barnabas.connect.engine.runner import SinkFailedError
+from barnabas.connect.engine.spark_exactly_once import (
+    BatchCommits,
+    TransactionPlace,
+    sink_options,
+)
+from barnabas.connect.engine.spark_jobs import Failed, RangeJob, SplitJob, in_arrow
+from barnabas.connect.engine.transport import Offsets
+from barnabas.connect.errors.kinds import RetriableError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_POOL = "spark.scheduler.pool"
+
+
+class SparkRunner:
+    """Carries out the micro-batches of one task."""
+
+    def __init__(
+        self,
+        spec: FlowSpec,
+        transport: KafkaTransport,
+        session: Callable[[], SparkSession],
+        *,
+        is_exactly_once: bool,
+    ) -> None:
+        self._spec = spec
+        self._transport = transport
+        self._session = session
+        self._commits: BatchCommits | None = None
+        self._is_exactly_once = is_exactly_once
+
+    def prepare_source(self) -> None:
+        """Check settings, and see that no earlier run of the task writes any more."""
+        SourceFlow(self._spec).close()
+        self._session()
+        if self._is_exactly_once:
+            self._commits = BatchCommits(self._transport, sink_options(self._transport))
+            self._commits.take_over()
+
+    def prepare_sink(self) -> None:
+        """Check settings."""
+        if self._spec.policy.dead_letter_topic:
+            self._transport.dead_letters()
+        SinkFlow(self._spec, lambda raw: None).close()
+        self._session()
+
+    def run_source(
+        self, reader: SourceReader, splits: Sequence[Any], more: Offsets
+    ) -> tuple[Sequence[SplitDone], Offsets]:
+        """Write the records of splits."""
+        place = None if self._commits is None else self._commits.next_place()
+        job = SplitJob(self._spec, self._transport, reader, list(splits), place)
+        results = self._run(job, len(splits))
+        done: list[SplitDone] = [one for one in results if not isinstance(one, Failed)]
+        failed = [one for one in results if isinstance(one, Failed)]
+        if self._commits is not None and place is not None:
+            self._commit(self._commits, place, done, failed, more)
+            return done, ()
+        if failed:
+            raise failed[0].as_error()
+        return done, merged_offsets(done, more)
+
+    def _commit(
+        self,
+        commits: BatchCommits,
+        place: TransactionPlace,
+        done: Sequence[SplitDone],
+        failed: Sequence[Failed],
+        more: Offsets,
+    ) -> None:
+        prepared = [one.prepared for one in done if one.prepared is not None]
+        if failed:
+            commits.drop(prepared)
+            raise failed[0].as_error()
+        commits.commit(place, prepared, merged_offsets(done, more))
+
+    def run_sink(self, writer: SinkWriter, ranges: Sequence[SinkRange]) -> Sequence[RangeDone]:
+        """Write ranges."""
+        job = RangeJob(self._spec, self._transport, writer, list(ranges))
+        try:
+            results = self._run(job, len(ranges))
+        except RetriableError as error:
+            raise SinkFailedError(()) from error
+        done: list[RangeDone] = [one for one in results if not isinstance(one, Failed)]
+        for one in results:
+            if isinstance(one, Failed):
+                raise SinkFailedError([each.message for each in done]) from one.as_error()
+        return done
+
+    def close(self) -> None:
+        """Close what it holds open."""
+        if self._commits is not None:
+            self._commits.close()
+        self._transport.close()
+
+    def _run(self, job: Callable[[int], Any], count: int) -> list[Any]:
+        """Return the results, in order. Raises RetriableError where Spark could not do the job."""
+        from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # it has no types
+        from pyspark.errors import PySparkException
+
+        if not count:
+            return []
+        session = self._session()
+        try:
+            if _is_connect(session):
+                return _run_arrow(session, job, count)
+            context = session.sparkContext
+            context.setLocalProperty(_POOL, f"connect-{self._spec.connector}")
+            description = f"connector {self._spec.connector}, task {self._spec.task}"
+            context.setJobDescription(description)
+            return context.parallelize(range(count), count).map(job).collect()
+        except (PySparkException, Py4JError) as error:
+            text = str(error).strip().splitlines()
+            raise RetriableError(f"a Spark job failed: {text[0] if text else error!r}") from error
+
+
+def _run_arrow(session: SparkSession, job: Callable[[int], Any], count: int) -> list[Any]:
+    """Through Spark Connect there are DataFrames only."""
+    from pyspark.serializers import CPickleSerializer
+
+    rows = session.range(0, count, 1, count).mapInArrow(in_arrow(job), "done binary").collect()
+    from_bytes: Callable[[bytes], Any] = CPickleSerializer().loads
+    return [from_bytes(bytes(row.done)) for row in rows]
+
+
+def _is_connect(session: SparkSession) -> bool:
+    return type(session).__module__.startswith("pyspark.sql.connect")

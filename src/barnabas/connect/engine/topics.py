@@ -1,0 +1,152 @@
+"""Creation of the topics that a source writes to, by the groups of its `topic.creation.*`.
+
+Source: TopicCreation, TopicCreationConfig, TopicCreationGroup (Kafka 4.3, KIP-158).
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from confluent_kafka import KafkaError, KafkaException, TopicCollection
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from barnabas.connect.engine.chain import Settings, names, with_prefix
+from barnabas.connect.errors.kinds import ConfigError, ConnectError, RetriableError
+
+CALL_TIMEOUT_SECONDS: Final = 60.0
+_DEFAULT: Final = "default"
+_OWN: Final = ("include", "exclude", "replication.factor", "partitions")
+_log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True, frozen=True)
+class TopicGroup:
+    """Topics that are created alike; -1 leaves a number to the brokers."""
+
+    name: str
+    include: tuple[str, ...]
+    exclude: tuple[str, ...]
+    replicas: int
+    partitions: int
+    configs: Mapping[str, str] = field(default_factory=dict)
+
+    def has(self, topic: str) -> bool:
+        """Whether a topic belongs to it."""
+        if any(re.fullmatch(pattern, topic) for pattern in self.exclude):
+            return False
+        return any(re.fullmatch(pattern, topic) for pattern in self.include)
+
+
+def read_groups(connector: Settings, worker: Settings) -> tuple[TopicGroup, ...]:
+    """Return the groups, the default one last; empty where topics are not created by the task.
+
+    Raises ConfigError.
+    """
+    is_enabled = worker.get("topic.creation.enable", "true").strip().lower() == "true"
+    if not is_enabled or not any(name.startswith("topic.creation.") for name in connector):
+        return ()
+    default = _group(_DEFAULT, connector, None)
+    named = names(connector.get("topic.creation.groups", ""))
+    return (*(_group(name, connector, default) for name in named if name != _DEFAULT), default)
+
+
+def _group(name: str, connector: Settings, default: TopicGroup | None) -> TopicGroup:
+    prefix = f"topic.creation.{name}."
+    given = with_prefix(connector, prefix)
+    include = tuple(names(given.get("include", ".*" if default is None else "")))
+    exclude = tuple(names(given.get("exclude", "")))
+    for pattern in (*include, *exclude):
+        try:
+            re.compile(pattern)
+        except re.error as error:
+            raise ConfigError(
+                f"Invalid value {pattern} for configuration {prefix}include: "
+                f"Syntax error in regular expression: {error}"
+            ) from error
+    return TopicGroup(
+        name=name,
+        include=include,
+        exclude=exclude,
+        replicas=_count(prefix, "replication.factor", given, default.replicas if default else None),
+        partitions=_count(prefix, "partitions", given, default.partitions if default else None),
+        configs={key: value for key, value in given.items() if key not in _OWN},
+    )
+
+
+def _count(prefix: str, name: str, given: Settings, default: int | None) -> int:
+    text = given.get(name)
+    if text is None:
+        if default is None:
+            raise ConfigError(
+                f'Missing required configuration "{prefix}{name}" which has no default value.'
+            )
+        return default
+    if not re.fullmatch(r"-1|[1-9][0-9]*", text.strip()):
+        raise ConfigError(
+            f"Invalid value {text} for configuration {prefix}{name}: must be positive, "
+            "or -1 to use the broker's default"
+        )
+    return int(text)
+
+
+class TopicCreation:
+    """Creates each topic before the task's first record goes there."""
+
+    def __init__(self, groups: tuple[TopicGroup, ...], admin: Callable[[], AdminClient]) -> None:
+        self._groups = groups
+        self._admin = admin
+        self._known: set[str] = set()
+
+    def ensure(self, topic: str) -> None:
+        """Create a topic if it is not there. Raises ConnectError."""
+        if not self._groups or topic in self._known:
+            return
+        admin = self._admin()
+        if not exists(admin, topic):
+            group = next(one for one in self._groups if one.has(topic) or one is self._groups[-1])
+            create(admin, topic, group.partitions, group.replicas, group.configs)
+            _log.info("created topic %s by the group %s", topic, group.name)
+        self._known.add(topic)
+
+
+def exists(admin: AdminClient, topic: str) -> bool:
+    """Whether there is a topic; brokers do not create it for being asked. Raises ConnectError."""
+    asked: Any = admin.describe_topics(
+        TopicCollection([topic]), request_timeout=CALL_TIMEOUT_SECONDS
+    )
+    try:
+        asked[topic].result(CALL_TIMEOUT_SECONDS)
+    except KafkaException as error:
+        if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+            return False
+        raise _failed(f"cannot ask about topic {topic}", error) from error
+    return True
+
+
+def create(
+    admin: AdminClient, topic: str, partitions: int, replicas: int, configs: Mapping[str, str]
+) -> None:
+    """Create a topic; another task may have done so meanwhile. Raises ConnectError."""
+    new = NewTopic(
+        topic, num_partitions=partitions, replication_factor=replicas, config=dict(configs)
+    )
+    try:
+        admin.create_topics([new], request_timeout=CALL_TIMEOUT_SECONDS)[topic].result(
+            CALL_TIMEOUT_SECONDS
+        )
+    except KafkaException as error:
+        if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+            raise _failed(
+                f"Task failed to create new topic {topic}. Ensure that the task is authorized to "
+                "create topics or that the topic exists and restart the task",
+                error,
+            ) from error
+
+
+def _failed(what: str, error: KafkaException) -> ConnectError:
+    text = f"{what}: {error.args[0].str()}"
+    return RetriableError(text) if error.args[0].retriable() else ConnectError(text)

@@ -1,0 +1,123 @@
+"""Who hears of failed records: the log, and the dead-letter topic.
+
+Source: LogReporter, DeadLetterQueueReporter (Kafka 4.3).
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+import traceback
+from collections.abc import Callable
+from typing import Final
+
+from barnabas.connect.errors.tolerance import (
+    ErrorCounts,
+    ErrorPolicy,
+    Failure,
+    java_error,
+)
+from barnabas.connect.raw import RawRecord
+from barnabas.connect.record import SourceRecord
+
+_log = logging.getLogger(__name__)
+HEADER_PREFIX: Final = "__connect.errors."
+
+
+class LogReporter:
+    """Logs each failure; what the record says only where `errors.log.include.messages`."""
+
+    def __init__(self, task: str, policy: ErrorPolicy, counts: ErrorCounts) -> None:
+        self._task = task
+        self._policy = policy
+        self._counts = counts
+
+    def __call__(self, failure: Failure) -> None:
+        """Log it."""
+        self._counts.last_error_ms = time.time_ns() // 1_000_000
+        if not self._policy.logs:
+            return
+        _log.error("%s", self.message(failure), exc_info=failure.error)
+        self._counts.logged += 1
+
+    def message(self, failure: Failure) -> str:
+        """Return the line."""
+        what = f", where {_described(failure.original)}" if self._policy.logs_messages else ""
+        return (
+            f"Error encountered in task {self._task}. Executing stage '{failure.stage}' "
+            f"with class '{failure.class_name}'{what}."
+        )
+
+
+class DeadLetters:
+    """Sends each failed record of a sink, as it was in its topic, to another topic."""
+
+    def __init__(
+        self,
+        connector: str,
+        task: int,
+        policy: ErrorPolicy,
+        counts: ErrorCounts,
+        send: Callable[[RawRecord], None],
+    ) -> None:
+        self._connector = connector
+        self._task = task
+        self._policy = policy
+        self._counts = counts
+        self._send = send
+
+    def __call__(self, failure: Failure) -> None:
+        """Send it."""
+        if isinstance(failure.original, RawRecord):
+            self._counts.dead_letters += 1
+            self._send(self.letter(failure, failure.original))
+
+    def letter(self, failure: Failure, original: RawRecord) -> RawRecord:
+        """Return what is sent."""
+        headers = list(original.headers)
+        if self._policy.dead_letter_has_context:
+            headers += self._context(failure, original)
+        return RawRecord(
+            topic=self._policy.dead_letter_topic,
+            partition=None,
+            key=original.key,
+            value=original.value,
+            timestamp_ms=original.timestamp_ms,
+            headers=headers,
+        )
+
+    def _context(self, failure: Failure, original: RawRecord) -> list[tuple[str, bytes | None]]:
+        error = failure.error
+        trace = "".join(traceback.format_exception(error))
+        context = {
+            "topic": original.topic,
+            "partition": str(original.partition),
+            "offset": str(original.offset),
+            "connector.name": self._connector,
+            "task.id": str(self._task),
+            "stage": str(failure.stage),
+            "class.name": failure.class_name,
+            "exception.class.name": java_error(error),
+            "exception.message": str(error),
+            "exception.stacktrace": trace,
+        }
+        return [(HEADER_PREFIX + name, text.encode()) for name, text in context.items()]
+
+
+def _described(original: object) -> str:
+    if isinstance(original, RawRecord):
+        when = ""
+        if original.timestamp_type != "NoTimestampType":
+            when = f", timestamp={original.timestamp_ms}, timestampType={original.timestamp_type}"
+        return (
+            f"consumed record is {{topic='{original.topic}', partition={original.partition}, "
+            f"offset={original.offset}{when}}}"
+        )
+    if isinstance(original, SourceRecord):
+        return (
+            f"source record is = {{sourcePartition={dict(original.source_partition)}, "
+            f"sourceOffset={dict(original.source_offset)}, topic='{original.topic}', "
+            f"kafkaPartition={original.partition}, key={original.key!r}, "
+            f"value={original.value!r}, timestamp={original.timestamp_ms}}}"
+        )
+    return f"record is {original!r}"

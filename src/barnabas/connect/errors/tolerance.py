@@ -1,0 +1,242 @@
+"""What happens when a transform or a converter fails: try again, go on without the record, or end.
+
+An operation that raises RetriableError is tried again until `errors.retry.timeout` is over, with
+pauses that double. Any other error, and that one then, fails the record: reporters hear of it, and
+with `errors.tolerance=all` the record is left out, otherwise the task ends.
+
+Source: RetryWithToleranceOperator, ProcessingContext (Kafka 4.3).
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from threading import Event
+from time import monotonic
+from typing import Any, Final, NoReturn, TypeVar
+
+from barnabas.connect.errors.kinds import ConfigError, ConnectError, RetriableError
+
+RETRY_DELAY_MIN_MS: Final = 300
+T = TypeVar("T")
+
+
+class Stage(StrEnum):
+    """Where a record was when something failed; logs and dead letters name it."""
+
+    TASK_POLL = "TASK_POLL"
+    TASK_PUT = "TASK_PUT"
+    TRANSFORMATION = "TRANSFORMATION"
+    KEY_CONVERTER = "KEY_CONVERTER"
+    VALUE_CONVERTER = "VALUE_CONVERTER"
+    HEADER_CONVERTER = "HEADER_CONVERTER"
+    KAFKA_PRODUCE = "KAFKA_PRODUCE"
+    KAFKA_CONSUME = "KAFKA_CONSUME"
+
+
+@dataclass(slots=True, frozen=True)
+class ErrorPolicy:
+    """The `errors.*` settings of a connector. Times in milliseconds; -1 is without end."""
+
+    tolerates_all: bool = False
+    retry_timeout_ms: int = 0
+    retry_delay_max_ms: int = 60_000
+    logs: bool = False
+    logs_messages: bool = False
+    dead_letter_topic: str = ""
+    dead_letter_replicas: int = 3
+    dead_letter_has_context: bool = False
+
+    @staticmethod
+    def read(settings: Mapping[str, str]) -> ErrorPolicy:
+        """Take them from a connector's configuration. Raises ConfigError."""
+        tolerance = settings.get("errors.tolerance", "none").lower()
+        if tolerance not in ("none", "all"):
+            raise ConfigError(
+                f"Invalid value {tolerance} for configuration errors.tolerance: "
+                "String must be one of (case insensitive): NONE, ALL"
+            )
+        dead_letters = "errors.deadletterqueue."
+        return ErrorPolicy(
+            tolerates_all=tolerance == "all",
+            retry_timeout_ms=_number(settings, "errors.retry.timeout", 0),
+            retry_delay_max_ms=_number(settings, "errors.retry.delay.max.ms", 60_000),
+            logs=_truth(settings, "errors.log.enable"),
+            logs_messages=_truth(settings, "errors.log.include.messages"),
+            dead_letter_topic=settings.get(f"{dead_letters}topic.name", "").strip(),
+            dead_letter_replicas=_number(settings, f"{dead_letters}topic.replication.factor", 3),
+            dead_letter_has_context=_truth(settings, f"{dead_letters}context.headers.enable"),
+        )
+
+
+@dataclass(slots=True)
+class Failure:
+    """A record that failed. `original` is as it was read, before transforms and converters."""
+
+    stage: Stage
+    class_name: str
+    error: BaseException
+    original: Any
+    attempts: int = 1
+
+
+Reporter = Callable[[Failure], None]
+
+
+@dataclass(slots=True)
+class ErrorCounts:
+    """Figures under the names of Kafka's task-error-metrics."""
+
+    failures: int = 0
+    errors: int = 0
+    skipped: int = 0
+    retries: int = 0
+    logged: int = 0
+    dead_letters: int = 0
+    dead_letter_failures: int = 0
+    last_error_ms: int = 0
+
+    def add(self, other: ErrorCounts) -> None:
+        """Add those of another process."""
+        self.failures += other.failures
+        self.errors += other.errors
+        self.skipped += other.skipped
+        self.retries += other.retries
+        self.logged += other.logged
+        self.dead_letters += other.dead_letters
+        self.dead_letter_failures += other.dead_letter_failures
+        self.last_error_ms = max(self.last_error_ms, other.last_error_ms)
+
+    def as_metrics(self) -> dict[str, float]:
+        """Return them under Kafka's names."""
+        return {
+            "total-record-failures": self.failures,
+            "total-record-errors": self.errors,
+            "total-records-skipped": self.skipped,
+            "total-retries": self.retries,
+            "total-errors-logged": self.logged,
+            "deadletterqueue-produce-requests": self.dead_letters,
+            "deadletterqueue-produce-failures": self.dead_letter_failures,
+            "last-error-timestamp": self.last_error_ms,
+        }
+
+
+class Dropped(Exception):  # noqa: N818  # a way out, not an error
+    """The record is left out: it failed, as is tolerated, or a transform dropped it."""
+
+
+@dataclass(slots=True)
+class Tolerance:
+    """Runs the operations of one task's records."""
+
+    policy: ErrorPolicy
+    reporters: Sequence[Reporter] = ()
+    counts: ErrorCounts = field(default_factory=ErrorCounts)
+    stopping: Event = field(default_factory=Event)
+    now_ms: Callable[[], float] = lambda: monotonic() * 1000
+    pause: Callable[[float], None] | None = None
+    """Waits for seconds; None waits for `stopping`."""
+
+    def run(
+        self, stage: Stage, operated: Any, original: Any, operation: Callable[..., T], *given: Any
+    ) -> T:
+        """Run one operation. Raises Dropped, or ConnectError where the task must end."""
+        try:
+            return operation(*given)
+        except RetriableError as error:
+            return self._retry(stage, operated, original, error, operation, given)
+        except Exception as error:  # noqa: BLE001  # all that plugins raise
+            self.counts.failures += 1
+            self.fail(Failure(stage, java_class(operated), error, original))
+
+    def fail(self, failure: Failure) -> NoReturn:
+        """Report a record that failed. Raises Dropped or ConnectError."""
+        self.counts.errors += 1
+        for report in self.reporters:
+            report(failure)
+        if not self.policy.tolerates_all:
+            raise ConnectError("Tolerance exceeded in error handler") from failure.error
+        self.counts.skipped += 1
+        raise Dropped from None
+
+    def _retry(
+        self,
+        stage: Stage,
+        operated: Any,
+        original: Any,
+        error: RetriableError,
+        operation: Callable[..., T],
+        given: Sequence[Any],
+    ) -> T:
+        timeout_ms = self.policy.retry_timeout_ms
+        deadline = float("inf") if timeout_ms < 0 else self.now_ms() + timeout_ms
+        attempt = 1
+        while True:
+            self.counts.failures += 1
+            now = self.now_ms()
+            if now >= deadline or self.stopping.is_set():
+                self.fail(Failure(stage, java_class(operated), error, original, attempt))
+            delay_ms = retry_delay_ms(attempt, self.policy.retry_delay_max_ms)
+            self._wait(max(0.0, min(delay_ms, deadline - now)) / 1000)
+            self.counts.retries += 1
+            attempt += 1
+            try:
+                return operation(*given)
+            except RetriableError as again:
+                error = again
+            except Exception as other:  # noqa: BLE001  # all that plugins raise
+                self.counts.failures += 1
+                failure = Failure(stage, java_class(operated), other, original, attempt)
+                self.fail(failure)
+
+    def _wait(self, seconds: float) -> None:
+        if self.pause is not None:
+            self.pause(seconds)
+        else:
+            self.stopping.wait(seconds)
+
+
+def retry_delay_ms(attempt: int, delay_max_ms: int) -> float:
+    """Return the pause after a try that failed; 1 is the first."""
+    delay_ms: float = RETRY_DELAY_MIN_MS << min(attempt - 1, 40)
+    return delay_ms if delay_ms <= delay_max_ms else random.random() * delay_max_ms
+
+
+def java_class(operated: Any) -> str:
+    """Return the name that logs and dead letters have for what failed: that of configurations."""
+    from barnabas.connect.plugins import HEADER_CONVERTERS, PLUGINS
+
+    kind = operated if isinstance(operated, type) else type(operated)
+    python_name = f"{kind.__module__}:{kind.__name__}"
+    for plugin in (*PLUGINS.values(), *HEADER_CONVERTERS.values()):
+        if plugin.target == python_name:
+            return plugin.class_name
+    return python_name.replace(":", ".")
+
+
+def java_error(error: BaseException) -> str:
+    """Return the name of an error's class, Java's where there is one."""
+    name = getattr(error, "java_name", None)
+    return name if isinstance(name, str) else f"{type(error).__module__}.{type(error).__name__}"
+
+
+def _number(settings: Mapping[str, str], name: str, default: int) -> int:
+    text = settings.get(name, str(default))
+    try:
+        return int(text)
+    except ValueError as error:
+        raise ConfigError(
+            f"Invalid value {text} for configuration {name}: Not a number of type LONG"
+        ) from error
+
+
+def _truth(settings: Mapping[str, str], name: str) -> bool:
+    text = settings.get(name, "false").strip().lower()
+    if text not in ("true", "false"):
+        raise ConfigError(
+            f"Invalid value {text} for configuration {name}: "
+            "Expected value to be either true or false"
+        )
+    return text == "true"

@@ -1,0 +1,311 @@
+"""The plugins there are, under the class names that configurations say.
+
+Configurations name Java's classes: each stands here with the Python class that takes its place. A
+plugin of one's own is named `package.module:Class` or `package.module.Class`; a data source of
+PySpark by its format, through the connector `barnabas.connect.SparkSource`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, Final, Literal
+
+from barnabas.connect.errors.kinds import ConfigError
+
+Kind = Literal[
+    "source", "sink", "converter", "header_converter", "transformation", "predicate", "class"
+]
+"""`class` is a class that a connector's setting names, such as a format; it is not listed."""
+
+
+@dataclass(slots=True, frozen=True)
+class Plugin:
+    """One plugin: `class_name` is what users write, `target` is `module:Class` below connect."""
+
+    class_name: str
+    kind: Kind
+    target: str
+
+
+PLUGINS: Final[dict[str, Plugin]] = {}
+HEADER_CONVERTERS: Final[dict[str, Plugin]] = {}
+"""By the same names as converters of values."""
+_ROOT: Final = "barnabas.connect."
+
+
+def register(kind: Kind, target_module: str, **classes: str) -> None:
+    """Add plugins of one module; each keyword is a Python class, its value Java's name."""
+    for target, class_name in classes.items():
+        plugin = Plugin(class_name, kind, f"{_ROOT}{target_module}:{target}")
+        if kind == "header_converter":
+            HEADER_CONVERTERS[class_name] = plugin
+            PLUGINS.setdefault(class_name, plugin)
+        else:
+            PLUGINS[class_name] = plugin
+
+
+def load(class_name: str, kind: Kind | None = None) -> Any:
+    """Return the class of a plugin. Raises ConfigError if there is none.
+
+    One name may stand for a converter and for a header converter: `kind` then says which is meant.
+    """
+    plugin = PLUGINS.get(class_name) or _by_short_name(class_name)
+    if plugin is not None and kind == "header_converter":
+        plugin = HEADER_CONVERTERS.get(plugin.class_name, plugin)
+    module, _, name = (plugin.target if plugin else _python_name(class_name)).partition(":")
+    try:
+        return getattr(import_module(module), name)
+    except (ImportError, AttributeError) as error:
+        raise ConfigError(f"Failed to find any class that matches {class_name}") from error
+
+
+def full_name(class_name: str) -> str:
+    """Return the name of a plugin in full, where it was shortened. Raises ConfigError if none."""
+    plugin = PLUGINS.get(class_name) or _by_short_name(class_name)
+    if plugin is None:
+        load(class_name)
+    return plugin.class_name if plugin else class_name
+
+
+def _by_short_name(class_name: str) -> Plugin | None:
+    """Kafka's worker also takes `FileStreamSource` for the only class of that short name."""
+    for plugin in PLUGINS.values():
+        short = plugin.class_name.rpartition(".")[2]
+        if class_name in (short, short.removesuffix("Connector")):
+            return plugin
+    return None
+
+
+def _python_name(class_name: str) -> str:
+    if ":" in class_name:
+        return class_name
+    module, _, name = class_name.rpartition(".")
+    return f"{module}:{name}" if module else f"builtins:{name}"
+
+
+# One call per module, in the order of its name: converters, transforms, predicates, connectors.
+register(
+    "converter",
+    "converters.json",
+    JsonConverter="org.apache.kafka.connect.json.JsonConverter",
+)
+register(
+    "converter",
+    "converters.primitives",
+    StringConverter="org.apache.kafka.connect.storage.StringConverter",
+    ByteArrayConverter="org.apache.kafka.connect.converters.ByteArrayConverter",
+    BooleanConverter="org.apache.kafka.connect.converters.BooleanConverter",
+    ShortConverter="org.apache.kafka.connect.converters.ShortConverter",
+    IntegerConverter="org.apache.kafka.connect.converters.IntegerConverter",
+    LongConverter="org.apache.kafka.connect.converters.LongConverter",
+    FloatConverter="org.apache.kafka.connect.converters.FloatConverter",
+    DoubleConverter="org.apache.kafka.connect.converters.DoubleConverter",
+)
+register(
+    "converter",
+    "converters.registry.avro",
+    AvroConverter="io.confluent.connect.avro.AvroConverter",
+)
+register(
+    "converter",
+    "converters.registry.json_schema",
+    JsonSchemaConverter="io.confluent.connect.json.JsonSchemaConverter",
+)
+register(
+    "converter",
+    "converters.registry.protobuf",
+    ProtobufConverter="io.confluent.connect.protobuf.ProtobufConverter",
+)
+register(
+    "header_converter",
+    "converters.headers",
+    JsonHeaderConverter="org.apache.kafka.connect.json.JsonConverter",
+    StringHeaderConverter="org.apache.kafka.connect.storage.StringConverter",
+    ByteArrayHeaderConverter="org.apache.kafka.connect.converters.ByteArrayConverter",
+    BooleanHeaderConverter="org.apache.kafka.connect.converters.BooleanConverter",
+    ShortHeaderConverter="org.apache.kafka.connect.converters.ShortConverter",
+    IntegerHeaderConverter="org.apache.kafka.connect.converters.IntegerConverter",
+    LongHeaderConverter="org.apache.kafka.connect.converters.LongConverter",
+    FloatHeaderConverter="org.apache.kafka.connect.converters.FloatConverter",
+    DoubleHeaderConverter="org.apache.kafka.connect.converters.DoubleConverter",
+)
+register(
+    "header_converter",
+    "converters.simple_header",
+    SimpleHeaderConverter="org.apache.kafka.connect.storage.SimpleHeaderConverter",
+)
+register(
+    "transformation",
+    "transforms.cast",
+    CastKey="org.apache.kafka.connect.transforms.Cast$Key",
+    CastValue="org.apache.kafka.connect.transforms.Cast$Value",
+)
+register(
+    "transformation",
+    "transforms.fields",
+    ExtractFieldKey="org.apache.kafka.connect.transforms.ExtractField$Key",
+    ExtractFieldValue="org.apache.kafka.connect.transforms.ExtractField$Value",
+    HoistFieldKey="org.apache.kafka.connect.transforms.HoistField$Key",
+    HoistFieldValue="org.apache.kafka.connect.transforms.HoistField$Value",
+    ReplaceFieldKey="org.apache.kafka.connect.transforms.ReplaceField$Key",
+    ReplaceFieldValue="org.apache.kafka.connect.transforms.ReplaceField$Value",
+    ValueToKey="org.apache.kafka.connect.transforms.ValueToKey",
+)
+register(
+    "transformation",
+    "transforms.filters",
+    Filter="org.apache.kafka.connect.transforms.Filter",
+)
+register(
+    "transformation",
+    "transforms.headers",
+    HeaderFromKey="org.apache.kafka.connect.transforms.HeaderFrom$Key",
+    HeaderFromValue="org.apache.kafka.connect.transforms.HeaderFrom$Value",
+    DropHeaders="org.apache.kafka.connect.transforms.DropHeaders",
+    InsertHeader="org.apache.kafka.connect.transforms.InsertHeader",
+)
+register(
+    "transformation",
+    "transforms.insert_field",
+    InsertFieldKey="org.apache.kafka.connect.transforms.InsertField$Key",
+    InsertFieldValue="org.apache.kafka.connect.transforms.InsertField$Value",
+)
+register(
+    "transformation",
+    "transforms.mask_field",
+    MaskFieldKey="org.apache.kafka.connect.transforms.MaskField$Key",
+    MaskFieldValue="org.apache.kafka.connect.transforms.MaskField$Value",
+)
+register(
+    "transformation",
+    "transforms.shape",
+    FlattenKey="org.apache.kafka.connect.transforms.Flatten$Key",
+    FlattenValue="org.apache.kafka.connect.transforms.Flatten$Value",
+    SetSchemaMetadataKey="org.apache.kafka.connect.transforms.SetSchemaMetadata$Key",
+    SetSchemaMetadataValue="org.apache.kafka.connect.transforms.SetSchemaMetadata$Value",
+)
+register(
+    "transformation",
+    "transforms.timestamps",
+    TimestampConverterKey="org.apache.kafka.connect.transforms.TimestampConverter$Key",
+    TimestampConverterValue="org.apache.kafka.connect.transforms.TimestampConverter$Value",
+)
+register(
+    "transformation",
+    "transforms.topics",
+    RegexRouter="org.apache.kafka.connect.transforms.RegexRouter",
+    TimestampRouter="org.apache.kafka.connect.transforms.TimestampRouter",
+)
+register(
+    "transformation",
+    "transforms.debezium.unwrap",
+    ExtractNewRecordState="io.debezium.transforms.ExtractNewRecordState",
+)
+register(
+    "transformation",
+    "transforms.debezium.outbox",
+    EventRouter="io.debezium.transforms.outbox.EventRouter",
+)
+register(
+    "transformation",
+    "transforms.debezium.logical_table",
+    ByLogicalTableRouter="io.debezium.transforms.ByLogicalTableRouter",
+)
+register(
+    "predicate",
+    "transforms.filters",
+    HasHeaderKey="org.apache.kafka.connect.transforms.predicates.HasHeaderKey",
+    RecordIsTombstone="org.apache.kafka.connect.transforms.predicates.RecordIsTombstone",
+    TopicNameMatches="org.apache.kafka.connect.transforms.predicates.TopicNameMatches",
+)
+register(
+    "source",
+    "connectors.file.connectors",
+    FileStreamSource="org.apache.kafka.connect.file.FileStreamSourceConnector",
+)
+register(
+    "sink",
+    "connectors.file.connectors",
+    FileStreamSink="org.apache.kafka.connect.file.FileStreamSinkConnector",
+)
+register(
+    "source",
+    "connectors.jdbc.connectors",
+    JdbcSource="io.confluent.connect.jdbc.JdbcSourceConnector",
+)
+register(
+    "sink",
+    "connectors.jdbc.connectors",
+    JdbcSink="io.confluent.connect.jdbc.JdbcSinkConnector",
+)
+register(
+    "source",
+    "connectors.postgres.connector",
+    PostgresConnector="io.debezium.connector.postgresql.PostgresConnector",
+)
+register(
+    "source",
+    "connectors.s3.connectors",
+    S3Source="io.confluent.connect.s3.source.S3SourceConnector",
+)
+register("source", "connectors.files.connectors", FilesSource="barnabas.connect.FilesSource")
+register("sink", "connectors.files.connectors", FilesSink="barnabas.connect.FilesSink")
+register(
+    "sink",
+    "connectors.s3.connectors",
+    S3Sink="io.confluent.connect.s3.S3SinkConnector",
+)
+register(
+    "source",
+    "connectors.datagen.connector",
+    Datagen="io.confluent.kafka.connect.datagen.DatagenConnector",
+)
+register(
+    "sink",
+    "connectors.iceberg.connectors",
+    IcebergSink="org.apache.iceberg.connect.IcebergSinkConnector",
+)
+register("sink", "connectors.delta.connectors", DeltaSink="barnabas.connect.DeltaSink")
+register("source", "connectors.spark.source", SparkSource="barnabas.connect.SparkSource")
+register("sink", "connectors.spark.sink", SparkSink="barnabas.connect.SparkSink")
+register("source", "connectors.http.source", HttpSource="barnabas.connect.HttpSource")
+register("sink", "connectors.http.sink", HttpSink="io.aiven.kafka.connect.http.HttpSinkConnector")
+register(
+    "source",
+    "connectors.mirror.source",
+    MirrorSource="org.apache.kafka.connect.mirror.MirrorSourceConnector",
+)
+register(
+    "source",
+    "connectors.mirror.checkpoint",
+    MirrorCheckpoint="org.apache.kafka.connect.mirror.MirrorCheckpointConnector",
+)
+register(
+    "source",
+    "connectors.mirror.heartbeat",
+    MirrorHeartbeat="org.apache.kafka.connect.mirror.MirrorHeartbeatConnector",
+)
+register(
+    "class",
+    "connectors.mirror.policy",
+    DefaultReplicationPolicy="org.apache.kafka.connect.mirror.DefaultReplicationPolicy",
+    IdentityReplicationPolicy="org.apache.kafka.connect.mirror.IdentityReplicationPolicy",
+)
+register(
+    "class",
+    "connectors.mirror.filters",
+    DefaultTopicFilter="org.apache.kafka.connect.mirror.DefaultTopicFilter",
+    DefaultGroupFilter="org.apache.kafka.connect.mirror.DefaultGroupFilter",
+    DefaultConfigPropertyFilter="org.apache.kafka.connect.mirror.DefaultConfigPropertyFilter",
+)
+register(
+    "source",
+    "connectors.mongodb.connectors",
+    MongoSource="com.mongodb.kafka.connect.MongoSourceConnector",
+)
+register(
+    "sink",
+    "connectors.mongodb.connectors",
+    MongoSink="com.mongodb.kafka.connect.MongoSinkConnector",
+)

@@ -1,0 +1,191 @@
+"""The REST interface as an ASGI application: bodies in, JSON out, errors with Kafka's codes.
+
+Handlers block, so each runs in a thread. What another worker has to do is asked of it: `forward` in
+the query bounds that to two workers.
+
+Source: RestServer, HerderRequestHandler and ConnectExceptionMapper (Kafka 4.3).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Final
+from urllib.parse import quote, urlencode
+
+import httpx
+from starlette.types import Receive, Scope, Send
+
+from barnabas.connect.errors.requests import ElsewhereError, RequestError
+from barnabas.connect.rest.routes import Answer, Request, Route, find, parse_query
+
+_log = logging.getLogger(__name__)
+BODY_BYTES_MAX: Final = 16 * 1024 * 1024
+REQUEST_S: Final = 90.0
+THREADS: Final = 32
+_JSON: Final = "application/json"
+_PHRASES: Final = {
+    404: "Not Found",
+    405: "Method Not Allowed",
+    406: "Not Acceptable",
+    413: "Request Entity Too Large",
+    415: "Unsupported Media Type",
+}
+
+
+class TooLargeError(Exception):
+    """A body is larger than bodies may be."""
+
+
+class RestApp:
+    """Answers by a table of routes."""
+
+    def __init__(
+        self,
+        routes: Sequence[Route],
+        client: httpx.AsyncClient | None = None,
+        hide: Callable[[str], str] = str,
+    ) -> None:
+        self._routes = routes
+        self._client, self._hide = client, hide
+        self._threads = ThreadPoolExecutor(THREADS, "connect-rest")
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return
+        answer, headers = await self._answer(scope, receive)
+        await _send(answer, headers, scope["method"] == "HEAD", send)
+
+    async def _answer(self, scope: Scope, receive: Receive) -> tuple[Answer, dict[str, str]]:
+        method, path = scope["method"], scope.get("raw_path", b"") or scope["path"].encode()
+        raw = path.decode("latin-1").partition("?")[0]
+        route, found = find(self._routes, method, raw)
+        if route is None:
+            if not found:
+                return _error(404), {}
+            allowed = ",".join(sorted({*found, "OPTIONS", *(["HEAD"] if "GET" in found else [])}))
+            if method == "OPTIONS":
+                return Answer(200), {"allow": allowed}
+            return _error(405), {"allow": allowed}
+        headers = {
+            name.decode("latin-1").lower(): value.decode("latin-1")
+            for name, value in scope["headers"]
+        }
+        try:
+            body = await _read(receive)
+        except TooLargeError:
+            return _error(413), {}
+        if not _accepts(headers.get("accept", "")):
+            return _error(406), {}
+        if body and route.method != "GET" and not _is_json(headers.get("content-type", "")):
+            return _error(415), {}
+        query = parse_query(scope.get("query_string", b"").decode("latin-1"))
+        base = f"{scope.get('scheme', 'http')}://{headers.get('host', 'localhost')}"
+        request = Request(method, raw, body, headers, query, found, base)
+        return await self._handle(route, request), {}
+
+    async def _handle(self, route: Route, request: Request) -> Answer:
+        loop = asyncio.get_running_loop()
+        try:
+            work = loop.run_in_executor(self._threads, route.handler, request)
+            answer = await asyncio.wait_for(asyncio.shield(work), REQUEST_S)
+        except ElsewhereError as error:
+            return await self._forward(request, error)
+        except TimeoutError:
+            return _error(500, "Request timed out")
+        except RequestError as error:
+            return _error(error.status, self._hide(str(error)))
+        except Exception as error:  # noqa: BLE001  told to the client
+            _log.warning("%s %s: %s", request.method, request.path, error, exc_info=error)
+            return _error(500, self._hide(str(error)))
+        if answer.location is None:
+            return answer
+        return Answer(answer.status, answer.body, request.base_url + answer.location)
+
+    async def _forward(self, request: Request, error: ElsewhereError) -> Answer:
+        if request.may_forward is False:
+            return _error(
+                409,
+                "Cannot complete request because of a conflicting operation (e.g. worker "
+                "rebalance)",
+            )
+        if error.url is None or self._client is None:
+            return _error(
+                409,
+                "Cannot complete request momentarily due to no known leader URL, likely because a "
+                "rebalance was underway.",
+            )
+        query = {name: values for name, values in request.query.items() if name != "forward"}
+        query["forward"] = ["true" if request.may_forward is None else "false"]
+        path = quote(request.path, safe="/%:@!$&'()*+,;=~-._")
+        url = f"{error.url.rstrip('/')}{path}?{urlencode(query, doseq=True)}"
+        kept = {
+            name: request.headers[name]
+            for name in ("authorization", "content-type")
+            if name in request.headers
+        }
+        try:
+            found = await self._client.request(
+                request.method, url, content=request.body, headers=kept, timeout=REQUEST_S
+            )
+        except httpx.HTTPError as problem:
+            return _error(500, f"IO Error trying to forward REST request: {problem}")
+        location = found.headers.get("location")
+        return Answer(found.status_code, location=location, raw=found.content or None)
+
+    def close(self) -> None:
+        """Take no more work."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+
+async def _read(receive: Receive) -> bytes:
+    parts, size = [], 0
+    while True:
+        message = await receive()
+        if message["type"] != "http.request":
+            return b""
+        part = message.get("body", b"")
+        size += len(part)
+        if size > BODY_BYTES_MAX:
+            raise TooLargeError
+        parts.append(part)
+        if not message.get("more_body", False):
+            return b"".join(parts)
+
+
+def _accepts(header: str) -> bool:
+    kinds = [part.partition(";")[0].strip().lower() for part in header.split(",")]
+    return not header.strip() or any(kind in ("*/*", "application/*", _JSON) for kind in kinds)
+
+
+def _is_json(header: str) -> bool:
+    return header.partition(";")[0].strip().lower() == _JSON
+
+
+def _error(status: int, text: str | None = None) -> Answer:
+    message = f"HTTP {status} {_PHRASES[status]}" if text is None else text
+    return Answer(status, {"error_code": status, "message": message})
+
+
+def json_bytes(value: Any) -> bytes:
+    """Return JSON as it is sent."""
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False, default=str).encode(
+        errors="replace"
+    )
+
+
+async def _send(answer: Answer, extra: dict[str, str], is_head: bool, send: Send) -> None:
+    body = answer.raw
+    if body is None:
+        body = b"" if answer.body is None else json_bytes(answer.body)
+    headers = [(b"content-length", b"%d" % len(body))] if answer.status != 204 else []
+    if body:
+        headers.append((b"content-type", answer.content_type.encode()))
+    if answer.location is not None:
+        headers.append((b"location", answer.location.encode("latin-1", "replace")))
+    headers += [(name.encode(), value.encode()) for name, value in extra.items()]
+    await send({"type": "http.response.start", "status": answer.status, "headers": headers})
+    await send({"type": "http.response.body", "body": b"" if is_head else body})

@@ -1,0 +1,106 @@
+"""Bodies of requests: JSON as Kafka's worker takes it.
+
+Where a setting's value is due, numbers and truth values are taken as texts, as Jackson does.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from barnabas.connect.errors.requests import BadRequestError, RequestError
+from barnabas.connect.worker.herder import Offsets
+from barnabas.connect.worker.state import PAUSED, STARTED, STOPPED
+
+_INITIAL = {"RUNNING": STARTED, "PAUSED": PAUSED, "STOPPED": STOPPED}
+
+
+def parse_json(body: bytes) -> Any:
+    """Return what a body says. Raises RequestError with Kafka's code."""
+    if not body:
+        raise BadRequestError("The request has no body")
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise RequestError(f"The request's body is not JSON: {error}") from None
+
+
+def parse_config(body: bytes) -> dict[str, str | None]:
+    """Return a configuration. Raises RequestError."""
+    return config_of(parse_json(body))
+
+
+def config_of(value: Any) -> dict[str, str | None]:
+    """Return the settings of a JSON object. Raises RequestError."""
+    if not isinstance(value, dict):
+        raise RequestError("A configuration is a JSON object of names and values")
+    return {name: _text(name, one) for name, one in value.items()}
+
+
+def _text(name: str, value: Any) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, dict | list):
+        raise RequestError(f"The value of {name} is a text, not an object or array")
+    return json.dumps(value)
+
+
+def parse_creation(body: bytes) -> tuple[str, dict[str, str | None], str | None]:
+    """Return name, configuration and target state of a connector to be made (KIP-980)."""
+    given = parse_json(body)
+    if not isinstance(given, dict):
+        raise RequestError("A connector is a JSON object with name and config")
+    unknown = sorted(given.keys() - {"name", "config", "initial_state"})
+    if unknown:
+        raise RequestError(f'Unrecognized field "{unknown[0]}"')
+    name = (_text("name", given.get("name")) or "").strip()
+    if given.get("config") is None:
+        raise BadRequestError("The request has no config")
+    return name, config_of(given["config"]), _initial(given.get("initial_state"))
+
+
+def _initial(value: Any) -> str | None:
+    if value is None:
+        return None
+    if not isinstance(value, str) or value.upper() not in _INITIAL:
+        raise RequestError("initial_state is RUNNING, PAUSED or STOPPED")
+    return _INITIAL[value.upper()]
+
+
+def named(name: str, config: Mapping[str, str | None]) -> dict[str, str | None]:
+    """Return a configuration with the connector's name in it. Raises BadRequestError."""
+    given = config.get("name")
+    if given is None:
+        return {**config, "name": name}
+    if given != name:
+        raise BadRequestError(
+            f"Connector name configuration ({given}) doesn't match connector name in the URL "
+            f"({name})"
+        )
+    return dict(config)
+
+
+def parse_offsets(body: bytes) -> Offsets:
+    """Return partitions and offsets to alter. Raises RequestError."""
+    given = parse_json(body)
+    if not isinstance(given, dict) or given.keys() - {"offsets"}:
+        raise RequestError('Offsets are a JSON object with the one field "offsets"')
+    offsets = given.get("offsets")
+    if not offsets:
+        raise BadRequestError(
+            "Partitions / offsets need to be provided for an alter offsets request"
+        )
+    if not isinstance(offsets, list):
+        raise RequestError('"offsets" is an array')
+    return [_pair(one) for one in offsets]
+
+
+def _pair(value: Any) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
+    if not isinstance(value, dict) or value.keys() - {"partition", "offset"}:
+        raise RequestError('Each of the offsets is an object with "partition" and "offset"')
+    partition, offset = value.get("partition"), value.get("offset")
+    for one in (partition, offset):
+        if one is not None and not isinstance(one, dict):
+            raise RequestError("A partition and an offset are objects")
+    return partition, offset

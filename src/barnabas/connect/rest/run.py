@@ -1,0 +1,152 @@
+"""Runs a worker: its herder behind its listeners, until a signal ends it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import socket
+import ssl
+from collections.abc import Callable, Mapping, Sequence
+
+import httpx
+
+from barnabas.base.http_guard import only_loopback
+from barnabas.connect.config.providers import ConfigProviders
+from barnabas.connect.errors.kinds import ConnectError
+from barnabas.connect.rest import settings as rest_settings
+from barnabas.connect.rest.app import RestApp
+from barnabas.connect.rest.connectors import Resources
+from barnabas.connect.rest.protection import protected
+from barnabas.connect.worker.connector_files import ConnectorFile
+from barnabas.connect.worker.herder import Herder
+from barnabas.connect.worker.making import make_herder
+from barnabas.connect.worker.secrets import Secrets
+from barnabas.connect.worker.settings import check_settings, is_distributed
+from barnabas.pipeline.sql.server.config import Listener
+from barnabas.pipeline.sql.server.listening import Room, bound, serve
+
+_log = logging.getLogger(__name__)
+CONNECTIONS_MAX = 2_000
+Ready = Callable[["ConnectServer"], None]
+
+
+class ConnectServer:
+    """A worker. `listeners`: where it listens, with the ports that were chosen.
+
+    Raises ConnectError, CannotListenError.
+    """
+
+    def __init__(
+        self,
+        settings: Mapping[str, str],
+        files: Sequence[ConnectorFile] = (),
+    ) -> None:
+        self._providers = ConfigProviders.of_worker(settings)
+        resolve = Secrets(self._providers)
+        settings = resolve(settings)
+        check_settings(settings)
+        self.settings, self._files = dict(settings), files
+        wanted = rest_settings.listeners(settings)
+        admin = rest_settings.admin_listeners(settings)
+        self._passwords = rest_settings.passwords(settings)
+        self._headers = rest_settings.response_headers(settings)
+        self._tls = {
+            False: self._tls_of(wanted, "listeners.https."),
+            True: self._tls_of(admin or (), "admin.listeners.https."),
+        }
+        uses_tls = any(listener.is_tls for listener in wanted)
+        verify = rest_settings.client_tls(settings) if uses_tls else True
+        room = Room(CONNECTIONS_MAX)
+        self._sockets: dict[bool, list[socket.socket]] = {}
+        try:
+            self._sockets[False] = [bound(one, room) for one in wanted]
+            self._sockets[True] = [bound(one, room) for one in admin or ()]
+            self.listeners = _chosen(wanted, self._sockets[False])
+            self._admin = None if admin is None else _chosen(admin, self._sockets[True])
+            self.url = rest_settings.advertised_url(settings, self.listeners)
+            self._client = httpx.AsyncClient(verify=verify, trust_env=False)
+            self.herder: Herder = make_herder(settings, self.url, resolve=resolve, verify=verify)
+        except BaseException:
+            for own in (own for group in self._sockets.values() for own in group):
+                own.close()
+            raise
+
+    def _tls_of(self, wanted: Sequence[Listener], prefix: str) -> ssl.SSLContext | None:
+        if not any(listener.is_tls for listener in wanted):
+            return None
+        return rest_settings.listener_tls(self.settings, prefix)
+
+    @property
+    def mode(self) -> str:
+        """Return distributed or standalone."""
+        return "distributed" if is_distributed(self.settings) else "standalone"
+
+    async def run(self, ready: Ready) -> None:
+        """Serve until SIGTERM or SIGINT. Raises ConnectError if a connector's file is refused."""
+        stopping = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, stopping.set)
+        resources = Resources(self.herder, self.settings)
+        regular = resources.regular()
+        if self._admin is None:
+            regular += resources.admin()
+        apps = [RestApp(regular, self._client, self.herder.worker.hide)]
+        serving = [self._serve(apps[0], False, self.listeners, stopping)]
+        if self._admin:
+            apps.append(RestApp(resources.admin(), self._client, self.herder.worker.hide))
+            serving.append(self._serve(apps[1], True, self._admin, stopping))
+        served = asyncio.gather(*serving)
+        try:
+            await asyncio.to_thread(self.herder.start)
+            await asyncio.to_thread(self._create_all)
+            ready(self)
+            await served
+        finally:
+            stopping.set()
+            await asyncio.gather(served, return_exceptions=True)
+            for app in apps:
+                app.close()
+            await asyncio.to_thread(self.herder.close)
+            await self._client.aclose()
+            self._providers.close()
+
+    async def _serve(
+        self, app: RestApp, is_admin: bool, listeners: Sequence[Listener], stopping: asyncio.Event
+    ) -> None:
+        guarded = protected(
+            app,
+            self.settings,
+            headers=() if is_admin else self._headers,
+            passwords=self._passwords,
+            is_on_loopback=only_loopback(listener.host for listener in listeners),
+        )
+        pairs = zip(listeners, self._sockets[is_admin], strict=True)
+        await serve(guarded, pairs, self._tls[is_admin], stopping)
+
+    def _create_all(self) -> None:
+        """The connectors that files describe; one that is refused ends the worker."""
+        for file in self._files:
+            try:
+                self.herder.put(file.name, file.config, file.target, may_replace=False)
+            except ConnectError as error:
+                raise ConnectError(f"Failed to create connector {file.name}: {error}") from error
+
+
+def _chosen(wanted: Sequence[Listener], sockets: Sequence[socket.socket]) -> list[Listener]:
+    return [
+        Listener(listener.host, int(own.getsockname()[1]), listener.is_tls)
+        for listener, own in zip(wanted, sockets, strict=True)
+    ]
+
+
+def run_worker(
+    settings: Mapping[str, str],
+    files: Sequence[ConnectorFile],
+    ready: Ready,
+) -> int:
+    """Run a worker until a signal ends it. Raises ConnectError, CannotListenError."""
+    server = ConnectServer(settings, files)
+    asyncio.run(server.run(ready))
+    return 0

@@ -1,0 +1,185 @@
+"""The worker's settings that are about its REST interface.
+
+`listeners` (this machine alone, `http://127.0.0.1:8083`, unless it says otherwise: Kafka's default
+is every address), `admin.listeners`, `listeners.https.*`, `rest.advertised.*`,
+`response.http.headers.config`, `rest.extension.classes`. Source: RestServerConfig (Kafka 4.3).
+"""
+
+from __future__ import annotations
+
+import csv
+import email.utils
+import os
+import re
+import ssl
+import time
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from barnabas.base.config.errors import ConfigError as BaseConfigError
+from barnabas.base.http_passwords import Passwords
+from barnabas.base.jaas import jaas_options, jaas_sections
+from barnabas.connect.errors.kinds import ConfigError
+from barnabas.connect.rest.protection import words
+from barnabas.pipeline.sql.server.config import Listener
+from barnabas.pipeline.sql.server.security.stores import client_context, listener_context
+
+LISTENERS: Final = "listeners"
+ADMIN_LISTENERS: Final = "admin.listeners"
+DEFAULT_LISTENERS: Final = "http://127.0.0.1:8083"
+EXTENSIONS: Final = "rest.extension.classes"
+BASIC_AUTH: Final = (
+    "org.apache.kafka.connect.rest.basic.auth.extension.BasicAuthSecurityRestExtension"
+)
+LOGIN_FILE: Final = "java.security.auth.login.config"
+"""The JAAS file, as a setting of ours; else the same in KAFKA_OPTS, as Kafka's scripts take it."""
+_SECTION: Final = "KafkaConnect"
+_LISTENER: Final = re.compile(r"(.*)://\[?([0-9a-zA-Z\-%._:]*)\]?:(-?[0-9]+)")
+_ACTIONS: Final = ("set", "add", "setDate", "addDate")
+
+
+def listeners(settings: Mapping[str, str]) -> list[Listener]:
+    """Return where the REST interface listens. Raises ConfigError."""
+    texts = words(settings.get(LISTENERS, DEFAULT_LISTENERS))
+    if not texts:
+        raise ConfigError(
+            "Invalid value for listeners, at least one URL is expected, ex: "
+            "http://localhost:8080,https://localhost:8443."
+        )
+    return [_listener(text) for text in texts]
+
+
+def admin_listeners(settings: Mapping[str, str]) -> list[Listener] | None:
+    """Return where loggers are served: None with all else, an empty list nowhere."""
+    if ADMIN_LISTENERS not in settings:
+        return None
+    return [_listener(text) for text in words(settings[ADMIN_LISTENERS])]
+
+
+def _listener(text: str) -> Listener:
+    match = _LISTENER.fullmatch(text)
+    if match is None:
+        raise ConfigError("Listener doesn't have the right format (protocol://hostname:port).")
+    protocol, host, port = match[1].lower(), match[2], int(match[3])
+    if protocol not in ("http", "https"):
+        raise ConfigError('Listener protocol must be either "http" or "https".')
+    # Without a name Kafka listens on every address, and so does this.
+    return Listener(host or "0.0.0.0", port, protocol == "https")
+
+
+def listener_tls(settings: Mapping[str, str], prefix: str) -> ssl.SSLContext:
+    """Return TLS of https listeners, by `listeners.https.ssl.*`, else `ssl.*`."""
+    return _with_prefix(settings, prefix, listener_context)
+
+
+def client_tls(settings: Mapping[str, str]) -> ssl.SSLContext:
+    """Return TLS for requests to other workers."""
+    return _with_prefix(settings, "listeners.https.", client_context)
+
+
+def _with_prefix(settings: Mapping[str, str], prefix: str, read: object) -> ssl.SSLContext:
+    own = {
+        name.removeprefix(prefix): value
+        for name, value in settings.items()
+        if name.startswith(prefix)
+    }
+    values = own or {name: value for name, value in settings.items() if name.startswith("ssl.")}
+    assert callable(read)
+    try:
+        found = read(values)
+    except BaseConfigError as error:
+        raise ConfigError(str(error)) from error
+    assert isinstance(found, ssl.SSLContext)
+    return found
+
+
+def advertised_url(settings: Mapping[str, str], bound: Sequence[Listener]) -> str:
+    """Return what other workers know this one by. Raises ConfigError."""
+    wanted = settings.get("rest.advertised.listener", "").strip().lower()
+    if wanted not in ("", "http", "https"):
+        raise ConfigError('Listener protocol must be either "http" or "https".')
+    is_tls = wanted == "https" or (not wanted and all(listener.is_tls for listener in bound))
+    own = next((listener for listener in bound if listener.is_tls == is_tls), bound[0])
+    host = settings.get("rest.advertised.host.name") or own.host
+    port = settings.get("rest.advertised.port") or own.port
+    try:
+        return str(Listener(host, int(port), is_tls))
+    except ValueError:
+        raise ConfigError(
+            f"Invalid value {port} for configuration rest.advertised.port: Not a number of type INT"
+        ) from None
+
+
+def response_headers(settings: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
+    """Return headers for each answer, by `response.http.headers.config`. Raises ConfigError."""
+    text = settings.get("response.http.headers.config", "").strip()
+    if not text:
+        return []
+    return [_header(rule) for rule in next(csv.reader([text], skipinitialspace=True))]
+
+
+def _header(rule: str) -> tuple[bytes, bytes]:
+    parts = rule.strip().split(None, 1)
+    if len(parts) != 2:
+        raise ConfigError(
+            f"Invalid format of header config '{rule}'. Expected: '[action] [header name]:[header "
+            "value]'"
+        )
+    action, header = parts
+    if action.lower() not in map(str.lower, _ACTIONS):
+        raise ConfigError(
+            f"Invalid header config action: '{action}'. Expected one of [{', '.join(_ACTIONS)}]"
+        )
+    fields = header.split(":")
+    if len(fields) != 2:
+        raise ConfigError(
+            f"Invalid format of header name and header value pair '{header}'. Expected: '[header "
+            "name]:[header value]'"
+        )
+    name, value = fields[0].strip(), fields[1].strip()
+    if not name or re.search(r"\s", name):
+        raise ConfigError(
+            f"Invalid header name '{name}'. The '[header name]' cannot contain whitespace"
+        )
+    if action.lower().endswith("date"):
+        value = email.utils.formatdate(time.time() + int(value) / 1000, usegmt=True)
+    return name.encode(), value.encode()
+
+
+def passwords(settings: Mapping[str, str]) -> Passwords | None:
+    """Return who may log in, where the basic authentication extension is named.
+
+    Raises ConfigError, also for extensions that are not known here.
+    """
+    names = words(settings.get(EXTENSIONS))
+    for name in names:
+        if name != BASIC_AUTH:
+            raise ConfigError(
+                f"Invalid value {name} for configuration {EXTENSIONS}: of Java's extensions only "
+                f"{BASIC_AUTH} is served"
+            )
+    if not names:
+        return None
+    path = settings.get(LOGIN_FILE) or _of_java_options()
+    if not path:
+        raise ConfigError(
+            f"{EXTENSIONS} needs {LOGIN_FILE}, the JAAS file, as a setting or in KAFKA_OPTS"
+        )
+    try:
+        with open(path, encoding="utf-8") as file:
+            section = jaas_sections(file.read()).get(_SECTION)
+        if section is None:
+            raise ConfigError(f"{path} has no section {_SECTION}")
+        password_file = jaas_options(section).get("file")
+        if not password_file:
+            raise ConfigError(f"section {_SECTION} of {path} names no file")
+        return Passwords(password_file, LOGIN_FILE)
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{LOGIN_FILE}: {path} cannot be read: {error}") from error
+    except BaseConfigError as error:
+        raise ConfigError(str(error)) from error
+
+
+def _of_java_options() -> str:
+    match = re.search(rf"-D{re.escape(LOGIN_FILE)}=(\S+)", os.environ.get("KAFKA_OPTS", ""))
+    return match[1] if match else ""

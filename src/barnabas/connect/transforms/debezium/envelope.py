@@ -1,0 +1,34 @@
+"""Debezium's envelope of a change: before, after, source, op."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from barnabas.connect.data.schema import Schema, Struct, Type
+from barnabas.connect.errors.kinds import DataError
+from barnabas.connect.record import ConnectRecord
+
+BEFORE, AFTER, OPERATION = "before", "after", "op"
+
+
+def is_envelope(record: ConnectRecord) -> bool:
+    """Whether the value is a change in Debezium's envelope."""
+    schema = record.value_schema
+    return schema is not None and schema.name is not None and schema.name.endswith(".Envelope")
+
+
+def typed(struct: Struct, name: str, kind: Type) -> Any:
+    """The value of a field as it was put. Raises DataError if its type is another."""
+    field = struct.schema.field(name)
+    if field is None:
+        raise DataError(f"{name} is not a valid field name")
+    if field.schema.type is not kind:
+        raise DataError(f"Field '{name}' is not of type {kind.name}")
+    return struct.values[field.index]
+
+
+def with_value(record: ConnectRecord, schema: Schema | None, value: Any) -> ConnectRecord:
+    """A copy of the record with that value."""
+    copy = record.copied()
+    copy.value_schema, copy.value = schema, value
+    return copy

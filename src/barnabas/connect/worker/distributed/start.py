@@ -1,0 +1,127 @@
+"""Puts a distributed worker together from its settings."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Mapping
+from typing import Any
+
+from confluent_kafka.admin import AdminClient
+
+from barnabas.connect.config.validation import WorkerRules
+from barnabas.connect.engine.base import Engine
+from barnabas.connect.errors.kinds import ConfigError
+from barnabas.connect.worker.distributed.clients import read_clients
+from barnabas.connect.worker.distributed.coordination import Coordination, GroupSettings
+from barnabas.connect.worker.distributed.fencing import Fencer
+from barnabas.connect.worker.distributed.forwarding import Forwarding
+from barnabas.connect.worker.distributed.group_messages import NAMES
+from barnabas.connect.worker.distributed.group_work import GroupWork
+from barnabas.connect.worker.distributed.herder import DistributedHerder, HerderSettings
+from barnabas.connect.worker.distributed.membership import Membership
+from barnabas.connect.worker.distributed.position import Position
+from barnabas.connect.worker.distributed.signatures import read_rules
+from barnabas.connect.worker.distributed.store import EXACTLY_ONCE, TopicStore
+from barnabas.connect.worker.restarts import read_policy
+from barnabas.connect.worker.running import Resolve, Worker
+
+_CLUSTER_ID_S = 30.0
+
+
+def distributed_herder(
+    settings: Mapping[str, str],
+    engine: Engine,
+    url: str,
+    *,
+    worker_id: str,
+    resolve: Resolve = dict,
+    policy: str = "All",
+    verify: ssl.SSLContext | bool = True,
+) -> DistributedHerder:
+    """Return a worker of a group, not yet started. Raises ConfigError.
+
+    `url` is where other workers reach this one's REST interface; `verify` is what it checks their
+    certificates with.
+    """
+    group_id = settings.get("group.id", "")
+    if not group_id:
+        raise ConfigError('Missing required configuration "group.id" which has no default value.')
+    protocol = settings.get("connect.protocol", "sessioned").lower()
+    if protocol not in NAMES:
+        raise ConfigError(
+            f"Invalid value {protocol} for configuration connect.protocol: "
+            "String must be one of: EAGER, COMPATIBLE, SESSIONED"
+        )
+    group = GroupSettings(
+        group_id,
+        _number(settings, "session.timeout.ms", 10_000),
+        _number(settings, "heartbeat.interval.ms", 3_000),
+        _number(settings, "rebalance.timeout.ms", 60_000),
+    )
+    delay_ms = _number(settings, "scheduled.rebalance.max.delay.ms", 300_000)
+    herder_settings = HerderSettings(
+        read_rules(settings),
+        _number(settings, "worker.sync.timeout.ms", 3_000) / 1000,
+        _number(settings, "worker.unsync.backoff.ms", 300_000) / 1000,
+        delay_ms / 1000,
+    )
+    read_policy(settings, {})
+    clients = read_clients(settings, settings.get("client.id") or f"connect-{worker_id}")
+    store = TopicStore(clients, settings)
+    position = Position()
+    is_exactly_once = settings.get(EXACTLY_ONCE, "disabled").lower() == "enabled"
+    worker = Worker(
+        worker_id,
+        settings,
+        engine,
+        store,
+        resolve=resolve,
+        generation=lambda: max(position.generation, 0),
+        is_exactly_once=is_exactly_once,
+        offsets_topic=store.offset_topic.name,
+    )
+
+    def join(listener: GroupWork) -> Membership:
+        return Membership(
+            Coordination(clients, group),
+            listener,
+            store.snapshot,
+            url,
+            compatibility=protocol,
+            delay_ms_max=delay_ms,
+            heartbeat_ms=group.heartbeat_interval_ms,
+            session_ms=group.session_timeout_ms,
+        )
+
+    return DistributedHerder(
+        worker,
+        WorkerRules(group_id, is_exactly_once, policy),
+        None,
+        store,
+        position,
+        herder_settings,
+        join,
+        Fencer(clients, group_id),
+        Forwarding(verify),
+    )
+
+
+def cluster_id_of(settings: Mapping[str, Any]) -> str | None:
+    """Return the id of the Kafka cluster, as librdkafka's settings reach it."""
+    found = AdminClient(dict(settings)).list_topics(timeout=_CLUSTER_ID_S)
+    return found.cluster_id
+
+
+def _number(settings: Mapping[str, str], name: str, default: int) -> int:
+    text = settings.get(name, str(default))
+    try:
+        number = int(text)
+    except ValueError:
+        raise ConfigError(
+            f"Invalid value {text} for configuration {name}: Not a number of type INT"
+        ) from None
+    if number < 0:
+        raise ConfigError(
+            f"Invalid value {number} for configuration {name}: Value must be at least 0"
+        )
+    return number

@@ -1,0 +1,203 @@
+"""The three topics as the worker's Store."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from barnabas.connect.engine.base import TaskId
+from barnabas.connect.errors.kinds import ConfigError
+from barnabas.connect.record import JsonMap
+from barnabas.connect.worker.distributed.clients import Clients
+from barnabas.connect.worker.distributed.config_log import ConfigState, Update
+from barnabas.connect.worker.distributed.config_topic import ConfigTopic
+from barnabas.connect.worker.distributed.offset_topic import OffsetTopic, TopicOffsets
+from barnabas.connect.worker.distributed.status_topic import StatusTopic
+from barnabas.connect.worker.distributed.topics import TopicPlan, topic_plan
+from barnabas.connect.worker.state import Properties, RestartRequest, Status, TopicStatus
+
+_log = logging.getLogger(__name__)
+EXACTLY_ONCE: Final = "exactly.once.source.support"
+OFFSETS_TOPIC: Final = "offsets.storage.topic"
+"""A connector's own topic of offsets (KIP-618)."""
+
+
+def transactional_id_of(group_id: str) -> str:
+    """Return the id that a group's leader writes configurations under."""
+    return f"connect-cluster-{group_id}"
+
+
+class TopicStore:
+    """Reads and writes the topics that the worker's settings name. Raises ConfigError.
+
+    `on_update` hears of configurations that change once `start` has read the topics; it may be set
+    until then.
+    """
+
+    def __init__(
+        self,
+        clients: Clients,
+        settings: Mapping[str, str],
+        on_update: Callable[[Update], None] = lambda _update: None,
+    ) -> None:
+        support = settings.get(EXACTLY_ONCE, "disabled").lower()
+        if support not in ("disabled", "preparing", "enabled"):
+            raise ConfigError(
+                f"Invalid value {settings[EXACTLY_ONCE]} for configuration {EXACTLY_ONCE}: "
+                "String must be one of (case insensitive): DISABLED, ENABLED, PREPARING"
+            )
+        self.on_update = on_update
+        self._clients = clients
+        self._is_exactly_once = support == "enabled"
+        id_ = transactional_id_of(settings.get("group.id", "")) if support != "disabled" else None
+        self._offset_plan = topic_plan(settings, "offset")
+        self.config = ConfigTopic(
+            clients,
+            topic_plan(settings, "config"),
+            lambda update: self.on_update(update),
+            is_committed_only=self._is_exactly_once,
+            transactional_id=id_,
+        )
+        self.statuses = StatusTopic(clients, topic_plan(settings, "status"))
+        self.offset_topic = OffsetTopic(
+            clients, self._offset_plan, is_committed_only=self._is_exactly_once
+        )
+        self._own_topics: dict[str, OffsetTopic] = {}
+        self._lock = threading.Lock()
+
+    def start(self) -> None:
+        """Make or check the topics and read them. Raises ConfigError, ConnectError."""
+        begun: list[ConfigTopic | StatusTopic | OffsetTopic] = []
+        try:
+            for topic in (self.offset_topic, self.statuses, self.config):
+                topic.start()
+                begun.append(topic)
+        except BaseException:
+            for topic in begun:
+                topic.stop()
+            raise
+
+    def close(self) -> None:
+        """Write what is not written, and end."""
+        self.config.stop()
+        self.statuses.stop()
+        for topic in (self.offset_topic, *self._own_topics.values()):
+            topic.stop()
+
+    # --- configurations --------------------------------------------------------------------------
+
+    def snapshot(self) -> ConfigState:
+        """Return all, as it is read by now."""
+        return self.config.snapshot()
+
+    def put_connector(self, connector: str, config: Properties, target: str | None) -> None:
+        """Write a configuration. None leaves the target state, which is STARTED at first."""
+        self.config.put_connector(connector, config, target)
+
+    def remove_connector(self, connector: str) -> None:
+        """Delete a connector with its tasks."""
+        self.config.remove_connector(connector)
+
+    def put_tasks(self, connector: str, configs: Sequence[Properties]) -> None:
+        """Write the configurations of all tasks; none stops them all."""
+        self.config.put_tasks(connector, configs)
+
+    def put_target_state(self, connector: str, target: str) -> None:
+        """Write what a user wants."""
+        self.config.put_target_state(connector, target)
+
+    def put_restart(self, request: RestartRequest) -> None:
+        """Tell all workers to start again what of a connector is theirs."""
+        self.config.put_restart(request)
+
+    def put_logger_level(self, namespace: str, level: str) -> None:
+        """Tell all workers to log a namespace at a level."""
+        self.config.put_logger_level(namespace, level)
+
+    # --- statuses --------------------------------------------------------------------------------
+
+    def status(self, name: str | TaskId) -> Status | None:
+        """Return the status of a connector or task."""
+        return self.statuses.get(name)
+
+    def task_statuses(self, connector: str) -> Mapping[int, Status]:
+        """Return the statuses of a connector's tasks."""
+        return self.statuses.tasks(connector)
+
+    def put_status(self, name: str | TaskId, status: Status, *, safely: bool = False) -> None:
+        """Write a status; DESTROYED deletes it. `safely`: not over what a newer worker wrote."""
+        if safely:
+            self.statuses.put_safe(name, status)
+        else:
+            self.statuses.put(name, status)
+
+    def topics(self, connector: str) -> Sequence[TopicStatus]:
+        """Return the topics that a connector has used."""
+        return list(self.statuses.topics(connector).values())
+
+    def put_topic(self, status: TopicStatus) -> None:
+        """Write that a connector uses a topic."""
+        self.statuses.put_topic(status)
+
+    def remove_topic(self, connector: str, topic: str) -> None:
+        """Forget that a connector uses a topic."""
+        self.statuses.remove_topic(connector, topic)
+
+    # --- offsets ---------------------------------------------------------------------------------
+
+    def offsets_topic(self, config: Properties) -> str:
+        """Return the topic that a connector's offsets are written to."""
+        return config.get(OFFSETS_TOPIC) or self.offset_topic.name
+
+    def offsets(self, connector: str, config: Properties) -> TopicOffsets:
+        """Return the reader of a connector's offsets; its `config` may name its own topic."""
+        own = self._own_topic(config)
+        topics = [self.offset_topic] if own is None else [own, self.offset_topic]
+        return TopicOffsets(connector, topics)
+
+    def put_offsets(
+        self,
+        connector: str,
+        config: Properties,
+        offsets: Sequence[tuple[JsonMap, JsonMap | None]],
+    ) -> None:
+        """Write offsets, None deletes; returns when they are stored. Raises ConnectError.
+
+        With a topic of its own, a connector's offsets go to both: what fails in the worker's is
+        logged. What is deleted goes first from the worker's, where it would be found again.
+        """
+        own = self._own_topic(config)
+        if own is None:
+            self.offset_topic.store(connector, offsets)
+            return
+        gone = [pair for pair in offsets if pair[1] is None]
+        if gone:
+            self.offset_topic.store(connector, gone)
+        own.store(connector, offsets)
+        kept = [pair for pair in offsets if pair[1] is not None]
+        try:
+            self.offset_topic.store(connector, kept)
+        except Exception:  # noqa: BLE001  they are stored where they are looked for first
+            _log.exception("offsets of %s are not in topic %s", connector, self.offset_topic.name)
+
+    def _own_topic(self, config: Properties) -> OffsetTopic | None:
+        name = config.get(OFFSETS_TOPIC)
+        if not name or name == self.offset_topic.name:
+            return None
+        with self._lock:
+            topic = self._own_topics.get(name)
+            if topic is None:
+                plan = TopicPlan(
+                    name,
+                    OFFSETS_TOPIC,
+                    self._offset_plan.purpose,
+                    self._offset_plan.partitions,
+                    self._offset_plan.replicas,
+                    self._offset_plan.config,
+                )
+                topic = OffsetTopic(self._clients, plan, is_committed_only=self._is_exactly_once)
+                topic.start()
+                self._own_topics[name] = topic
+            return topic

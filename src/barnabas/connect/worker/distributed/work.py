@@ -1,0 +1,224 @@
+"""What this worker runs of the group's work: starts and stops it, and starts what failed again.
+
+All of it is called on the herder's thread; starts run side by side on a few others and are waited
+for. Tasks of exactly-once sources begin once older ones are fenced, which nobody waits for.
+
+Source: org.apache.kafka.connect.runtime.distributed.DistributedHerder (Kafka 4.3).
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, Final
+
+from barnabas.connect.engine.base import TaskId
+from barnabas.connect.errors.kinds import ConfigError, ConnectError
+from barnabas.connect.errors.requests import RequestError
+from barnabas.connect.worker.distributed.config_log import ConfigState
+from barnabas.connect.worker.distributed.share import NOTHING, Share
+from barnabas.connect.worker.distributed.ticks import Ticks
+from barnabas.connect.worker.herder import connector_type
+from barnabas.connect.worker.restarts import RestartPolicy, Restarts, read_policy
+from barnabas.connect.worker.running import Worker
+from barnabas.connect.worker.state import FAILED, STARTED
+
+_log = logging.getLogger(__name__)
+_STARTERS: Final = 8
+Fence = Callable[[str], "Future[None]"]
+
+
+class LocalWork:
+    """`fence` asks the leader to fence a connector's older tasks; `state` is what is configured."""
+
+    def __init__(
+        self,
+        worker: Worker,
+        ticks: Ticks,
+        state: Callable[[], ConfigState],
+        reconfigure: Callable[[str], None],
+        fence: Fence | None,
+    ) -> None:
+        self.running = NOTHING
+        """What was started here, whether or not it has failed since."""
+        self._worker = worker
+        self._ticks = ticks
+        self._state = state
+        self._reconfigure = reconfigure
+        self._fence = fence
+        self._fencing: dict[TaskId, object] = {}
+        self._restarts = Restarts(self._policy)
+        self._pool = ThreadPoolExecutor(_STARTERS, "connect-start")
+        worker.on_connector_failed = lambda name, error: ticks.post(
+            lambda: self.failed(name, error)
+        )
+        worker.on_task_failed = lambda task, error: ticks.post(lambda: self.failed(task, error))
+
+    # --- starting --------------------------------------------------------------------------------
+
+    def run(self, wanted: Share, restarting: Iterable[TaskId]) -> None:
+        """Start what of `wanted` does not run, and stop what else does."""
+        self.stop(self.running.without(wanted))
+        running = self.running.without(Share((), tuple(restarting)))
+        self.start(wanted.without(running))
+        self.running = wanted
+
+    def start(self, work: Share) -> None:
+        """Start connectors and tasks; what cannot be started is told in its status."""
+        starts: list[Future[Any]] = [
+            self._pool.submit(self._start_quietly, name) for name in work.connectors
+        ]
+        starts += [self._pool.submit(self.start_task, task) for task in work.tasks]
+        for start in starts:
+            start.result()
+
+    def _start_quietly(self, name: str) -> None:
+        try:
+            self.start_connector(name)
+        except ConnectError as error:
+            _log.error("connector %s could not be started: %s", name, error)
+
+    def start_connector(self, name: str) -> None:
+        """Start a connector, which then says its tasks. Raises ConnectError, told in its status."""
+        state = self._state()
+        config = state.connectors.get(name)
+        if config is None:
+            return
+        target = state.target_states.get(name, STARTED)
+        try:
+            self._worker.start_connector(name, config, target, self._reconfigure)
+        except ConnectError as error:
+            failure = error
+            self._ticks.post(lambda: self.failed(name, failure))
+            raise
+        self._ticks.post(lambda: self._started(name))
+        if target == STARTED:
+            self._reconfigure(name)
+
+    def start_task(self, task: TaskId) -> bool:
+        """Start a task; whether that could be done, or begins once older ones are fenced."""
+        state = self._state()
+        config, connector = state.task_configs.get(task), state.connectors.get(task.connector)
+        if config is None or connector is None:
+            return False
+        if self._fence is not None and connector_type(connector) == "source":
+            self._start_fenced(task, self._fence)
+            return True
+        self._ticks.post(lambda: self._started(task))
+        target = state.target_states.get(task.connector, STARTED)
+        return self._worker.start_task(task, connector, config, target)
+
+    def _start_fenced(self, task: TaskId, fence: Fence) -> None:
+        mark = self._fencing[task] = object()
+        generation = self._state().generations.get(task.connector)
+
+        def fenced(answer: Future[None]) -> None:
+            error = answer.exception()
+            self._ticks.post(lambda: self._go_on(task, mark, generation, error))
+
+        fence(task.connector).add_done_callback(fenced)
+
+    def _go_on(
+        self, task: TaskId, mark: object, generation: int | None, error: BaseException | None
+    ) -> None:
+        if self._fencing.get(task) is not mark:
+            return  # stopped, or started again, meanwhile
+        del self._fencing[task]
+        state = self._state()
+        if state.generations.get(task.connector) != generation:
+            return  # it starts again with its new configuration
+        if isinstance(error, RequestError) and error.status == 409:
+            # The group, or the connector's tasks, change just now.
+            self._ticks.post(lambda: self._again(task), 0.5)
+            return
+        if error is not None:
+            self._worker.put_status(task, FAILED, error, safely=True)
+            self.failed(task, error)
+            return
+        self._started(task)
+        target = state.target_states.get(task.connector, STARTED)
+        self._worker.start_task(
+            task, state.connectors[task.connector], state.task_configs[task], target
+        )
+
+    def _again(self, task: TaskId) -> None:
+        if task in self.running.tasks and task not in self._worker.tasks:
+            self.start_task(task)
+
+    # --- stopping --------------------------------------------------------------------------------
+
+    def stop(self, work: Share) -> None:
+        """Stop connectors and tasks, and wait for that as long as the worker's settings say."""
+        if not work:
+            return
+        stops = [self._pool.submit(self._worker.stop_connector, name) for name in work.connectors]
+        for task in work.tasks:
+            self._fencing.pop(task, None)
+        self._worker.stop_tasks(work.tasks)
+        for stop in stops:
+            stop.result()
+        for name in work.connectors:
+            self._restarts.forget(name)
+        self.running = self.running.without(work)
+
+    def stop_tasks(self, tasks: Iterable[TaskId]) -> None:
+        """Stop tasks that stay this worker's."""
+        tasks = tuple(tasks)
+        for task in tasks:
+            self._fencing.pop(task, None)
+        self._worker.stop_tasks(tasks)
+
+    def close(self) -> None:
+        """Stop everything."""
+        self.stop(self.running)
+        self._pool.shutdown()
+
+    # --- starting again --------------------------------------------------------------------------
+
+    def configured_anew(self, connector: str) -> None:
+        """What kept failing may work now."""
+        self._restarts.forget(connector)
+
+    def failed(self, name: str | TaskId, error: BaseException) -> None:
+        """A connector or task failed: it starts again later, which its status tells."""
+        if not self._is_ours(name):
+            return
+        attempt = self._restarts.failed(name, error, _now_ms())
+        if attempt is None:
+            return
+        _log.warning("%s", attempt.note)
+        self._worker.put_status(name, FAILED, error, safely=True, note=attempt.note)
+        self._ticks.post(self._start_due, max(0.0, (attempt.due_ms - _now_ms()) / 1000))
+
+    def _started(self, name: str | TaskId) -> None:
+        self._restarts.started(name, _now_ms())
+
+    def _start_due(self) -> None:
+        for attempt in self._restarts.take_due(_now_ms() + 1):
+            name = attempt.name
+            if not self._is_ours(name):
+                continue
+            _log.info("%s starts again, attempt %d", name, attempt.number)
+            if isinstance(name, str):
+                self._worker.stop_connector(name)
+                self._worker.restarting(name)
+                self._start_quietly(name)
+            else:
+                self.stop_tasks([name])
+                self._worker.restarting(name)
+                self.start_task(name)
+
+    def _is_ours(self, name: str | TaskId) -> bool:
+        return name in (self.running.connectors if isinstance(name, str) else self.running.tasks)
+
+    def _policy(self, connector: str) -> RestartPolicy:
+        config = self._state().connectors.get(connector)
+        if config is None:
+            raise ConfigError(f"there is no connector {connector}")
+        return read_policy(self._worker.settings, config)
+
+
+def _now_ms() -> int:
+    return int(time.time() * 1000)

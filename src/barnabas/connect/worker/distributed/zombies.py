@@ -1,0 +1,136 @@
+"""Rounds of fencing: by the leader, or asked of it.
+
+Source: org.apache.kafka.connect.runtime.distributed.DistributedHerder.ZombieFencing (Kafka 4.3).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+
+from barnabas.connect.errors.kinds import ConnectError
+from barnabas.connect.errors.requests import (
+    BadRequestError,
+    ElsewhereError,
+    NotFoundError,
+    RequestError,
+)
+from barnabas.connect.worker.distributed.fencing import Fencer, tasks_to_fence
+from barnabas.connect.worker.distributed.position import Position
+from barnabas.connect.worker.distributed.ticks import Ticks
+from barnabas.connect.worker.herder import connector_type
+
+_log = logging.getLogger(__name__)
+
+
+class Zombies:
+    """`refresh` reads the config topic to its end, `record` writes how many tasks may write now,
+    `ask` asks the leader."""
+
+    def __init__(
+        self,
+        position: Position,
+        ticks: Ticks,
+        fencer: Fencer,
+        *,
+        refresh: Callable[[], bool],
+        record: Callable[[str, int], None],
+        ask: Callable[[str, str], None],
+    ) -> None:
+        self._position = position
+        self._ticks = ticks
+        self._fencer = fencer
+        self._refresh = refresh
+        self._record = record
+        self._ask = ask
+        self._rounds: dict[str, Future[None]] = {}
+        self._pool = ThreadPoolExecutor(4, "connect-fence")
+
+    def before_task(self, connector: str) -> Future[None]:
+        """Fence a connector's older tasks, here or at the leader."""
+        answer: Future[None] = Future()
+
+        def begin() -> None:
+            try:
+                self.fence(connector).add_done_callback(lambda done: _copy(done, answer))
+            except ElsewhereError as elsewhere:
+                url = elsewhere.url
+                if url is None:
+                    answer.set_exception(RequestError("the leader is not known now", 409))
+                else:
+                    asked = self._pool.submit(self._ask, url, connector)
+                    asked.add_done_callback(lambda done: _copy(done, answer))
+            except Exception as error:  # noqa: BLE001  told to who waits
+                answer.set_exception(error)
+
+        self._ticks.post(begin)
+        return answer
+
+    def fence(self, connector: str) -> Future[None]:
+        """Begin a round, as the leader, on the herder's thread. Raises ConnectError."""
+        position = self._position
+        if not position.is_leader:
+            raise ElsewhereError("Only the leader may perform zombie fencing.", position.leader_url)
+        if not self._refresh():
+            raise ConnectError(
+                "Failed to read to end of config topic before performing zombie fencing"
+            )
+        state = position.state
+        config = state.connectors.get(connector)
+        if config is None:
+            raise NotFoundError(f"Connector {connector} not found")
+        if connector_type(config) != "source":
+            raise BadRequestError(f"Connector {connector} is not a source connector")
+        count = tasks_to_fence(state, connector)
+        if count is not None:
+            running = self._rounds.get(connector)
+            return running if running is not None else self._begin(connector, count)
+        if connector in state.pending_fencing:
+            self._record(connector, state.task_counts.get(connector, 0))
+        done: Future[None] = Future()
+        done.set_result(None)
+        return done
+
+    def _begin(self, connector: str, count: int) -> Future[None]:
+        state = self._position.state
+        generation, new_count = state.generations.get(connector), state.task_counts[connector]
+        answer = self._rounds[connector] = Future()
+        _log.info("the producers of %d older tasks of %s are fenced", count, connector)
+
+        def finish(done: Future[None]) -> None:
+            self._rounds.pop(connector, None)
+            try:
+                done.result()
+                if not self._refresh():
+                    raise ConnectError("Failed to read to end of config topic")
+                if self._position.state.generations.get(connector) != generation:
+                    raise RequestError(
+                        "Fencing failed because new task configurations were generated for the "
+                        "connector",
+                        409,
+                    )
+                self._record(connector, new_count)
+            except Exception as error:  # noqa: BLE001  told to who waits
+                answer.set_exception(error)
+            else:
+                answer.set_result(None)
+
+        fenced = self._pool.submit(self._fencer.fence, connector, count, lambda: True)
+        fenced.add_done_callback(lambda done: self._ticks.post(lambda: finish(done)))
+        return answer
+
+    def close(self) -> None:
+        """End; rounds that run are not waited for."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _copy(done: Future[None], answer: Future[None]) -> None:
+    if done.cancelled():
+        answer.set_exception(ConnectError("Worker is shutting down"))
+        return
+    error = done.exception()
+    if error is None:
+        answer.set_result(None)
+    else:
+        answer.set_exception(error)

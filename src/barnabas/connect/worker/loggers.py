@@ -1,0 +1,117 @@
+"""What is logged at which level, and how a user changes that while a worker runs (KIP-495, 976).
+
+Names are those of Python's loggers; Java's `org.apache.kafka.connect` means the connectors' own.
+Levels are Java's: TRACE logs what DEBUG does, OFF logs nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, Final
+
+ROOT: Final = "root"
+LEVELS: Final = {
+    "OFF": 100,
+    "FATAL": logging.CRITICAL,
+    "ERROR": logging.ERROR,
+    "WARN": logging.WARNING,
+    "INFO": logging.INFO,
+    "DEBUG": logging.DEBUG,
+    "TRACE": logging.DEBUG - 5,
+    "ALL": 1,
+}
+_JAVA: Final = {
+    "org.apache.kafka.connect": "barnabas.connect",
+    "io.debezium": "barnabas.connect.connectors.postgres",
+}
+_LOGGERS_MAX: Final = 10_000
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+class Loggers:
+    """The levels that were set, by the names under which they were."""
+
+    def __init__(self, now_ms: Callable[[], int] = _now_ms) -> None:
+        self._now_ms = now_ms
+        self._lock = threading.Lock()
+        self._set: dict[str, tuple[str, int]] = {}
+
+    def level(self, name: str) -> dict[str, Any] | None:
+        """Return a logger's level; None if nobody knows the logger."""
+        with self._lock:
+            if name.lower() == ROOT:
+                name = ROOT
+            if name in self._set:
+                level, changed_ms = self._set[name]
+                return {"level": level, "last_modified": changed_ms}
+            if name == ROOT or _own(name) in logging.root.manager.loggerDict:
+                return {
+                    "level": _java_level(_logger(name).getEffectiveLevel()),
+                    "last_modified": None,
+                }
+            return None
+
+    def levels(self) -> dict[str, dict[str, Any]]:
+        """Return all loggers whose level was set, with that of all others under `root`."""
+        with self._lock:
+            names = {
+                name
+                for name, logger in logging.root.manager.loggerDict.items()
+                if isinstance(logger, logging.Logger) and logger.level
+            }
+            names |= {ROOT, *self._set}
+        found = {name: self.level(name) for name in sorted(names)}
+        return {name: level for name, level in found.items() if level is not None}
+
+    def set_level(self, namespace: str, level: str) -> list[str]:
+        """Set the level of a logger and those below; returns the names of all of them."""
+        level = level.upper()
+        if level not in LEVELS:
+            return []
+        is_root = namespace.lower() == ROOT
+        own = "" if is_root else _own(namespace)
+        with self._lock:
+            changed = [
+                name
+                for name, logger in logging.root.manager.loggerDict.items()
+                if isinstance(logger, logging.Logger) and name.startswith(own)
+            ][:_LOGGERS_MAX]
+            for name in changed:
+                if is_root:
+                    logging.getLogger(name).setLevel(logging.NOTSET)
+                else:
+                    logging.getLogger(name).setLevel(LEVELS[level])
+            _logger(ROOT if is_root else namespace).setLevel(LEVELS[level])
+            name = ROOT if is_root else namespace
+            if self._set.get(name, ("", 0))[0] != level:
+                self._set[name] = (level, self._now_ms())
+            return sorted({*changed, *([name] if is_root else [])})
+
+
+def is_level(text: str) -> bool:
+    """Whether a text is a level."""
+    return text.upper() in LEVELS
+
+
+def _own(name: str) -> str:
+    for java, python in _JAVA.items():
+        if name == java or name.startswith(java + "."):
+            return python
+    return name
+
+
+def _logger(name: str) -> logging.Logger:
+    return logging.getLogger() if name == ROOT else logging.getLogger(_own(name))
+
+
+def _java_level(number: int) -> str:
+    for name, level in LEVELS.items():
+        if name not in ("ALL", "FATAL") and number >= level:
+            return name
+    return "ALL"

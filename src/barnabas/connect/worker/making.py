@@ -1,0 +1,96 @@
+"""Puts a worker together from its settings: engine, store, herder."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Mapping
+from dataclasses import replace
+from importlib import import_module
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from barnabas.connect.config.common import CONVERTERS
+from barnabas.connect.config.validation import WorkerRules
+from barnabas.connect.engine.base import Engine
+from barnabas.connect.engine.clients import admin_settings
+from barnabas.connect.engine.local import LocalEngine
+from barnabas.connect.errors.kinds import ConnectError
+from barnabas.connect.worker.herder import Herder
+from barnabas.connect.worker.memory_store import MemoryStore
+from barnabas.connect.worker.offset_file import OffsetFile
+from barnabas.connect.worker.running import Resolve, Worker
+from barnabas.connect.worker.settings import (
+    ENGINE,
+    OFFSET_FILE,
+    check_settings,
+    is_distributed,
+    override_policy,
+)
+from barnabas.connect.worker.standalone import StandaloneHerder
+
+_CLUSTER_S = 60.0
+# Imported when they are used: Spark takes its time.
+_SPARK = "barnabas.connect.engine.spark"
+_DISTRIBUTED = "barnabas.connect.worker.distributed.start"
+
+
+class NoClusterError(ConnectError):
+    """The Kafka cluster cannot be reached."""
+
+
+def make_herder(
+    settings: Mapping[str, str],
+    url: str,
+    *,
+    resolve: Resolve = dict,
+    verify: ssl.SSLContext | bool = True,
+) -> Herder:
+    """Return the herder that the settings ask for, not yet started. Raises ConnectError.
+
+    `url` is where this worker's REST interface is reached, `verify` what others' certificates are
+    checked with.
+    """
+    worker_id = url.partition("://")[2]
+    policy = override_policy(settings)
+    cluster_id = cluster_of(settings)
+    parsed = check_settings(settings)
+    converters = {name: parsed[name] for name in CONVERTERS}
+    if is_distributed(settings):
+        herder: Herder = import_module(_DISTRIBUTED).distributed_herder(
+            settings,
+            make_engine(settings),
+            url,
+            worker_id=worker_id,
+            resolve=resolve,
+            policy=policy,
+            verify=verify,
+        )
+        herder.cluster_id = cluster_id
+        herder.rules = replace(herder.rules, converters=converters)
+        return herder
+    file = OffsetFile(settings[OFFSET_FILE])
+    file.load()
+    worker = Worker(worker_id, settings, make_engine(settings), MemoryStore(file), resolve=resolve)
+    rules = WorkerRules(policy=policy, converters=converters)
+    return StandaloneHerder(worker, rules, cluster_id)
+
+
+def make_engine(settings: Mapping[str, str]) -> Engine:
+    """Return the engine that runs tasks. Spark starts with the first of them."""
+    if settings.get(ENGINE, "spark").strip().lower() == "local":
+        return LocalEngine()
+    made: Engine = import_module(_SPARK).make_engine(settings)
+    return made
+
+
+def cluster_of(settings: Mapping[str, str]) -> str | None:
+    """Return the id of the Kafka cluster. Raises NoClusterError."""
+    try:
+        admin = AdminClient(admin_settings({}, settings))
+        found: str | None = admin.list_topics(timeout=_CLUSTER_S).cluster_id
+        return found
+    except KafkaException as error:
+        raise NoClusterError(
+            f"no broker answers at {settings.get('bootstrap.servers')}: {error.args[0].str()}"
+        ) from error

@@ -1,0 +1,227 @@
+"""Reading, altering and resetting the offsets of a connector (KIP-875).
+
+A source's are in the store, a sink's are those of its consumer group. Texts are those of Kafka's
+Worker and SinkUtils (Kafka 4.3).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from barnabas.connect.config import common
+from barnabas.connect.config.validation import new_connector
+from barnabas.connect.connectors.base import SinkConnector, SourceConnector
+from barnabas.connect.engine.clients import admin_settings
+from barnabas.connect.errors.kinds import ConnectError
+from barnabas.connect.errors.requests import BadRequestError
+from barnabas.connect.record import JsonMap
+from barnabas.connect.worker.store import OffsetStore
+
+TOPIC: Final = "kafka_topic"
+PARTITION: Final = "kafka_partition"
+OFFSET: Final = "kafka_offset"
+_TIMEOUT_S: Final = 90.0
+Pair = tuple[JsonMap, JsonMap]
+Given = Sequence[tuple[JsonMap | None, JsonMap | None]]
+
+
+def modify(
+    store: OffsetStore,
+    worker: Mapping[str, str],
+    name: str,
+    config: Mapping[str, str],
+    offsets: Given | None,
+) -> str:
+    """Alter a stopped connector's offsets, None resets all; returns what to tell the user.
+
+    Raises ConnectError.
+    """
+    connector = new_connector(config[common.CONNECTOR_CLASS])
+    if isinstance(connector, SinkConnector):
+        is_whole = _modify_sink(connector, worker, name, config, offsets)
+    else:
+        assert isinstance(connector, SourceConnector)
+        is_whole = _modify_source(store, connector, name, config, offsets)
+    done = "altered" if offsets is not None else "reset"
+    if is_whole:
+        return f"The offsets for this connector have been {done} successfully"
+    return (
+        f"The Connect framework-managed offsets for this connector have been {done} successfully. "
+        "However, if this connector manages offsets externally, they will need to be manually "
+        f"{done} in the system that the connector uses."
+    )
+
+
+def _modify_source(
+    store: OffsetStore,
+    connector: SourceConnector,
+    name: str,
+    config: Mapping[str, str],
+    offsets: Given | None,
+) -> bool:
+    wanted: list[tuple[JsonMap, JsonMap | None]]
+    if offsets is None:
+        wanted = [(partition, None) for partition, _ in store.offsets(name, config).all()]
+    else:
+        for partition, offset in offsets:
+            _check_format(partition)
+            _check_format(offset)
+        wanted = [(partition or {}, offset) for partition, offset in offsets]
+    is_whole = connector.alter_offsets(config, wanted)
+    if wanted:
+        store.put_offsets(name, config, wanted)
+    return is_whole
+
+
+def _check_format(fields: JsonMap | None) -> None:
+    for name, value in (fields or {}).items():
+        if isinstance(value, dict | list):
+            raise ConnectError(
+                "Offsets may only contain primitive types as values, but field "
+                f"{name} contains {'ARRAY' if isinstance(value, list) else 'MAP'}"
+            )
+
+
+def _modify_sink(
+    connector: SinkConnector,
+    worker: Mapping[str, str],
+    name: str,
+    config: Mapping[str, str],
+    offsets: Given | None,
+) -> bool:
+    wanted = None if offsets is None else parse_sink_offsets(offsets)
+    admin, group = _admin(worker, config), group_of(name, config)
+    held = _committed(admin, group, name)
+    is_whole = connector.alter_offsets(config, dict.fromkeys(held) if wanted is None else wanted)
+    changed = {} if wanted is None else {**held, **wanted}
+    kept = {key: offset for key, offset in changed.items() if offset is not None}
+    if wanted is None or (len(kept) < len(changed)):
+        # No client library deletes single offsets: the group goes, and what stays comes again.
+        _delete(admin, group, name, is_reset=wanted is None)
+        written = kept
+    else:
+        written = {key: offset for key, offset in wanted.items() if offset is not None}
+    if written:
+        _alter(admin, group, name, written)
+    return is_whole
+
+
+def parse_sink_offsets(offsets: Given) -> dict[tuple[str, int], int | None]:
+    """Return offsets per topic and partition. Raises BadRequestError."""
+    found: dict[tuple[str, int], int | None] = {}
+    for partition, offset in offsets:
+        if partition is None:
+            raise BadRequestError(
+                "The partition for a sink connector offset cannot be null or missing"
+            )
+        if TOPIC not in partition or PARTITION not in partition:
+            raise BadRequestError(
+                "The partition for a sink connector offset must contain the keys "
+                f"'{TOPIC}' and '{PARTITION}'"
+            )
+        if partition[TOPIC] is None:
+            raise BadRequestError("Kafka topic names must be valid strings and may not be null")
+        if partition[PARTITION] is None:
+            raise BadRequestError("Kafka partitions must be valid numbers and may not be null")
+        number = _whole(partition[PARTITION], "Kafka partition", "Partition")
+        key = (_text(partition[TOPIC]), number)
+        if offset is None:
+            found[key] = None
+        elif OFFSET not in offset:
+            raise BadRequestError(
+                "The offset for a sink connector should either be null or contain the key "
+                f"'{OFFSET}'"
+            )
+        else:
+            found[key] = _whole(offset[OFFSET], "Kafka offset", "Offset")
+    return found
+
+
+def _whole(value: Any, what: str, subject: str) -> int:
+    try:
+        if isinstance(value, bool | float):
+            raise ValueError("not a whole number")
+        return int(value)
+    except (TypeError, ValueError):
+        raise BadRequestError(
+            f"Failed to parse the following {what} value in the provided offsets: "
+            f"'{_text(value)}'. {subject} values for sink connectors need to be integers."
+        ) from None
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def group_of(name: str, config: Mapping[str, str]) -> str:
+    """Return the consumer group of a sink."""
+    return config.get("consumer.override.group.id") or f"connect-{name}"
+
+
+def sink_offsets(worker: Mapping[str, str], name: str, config: Mapping[str, str]) -> list[Pair]:
+    """Return what a sink's consumer group has committed. Raises ConnectError."""
+    held = _committed(_admin(worker, config), group_of(name, config), name)
+    return [
+        ({PARTITION: partition, TOPIC: topic}, {OFFSET: offset})
+        for (topic, partition), offset in sorted(held.items())
+    ]
+
+
+def _admin(worker: Mapping[str, str], config: Mapping[str, str]) -> AdminClient:
+    return AdminClient(admin_settings(config, worker))
+
+
+def _committed(admin: AdminClient, group: str, name: str) -> dict[tuple[str, int], int]:
+    try:
+        asked = [ConsumerGroupTopicPartitions(group)]
+        future = admin.list_consumer_group_offsets(asked, request_timeout=_TIMEOUT_S)[group]
+        found = future.result()
+    except KafkaException as error:
+        if error.args[0].code() == KafkaError.GROUP_ID_NOT_FOUND:
+            return {}
+        text = f"Failed to retrieve consumer group offsets for sink connector {name}"
+        raise ConnectError(text) from error
+    return {(one.topic, one.partition): one.offset for one in found.topic_partitions or ()}
+
+
+def _alter(
+    admin: AdminClient, group: str, name: str, offsets: Mapping[tuple[str, int], int]
+) -> None:
+    partitions = [
+        TopicPartition(topic, number, offset) for (topic, number), offset in offsets.items()
+    ]
+    try:
+        asked = [ConsumerGroupTopicPartitions(group, partitions)]
+        done = admin.alter_consumer_group_offsets(asked, request_timeout=_TIMEOUT_S)[group].result()
+        for one in done.topic_partitions or ():
+            if one.error is not None:
+                raise KafkaException(one.error)
+    except KafkaException as error:
+        _refuse(error, name, "alter", KafkaError.UNKNOWN_MEMBER_ID)
+
+
+def _delete(admin: AdminClient, group: str, name: str, *, is_reset: bool) -> None:
+    try:
+        admin.delete_consumer_groups([group], request_timeout=_TIMEOUT_S)[group].result()
+    except KafkaException as error:
+        if error.args[0].code() != KafkaError.GROUP_ID_NOT_FOUND:
+            _refuse(error, name, "reset" if is_reset else "alter", KafkaError.NON_EMPTY_GROUP)
+
+
+def _refuse(error: KafkaException, name: str, verb: str, busy: int) -> None:
+    if error.args[0].code() == busy:
+        raise ConnectError(
+            f"Failed to {verb} consumer group offsets for connector {name} either because its "
+            "tasks haven't stopped completely yet or the connector was resumed before the request "
+            f"to {verb} its offsets could be successfully completed. If the connector is in a "
+            "stopped state, this operation can be safely retried. If it doesn't eventually "
+            "succeed, the Connect cluster may need to be restarted to get rid of the zombie sink "
+            "tasks."
+        ) from error
+    kind = "sink connector" if verb == "reset" else "connector"
+    raise ConnectError(f"Failed to {verb} consumer group offsets for {kind} {name}") from error

@@ -1,0 +1,145 @@
+"""A worker's settings: connect-distributed.properties and connect-standalone.properties.
+
+Names, defaults and texts of errors are Kafka's, but for `listeners`, which is this machine alone
+unless it is set, and `barnabas.connect.*`. What is not named here is not checked: settings of
+clients, of converters, of providers.
+
+Source: WorkerConfig, StandaloneConfig (Kafka 4.3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from barnabas.connect.config import validators
+from barnabas.connect.config.definition import ConfigType, Definition, Importance, Setting
+from barnabas.connect.config.plugin_classes import plugin_of
+from barnabas.connect.errors.kinds import ConfigError
+
+GROUP_ID: Final = "group.id"
+OFFSET_FILE: Final = "offset.storage.file.filename"
+ENGINE: Final = "barnabas.connect.engine"
+MASTER: Final = "barnabas.connect.spark.master"
+POLICY: Final = "connector.client.config.override.policy"
+_POLICIES: Final = ("All", "None", "Principal")
+_SUFFIX: Final = "ConnectorClientConfigOverridePolicy"
+
+DEFINITION: Final = Definition(
+    (
+        Setting(
+            "bootstrap.servers",
+            ConfigType.LIST,
+            "localhost:9092",
+            Importance.HIGH,
+            "Brokers to contact first.",
+        ),
+        Setting(
+            "key.converter",
+            ConfigType.CLASS,
+            importance=Importance.HIGH,
+            doc="The converter of keys, where a connector names none.",
+            validator=plugin_of("converter"),
+        ),
+        Setting(
+            "value.converter",
+            ConfigType.CLASS,
+            importance=Importance.HIGH,
+            doc="The converter of values, where a connector names none.",
+            validator=plugin_of("converter"),
+        ),
+        Setting(
+            "header.converter",
+            ConfigType.CLASS,
+            "org.apache.kafka.connect.storage.SimpleHeaderConverter",
+            Importance.LOW,
+            "The converter of headers, where a connector names none.",
+            validator=plugin_of("header_converter"),
+        ),
+        Setting(
+            "task.shutdown.graceful.timeout.ms",
+            ConfigType.LONG,
+            5000,
+            Importance.LOW,
+            "How long all tasks together may take to stop.",
+        ),
+        Setting(
+            "offset.flush.interval.ms",
+            ConfigType.LONG,
+            60000,
+            Importance.LOW,
+            "How often offsets are committed.",
+        ),
+        Setting(
+            "offset.flush.timeout.ms",
+            ConfigType.LONG,
+            5000,
+            Importance.LOW,
+            "How long a commit of offsets may take.",
+        ),
+        Setting(
+            "topic.tracking.enable",
+            ConfigType.BOOLEAN,
+            True,
+            Importance.LOW,
+            "Whether workers keep which topics a connector uses.",
+        ),
+        Setting(
+            "topic.tracking.allow.reset",
+            ConfigType.BOOLEAN,
+            True,
+            Importance.LOW,
+            "Whether users may reset those.",
+        ),
+        Setting(
+            "topic.creation.enable",
+            ConfigType.BOOLEAN,
+            True,
+            Importance.LOW,
+            "Whether sources may have topics created by topic.creation.* settings.",
+        ),
+        Setting(
+            ENGINE,
+            ConfigType.STRING,
+            "spark",
+            Importance.MEDIUM,
+            "What runs tasks: spark, or local, which is threads of the worker.",
+            validator=validators.one_of_any_case("spark", "local"),
+        ),
+        Setting(
+            MASTER,
+            ConfigType.STRING,
+            "local[2]",
+            Importance.MEDIUM,
+            "Spark's master: local[2], spark://host:7077.",
+        ),
+    )
+)
+_FILE: Final = Setting(
+    OFFSET_FILE,
+    ConfigType.STRING,
+    importance=Importance.HIGH,
+    doc="The file of the offsets of sources.",
+)
+
+
+def is_distributed(settings: Mapping[str, str]) -> bool:
+    """Whether a file is of distributed mode: only such a one names a group."""
+    return GROUP_ID in settings
+
+
+def check_settings(settings: Mapping[str, str]) -> dict[str, Any]:
+    """Return the values of the settings named here. Raises ConfigError."""
+    definition = DEFINITION if is_distributed(settings) else DEFINITION.plus([_FILE])
+    return definition.parse(settings)
+
+
+def override_policy(settings: Mapping[str, str]) -> str:
+    """Return All, None or Principal. Raises ConfigError."""
+    name = settings.get(POLICY, "All").rpartition(".")[2].removesuffix(_SUFFIX)
+    for policy in _POLICIES:
+        if name.lower() == policy.lower():
+            return policy
+    raise ConfigError(
+        f"Invalid value {settings[POLICY]} for configuration {POLICY}: it is All, None or Principal"
+    )

@@ -1,0 +1,306 @@
+"""Avro through a registry, beside Confluent's own client for Python."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, date, datetime, time
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from confluent_kafka.schema_registry import Schema as StoredSchema
+from confluent_kafka.schema_registry import SchemaReference, SchemaRegistryClient
+from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
+from confluent_kafka.serialization import MessageField, SerializationContext
+from hypothesis import HealthCheck, given, settings
+
+from barnabas.connect.data.builder import (
+    BOOLEAN,
+    BYTES,
+    DATE_SCHEMA,
+    FLOAT32,
+    INT8,
+    INT32,
+    INT64,
+    OPTIONAL_STRING,
+    STRING,
+    TIME_SCHEMA,
+    TIMESTAMP_SCHEMA,
+    array_of,
+    decimal,
+    map_of,
+    optional,
+    struct_of,
+    with_default,
+)
+from barnabas.connect.data.schema import Schema, Struct, Type
+from barnabas.connect.errors.kinds import ConfigError, DataError, RetriableError
+from barnabas.connect.plugins import load
+from support.connect.registry import registry_over_http
+from support.connect.typed_values import typed_values
+
+VALUE = SerializationContext("theirs", MessageField.VALUE)
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    with registry_over_http() as url:
+        yield url
+
+
+def converter(url: str, **more: str) -> Any:
+    made = load("io.confluent.connect.avro.AvroConverter")()
+    made.configure(
+        {"schema.registry.url": url, **{k.replace("_", "."): v for k, v in more.items()}},
+        is_key=False,
+    )
+    return made
+
+
+INNER = struct_of({"a": STRING}, name="geo.Inner")
+POINT = struct_of(
+    {
+        "small": INT8,
+        "n": with_default(INT32, 7),
+        "f": FLOAT32,
+        "s": OPTIONAL_STRING,
+        "b": BYTES,
+        "list": array_of(optional(INT64)),
+        "map": map_of(STRING, BOOLEAN),
+        "pairs": map_of(INT32, STRING),
+        "amount": decimal(2),
+        "day": DATE_SCHEMA,
+        "at": TIME_SCHEMA,
+        "ts": optional(TIMESTAMP_SCHEMA),
+        "inner": optional(INNER),
+        "again": INNER,
+        "dflt": optional(with_default(STRING, "x")),
+    },
+    name="geo.Point",
+    version=3,
+    doc="a point",
+)
+FIELDS: dict[str, Any] = {
+    "small": -1,
+    "n": 8,
+    "f": 0.5,
+    "b": b"\0\xff",
+    "list": [1, None],
+    "map": {"k": True},
+    "pairs": {5: "x"},
+    "amount": Decimal("-12.30"),
+    "day": date(2020, 2, 29),
+    "at": time(0, 0, 1),
+    "ts": datetime(2020, 1, 1, tzinfo=UTC),
+    "inner": Struct.of(INNER, {"a": "i"}),
+    "again": Struct.of(INNER, {"a": "j"}),
+    "dflt": "y",
+}
+INNER_OPTIONAL = optional(INNER)
+
+
+def point() -> Struct:
+    fields = {**FIELDS, "inner": Struct(INNER_OPTIONAL, ["i"])}
+    return Struct.of(POINT, fields)
+
+
+def test_a_struct_makes_the_round_trip_with_its_schema(url: str) -> None:
+    avro = converter(url, connect_meta_data="true")
+    data = avro.from_connect("points", POINT, point())
+    assert data[0] == 0
+    schema, value = avro.to_connect("points", data)
+    assert value == point()
+    assert schema == POINT
+
+
+def test_the_registered_schema_is_as_confluents_converter_writes_it(url: str) -> None:
+    converter(url).from_connect("points", POINT, point())
+    with SchemaRegistryClient({"url": url}) as client:
+        text = client.get_latest_version("points-value").schema.schema_str
+    assert text is not None
+    found = json.loads(text)
+    assert {k: v for k, v in found.items() if k != "fields"} == {
+        "type": "record",
+        "name": "Point",
+        "namespace": "geo",
+        "connect.doc": "a point",
+        "connect.version": 3,
+        "connect.name": "geo.Point",
+    }
+    by_name = {field.pop("name"): field for field in found["fields"]}
+    assert by_name["small"] == {"type": {"type": "int", "connect.type": "int8"}}
+    assert by_name["n"] == {"type": {"type": "int", "connect.default": 7}, "default": 7}
+    assert by_name["s"] == {"type": ["null", "string"], "default": None}
+    assert by_name["amount"]["type"] == {
+        "type": "bytes",
+        "scale": 2,
+        "precision": 64,
+        "connect.version": 1,
+        "connect.parameters": {"scale": "2"},
+        "connect.name": "org.apache.kafka.connect.data.Decimal",
+        "logicalType": "decimal",
+    }
+    assert by_name["day"]["type"]["logicalType"] == "date"
+    assert by_name["pairs"]["type"]["items"]["name"] == "MapEntry"
+    assert by_name["again"]["type"] == "Inner"
+    assert by_name["dflt"] == {
+        "type": [{"type": "string", "connect.default": "x"}, "null"],
+        "default": "x",
+    }
+
+
+def test_confluents_client_reads_what_we_write(url: str) -> None:
+    data = converter(url).from_connect("points", POINT, point())
+    with SchemaRegistryClient({"url": url}) as client:
+        found = AvroDeserializer(client)(data, VALUE)
+    assert found["inner"] == {"a": "i"}
+    assert found["amount"] == Decimal("-12.30")
+    assert found["ts"] == datetime(2020, 1, 1, tzinfo=UTC)
+    assert found["list"] == [1, None]
+
+
+def test_we_read_what_confluents_client_writes(url: str) -> None:
+    text = json.dumps(
+        {
+            "type": "record",
+            "name": "R",
+            "namespace": "ns",
+            "doc": "of all kinds",
+            "fields": [
+                {"name": "color", "type": {"type": "enum", "name": "C", "symbols": ["RED", "X"]}},
+                {"name": "id", "type": {"type": "fixed", "name": "F", "size": 2}},
+                {"name": "u", "type": ["null", "int", "string", "C"], "default": None},
+                {"name": "d", "type": ["null", "long"], "default": None, "doc": "of d"},
+                {"name": "n", "type": "int", "default": 3},
+            ],
+        }
+    )
+    values = [None, 5, "text"]
+    with SchemaRegistryClient({"url": url}) as client:
+        write = AvroSerializer(client, text)
+        records = [
+            write({"color": "RED", "id": b"ab", "u": u, "d": 1, "n": 1}, VALUE) for u in values
+        ]
+    avro = converter(url, enhanced_avro_schema_support="true")
+    found = [avro.to_connect("t", data) for data in records]
+    schema = found[0][0]
+    assert schema.name == "ns.R"
+    assert schema.field("color").schema.parameters == {
+        "io.confluent.connect.avro.Enum": "ns.C",
+        "io.confluent.connect.avro.Enum.RED": "RED",
+        "io.confluent.connect.avro.Enum.X": "X",
+    }
+    assert schema.field("n").schema.default == 3
+    assert schema.parameters == {"avro.record.doc": "of all kinds", "avro.field.doc.d": "of d"}
+    assert found[0][1].get("id") == b"ab"
+    unions = [value.get("u") for _, value in found]
+    assert [u and u.values for u in unions] == [None, [5, None, None], [None, "text", None]]
+    again = [avro.from_connect("copy", schema, value) for _, value in found]
+    assert [avro.to_connect("copy", data)[1] for data in again] == [value for _, value in found]
+
+
+def test_schemas_may_refer_to_others(url: str) -> None:
+    inner = '{"type":"record","name":"other.Part","fields":[{"name":"x","type":"int"}]}'
+    outer = '{"type":"record","name":"Whole","fields":[{"name":"p","type":"other.Part"}]}'
+    with SchemaRegistryClient({"url": url}) as client:
+        client.register_schema("part", StoredSchema(inner, "AVRO"))
+        reference = SchemaReference("other.Part", "part", 1)
+        found = client.register_schema("whole", StoredSchema(outer, "AVRO", [reference]))
+    schema, value = converter(url).to_connect("t", bytes([0]) + found.to_bytes(4, "big") + b"\x0e")
+    assert schema.name == "Whole"
+    assert value.get("p").get("x") == 7
+
+
+@pytest.mark.parametrize(
+    ("strategy", "subject"),
+    [
+        ("TopicNameStrategy", "named-value"),
+        ("RecordNameStrategy", "geo.Inner"),
+        ("TopicRecordNameStrategy", "named-geo.Inner"),
+    ],
+)
+def test_subjects_are_named_by_the_strategy(url: str, strategy: str, subject: str) -> None:
+    full = f"io.confluent.kafka.serializers.subject.{strategy}"
+    avro = converter(url, value_subject_name_strategy=full)
+    avro.from_connect("named", INNER, Struct.of(INNER, {"a": "x"}))
+    with SchemaRegistryClient({"url": url}) as client:
+        assert subject in client.get_subjects()
+    if strategy != "TopicNameStrategy":
+        with pytest.raises(DataError, match=r"is no record"):
+            avro.from_connect("named", STRING, "x")
+
+
+def test_schemas_are_registered_only_where_they_may_be(url: str) -> None:
+    strict = converter(url, auto_register_schemas="false")
+    value = Struct.of(INNER, {"a": "x"})
+    with pytest.raises(DataError, match=r"is not registered under strict-value$"):
+        strict.from_connect("strict", INNER, value)
+    first = converter(url).from_connect("strict", INNER, value)
+    assert strict.from_connect("strict", INNER, value) == first
+    latest = converter(url, auto_register_schemas="false", use_latest_version="true")
+    wider = struct_of({"a": STRING, "new": optional(INT32)}, name="geo.Inner")
+    data = converter(url).from_connect("strict", wider, Struct.of(wider, {"a": "x", "new": 1}))
+    assert latest.from_connect("strict", INNER, value)[:5] == data[:5]
+    read = converter(url).to_connect("strict", latest.from_connect("strict", INNER, value))[1]
+    assert read.values == ["x", None]
+
+
+def test_what_cannot_be_is_refused(url: str) -> None:
+    avro = converter(url)
+    assert avro.from_connect("t", None, None) is None
+    assert avro.to_connect("t", None) == (None, None)
+    for data in (b"", b"\1\0\0\0\1x", b"text"):
+        with pytest.raises(DataError, match=r"Unknown magic byte!$"):
+            avro.to_connect("t", data)
+    with pytest.raises(DataError, match=r"^Failed to deserialize Avro data from topic t: Schema"):
+        avro.to_connect("t", b"\0\0\xff\xff\xff")
+    with pytest.raises(DataError, match=r"null used for required"):
+        avro.from_connect("t", INNER, Struct.of(INNER))
+    other = struct_of({"b": STRING}, name="x.Y")
+    both = struct_of({"one": struct_of({"a": STRING}, name="x.Y"), "two": other})
+    with pytest.raises(DataError, match=r"Can't redefine: x\.Y$"):
+        avro.from_connect("t", both, None)
+    with pytest.raises(DataError, match=r"^Illegal character in: a-b$"):
+        avro.from_connect("t", struct_of({"a-b": STRING}), None)
+    with pytest.raises(RetriableError, match=r"does not answer"):
+        converter("http://127.0.0.1:1").from_connect("t", STRING, "x")
+    with pytest.raises(ConfigError, match=r"subject name strategy"):
+        converter(url, value_subject_name_strategy="x.Unknown")
+
+
+def test_names_that_avro_does_not_take_are_replaced(url: str) -> None:
+    avro = converter(url, scrub_invalid_names="true")
+    schema = struct_of({"a-b": STRING, "1c": STRING}, name="my.na-me")
+    data = avro.from_connect("scrubbed", schema, Struct.of(schema, {"a-b": "x", "1c": "y"}))
+    found = avro.to_connect("scrubbed", data)[0]
+    assert [field.name for field in found.fields] == ["a_b", "x1c"]
+
+
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(typed_values())
+def test_values_of_any_schema_make_the_round_trip(url: str, typed: tuple[Schema, Any]) -> None:
+    schema, value = typed
+    if schema.type is not Type.STRUCT:
+        schema, value = struct_of({"v": schema}), Struct(struct_of({"v": schema}), [value])
+    avro = converter(
+        url, value_subject_name_strategy="io.confluent.kafka.serializers.subject.TopicNameStrategy"
+    )
+    topic = f"any-{abs(hash(schema))}"
+    if "MapEntry" in _entry_maps(schema):
+        return  # entries of different types would have the same name
+    data = avro.from_connect(topic, schema, value)
+    assert avro.to_connect(topic, data) == (schema, value)
+
+
+def _entry_maps(schema: Schema) -> list[str]:
+    """Names of the records that maps with other keys than texts become, but for the first."""
+    return _entries(schema)[1:]
+
+
+def _entries(schema: Schema) -> list[str]:
+    parts = [part for part in (schema.value_schema, *(f.schema for f in schema.fields)) if part]
+    inner = [name for part in parts for name in _entries(part)]
+    return inner if schema.key_schema in (None, STRING) else ["MapEntry", *inner]

@@ -1,0 +1,171 @@
+"""JSON Schema through a registry, beside Confluent's own client for Python."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from confluent_kafka.schema_registry import Schema as StoredSchema
+from confluent_kafka.schema_registry import SchemaRegistryClient
+from confluent_kafka.schema_registry.json_schema import JSONDeserializer, JSONSerializer
+from confluent_kafka.serialization import MessageField, SerializationContext
+from hypothesis import HealthCheck, given, settings
+
+from barnabas.connect.data.builder import (
+    INT8,
+    INT32,
+    OPTIONAL_STRING,
+    STRING,
+    array_of,
+    decimal,
+    map_of,
+    optional,
+    struct_of,
+    with_default,
+)
+from barnabas.connect.data.schema import Schema, Struct
+from barnabas.connect.errors.kinds import DataError
+from barnabas.connect.plugins import load
+from support.connect.registry import registry_over_http
+from support.connect.typed_values import typed_values
+
+VALUE = SerializationContext("theirs", MessageField.VALUE)
+POINT = struct_of(
+    {
+        "small": INT8,
+        "n": with_default(INT32, 7),
+        "s": OPTIONAL_STRING,
+        "pairs": map_of(INT32, STRING),
+        "map": map_of(STRING, array_of(optional(STRING))),
+        "amount": decimal(2),
+    },
+    name="geo.Point",
+    version=3,
+    doc="a point",
+)
+FIELDS = {
+    "small": -1,
+    "n": 8,
+    "pairs": {5: "x"},
+    "map": {"k": ["a", None]},
+    "amount": Decimal("-12.30"),
+}
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    with registry_over_http() as url:
+        yield url
+
+
+def converter(url: str, **more: str) -> Any:
+    made = load("io.confluent.connect.json.JsonSchemaConverter")()
+    made.configure(
+        {"schema.registry.url": url, **{k.replace("_", "."): v for k, v in more.items()}},
+        is_key=False,
+    )
+    return made
+
+
+def test_a_struct_makes_the_round_trip_with_its_schema(url: str) -> None:
+    point = Struct.of(POINT, FIELDS)
+    for decimals in ("BASE64", "NUMERIC"):
+        made = converter(url, decimal_format=decimals)
+        data = made.from_connect(f"points-{decimals}", POINT, point)
+        assert made.to_connect("points", data) == (POINT, point)
+
+
+def test_the_registered_schema_is_as_confluents_converter_writes_it(url: str) -> None:
+    converter(url).from_connect("shown", POINT, Struct.of(POINT, FIELDS))
+    with SchemaRegistryClient({"url": url}) as client:
+        text = client.get_latest_version("shown-value").schema.schema_str
+    assert text is not None
+    found = json.loads(text)
+    properties = found.pop("properties")
+    assert found == {
+        "type": "object",
+        "title": "geo.Point",
+        "connect.version": 3,
+        "description": "a point",
+    }
+    assert properties["small"] == {"type": "integer", "connect.type": "int8", "connect.index": 0}
+    assert properties["s"] == {
+        "oneOf": [{"type": "null"}, {"type": "string"}],
+        "connect.index": 2,
+    }
+    assert properties["pairs"]["items"]["properties"]["key"]["connect.type"] == "int32"
+    assert properties["amount"] == {
+        "type": "string",
+        "connect.type": "bytes",
+        "title": "org.apache.kafka.connect.data.Decimal",
+        "connect.version": 1,
+        "connect.parameters": {"scale": "2"},
+        "connect.index": 5,
+    }
+
+
+def test_confluents_client_reads_what_we_write(url: str) -> None:
+    data = converter(url).from_connect("points", POINT, Struct.of(POINT, FIELDS))
+    with SchemaRegistryClient({"url": url}) as client:
+        found = JSONDeserializer(None, schema_registry_client=client)(data, VALUE)
+    assert found["map"] == {"k": ["a", None]}
+    assert found["s"] is None
+
+
+def test_we_read_what_confluents_client_writes(url: str) -> None:
+    text = json.dumps(
+        {
+            "title": "R",
+            "type": "object",
+            "definitions": {"part": {"type": "object", "properties": {"x": {"type": "number"}}}},
+            "properties": {
+                "u": {"oneOf": [{"type": "integer"}, {"type": "string"}]},
+                "color": {"enum": ["RED", "X"]},
+                "p": {"$ref": "#/definitions/part"},
+                "maybe": {"type": ["null", "boolean"]},
+            },
+            "required": ["color"],
+        }
+    )
+    with SchemaRegistryClient({"url": url}) as client:
+        write = JSONSerializer(text, client)
+        data = write({"u": "a", "color": "RED", "p": {"x": 1.5}, "maybe": None}, VALUE)
+    schema, value = converter(url, use_optional_for_nonrequired="true").to_connect("t", data)
+    assert schema.name == "R"
+    assert value.get("u").values == [None, "a"]
+    assert value.get("p").get("x") == 1.5
+    assert [f.name for f in schema.fields if f.schema.optional] == ["u", "p", "maybe"]
+    parameters = schema.field("color").schema.parameters
+    assert list(parameters) == [f"io.confluent.connect.json.Enum{s}" for s in ("", ".RED", ".X")]
+
+
+def test_what_cannot_be_is_refused(url: str) -> None:
+    made = converter(url)
+    with SchemaRegistryClient({"url": url}) as client:
+        itself = '{"type":"object","properties":{"next":{"$ref":"#"}}}'
+        first = client.register_schema("itself", StoredSchema(itself, "JSON"))
+        plain = client.register_schema("plain", StoredSchema('{"type":"integer"}', "JSON"))
+        avro = client.register_schema("avro", StoredSchema('"int"', "AVRO"))
+    for number, text in (
+        (first, "contain themselves"),
+        (plain, "Failed to deserialize data for topic t to JSON"),
+        (avro, "is of type AVRO, not JSON"),
+    ):
+        with pytest.raises(DataError, match=text):
+            made.to_connect("t", b"\0" + number.to_bytes(4, "big") + b"{")
+
+
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(typed_values())
+def test_values_of_any_schema_make_the_round_trip(url: str, typed: tuple[Schema, Any]) -> None:
+    schema = struct_of({"v": typed[0]})
+    value = Struct(schema, [typed[1]])
+    made = converter(url)
+    topic = f"any-{abs(hash(schema))}"
+    data = made.from_connect(topic, schema, value)
+    assert made.to_connect(topic, data) == (schema, value)

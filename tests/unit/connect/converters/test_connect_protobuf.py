@@ -1,0 +1,193 @@
+"""Protobuf through a registry, beside Confluent's own client for Python."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, date, datetime, time
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from confluent_kafka.schema_registry import Schema as StoredSchema
+from confluent_kafka.schema_registry import SchemaRegistryClient
+from confluent_kafka.schema_registry.protobuf import ProtobufDeserializer, ProtobufSerializer
+from confluent_kafka.serialization import MessageField, SerializationContext
+from google.protobuf.struct_pb2 import Value
+
+from barnabas.connect.data.builder import (
+    BOOLEAN,
+    BYTES,
+    DATE_SCHEMA,
+    FLOAT32,
+    FLOAT64,
+    INT8,
+    INT32,
+    INT64,
+    OPTIONAL_STRING,
+    STRING,
+    TIME_SCHEMA,
+    TIMESTAMP_SCHEMA,
+    array_of,
+    decimal,
+    map_of,
+    optional,
+    struct_of,
+)
+from barnabas.connect.data.schema import Struct
+from barnabas.connect.errors.kinds import DataError
+from barnabas.connect.plugins import load
+from barnabas.pipeline.sql.formats.protobuf_pool import load as load_text
+from barnabas.pipeline.sql.formats.protobuf_pool import message_class
+from support.connect.registry import registry_over_http
+
+VALUE = SerializationContext("theirs", MessageField.VALUE)
+INNER = struct_of({"a": STRING}, name="Inner")
+POINT = struct_of(
+    {
+        "small": INT8,
+        "n": INT32,
+        "f": FLOAT32,
+        "d": FLOAT64,
+        "s": OPTIONAL_STRING,
+        "b": BYTES,
+        "ok": BOOLEAN,
+        "list": array_of(INT64),
+        "pairs": map_of(INT32, STRING),
+        "amount": decimal(2),
+        "day": DATE_SCHEMA,
+        "at": TIME_SCHEMA,
+        "ts": optional(TIMESTAMP_SCHEMA),
+        "inner": optional(INNER),
+    },
+    name="geo.Point",
+)
+FIELDS: dict[str, Any] = {
+    "small": -1,
+    "n": 8,
+    "f": 0.5,
+    "d": 1e10,
+    "b": b"\0\xff",
+    "ok": True,
+    "list": [1, 2],
+    "pairs": {5: "x"},
+    "amount": Decimal("-12.30"),
+    "day": date(2020, 2, 29),
+    "at": time(0, 0, 1),
+    "ts": datetime(1969, 12, 31, 23, 59, 59, 500_000, UTC),
+    "inner": Struct(optional(INNER), ["i"]),
+}
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    with registry_over_http() as url:
+        yield url
+
+
+def converter(url: str, **more: str) -> Any:
+    made = load("io.confluent.connect.protobuf.ProtobufConverter")()
+    made.configure(
+        {"schema.registry.url": url, **{k.replace("_", "."): v for k, v in more.items()}},
+        is_key=False,
+    )
+    return made
+
+
+def values_of(struct: Struct) -> dict[str, Any]:
+    return {
+        field.name: values_of(value) if isinstance(value, Struct) else value
+        for field, value in zip(struct.schema.fields, struct.values, strict=True)
+    }
+
+
+@pytest.mark.parametrize("mode", ["", "optional_for_nullables", "wrapper_for_nullables"])
+def test_a_struct_makes_the_round_trip(url: str, mode: str) -> None:
+    made = converter(url, **({mode: "true"} if mode else {}))
+    point = Struct.of(POINT, FIELDS)
+    topic = f"points-{mode}"
+    schema, value = made.to_connect(topic, made.from_connect(topic, POINT, point))
+    # Without more, Protobuf cannot tell null from nothing.
+    expected = {**values_of(point), "s": None if mode else ""}
+    assert values_of(value) == expected
+    assert schema.name == "Point"
+    assert schema.field("small").schema.type is INT8.type
+    assert schema.field("n").schema.parameters == {"io.confluent.connect.protobuf.Tag": "2"}
+    again = made.to_connect(topic, made.from_connect(f"{topic}-again", schema, value))
+    assert values_of(again[1]) == expected
+    value.validate()
+
+
+def test_confluents_client_reads_what_we_write(url: str) -> None:
+    data = converter(url).from_connect("points", POINT, Struct.of(POINT, FIELDS))
+    with SchemaRegistryClient({"url": url}) as client:
+        text = client.get_latest_version("points-value").schema.schema_str
+        assert text is not None
+        kind = message_class(load_text(text, {}).message(None))
+        settings = {"use.deprecated.format": False}
+        found = ProtobufDeserializer(kind, settings, client)(data, VALUE)
+    assert found is not None
+    assert (found.n, found.list[:], found.inner.a) == (8, [1, 2], "i")
+    assert (found.day.year, found.amount.scale) == (2020, 2)
+
+
+def test_we_read_what_confluents_client_writes(url: str) -> None:
+    with SchemaRegistryClient({"url": url}) as client:
+        write = ProtobufSerializer(
+            Value, client, {"use.deprecated.format": False, "skip.known.types": True}
+        )
+        with pytest.raises(DataError, match=r"contain themselves"):
+            converter(url).to_connect("t", write(Value(string_value="x"), VALUE))
+
+
+def test_oneofs_enums_and_unsigned_numbers_are_read(url: str) -> None:
+    text = """
+        syntax = "proto3";
+        message First { int32 x = 1; }
+        message R {
+          enum Color { RED = 0; BLUE = 5; }
+          oneof choice { int32 number = 1; string word = 2; }
+          Color color = 3;
+          uint64 big = 4;
+          map<string, int32> counts = 5;
+          repeated First parts = 6;
+        }
+    """
+    loaded = load_text(text, {})
+    build = message_class(loaded.message("R"))
+    with SchemaRegistryClient({"url": url}) as client:
+        number = client.register_schema("all", StoredSchema(text, "PROTOBUF"))
+    message = build(word="w", color=5, big=2**64 - 1, counts={"a": 1}, parts=[{"x": 3}])
+    data = b"\0" + number.to_bytes(4, "big") + b"\x02\x02" + message.SerializeToString()
+    made = converter(url)
+    schema, value = made.to_connect("t", data)
+    assert schema.name == "R"
+    assert values_of(value.get("choice_0")) == {"number": None, "word": "w"}
+    assert (value.get("color"), value.get("big"), value.get("counts")) == ("BLUE", -1, {"a": 1})
+    assert [values_of(part) for part in value.get("parts")] == [{"x": 3}]
+    value.validate()
+    flat = converter(url, flatten_unions="true").to_connect("t", data)[1]
+    assert (flat.get("number"), flat.get("word")) == (None, "w")
+    first = b"\0" + number.to_bytes(4, "big") + b"\0\x08\x07"
+    assert values_of(made.to_connect("t", first)[1]) == {"x": 7}
+
+
+@pytest.mark.parametrize(
+    ("schema", "value", "text"),
+    [
+        (STRING, "x", "Unsupported root schema of type STRING"),
+        (struct_of({"a-b": STRING}), None, "is no name that Protobuf takes"),
+        (struct_of({"a": array_of(array_of(STRING))}), None, "Array cannot be nested"),
+        (INNER, Struct.of(INNER), "null used for required"),
+    ],
+)
+def test_what_cannot_be_is_refused(url: str, schema: Any, value: Any, text: str) -> None:
+    with pytest.raises(DataError, match=text):
+        converter(url).from_connect("refused", schema, value)
+
+
+def test_broken_messages_are_refused(url: str) -> None:
+    made = converter(url)
+    data = made.from_connect("points", POINT, Struct.of(POINT, FIELDS))
+    for broken in (data[:-3], data[:5], data[:5] + b"\x02\x09" + data[6:]):
+        with pytest.raises(DataError, match=r"^Failed to deserialize data for topic t to Protobuf"):
+            made.to_connect("t", broken)

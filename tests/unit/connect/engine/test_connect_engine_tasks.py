@@ -1,0 +1,257 @@
+"""Tasks of the local engine on topics in memory."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import connect_engine_plugins as plugins
+import pytest
+
+from barnabas.connect.connectors.file.reader import FileReader
+from barnabas.connect.errors.kinds import ConfigError, ConnectError, RetriableError
+from barnabas.connect.testing import ConnectKit
+
+PLUGINS = "connect_engine_plugins:"
+WORKER = {
+    "key.converter": f"{PLUGINS}Text",
+    "value.converter": f"{PLUGINS}Text",
+    "header.converter": f"{PLUGINS}TextHeader",
+}
+NUMBERS = {"connector.class": f"{PLUGINS}NumberSource", "topic": "numbers", "count": "12"}
+COLLECT = {"connector.class": f"{PLUGINS}CollectorSink", "topics": "in"}
+UPPER = {"transforms": "up", "transforms.up.type": f"{PLUGINS}Upper"}
+
+
+@pytest.fixture
+def kit() -> Iterator[ConnectKit]:
+    plugins.Collector.values.clear()
+    plugins.Collector.calls.clear()
+    plugins.Collector.trouble.clear()
+    plugins.Upper.failures.clear()
+    with ConnectKit(WORKER) as kit:
+        yield kit
+
+
+def collected() -> list[Any]:
+    return [value for _, _, value in plugins.Collector.values]
+
+
+def test_source_records_and_offsets_of_all_splits_are_written(kit: ConnectKit) -> None:
+    running = kit.start("n", NUMBERS)
+    records = kit.wait_for_records("numbers", 12)
+    kit.wait_until(lambda: ({"all": True}, {"n": 12}) in kit.offsets("n"))
+    running.stop()
+    assert sorted(int(record.key or b"") for record in records) == list(range(12))
+    assert list(kit.offsets("n")) == [
+        ({"odd": 0}, {"n": 11}),
+        ({"odd": 1}, {"n": 12}),
+        ({"all": True}, {"n": 12}),
+    ]
+    assert running.states == ["STOPPED"]
+    assert running.logs[0].topics == ["numbers"]
+    assert running.tasks[0].metrics()["source-record-write-total"] == 12
+
+
+def test_source_goes_on_where_its_offsets_say(kit: ConnectKit) -> None:
+    kit.topics.store("n", [({"all": True}, {"n": 10})])
+    kit.start("n", NUMBERS, is_exactly_once=True)
+    assert [record.key for record in kit.wait_for_records("numbers", 2)] == [b"10", b"11"]
+
+
+def test_paused_source_reads_nothing_until_it_is_resumed(kit: ConnectKit) -> None:
+    running = kit.start("n", NUMBERS, is_paused=True)
+    kit.wait_until(lambda: running.states == ["PAUSED"])
+    assert kit.records("numbers") == []
+    running.resume()
+    kit.wait_for_records("numbers", 12)
+    assert running.logs[0].states == ["RUNNING", "PAUSED", "RUNNING"]
+
+
+def test_sink_writes_and_commits(kit: ConnectKit) -> None:
+    kit.create("in", 2)
+    for number in range(6):
+        kit.produce("in", f"v{number}".encode(), partition=number % 2)
+    running = kit.start("c", COLLECT)
+    kit.wait_until(lambda: kit.committed("c") == {("in", 0): 3, ("in", 1): 3})
+    running.stop()
+    assert sorted(collected()) == [f"v{number}" for number in range(6)]
+    assert plugins.Collector.calls[-2:] == ["close [('in', 0), ('in', 1)]", "stop"]
+    assert running.tasks[0].metrics()["sink-record-send-total"] == 6
+
+
+def test_sink_tasks_share_partitions_and_take_over(kit: ConnectKit) -> None:
+    kit.create("in", 4)
+    running = kit.start("c", {**COLLECT, "tasks.max": "2"})
+    kit.wait_until(lambda: [len(one.owned) for one in kit.topics.members.get("c", [])] == [2, 2])
+    running.tasks[0].stop()
+    assert running.tasks[0].join(30)
+    kit.wait_until(lambda: len(kit.topics.members["c"][0].owned) == 4)
+
+
+def test_topics_by_pattern(kit: ConnectKit) -> None:
+    kit.produce("orders-eu", b"eu")
+    kit.produce("other", b"no")
+    kit.start("c", {"connector.class": COLLECT["connector.class"], "topics.regex": "orders-.*"})
+    kit.wait_until(lambda: kit.committed("c") == {("orders-eu", 0): 1})
+    assert collected() == ["eu"]
+
+
+@pytest.mark.parametrize(
+    ("negate", "expected"), [("false", ["AB", "abc"]), ("true", ["ab", "ABC"])]
+)
+def test_predicates_choose_records(kit: ConnectKit, negate: str, expected: list[str]) -> None:
+    kit.produce("in", b"ab")
+    kit.produce("in", b"abc")
+    kit.start(
+        "c",
+        {
+            **COLLECT,
+            **UPPER,
+            "transforms.up.predicate": "short",
+            "transforms.up.negate": negate,
+            "predicates": "short",
+            "predicates.short.type": f"{PLUGINS}IsShort",
+            "predicates.short.letters": "2",
+        },
+    )
+    kit.wait_until(lambda: kit.committed("c") == {("in", 0): 2})
+    assert collected() == expected
+
+
+def test_error_ends_the_task_by_default(kit: ConnectKit) -> None:
+    kit.produce("in", b"boom")
+    running = kit.start("c", {**COLLECT, **UPPER})
+    error = kit.wait_for_failure(running)
+    assert str(error) == "Tolerance exceeded in error handler"
+    assert str(error.__cause__) == "boom is not allowed"
+    assert kit.committed("c") == {}
+    assert running.states == ["FAILED"]
+
+
+def test_tolerated_errors_become_dead_letters(
+    kit: ConnectKit, caplog: pytest.LogCaptureFixture
+) -> None:
+    for value in (b"a", b"boom", b"drop", b"\xff", b"refused", b"b"):
+        kit.produce("in", value, key=b"k", headers=[("h", b"1")], timestamp_ms=5)
+    settings = {
+        **COLLECT,
+        **UPPER,
+        "transforms.up.predicate": "short",
+        "predicates": "short",
+        "predicates.short.type": f"{PLUGINS}IsShort",
+        "predicates.short.letters": "4",
+        "errors.tolerance": "all",
+        "errors.log.enable": "true",
+        "errors.log.include.messages": "true",
+        "errors.deadletterqueue.topic.name": "dead",
+        "errors.deadletterqueue.context.headers.enable": "true",
+    }
+    with caplog.at_level(logging.ERROR):
+        running = kit.start("c", settings)
+        kit.wait_until(lambda: kit.committed("c") == {("in", 0): 6})
+        running.stop()
+    assert collected() == ["A", "B"]
+    boom, wrong, refused = kit.records("dead")
+    assert (boom.value, wrong.value, refused.value) == (b"boom", b"\xff", b"refused")
+    headers = dict(boom.headers)
+    trace = headers.pop("__connect.errors.exception.stacktrace")
+    assert b"boom is not allowed" in (trace or b"")
+    assert headers == {
+        "h": b"1",
+        "__connect.errors.topic": b"in",
+        "__connect.errors.partition": b"0",
+        "__connect.errors.offset": b"1",
+        "__connect.errors.connector.name": b"c",
+        "__connect.errors.task.id": b"0",
+        "__connect.errors.stage": b"TRANSFORMATION",
+        "__connect.errors.class.name": f"{PLUGINS}Upper".replace(":", ".").encode(),
+        "__connect.errors.exception.class.name": b"org.apache.kafka.connect.errors.DataException",
+        "__connect.errors.exception.message": b"boom is not allowed",
+    }
+    assert dict(wrong.headers)["__connect.errors.stage"] == b"VALUE_CONVERTER"
+    assert dict(refused.headers)["__connect.errors.stage"] == b"TASK_PUT"
+    assert (
+        "Error encountered in task c-0. Executing stage 'TRANSFORMATION' with class" in caplog.text
+    )
+    assert "where consumed record is {topic='in', partition=0, offset=1" in caplog.text
+    figures = running.tasks[0].metrics()
+    assert figures["total-records-skipped"] == 3
+    assert figures["deadletterqueue-produce-requests"] == 3
+    assert figures["total-errors-logged"] == 3
+
+
+def test_retriable_errors_are_tried_again(kit: ConnectKit) -> None:
+    kit.produce("in", b"flaky")
+    running = kit.start("c", {**COLLECT, **UPPER, "errors.retry.timeout": "60000"})
+    kit.wait_until(lambda: kit.committed("c") == {("in", 0): 1})
+    assert collected() == ["FLAKY"]
+    assert running.tasks[0].metrics()["total-retries"] == 1
+
+
+def test_writer_that_may_be_called_again_is(kit: ConnectKit) -> None:
+    plugins.Collector.trouble.append(RetriableError("the other system sleeps"))
+    kit.produce("in", b"a")
+    kit.start("c", {**COLLECT, "errors.retry.delay.max.ms": "1"})
+    kit.wait_until(lambda: kit.committed("c") == {("in", 0): 1})
+    assert collected() == ["a"]
+    assert plugins.Collector.calls[:3] == ["open [('in', 0)]", "abort", "commit 1"]
+
+
+def test_long_ranges_are_cut(kit: ConnectKit) -> None:
+    for number in range(10):
+        kit.produce("in", str(number).encode())
+    kit.start("c", {**COLLECT, "barnabas.connect.batch.records.max": "4"})
+    kit.wait_until(lambda: kit.committed("c") == {("in", 0): 10})
+    commits = [call for call in plugins.Collector.calls if call.startswith("commit")]
+    assert commits == ["commit 4", "commit 4", "commit 2"]
+
+
+def test_wrong_settings_fail_the_task(kit: ConnectKit) -> None:
+    running = kit.start("c", {**COLLECT, "errors.tolerance": "some"})
+    with pytest.raises(ConfigError, match=r"errors\.tolerance"):
+        raise kit.wait_for_failure(running)
+    other = kit.start("d", {**COLLECT, "value.converter": "no.such.Converter"})
+    with pytest.raises(ConnectError, match=r"no\.such\.Converter"):
+        raise kit.wait_for_failure(other)
+
+
+def test_file_to_file(kit: ConnectKit, tmp_path: Path) -> None:
+    source, target = tmp_path / "in.txt", tmp_path / "out.txt"
+    source.write_bytes(b"one\ntwo\r\nthree\rfour\nfi")
+    running = kit.start(
+        "from-file", {"connector.class": "FileStreamSource", "file": str(source), "topic": "lines"}
+    )
+    kit.start(
+        "to-file", {"connector.class": "FileStreamSink", "file": str(target), "topics": "lines"}
+    )
+    kit.wait_until(lambda: kit.committed("to-file") == {("lines", 0): 4})
+    assert target.read_text() == "one\ntwo\nthree\nfour\n"
+    assert kit.offsets("from-file") == [({"filename": str(source)}, {"position": 20})]
+    with source.open("ab") as file:
+        file.write(b"ve\r\n")
+    kit.wait_until(lambda: kit.committed("to-file") == {("lines", 0): 5})
+    running.stop()
+    assert target.read_text().endswith("four\nfive\n")
+
+
+def test_standard_input_is_read_until_it_is_written(
+    kit: ConnectKit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, target = os.pipe()
+    with os.fdopen(source) as typed, os.fdopen(target, "wb", buffering=0) as writer:
+        monkeypatch.setattr(sys, "stdin", typed)
+        reader = FileReader(None, "t", 10, None)
+        writer.write(b"one\ntwo\nthr")
+        start, end = reader.initialOffset(), reader.latestOffset()
+        for _ in range(2):  # what is not committed is read again
+            (split,) = reader.partitions(start, end)
+            assert [record.value for record in reader.read(split)] == ["one", "two"]
+        reader.commit(end)
+        writer.write(b"ee\n")
+        (split,) = reader.partitions(end, reader.latestOffset())
+        assert [record.value for record in reader.read(split)] == ["three"]

@@ -1,0 +1,276 @@
+"""HTTP source and sink against a web service that fails, is full, and wants logins."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from barnabas.connect.connectors.http.exchange import retry_after_s
+from barnabas.connect.connectors.http.pages import pointed
+from barnabas.connect.connectors.http.sink import HttpSink
+from barnabas.connect.connectors.http.source import HttpSource
+from barnabas.connect.errors.kinds import ConfigError, ConnectError
+from barnabas.connect.testing import ConnectKit
+from support.connect.web_service import Answer, Asked, WebService
+
+SINK = "io.aiven.kafka.connect.http.HttpSinkConnector"
+SOURCE = "barnabas.connect.HttpSource"
+JSON = "org.apache.kafka.connect.json.JsonConverter"
+QUICK = {"retry.backoff.ms": "1", "poll.interval.ms": "20", "http.timeout": "5"}
+AS_JSON = {"value.converter": JSON, "value.converter.schemas.enable": "false"}
+
+
+@pytest.fixture
+def kit() -> Iterator[ConnectKit]:
+    with ConnectKit() as kit:
+        yield kit
+
+
+def sink(url: str, **more: str) -> dict[str, str]:
+    given = {name.replace("_", "."): value for name, value in more.items()}
+    return {"connector.class": SINK, "topics": "orders", "http.url": url, **QUICK, **given}
+
+
+def source(url: str, more: dict[str, str] | None = None) -> dict[str, str]:
+    own = {"connector.class": SOURCE, "topic": "orders", "http.url": url}
+    return {**own, **QUICK, **AS_JSON, **(more or {})}
+
+
+def test_sink_sends_each_record(kit: ConnectKit) -> None:
+    with WebService(lambda _: Answer()) as service:
+        for number in range(3):
+            kit.produce("orders", b'{"id": %d}' % number)
+        settings = sink(
+            f"{service.url}/in?x=1",
+            http_headers_content_type="application/json",
+            http_headers_additional="a: 1, b:x:y",
+            http_authorization_type="static",
+            http_headers_authorization="Bearer abc",
+        )
+        kit.start("web", settings)
+        kit.wait_until(lambda: kit.committed("web") == {("orders", 0): 3})
+    assert [one.body for one in service.asked] == [b'{"id": 0}', b'{"id": 1}', b'{"id": 2}']
+    first = service.asked[0]
+    assert (first.method, first.path, first.parameters) == ("POST", "/in", {"x": "1"})
+    assert (first.headers["a"], first.headers["b"]) == ("1", "x:y")
+    assert first.headers["authorization"] == "Bearer abc"
+    assert first.headers["content-type"] == "application/json"
+
+
+def test_sink_sends_batches_again_until_they_are_taken(kit: ConnectKit) -> None:
+    told = iter(
+        [Answer(503), Answer(429, headers={"Retry-After": "0"}), Answer(0), Answer(), Answer()]
+    )
+    with WebService(lambda _: next(told)) as service:
+        for number in range(5):
+            kit.produce("orders", b'{"id": %d}' % number)
+        more = {
+            "batching.enabled": "true",
+            "batch.max.size": "3",
+            "batch.prefix": "[",
+            "batch.suffix": "]",
+            "batch.separator": ",",
+        }
+        kit.start("web", {**sink(service.url), **AS_JSON, **more})
+        kit.wait_until(lambda: kit.committed("web") == {("orders", 0): 5})
+    bodies = [json.loads(one.body) for one in service.asked]
+    first = [{"id": 0}, {"id": 1}, {"id": 2}]
+    assert bodies == [first, first, first, first, [{"id": 3}, {"id": 4}]]
+
+
+def test_sink_reports_what_is_refused(kit: ConnectKit) -> None:
+    def answer(asked: Asked) -> Answer:
+        return Answer(400, b"bad one") if asked.body == b"1" else Answer()
+
+    with WebService(answer) as service:
+        for number in range(3):
+            kit.produce("orders", b"%d" % number)
+        more = {"errors.tolerance": "all", "errors.deadletterqueue.topic.name": "dead"}
+        kit.start("web", {**sink(service.url), **more})
+        kit.wait_until(lambda: kit.committed("web") == {("orders", 0): 3})
+        assert kit.values("dead") == [b"1"]
+        strict = kit.start("strict", sink(service.url))
+        error = kit.wait_for_failure(strict)
+    assert "answered 400: bad one" in f"{error} {error.__cause__}"
+
+
+def test_sink_gives_up_on_a_lost_server(kit: ConnectKit) -> None:
+    with WebService(lambda _: Answer(500, b"down")) as service:
+        kit.produce("orders", b"x")
+        more = {"max.retries": "2", "errors.tolerance": "all"}
+        error = kit.wait_for_failure(kit.start("web", {**sink(service.url), **more}))
+        assert len(service.asked) == 3
+    assert "tried 3 times" in f"{error} {error.__cause__}"
+    assert not any(kit.committed("web").values())
+
+
+def test_oauth2(kit: ConnectKit) -> None:
+    valid = ["one"]
+
+    def answer(asked: Asked) -> Answer:
+        if asked.path == "/token":
+            if len(service.asked) == 1:
+                return Answer(503)
+            return Answer(body={"access_token": valid[0], "expires_in": 3600})
+        if asked.headers["authorization"] != f"Bearer {valid[0]}":
+            return Answer(401)
+        if asked.body == b"1":
+            valid[0] = "two"  # the token that was given ends early
+        return Answer()
+
+    with WebService(answer) as service:
+        for number in range(3):
+            kit.produce("orders", b"%d" % number)
+        more = {
+            "http.authorization.type": "OAUTH2",
+            "oauth2.access.token.url": f"{service.url}/token",
+            "oauth2.client.id": "me",
+            "oauth2.client.secret": "hush",
+            "oauth2.client.scope": "write",
+        }
+        kit.start("web", {**sink(service.url), **more})
+        kit.wait_until(lambda: kit.committed("web") == {("orders", 0): 3})
+    login = "Basic " + base64.b64encode(b"me:hush").decode()
+    tokens = [one for one in service.asked if one.path == "/token"]
+    assert len(tokens) == 3
+    assert tokens[1].headers["authorization"] == login
+    assert tokens[1].body == b"grant_type=client_credentials&scope=write"
+
+
+@pytest.mark.parametrize(
+    ("more", "text"),
+    [
+        ({"http.url": "ftp://x"}, "http:// or https://"),
+        ({"http.authorization.type": "basic"}, "connection.user must be set"),
+        ({"http.authorization.type": "oauth2"}, "oauth2.access.token.url must be set"),
+        ({"http.authorization.type": "kerberos"}, "must be one of"),
+        ({"http.headers.additional": "nonsense"}, "key:value"),
+        ({"batch.max.size": "0"}, "batch.max.size"),
+    ],
+)
+def test_wrong_settings(more: dict[str, str], text: str) -> None:
+    settings = {**sink("http://127.0.0.1"), **more}
+    with pytest.raises(ConfigError, match=text):
+        HttpSink().start(None, settings)  # type: ignore[arg-type]  # not asked for anything
+
+
+def test_source_goes_on_by_offset(kit: ConnectKit) -> None:
+    rows = [{"id": number} for number in range(7)]
+    failures = iter([503, 200, 429, 0])
+
+    def answer(asked: Asked) -> Answer:
+        status = next(failures, 200)
+        if status != 200:
+            return Answer(status, headers={"Retry-After": "0"})
+        start = int(asked.parameters["from"])
+        return Answer(body={"rows": rows[start : start + int(asked.parameters["n"])]})
+
+    more = {
+        "response.records.pointer": "/rows",
+        "response.key.pointer": "/id",
+        "key.converter": JSON,
+        "key.converter.schemas.enable": "false",
+        "paging.mode": "offset",
+        "paging.parameter": "from",
+        "paging.size.parameter": "n",
+        "paging.size": "3",
+        "http.authorization.type": "basic",
+        "connection.user": "me",
+        "connection.password": "hush",
+    }
+    with WebService(answer) as service:
+        settings = source(f"{service.url}/rows?kind=a", more)
+        running = kit.start("web", settings)
+        found = kit.wait_for_records("orders", 7)
+        rows += [{"id": 7}, {"id": 8}]
+        found = kit.wait_for_records("orders", 9)
+        kit.wait_until(lambda: kit.offsets("web") and kit.offsets("web")[0][1]["position"] == 9)
+        running.stop()
+        assert running.error is None
+        rows.append({"id": 9})
+        kit.start("web", settings)
+        found = kit.wait_for_records("orders", 10)
+    assert [json.loads(one.value or b"") for one in found] == rows
+    assert [one.key for one in found] == [b"%d" % number for number in range(10)]
+    assert service.asked[0].parameters["kind"] == "a"
+    assert service.asked[0].headers["authorization"].startswith("Basic ")
+
+
+def test_source_goes_on_by_cursor(kit: ConnectKit) -> None:
+    pages: dict[str, Any] = {
+        "": {"items": [1, 2], "next": "b"},
+        "b": {"items": [], "next": "c"},
+        "c": {"items": [3], "next": None},
+    }
+    more = {
+        "response.records.pointer": "/items",
+        "paging.mode": "cursor",
+        "paging.parameter": "after",
+    }
+    with WebService(lambda asked: Answer(body=pages[asked.parameters.get("after", "")])) as service:
+        settings = source(service.url, more)
+        running = kit.start("web", settings)
+        kit.wait_for_records("orders", 3)
+        pages["c"] = {"items": [3, 4], "next": None}
+        kit.wait_for_records("orders", 4)
+        running.stop()
+        pages["c"] = {"items": [3, 4, 5], "next": "d"}
+        pages["d"] = {"items": [6]}
+        kit.start("web", settings)
+        found = kit.wait_for_records("orders", 6)
+        kit.wait_until(lambda: kit.offsets("web")[0][1] == {"position": "d", "skip": 1})
+    assert [one.value for one in found] == [b"1", b"2", b"3", b"4", b"5", b"6"]
+
+
+def test_source_without_pages_and_of_text(kit: ConnectKit) -> None:
+    with WebService(lambda _: Answer(body=b"a\nb\n")) as service:
+        kit.start("web", source(service.url, {"response.format": "text"}))
+        kit.wait_for_records("orders", 4)
+    assert kit.values("orders")[:4] == [b'"a"', b'"b"', b'"a"', b'"b"']
+    assert HttpSource().exactly_once_support({}) is False
+    assert HttpSource().exactly_once_support({"paging.mode": "cursor"}) is True
+
+
+@pytest.mark.parametrize(
+    ("answer", "text"),
+    [
+        (Answer(404, b"nothing here"), "answered 404: nothing here"),
+        (Answer(200, b"<html>"), "did not answer with JSON"),
+    ],
+)
+def test_source_fails(kit: ConnectKit, answer: Answer, text: str) -> None:
+    with WebService(lambda _: answer) as service:
+        error = kit.wait_for_failure(kit.start("web", source(f"{service.url}/a?key=secret")))
+    assert text in str(error)
+
+
+def test_offsets_that_users_give() -> None:
+    connector = HttpSource()
+    assert connector.alter_offsets({}, [({"url": "u"}, {"position": 1}), ({"url": "u"}, None)])
+    for partition, offset in (({}, {"position": 1}), ({"url": "u"}, {"x": 1})):
+        with pytest.raises(ConnectError, match="contain the key"):
+            connector.alter_offsets({}, [(partition, offset)])
+
+
+def test_waits_that_servers_ask_for() -> None:
+    now = datetime(2030, 1, 1, 12, 0, 0, tzinfo=UTC)
+    assert retry_after_s("7") == 7
+    assert retry_after_s("Tue, 01 Jan 2030 12:00:30 GMT", now) == 30
+    assert retry_after_s("Tue, 01 Jan 2030 11:00:30 GMT", now) == 0
+    assert retry_after_s("soon") is None
+    assert retry_after_s(None) is None
+
+
+def test_json_pointers() -> None:
+    document = {"a": [{"b/c": 1}], "~": 2}
+    assert pointed(document, "/a/0/b~1c") == 1
+    assert pointed(document, "/~0") == 2
+    assert pointed(document, "") is document
+    assert pointed(document, "/x", None) is None
+    with pytest.raises(ConnectError, match="nothing at /a/7"):
+        pointed(document, "/a/7")

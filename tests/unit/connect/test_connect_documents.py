@@ -1,0 +1,95 @@
+"""What docs/connect says of transforms and converters is so."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from barnabas.base.config.properties import parse_properties
+from barnabas.connect.config.providers import ConfigProviders
+from barnabas.connect.data.builder import INT64, STRING, optional, struct_of
+from barnabas.connect.data.schema import Struct
+from barnabas.connect.engine.chain import make_chain
+from barnabas.connect.plugins import PLUGINS, load
+from barnabas.connect.record import ConnectRecord
+
+DOCS = Path(__file__).parents[4] / "docs" / "connect"
+WORKER = {
+    "key.converter": "org.apache.kafka.connect.storage.StringConverter",
+    "value.converter": "org.apache.kafka.connect.json.JsonConverter",
+    "value.converter.schemas.enable": "false",
+}
+
+
+def blocks(page: str, language: str) -> list[str]:
+    return re.findall(
+        rf"^```{language}\n(.*?)^```", (DOCS / page).read_text(), re.DOTALL | re.MULTILINE
+    )
+
+
+def test_the_transforms_of_the_page_make_of_the_record_what_it_says() -> None:
+    chain = make_chain(parse_properties(blocks("transforms.md", "properties")[0]), WORKER)
+    given, expected = (json.loads(text) for text in blocks("transforms.md", "json"))
+    row = struct_of({"id": INT64, "seen": INT64, "secret": STRING}, optional=True)
+    envelope = struct_of(
+        {"before": row, "after": row, "op": STRING, "source": optional(STRING)}, name="a.Envelope"
+    )
+    value = Struct.of(envelope, {"after": Struct.of(row, given), "op": "c"})
+    record = ConnectRecord(topic="srv.public.stations", value_schema=envelope, value=value)
+    for step in chain.stages:
+        passed = step.apply(record)
+        assert passed is not None
+        record = passed
+    assert record.topic == "stations"
+    data = chain.value.from_connect(record.topic, record.value_schema, record.value)
+    assert data is not None
+    assert json.loads(data) == expected
+
+
+def test_the_page_names_all_transforms() -> None:
+    text = (DOCS / "transforms.md").read_text()
+    for plugin in PLUGINS.values():
+        if plugin.kind in ("transformation", "predicate"):
+            name = plugin.class_name.removesuffix("$Key").removesuffix("$Value")
+            kafka = "org.apache.kafka.connect.transforms."
+            shown = name.rpartition(".")[2] if name.startswith(kafka) else name
+            assert f"`{shown}`" in text, plugin.class_name
+
+
+def test_the_pages_transform_of_ones_own_works(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = ModuleType("own_transforms")
+    exec(blocks("transforms.md", "python")[0], module.__dict__)
+    monkeypatch.setitem(sys.modules, "own_transforms", module)
+    settings = {
+        "transforms": "s",
+        "transforms.s.type": "own_transforms:Suffix",
+        "transforms.s.suffix": "-x",
+    }
+    [step] = make_chain(settings, WORKER).stages
+    found = step.apply(ConnectRecord(topic="t"))
+    assert found is not None
+    assert found.topic == "t-x"
+
+
+def test_the_converters_of_the_page_can_be_made() -> None:
+    first, second, third = (
+        parse_properties(text) for text in blocks("converters.md", "properties")
+    )
+    make_chain({}, first)
+    make_chain({}, {**first, **second})
+    text = (DOCS / "converters.md").read_text()
+    for plugin in PLUGINS.values():
+        if plugin.kind == "converter" and ".converters." not in plugin.class_name:
+            assert f"`{plugin.class_name}`" in text
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CONNECT_PASSWORD", "secret")
+        third.pop("config.providers.file.param.allowed.paths")
+        providers = ConfigProviders.of_worker(third)
+        assert providers.resolve({"a": "${env:CONNECT_PASSWORD}"}).settings == {"a": "secret"}
+    for name in re.findall(r"`(io\.[\w.]+Converter)`", text):
+        assert load(name)

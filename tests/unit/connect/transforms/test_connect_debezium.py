@@ -1,0 +1,253 @@
+"""Debezium's transforms on change events such as its PostgreSQL connector writes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from barnabas.connect.data.builder import (
+    INT32,
+    INT64,
+    OPTIONAL_INT64,
+    OPTIONAL_STRING,
+    STRING,
+    array_of,
+    struct_of,
+    with_default,
+)
+from barnabas.connect.data.schema import Schema, Struct, Type
+from barnabas.connect.errors.kinds import ConfigError, ConnectError
+from barnabas.connect.plugins import load
+from barnabas.connect.record import ConnectRecord, Header, SourceRecord
+
+PLACE = "io.debezium.transforms."
+KEY = struct_of({"id": INT32}, name="srv.public.t.Key")
+ROW = struct_of(
+    {"id": INT32, "name": OPTIONAL_STRING, "kind": with_default(STRING, "plain")},
+    name="srv.public.t.Value",
+    optional=True,
+)
+SOURCE = struct_of({"lsn": OPTIONAL_INT64, "db": STRING, "ts_ms": INT64}, name="io.Source")
+TRANSACTION = struct_of({"id": STRING}, name="event.block", optional=True)
+
+
+def envelope_of(row: Schema, name: str = "srv.public.t.Envelope") -> Schema:
+    return struct_of(
+        {
+            "before": row,
+            "after": row,
+            "source": SOURCE,
+            "transaction": TRANSACTION,
+            "op": STRING,
+            "ts_ms": OPTIONAL_INT64,
+        },
+        name=name,
+        version=1,
+    )
+
+
+def row(id_: int, name: str | None) -> Struct:
+    return Struct.of(ROW, {"id": id_, "name": name, "kind": "k"})
+
+
+def change(op: str, before: Struct | None, after: Struct | None, schema: Schema = ROW) -> Any:
+    envelope = envelope_of(schema)
+    source = Struct.of(SOURCE, {"lsn": 7, "db": "d", "ts_ms": 5})
+    values = {"before": before, "after": after, "source": source, "op": op, "ts_ms": 9}
+    return SourceRecord(
+        topic="srv.public.t",
+        key_schema=KEY,
+        key=Struct.of(KEY, {"id": 1}),
+        value_schema=envelope,
+        value=Struct.of(envelope, values),
+        source_partition={},
+        source_offset={},
+    )
+
+
+def tombstone() -> ConnectRecord:
+    record = change("d", None, None)
+    record.value_schema = record.value = None
+    return record  # type: ignore[no-any-return]
+
+
+def made(name: str, **settings: str) -> Any:
+    transform = load(PLACE + name)()
+    transform.configure({key.replace("_", "."): value for key, value in settings.items()})
+    return transform
+
+
+def fields_of(struct: Struct) -> dict[str, Any]:
+    return {f.name: v for f, v in zip(struct.schema.fields, struct.values, strict=True)}
+
+
+def test_a_change_becomes_its_row() -> None:
+    unwrap = made("ExtractNewRecordState", add_fields="op,source.lsn:pos,db", add_headers="op")
+    record = change("u", row(1, "old"), row(1, "new"))
+    found = unwrap.apply(record)
+    assert fields_of(found.value) == {
+        "id": 1,
+        "name": "new",
+        "kind": "k",
+        "__op": "u",
+        "__pos": 7,
+        "__db": "d",
+    }
+    assert found.value_schema.name == "srv.public.t.Value"
+    assert found.value_schema is found.value.schema
+    assert [field.schema.optional for field in found.value_schema.fields[3:]] == [True] * 3
+    assert found.headers == [Header("__op", OPTIONAL_STRING, "u")]
+    assert record.headers == []
+    found.value.validate()
+
+
+@pytest.mark.parametrize(
+    ("mode", "of_delete", "of_tombstone"),
+    [
+        ("drop", "gone", "gone"),
+        ("tombstone", None, "gone"),
+        ("delete-to-tombstone", None, "gone"),
+        ("rewrite", "true", "gone"),
+        ("rewrite-with-tombstone", "true", None),
+    ],
+)
+def test_deletes_become_what_the_mode_says(mode: str, of_delete: Any, of_tombstone: Any) -> None:
+    settings = {"delete.tombstone.handling.mode": mode}
+    unwrap = load(PLACE + "ExtractNewRecordState")()
+    unwrap.configure(settings)
+
+    def seen(record: ConnectRecord | None) -> Any:
+        if record is None:
+            return "gone"
+        return None if record.value is None else record.value.get("__deleted")
+
+    assert seen(unwrap.apply(change("d", row(1, "old"), None))) == of_delete
+    assert seen(unwrap.apply(tombstone())) == of_tombstone
+    assert unwrap.apply(change("t", None, None)) is None
+    kept = unwrap.apply(change("c", None, row(1, "new")))
+    assert fields_of(kept.value).get("__deleted") == ("false" if of_delete == "true" else None)
+
+
+def test_other_records_pass_as_they_are() -> None:
+    unwrap = made("ExtractNewRecordState")
+    record = ConnectRecord(topic="t", value_schema=STRING, value="x")
+    assert unwrap.apply(record) is record
+
+
+def test_rows_are_routed_and_fields_left_out() -> None:
+    unwrap = made("ExtractNewRecordState", route_by_field="name", drop_fields_header_name="h")
+    record = change("c", None, row(1, "topic-of-row"))
+    record.headers.append(Header("h", array_of(STRING), ["name", "id"]))
+    found = unwrap.apply(record)
+    assert found.topic == "topic-of-row"
+    assert fields_of(found.value) == {"id": 1, "kind": "k"}  # only what is optional goes
+
+
+OUTBOX = struct_of(
+    {
+        "id": STRING,
+        "aggregatetype": STRING,
+        "aggregateid": STRING,
+        "type": STRING,
+        "payload": OPTIONAL_STRING,
+        "at": Schema(Type.INT64, name="io.debezium.time.MicroTimestamp", optional=True),
+        "shard": INT32,
+    },
+    name="srv.public.outbox.Value",
+    optional=True,
+)
+
+
+def event(op: str = "c", payload: str | None = '{"a":1}') -> Any:
+    values = {
+        "id": "e1",
+        "aggregatetype": "order",
+        "aggregateid": "o7",
+        "type": "Created",
+        "payload": payload,
+        "at": 5_000_123,
+        "shard": 2,
+    }
+    return change(op, None, Struct.of(OUTBOX, values), OUTBOX)
+
+
+def test_a_row_of_an_outbox_becomes_its_event() -> None:
+    found = made("outbox.EventRouter").apply(event())
+    assert (found.topic, found.key, found.value) == ("outbox.event.order", "o7", '{"a":1}')
+    assert (found.timestamp_ms, found.partition) == (9, None)
+    assert found.headers == [Header("id", STRING, "e1")]
+
+
+def test_columns_go_where_they_are_placed() -> None:
+    router = made(
+        "outbox.EventRouter",
+        table_fields_additional_placement="type:header:kind,type:envelope,shard:partition",
+        table_field_event_timestamp="at",
+        route_topic_replacement="events.${routedByValue}",
+    )
+    found = router.apply(event())
+    assert found.topic == "events.order"
+    assert fields_of(found.value) == {"payload": '{"a":1}', "type": "Created"}
+    assert found.value_schema.name == "srv.public.outbox.order.Value"
+    assert found.headers[1:] == [Header("kind", STRING, "Created")]
+    assert (found.partition, found.timestamp_ms) == (2, 5000)
+
+
+def test_json_of_an_event_becomes_a_struct() -> None:
+    router = made("outbox.EventRouter", table_expand_json_payload="true")
+    payload = '{"a":1,"b":{"c":[{"d":1.5},{"e":null,"f":"x"}]},"n":null,"l":5000000000}'
+    found = router.apply(event(payload=payload))
+    assert fields_of(found.value)["a"] == 1
+    inner = fields_of(found.value)["b"]
+    assert inner.schema.name == "payload.b"
+    assert [fields_of(item) for item in inner.get("c")] == [
+        {"d": 1.5, "f": None},
+        {"d": None, "f": "x"},
+    ]
+    found.value.validate()
+    for text in ("no json", "{", "[1]"):
+        assert router.apply(event(payload=text)).value == text
+
+
+def test_only_new_rows_of_an_outbox_are_events() -> None:
+    router = made("outbox.EventRouter")
+    assert router.apply(event("d")) is None
+    assert router.apply(event("u")) is None
+    assert router.apply(tombstone()) is None
+    strict = made("outbox.EventRouter", table_op_invalid_behavior="fatal")
+    with pytest.raises(ConnectError, match=r"^Unexpected update message received Struct\{id=1\}"):
+        strict.apply(event("u"))
+    empty = made("outbox.EventRouter", route_tombstone_on_empty_payload="true").apply(
+        event(payload=" ")
+    )
+    assert (empty.value_schema, empty.value, empty.key) == (None, None, "o7")
+    with pytest.raises(ConnectError, match=r"^Unable to find payload field none in event$"):
+        made("outbox.EventRouter", table_field_event_payload="none").apply(event())
+    with pytest.raises(ConfigError, match=r"valid String pairs"):
+        made("outbox.EventRouter", table_fields_additional_placement="a")
+
+
+def test_tables_share_a_topic_with_keys_apart() -> None:
+    router = made(
+        "ByLogicalTableRouter",
+        topic_regex="(.*)\\.t(.*)",
+        topic_replacement="$1.all",
+        key_field_regex=".*\\.(t.*)",
+        key_field_replacement="table-$1",
+        key_field_name="origin",
+    )
+    found = router.apply(change("u", row(1, "old"), row(1, "new")))
+    assert found.topic == "srv.public.all"
+    assert fields_of(found.key) == {"id": 1, "origin": "table-t"}
+    assert found.key_schema.name == "srv.public.all.Key"
+    assert found.value_schema.name == "srv.public.all.Envelope"
+    assert found.value.get("after").schema.name == "srv.public.all.Value"
+    found.value.validate()
+    gone = router.apply(tombstone())
+    assert gone.value is None
+    assert fields_of(gone.key) == {"id": 1, "origin": "table-t"}
+    other = ConnectRecord(topic="other")
+    assert router.apply(other) is other
+    with pytest.raises(ConfigError, match=r"must be non-empty if key\.field\.regex is set\.$"):
+        made("ByLogicalTableRouter", topic_regex="a", topic_replacement="b", key_field_regex="c")
