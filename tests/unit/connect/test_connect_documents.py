@@ -18,7 +18,7 @@ from barnabas.connect.engine.chain import make_chain
 from barnabas.connect.plugins import PLUGINS, load
 from barnabas.connect.record import ConnectRecord
 
-DOCS = Path(__file__).parents[4] / "docs" / "connect"
+DOCS = Path(__file__).parents[3] / "docs" / "connect"
 WORKER = {
     "key.converter": "org.apache.kafka.connect.storage.StringConverter",
     "value.converter": "org.apache.kafka.connect.json.JsonConverter",

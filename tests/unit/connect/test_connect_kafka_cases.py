@@ -21,7 +21,7 @@ from support.connect.debezium import jars
 from support.connect.kafka_cases import comparable, ours
 from support.java_host import AVAILABLE, JAVA, LIBS, MISSING, compiled_tools
 
-PLACE = Path(__file__).parents[3] / "golden" / "connect"
+PLACE = Path(__file__).parents[2] / "golden" / "connect"
 KAFKA = PLACE / "kafka-4.3.1-cases.json.gz"
 DEBEZIUM = PLACE / "debezium-3.3.1-cases.json.gz"
 

@@ -30,7 +30,7 @@ from barnabas.connect.connectors.spark.rows import (
 from barnabas.connect.errors.kinds import ConfigError, DataError
 from barnabas.connect.testing import ConnectKit
 
-PAGE = Path(__file__).parents[5] / "docs/connect/own-connector.md"
+PAGE = Path(__file__).parents[4] / "docs/connect/own-connector.md"
 HERE = __name__
 JSON = {
     "value.converter": "org.apache.kafka.connect.json.JsonConverter",

@@ -10,7 +10,7 @@ import pytest
 
 from barnabas.connect.engine.local import connector_of
 
-DOCS = Path(__file__).parents[5] / "docs" / "connect"
+DOCS = Path(__file__).parents[4] / "docs" / "connect"
 EXAMPLES = [
     (page, json.loads(text))
     for page in ("mirror.md", "http.md")

@@ -86,6 +86,7 @@ ROWS = [{"id": number, "city": "Oslo" if number else None} for number in range(3
         ("AvroFormat", "a.avro", avro(ROWS)),
         ("ParquetFormat", "a.parquet", parquet(ROWS)),
     ],
+    ids=["json", "gzip", "avro", "parquet"],
 )
 def test_a_format_is_read(tmp_path, format_, name, data):
     (tmp_path / name).write_bytes(data)

@@ -11,7 +11,7 @@ import pytest
 from barnabas.connect.plugins import load
 from barnabas.connect.testing import ConnectKit
 
-DOCS = Path(__file__).parents[5] / "docs/connect"
+DOCS = Path(__file__).parents[4] / "docs/connect"
 COMMON = ("name", "tasks.max", "topics", "connector.class", "value.converter")
 FREE = ("iceberg.catalog.", "iceberg.hadoop.", "delta.storage.")
 

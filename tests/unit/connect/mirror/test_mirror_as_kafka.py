@@ -16,7 +16,7 @@ from barnabas.connect.connectors.mirror.syncs import OffsetTranslation, Runs, Sy
 from barnabas.connect.errors.kinds import DataError
 
 LINES = (
-    (Path(__file__).parents[4] / "golden" / "connect" / "mirror" / "kafka.txt")
+    (Path(__file__).parents[3] / "golden" / "connect" / "mirror" / "kafka.txt")
     .read_text()
     .splitlines()
 )

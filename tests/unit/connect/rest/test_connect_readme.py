@@ -11,7 +11,7 @@ from barnabas.cli.connect import command
 from barnabas.connect.worker.connector_files import read_connector
 from barnabas.connect.worker.settings import check_settings
 
-ROOT = Path(__file__).parents[5]
+ROOT = Path(__file__).parents[4]
 README = (ROOT / "docs" / "connect" / "README.md").read_text()
 REST = (ROOT / "docs" / "connect" / "rest.md").read_text()
 

@@ -10,7 +10,7 @@ from barnabas.connect.worker.distributed.start import distributed_herder
 from barnabas.connect.worker.restarts import RestartPolicy
 from support.connect.herder_world import FakeEngine
 
-DOC = Path(__file__).parents[6] / "docs" / "connect" / "distributed.md"
+DOC = Path(__file__).parents[5] / "docs" / "connect" / "distributed.md"
 
 
 def test_the_example_is_a_workers_file() -> None:
