@@ -19,6 +19,7 @@ from barnabas.connect.errors.kinds import ConnectError
 from barnabas.connect.worker.herder import Herder
 from barnabas.connect.worker.memory_store import MemoryStore
 from barnabas.connect.worker.offset_file import OffsetFile
+from barnabas.connect.worker.restarts import read_policy
 from barnabas.connect.worker.running import Resolve, Worker
 from barnabas.connect.worker.settings import (
     ENGINE,
@@ -69,6 +70,7 @@ def make_herder(
         herder.cluster_id = cluster_id
         herder.rules = replace(herder.rules, converters=converters)
         return herder
+    read_policy(settings, {})
     file = OffsetFile(settings[OFFSET_FILE])
     file.load()
     worker = Worker(worker_id, settings, make_engine(settings), MemoryStore(file), resolve=resolve)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 from barnabas.connect.config.validation import WorkerRules
@@ -16,7 +16,9 @@ from barnabas.connect.errors.kinds import ConnectError
 from barnabas.connect.errors.requests import AlreadyExistsError, NotFoundError
 from barnabas.connect.worker import offset_requests
 from barnabas.connect.worker.herder import Herder, Json, Offsets, info_json, patched
+from barnabas.connect.worker.restarts import Name
 from barnabas.connect.worker.running import Worker
+from barnabas.connect.worker.starting_again import StartingAgain
 from barnabas.connect.worker.state import (
     DESTROYED,
     STARTED,
@@ -35,7 +37,12 @@ class StandaloneHerder(Herder):
     def __init__(self, worker: Worker, rules: WorkerRules, cluster_id: str | None) -> None:
         super().__init__(worker, rules, cluster_id)
         self._lock = threading.RLock()
+        self._closing = threading.Lock()
         self._later = ThreadPoolExecutor(1, "connect-herder")
+        self._is_closed = False
+        self._again = StartingAgain(worker, lambda: self._soon(self._start_due))
+        worker.on_task_failed = lambda task, error: self._soon(self._failed, task, error)
+        worker.on_connector_failed = lambda name, error: self._soon(self._failed, name, error)
 
     def put(
         self, name: str, config: Mapping[str, str | None], target: str | None, *, may_replace: bool
@@ -48,6 +55,7 @@ class StandaloneHerder(Herder):
                 raise AlreadyExistsError(f"Connector {name} already exists")
             if not is_new:
                 self.worker.stop_connector(name)
+            self._again.forget(name)
             self.store.put_connector(name, checked, target)
             self._start(name)
             self._update_tasks(name)
@@ -62,6 +70,7 @@ class StandaloneHerder(Herder):
         """See Herder."""
         with self._lock:
             self._known(name, f"Connector {name} not found")
+            self._again.forget(name)
             self._remove_tasks(name)
             self.worker.stop_connector(name)
             self.store.remove_connector(name)
@@ -121,6 +130,7 @@ class StandaloneHerder(Herder):
         """See Herder."""
         with self._lock:
             self._known(name, f"Unknown connector {name}")
+            self._again.forget(name)
             self._remove_tasks(name)
             self.store.put_target_state(name, STOPPED)
             self._move(name)
@@ -144,7 +154,7 @@ class StandaloneHerder(Herder):
 
     def reconfigure(self, name: str) -> None:
         """See Herder."""
-        self._later.submit(self._reconfigure, name)
+        self._soon(self._reconfigure, name)
 
     def _reconfigure(self, name: str) -> None:
         try:
@@ -164,16 +174,65 @@ class StandaloneHerder(Herder):
 
     def close(self) -> None:
         """See Herder."""
+        with self._closing:
+            self._is_closed = True
         self._later.shutdown(cancel_futures=True)
         with self._lock:
+            self._again.close()
             self.worker.close()
             self.store.close()
 
+    def _soon(self, do: Callable[..., None], *given: object) -> None:
+        """Let the herder's own thread do it: who asks may be a task that the herder waits for."""
+        with self._closing:
+            if not self._is_closed:
+                self._later.submit(do, *given)
+
     def _start(self, name: str) -> None:
         state = self.store.snapshot()
-        self.worker.start_connector(
-            name, state.connectors[name], state.target_states[name], self.reconfigure
-        )
+        try:
+            self.worker.start_connector(
+                name, state.connectors[name], state.target_states[name], self.reconfigure
+            )
+        except ConnectError as error:
+            self._again.failed(name, error)
+            raise
+        self._again.started(name)
+
+    def _failed(self, name: Name, error: BaseException) -> None:
+        with self._lock:
+            if self._has_failed(name):
+                self._again.failed(name, error)
+
+    def _start_due(self) -> None:
+        with self._lock:
+            for name in self._again.take_due():
+                if not self._has_failed(name):
+                    continue
+                try:
+                    self._start_again(name)
+                except ConnectError as error:
+                    _log.error("%s could not be started again: %s", name, error)
+
+    def _start_again(self, name: Name) -> None:
+        if isinstance(name, TaskId):
+            self.worker.stop_tasks([name])
+            self.worker.restarting(name)
+            self._start_tasks([name])
+        else:
+            self.worker.stop_connector(name)
+            self.worker.restarting(name)
+            self._start(name)
+            self._update_tasks(name)
+
+    def _has_failed(self, name: Name) -> bool:
+        """Whether it is still configured, and does not run: somebody may have seen to it."""
+        state = self.store.snapshot()
+        if isinstance(name, TaskId):
+            task = self.worker.tasks.get(name)
+            return name in state.tasks(name.connector) and (task is None or task[1].is_failed)
+        running = self.worker.connectors.get(name)
+        return name in state.connectors and (running is None or running.is_failed)
 
     def _update_tasks(self, name: str) -> None:
         """Ask a running connector for its tasks, and make them anew if they changed."""
@@ -189,12 +248,15 @@ class StandaloneHerder(Herder):
     def _start_tasks(self, tasks: Iterable[TaskId]) -> bool:
         state, done = self.store.snapshot(), True
         for task in tasks:
-            done &= self.worker.start_task(
+            was_started = self.worker.start_task(
                 task,
                 state.connectors[task.connector],
                 state.task_configs[task],
                 state.target_states[task.connector],
             )
+            if was_started:
+                self._again.started(task)
+            done &= was_started
         return done
 
     def _remove_tasks(self, name: str) -> None:
