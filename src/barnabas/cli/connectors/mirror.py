@@ -9,6 +9,7 @@ import click
 from barnabas.cli.errors import CliError, ExitCode
 from barnabas.cli.node_options import log_level_option
 from barnabas.cli.optional import extra_packages
+from barnabas.cli.output import json_option, print_json
 
 EPILOG = """\b
 Examples:
@@ -23,7 +24,8 @@ Run it near the target. SIGTERM and Ctrl-C end it cleanly, with exit code 0.
 @click.argument("properties", type=click.Path(dir_okay=False))
 @click.option("--clusters", metavar="A,B,...", default="", help="Only flows to these clusters.")
 @log_level_option
-def mirror_command(properties: str, clusters: str, log_level: str) -> int:
+@json_option
+def mirror_command(properties: str, clusters: str, log_level: str, as_json: bool) -> int:
     """Mirror clusters as a file for Kafka's connect-mirror-maker.sh says."""
     with extra_packages("connect", "mirroring needs"):
         from barnabas.connect.connectors.mirror.dedicated import DedicatedMirror
@@ -46,8 +48,11 @@ def mirror_command(properties: str, clusters: str, log_level: str) -> int:
         mirror = DedicatedMirror(given, targets)
         try:
             mirror.start()
-            flows = ", ".join(f"{flow.source}->{flow.target}" for flow in mirror.flows)
-            click.echo(f"mirroring {flows}")
+            flows = [f"{flow.source}->{flow.target}" for flow in mirror.flows]
+            if as_json:
+                print_json({"ready": True, "flows": flows})
+            else:
+                click.echo(f"mirroring {', '.join(flows)}")
             sys.stdout.flush()
             stopping.wait()
         finally:

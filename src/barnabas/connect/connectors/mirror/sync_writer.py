@@ -7,6 +7,7 @@ from typing import Final
 
 from confluent_kafka import KafkaError, Message, Producer
 
+from barnabas.app.partitioning import JAVA_PARTITIONER
 from barnabas.connect.connectors.mirror.flow import Flow
 from barnabas.connect.connectors.mirror.records import OffsetSync
 
@@ -24,6 +25,7 @@ class SyncWriter:
         role = f"offset-syncs-{side}-producer"
         self._producer = Producer(
             {
+                **JAVA_PARTITIONER,
                 **flow.client(side, "producer", role, **{"enable.idempotence": True}),
                 "delivery.report.only.error": True,
                 "on_delivery": self._on_delivery,
