@@ -27,6 +27,7 @@ from barnabas.connect.errors.kinds import ConfigError, ConnectError, RetriableEr
 CALL_TIMEOUT_SECONDS: Final = 60.0
 _INTERNAL: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 _METADATA_MAX_AGE_MS: Final = 300_000
+_SOON_SECONDS: Final = 5.0
 
 
 class KafkaGroup:
@@ -133,8 +134,9 @@ class KafkaGroup:
         )
 
     def _refresh(self) -> None:
+        """Look which topics match; after one that failed or found none, another is soon taken."""
         assert self._pattern is not None
-        self._next_refresh = time.monotonic() + self._refresh_seconds
+        self._next_refresh = time.monotonic() + min(_SOON_SECONDS, self._refresh_seconds)
         try:
             known = self._consumer.list_topics(timeout=CALL_TIMEOUT_SECONDS).topics
         except KafkaException as error:
@@ -142,6 +144,8 @@ class KafkaGroup:
         topics = frozenset(
             topic for topic in known if topic not in _INTERNAL and self._pattern.fullmatch(topic)
         )
+        if topics:
+            self._next_refresh = time.monotonic() + self._refresh_seconds
         if topics != self._subscribed and topics:
             self._subscribe(topics)
 
