@@ -113,6 +113,7 @@ def test_exactly_once_source_is_fenced_by_its_next_run(
     assert [value for _, value in read_topic(kafka.bootstrap_servers, topic)] == [b"1", b"2"]
 
 
+@pytest.mark.slow
 def test_sink_tasks_share_a_topic_and_dead_letters_keep_what_failed(
     kafka: Kafka, engine: LocalEngine, tmp_path: Path
 ) -> None:
