@@ -69,19 +69,24 @@ class FakeStream:
 
 
 class FakeMongo:
-    """Client, database and collection in one; `opened` has what streams were asked for."""
+    """Client, database and collection in one; `opened` has what streams were asked for.
+
+    `watched` has of what: a collection's two names, a database's name, nothing for all.
+    """
 
     def __init__(self) -> None:
         self.streams: list[FakeStream | Exception] = []
         self.opened: list[tuple[Any, dict[str, Any]]] = []
+        self.watched: list[tuple[str, ...]] = []
 
-    def get_database(self, name: str, codec_options: Any = None) -> FakeMongo:
-        return self
-
-    def get_collection(self, name: str, codec_options: Any = None) -> FakeMongo:
-        return self
+    def get_database(self, name: str, codec_options: Any = None) -> FakePart:
+        return FakePart(self, name)
 
     def watch(self, pipeline: Any, **options: Any) -> Any:
+        return self.open((), pipeline, options)
+
+    def open(self, names: tuple[str, ...], pipeline: Any, options: dict[str, Any]) -> Any:
+        self.watched.append(names)
         self.opened.append((pipeline, options))
         found = self.streams.pop(0)
         if isinstance(found, Exception):
@@ -90,6 +95,19 @@ class FakeMongo:
 
     def close(self) -> None:
         pass
+
+
+class FakePart:
+    """A database or a collection."""
+
+    def __init__(self, mongo: FakeMongo, *names: str) -> None:
+        self._mongo, self._names = mongo, names
+
+    def get_collection(self, name: str, codec_options: Any = None) -> FakePart:
+        return FakePart(self._mongo, *self._names, name)
+
+    def watch(self, pipeline: Any, **options: Any) -> Any:
+        return self._mongo.open(self._names, pipeline, options)
 
 
 class Stored:
@@ -143,6 +161,7 @@ def test_an_update_is_told_as_the_server_tells_it(mongo: FakeMongo) -> None:
     one = reader(change__stream__full__document="updateLookup", pipeline='[{"$match": {}}]')
     (record,), offsets = batch(one)
     pipeline, options = mongo.opened[0]
+    assert mongo.watched == [("shop", "orders")]
     assert pipeline == [{"$match": {}}]
     assert options["full_document"] == "updateLookup"
     found = json.loads(record.value)
@@ -275,8 +294,22 @@ def test_a_deployment_is_watched_whole(mongo: FakeMongo) -> None:
 
     mongo.streams = [Decoded([elsewhere])]
     (record,), _ = batch(ChangeReader(SOURCE.parse({}), None))
+    assert mongo.watched == [()]
     assert record.topic == "other.things"
     assert record.source_partition == {"ns": "mongodb://localhost:27017/"}
+
+
+def test_a_database_is_watched_with_all_its_collections(mongo: FakeMongo) -> None:
+    things = change(2) | {"ns": {"db": "shop", "coll": "things"}}
+    mongo.streams = [FakeStream([change(1), things]), FakeStream([change(3)])]
+    records, (stored,) = batch(reader(collection=""))
+    assert [record.topic for record in records] == ["shop.orders", "shop.things"]
+    assert records[0].source_partition == {"ns": "mongodb://localhost:27017/shop"}
+    assert stored == (records[1].source_partition, records[1].source_offset)
+    (record,), _ = batch(reader(stored[1], collection=""))
+    assert record.key == '{"_id": 3}'
+    assert mongo.opened[1][1]["start_after"] == token(2)
+    assert mongo.watched == [("shop",), ("shop",)]
 
 
 def test_what_cannot_be_converted_is_left_out_where_that_is_tolerated(mongo: FakeMongo) -> None:
