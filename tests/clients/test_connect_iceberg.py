@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +13,7 @@ import pytest
 from pyiceberg.table import StaticTable
 
 from support.connect.s3 import S3Server, s3_server
+from support.spark import needs_spark
 
 TESTS = Path(__file__).parents[1]
 TIMEOUT_S = 400
@@ -21,7 +21,7 @@ TIMEOUT_S = 400
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.timeout(TIMEOUT_S),
-    pytest.mark.skipif(shutil.which("java") is None, reason="needs java"),
+    needs_spark,
 ]
 
 

@@ -15,10 +15,12 @@ from test_connect_killed import Doomed
 from barnabas.app.testing import Kafka
 from barnabas.connect.connectors.iceberg.tables import PACKAGE
 from support.connect.s3 import S3Server, s3_server
+from support.spark import needs_spark
 
 pytestmark = pytest.mark.slow
 
 RECORDS = 100
+ENGINES = ["local", pytest.param("spark", marks=needs_spark)]
 JSON = "org.apache.kafka.connect.json.JsonConverter"
 ROOM = "barnabas.connect.connectors"
 UPLOAD = f"{ROOM}.s3.bucket:_S3Upload"
@@ -73,7 +75,7 @@ def run(
     assert sorted(found()) == list(range(total))
 
 
-@pytest.mark.parametrize("engine", ["local", "spark"])
+@pytest.mark.parametrize("engine", ENGINES)
 def test_each_record_is_in_the_bucket_once(
     kafka: Kafka, server: S3Server, tmp_path: Path, engine: str
 ) -> None:
@@ -98,7 +100,7 @@ def test_each_record_is_in_the_bucket_once(
     assert all(len(read(key)) == 20 for key in server.keys(bucket))
 
 
-@pytest.mark.parametrize("engine", ["local", "spark"])
+@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("is_upserted", [False, True])
 def test_each_record_is_a_row_once(
     kafka: Kafka, tmp_path: Path, engine: str, is_upserted: bool
@@ -121,6 +123,7 @@ def test_each_record_is_a_row_once(
     run(kafka, tmp_path, settings, DELTA_STEPS, engine, found)
 
 
+@needs_spark
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("is_upserted", [False, True])
 def test_each_record_is_a_row_of_iceberg_once(

@@ -12,14 +12,12 @@ import pytest
 from barnabas.app.cluster import Cluster
 from barnabas.connect.connectors.mirror.records import Checkpoint, OffsetSync
 from barnabas.connect.engine.local import LocalEngine
-from support.apache_kafka import JAVA, LIBS, TELEMETRY, ApacheKafka
+from support.apache_kafka import JAVA, LIBS, TELEMETRY, ApacheKafka, needs_kafka_with
 from support.cluster_processes import ClusterProcesses
 from support.connect.mirror import OFFSETS, MirrorRun
 from support.connect.mirror_side import Side
 from support.connect.tasks import read_messages
 
-JARS = [jar for libs in LIBS for jar in libs.glob("connect-mirror-[0-9]*.jar")]
-MISSING = "needs java and Kafka's jars, connect-mirror among them, in .cache/kafka-4.3*/libs"
 SETTINGS = {
     "offsets.topic.num.partitions": "1",
     "offsets.topic.replication.factor": "1",
@@ -33,7 +31,7 @@ START_SECONDS = 180.0
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.timeout(400),
-    pytest.mark.skipif(not JARS or JAVA is None, reason=MISSING),
+    needs_kafka_with("connect-mirror"),
 ]
 
 

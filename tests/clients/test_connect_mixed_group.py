@@ -13,18 +13,14 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartiti
 
 from barnabas.app.testing import Kafka
 from barnabas.connect.worker.distributed.herder import DistributedHerder
-from support.apache_kafka import LIBS, needs_apache_kafka
+from support.connect.kafka_connect import needs_kafka_connect
 from support.connect.kafka_worker import KafkaWorker
 from support.connect.workers import World
 
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.timeout(400),
-    needs_apache_kafka,
-    pytest.mark.skipif(
-        not any(LIBS and LIBS[0].glob("connect-file-*.jar")),
-        reason="needs connect-file in .cache/kafka-4.3*/libs",
-    ),
+    needs_kafka_connect,
 ]
 FILE_SOURCE = "org.apache.kafka.connect.file.FileStreamSourceConnector"
 

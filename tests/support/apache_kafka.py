@@ -13,6 +13,15 @@ JAVA = shutil.which("java")
 AVAILABLE = bool(LIBS) and JAVA is not None
 MISSING = "needs java and Kafka's jars in .cache/kafka-4.3*/libs"
 needs_apache_kafka = pytest.mark.skipif(not AVAILABLE, reason=MISSING)
+
+
+def needs_kafka_with(jar: str) -> pytest.MarkDecorator:
+    """Skip where one of Kafka's jars, such as `connect-file`, is not among those in .cache."""
+    is_there = any(found for libs in LIBS for found in libs.glob(f"{jar}-[0-9]*.jar"))
+    reason = f"needs java and Kafka's jars, {jar} among them, in .cache/kafka-4.3*/libs"
+    return pytest.mark.skipif(JAVA is None or not is_there, reason=reason)
+
+
 HEAP = "512m"
 TELEMETRY = ROOT / "tests" / "support" / "java" / "log4j2.properties"
 

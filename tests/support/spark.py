@@ -22,12 +22,17 @@ from barnabas.pipeline.session import SessionOptions, kafka_package, start_sessi
 AVRO = f"org.apache.spark:spark-avro_2.13:{__version__}"
 """What Spark's `from_avro` and `to_avro` are in."""
 
+HAS_JAVA = bool(os.environ.get("JAVA_HOME")) or shutil.which("java") is not None
+MISSING = "Spark needs a Java runtime, 17 or later, and there is none"
+needs_spark = pytest.mark.skipif(not HAS_JAVA, reason=MISSING)
+"""For tests whose Spark is in another process."""
+
 
 @functools.cache
 def shared_session() -> SparkSession:
     """Start Spark with the Kafka connector, or return the session that runs."""
-    if not os.environ.get("JAVA_HOME") and shutil.which("java") is None:
-        pytest.skip("Spark needs a Java runtime, 17 or later, and there is none")
+    if not HAS_JAVA:
+        pytest.skip(MISSING)
     directory = tempfile.TemporaryDirectory(prefix="barnabas-test-spark-")
     session = start_session(
         SessionOptions(

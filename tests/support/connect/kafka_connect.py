@@ -5,15 +5,12 @@ from __future__ import annotations
 import time
 
 import httpx
-import pytest
 
-from support.apache_kafka import JAVA, LIBS, TELEMETRY
+from support.apache_kafka import JAVA, LIBS, TELEMETRY, needs_kafka_with
 from support.connect.worker import PATIENCE_S, WorkerProcess
 from support.ports import free_port
 
-FILE_JARS = [jar for libs in LIBS for jar in libs.glob("connect-file-*.jar")]
-MISSING = "needs java and Kafka's jars, connect-file among them, in .cache/kafka-4.3*/libs"
-needs_kafka_connect = pytest.mark.skipif(not FILE_JARS or JAVA is None, reason=MISSING)
+needs_kafka_connect = needs_kafka_with("connect-file")
 _PAUSE_S = 0.2
 
 
