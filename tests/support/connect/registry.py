@@ -7,7 +7,9 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
 
+from barnabas.connect.plugins import load
 from support.registry_whole import WholeRegistry
 
 
@@ -52,3 +54,11 @@ def registry_over_http() -> Iterator[str]:
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+def registry_converter(class_name: str, url: str, **more: str) -> Any:
+    """A converter of values; `a_b="x"` is its setting a.b."""
+    made = load(class_name)()
+    dotted = {name.replace("_", "."): value for name, value in more.items()}
+    made.configure({"schema.registry.url": url, **dotted}, is_key=False)
+    return made

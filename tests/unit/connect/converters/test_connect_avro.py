@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from typing import Any
 
@@ -17,18 +15,10 @@ from hypothesis import HealthCheck, given, settings
 
 from barnabas.connect.data.builder import (
     BOOLEAN,
-    BYTES,
-    DATE_SCHEMA,
-    FLOAT32,
-    INT8,
     INT32,
     INT64,
-    OPTIONAL_STRING,
     STRING,
-    TIME_SCHEMA,
-    TIMESTAMP_SCHEMA,
     array_of,
-    decimal,
     map_of,
     optional,
     struct_of,
@@ -36,44 +26,23 @@ from barnabas.connect.data.builder import (
 )
 from barnabas.connect.data.schema import Schema, Struct, Type
 from barnabas.connect.errors.kinds import ConfigError, DataError, RetriableError
-from barnabas.connect.plugins import load
-from support.connect.registry import registry_over_http
+from support.connect.registry import registry_converter
+from support.connect.samples import INNER, TYPES, VALUES
 from support.connect.typed_values import typed_values
 
 VALUE = SerializationContext("theirs", MessageField.VALUE)
 
 
-@pytest.fixture(scope="module")
-def url() -> Iterator[str]:
-    with registry_over_http() as url:
-        yield url
-
-
 def converter(url: str, **more: str) -> Any:
-    made = load("io.confluent.connect.avro.AvroConverter")()
-    made.configure(
-        {"schema.registry.url": url, **{k.replace("_", "."): v for k, v in more.items()}},
-        is_key=False,
-    )
-    return made
+    return registry_converter("io.confluent.connect.avro.AvroConverter", url, **more)
 
 
-INNER = struct_of({"a": STRING}, name="geo.Inner")
 POINT = struct_of(
     {
-        "small": INT8,
+        **TYPES,
         "n": with_default(INT32, 7),
-        "f": FLOAT32,
-        "s": OPTIONAL_STRING,
-        "b": BYTES,
         "list": array_of(optional(INT64)),
         "map": map_of(STRING, BOOLEAN),
-        "pairs": map_of(INT32, STRING),
-        "amount": decimal(2),
-        "day": DATE_SCHEMA,
-        "at": TIME_SCHEMA,
-        "ts": optional(TIMESTAMP_SCHEMA),
-        "inner": optional(INNER),
         "again": INNER,
         "dflt": optional(with_default(STRING, "x")),
     },
@@ -82,40 +51,26 @@ POINT = struct_of(
     doc="a point",
 )
 FIELDS: dict[str, Any] = {
-    "small": -1,
-    "n": 8,
-    "f": 0.5,
-    "b": b"\0\xff",
+    **VALUES,
     "list": [1, None],
     "map": {"k": True},
-    "pairs": {5: "x"},
-    "amount": Decimal("-12.30"),
-    "day": date(2020, 2, 29),
-    "at": time(0, 0, 1),
-    "ts": datetime(2020, 1, 1, tzinfo=UTC),
-    "inner": Struct.of(INNER, {"a": "i"}),
     "again": Struct.of(INNER, {"a": "j"}),
     "dflt": "y",
 }
-INNER_OPTIONAL = optional(INNER)
-
-
-def point() -> Struct:
-    fields = {**FIELDS, "inner": Struct(INNER_OPTIONAL, ["i"])}
-    return Struct.of(POINT, fields)
+POINT_VALUE = Struct.of(POINT, FIELDS)
 
 
 def test_a_struct_makes_the_round_trip_with_its_schema(url: str) -> None:
     avro = converter(url, connect_meta_data="true")
-    data = avro.from_connect("points", POINT, point())
+    data = avro.from_connect("points", POINT, POINT_VALUE)
     assert data[0] == 0
     schema, value = avro.to_connect("points", data)
-    assert value == point()
+    assert value == POINT_VALUE
     assert schema == POINT
 
 
 def test_the_registered_schema_is_as_confluents_converter_writes_it(url: str) -> None:
-    converter(url).from_connect("points", POINT, point())
+    converter(url).from_connect("points", POINT, POINT_VALUE)
     with SchemaRegistryClient({"url": url}) as client:
         text = client.get_latest_version("points-value").schema.schema_str
     assert text is not None
@@ -151,12 +106,12 @@ def test_the_registered_schema_is_as_confluents_converter_writes_it(url: str) ->
 
 
 def test_confluents_client_reads_what_we_write(url: str) -> None:
-    data = converter(url).from_connect("points", POINT, point())
+    data = converter(url).from_connect("points", POINT, POINT_VALUE)
     with SchemaRegistryClient({"url": url}) as client:
         found = AvroDeserializer(client)(data, VALUE)
     assert found["inner"] == {"a": "i"}
     assert found["amount"] == Decimal("-12.30")
-    assert found["ts"] == datetime(2020, 1, 1, tzinfo=UTC)
+    assert found["ts"] == VALUES["ts"]
     assert found["list"] == [1, None]
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
 
@@ -28,8 +27,7 @@ from barnabas.connect.data.builder import (
 )
 from barnabas.connect.data.schema import Schema, Struct
 from barnabas.connect.errors.kinds import DataError
-from barnabas.connect.plugins import load
-from support.connect.registry import registry_over_http
+from support.connect.registry import registry_converter
 from support.connect.typed_values import typed_values
 
 VALUE = SerializationContext("theirs", MessageField.VALUE)
@@ -55,19 +53,8 @@ FIELDS = {
 }
 
 
-@pytest.fixture(scope="module")
-def url() -> Iterator[str]:
-    with registry_over_http() as url:
-        yield url
-
-
 def converter(url: str, **more: str) -> Any:
-    made = load("io.confluent.connect.json.JsonSchemaConverter")()
-    made.configure(
-        {"schema.registry.url": url, **{k.replace("_", "."): v for k, v in more.items()}},
-        is_key=False,
-    )
-    return made
+    return registry_converter("io.confluent.connect.json.JsonSchemaConverter", url, **more)
 
 
 def test_a_struct_makes_the_round_trip_with_its_schema(url: str) -> None:

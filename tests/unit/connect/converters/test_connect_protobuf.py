@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from datetime import UTC, date, datetime, time
-from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -15,82 +12,24 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 from google.protobuf.struct_pb2 import Value
 
 from barnabas.connect.data.builder import (
-    BOOLEAN,
-    BYTES,
-    DATE_SCHEMA,
-    FLOAT32,
-    FLOAT64,
     INT8,
-    INT32,
-    INT64,
-    OPTIONAL_STRING,
     STRING,
-    TIME_SCHEMA,
-    TIMESTAMP_SCHEMA,
     array_of,
-    decimal,
-    map_of,
-    optional,
     struct_of,
 )
 from barnabas.connect.data.schema import Struct
 from barnabas.connect.errors.kinds import DataError
-from barnabas.connect.plugins import load
 from barnabas.pipeline.sql.formats.protobuf_pool import load as load_text
 from barnabas.pipeline.sql.formats.protobuf_pool import message_class
-from support.connect.registry import registry_over_http
+from support.connect.registry import registry_converter
+from support.connect.samples import INNER, TYPES, VALUES
 
 VALUE = SerializationContext("theirs", MessageField.VALUE)
-INNER = struct_of({"a": STRING}, name="Inner")
-POINT = struct_of(
-    {
-        "small": INT8,
-        "n": INT32,
-        "f": FLOAT32,
-        "d": FLOAT64,
-        "s": OPTIONAL_STRING,
-        "b": BYTES,
-        "ok": BOOLEAN,
-        "list": array_of(INT64),
-        "pairs": map_of(INT32, STRING),
-        "amount": decimal(2),
-        "day": DATE_SCHEMA,
-        "at": TIME_SCHEMA,
-        "ts": optional(TIMESTAMP_SCHEMA),
-        "inner": optional(INNER),
-    },
-    name="geo.Point",
-)
-FIELDS: dict[str, Any] = {
-    "small": -1,
-    "n": 8,
-    "f": 0.5,
-    "d": 1e10,
-    "b": b"\0\xff",
-    "ok": True,
-    "list": [1, 2],
-    "pairs": {5: "x"},
-    "amount": Decimal("-12.30"),
-    "day": date(2020, 2, 29),
-    "at": time(0, 0, 1),
-    "ts": datetime(1969, 12, 31, 23, 59, 59, 500_000, UTC),
-    "inner": Struct(optional(INNER), ["i"]),
-}
-
-
-@pytest.fixture(scope="module")
-def url() -> Iterator[str]:
-    with registry_over_http() as url:
-        yield url
+POINT = struct_of(TYPES, name="geo.Point")
 
 
 def converter(url: str, **more: str) -> Any:
-    made = load("io.confluent.connect.protobuf.ProtobufConverter")()
-    made.configure(
-        {"schema.registry.url": url, **{k.replace("_", "."): v for k, v in more.items()}},
-        is_key=False,
-    )
-    return made
+    return registry_converter("io.confluent.connect.protobuf.ProtobufConverter", url, **more)
 
 
 def values_of(struct: Struct) -> dict[str, Any]:
@@ -103,7 +42,7 @@ def values_of(struct: Struct) -> dict[str, Any]:
 @pytest.mark.parametrize("mode", ["", "optional_for_nullables", "wrapper_for_nullables"])
 def test_a_struct_makes_the_round_trip(url: str, mode: str) -> None:
     made = converter(url, **({mode: "true"} if mode else {}))
-    point = Struct.of(POINT, FIELDS)
+    point = Struct.of(POINT, VALUES)
     topic = f"points-{mode}"
     schema, value = made.to_connect(topic, made.from_connect(topic, POINT, point))
     # Without more, Protobuf cannot tell null from nothing.
@@ -118,7 +57,7 @@ def test_a_struct_makes_the_round_trip(url: str, mode: str) -> None:
 
 
 def test_confluents_client_reads_what_we_write(url: str) -> None:
-    data = converter(url).from_connect("points", POINT, Struct.of(POINT, FIELDS))
+    data = converter(url).from_connect("points", POINT, Struct.of(POINT, VALUES))
     with SchemaRegistryClient({"url": url}) as client:
         text = client.get_latest_version("points-value").schema.schema_str
         assert text is not None
@@ -187,7 +126,7 @@ def test_what_cannot_be_is_refused(url: str, schema: Any, value: Any, text: str)
 
 def test_broken_messages_are_refused(url: str) -> None:
     made = converter(url)
-    data = made.from_connect("points", POINT, Struct.of(POINT, FIELDS))
+    data = made.from_connect("points", POINT, Struct.of(POINT, VALUES))
     for broken in (data[:-3], data[:5], data[:5] + b"\x02\x09" + data[6:]):
         with pytest.raises(DataError, match=r"^Failed to deserialize data for topic t to Protobuf"):
             made.to_connect("t", broken)
