@@ -126,6 +126,42 @@ def test_upserts_and_deletes_leave_the_last_state(target: Target, count: int) ->
     assert target[1]("SELECT id, name FROM t ORDER BY id") == expected
 
 
+def change(op: str, before: Struct | None, after: Struct | None) -> SinkRecord:
+    """A record with Debezium's envelope."""
+    row = before if after is None else after
+    key = None if row is None else row.values[0]
+    return record(key, before, after, op, schema=ENVELOPE)
+
+
+def row(number: int, name: str | None) -> Struct:
+    return Struct(ROW, [number, name])
+
+
+ROW = optional(VALUE)
+ENVELOPE = struct_of({"before": ROW, "after": ROW, "op": STRING}, name="t.Envelope")
+
+
+@pytest.mark.parametrize("is_truncating", [True, False])
+def test_changes_in_envelopes_are_rows_deletes_and_truncations(
+    target: Target, is_truncating: bool
+) -> None:
+    write(
+        target,
+        change("t", None, None),  # of a table that is not there yet
+        change("r", None, row(1, "gone if it is truncated")),
+        change("t", None, None),
+        change("c", None, row(2, "a")),
+        change("c", None, row(3, "b")),
+        change("u", row(2, "a"), row(2, None)),
+        change("d", row(3, "b"), None),
+        record(3),
+        **UPSERT,
+        truncate_enabled=str(is_truncating).lower(),
+    )
+    kept = [] if is_truncating else [(1, "gone if it is truncated")]
+    assert target[1]("SELECT id, name FROM t ORDER BY id") == [*kept, (2, None)]
+
+
 def test_tables_are_widened_and_records_of_several_schemas_follow_each_other(
     target: Target,
 ) -> None:

@@ -77,6 +77,10 @@ SINK: Final = Definition(
             validator=at_least(1),
         ),
         Setting("delete.enabled", BOOLEAN, False, MEDIUM, "Whether tombstones delete rows."),
+        Setting(
+            *("truncate.enabled", BOOLEAN, False, LOW),
+            doc="Whether truncations in Debezium's envelope empty the table; else ignored.",
+        ),
         Setting("table.name.format", STRING, "${topic}", MEDIUM, "The table of a topic."),
         Setting(
             *("pk.mode", STRING, "none", HIGH, "What the primary key is made of."),

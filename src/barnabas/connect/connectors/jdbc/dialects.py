@@ -147,6 +147,10 @@ class Dialect(ABC):
     def delete(self, table: str, keys: Sequence[str]) -> str:
         return f"DELETE FROM {self.table(table)}{self._where(keys)}"
 
+    def truncate(self, table: str) -> str:
+        """Return the statement that empties a table."""
+        return f"TRUNCATE TABLE {self.table(table)}"
+
     def _where(self, keys: Sequence[str]) -> str:
         return " WHERE " + " AND ".join(f"{self.quote(name)} = {self.mark}" for name in keys)
 
@@ -331,6 +335,9 @@ class SqliteDialect(Dialect):
 
     def table(self, name: str) -> str:
         return self.quote(name)
+
+    def truncate(self, table: str) -> str:
+        return f"DELETE FROM {self.table(table)}"
 
     def error(self, error: Exception) -> ConnectError:
         text = f"SQLite: {error}"

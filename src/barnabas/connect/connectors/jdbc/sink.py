@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any, Final
 
 from barnabas.connect.connectors.base import SinkRange, SinkWriter
@@ -15,6 +16,7 @@ from barnabas.connect.connectors.jdbc.dialects import (
     Dialect,
     dialect_of,
 )
+from barnabas.connect.connectors.jdbc.envelopes import is_truncation, unwrapped
 from barnabas.connect.data.builder import INT32, INT64, STRING
 from barnabas.connect.data.schema import Schema, Struct, Type
 from barnabas.connect.errors.kinds import ConfigError, ConnectError
@@ -79,8 +81,20 @@ class JdbcSinkWriter(SinkWriter):
         return count
 
     def _write(self, connection: Any, batch: Sequence[SinkRecord]) -> None:
+        """Rows and truncations in the records' order."""
+        for empties, records in groupby(batch, is_truncation):
+            if not empties:
+                self._write_rows(connection, [unwrapped(record) for record in records])
+            elif self._settings["truncate.enabled"]:
+                for topic in {record.topic for record in records}:
+                    self._empty(connection, self._table(topic))
+
+    def _empty(self, connection: Any, table: str) -> None:
+        if self._dialect.columns(connection, table) is not None:
+            connection.execute(self._dialect.truncate(table))
+
+    def _write_rows(self, connection: Any, rest: list[SinkRecord]) -> None:
         """Records of one schema after another: tables follow schemas in the records' order."""
-        rest = list(batch)
         while rest:
             like, same = rest[0], 1
             while same < len(rest) and _is_alike(like, rest[same]):
@@ -133,7 +147,6 @@ class JdbcSinkWriter(SinkWriter):
     # What records look like.
 
     def _shape(self, record: SinkRecord) -> Shape:
-        table = self._settings["table.name.format"].replace("${topic}", record.topic)
         keys = self._key_specs(record)
         taken = {spec.name for spec in keys}
         others = []
@@ -150,7 +163,10 @@ class JdbcSinkWriter(SinkWriter):
                 for field in schema.fields
                 if field.name not in taken and (not wanted or field.name in wanted)
             ]
-        return Shape(table, (*keys, *others))
+        return Shape(self._table(record.topic), (*keys, *others))
+
+    def _table(self, topic: str) -> str:
+        return str(self._settings["table.name.format"]).replace("${topic}", topic)
 
     def _key_specs(self, record: SinkRecord) -> list[ColumnSpec]:
         if self._pk_mode == "none":

@@ -1,0 +1,43 @@
+"""Changes in Debezium's envelope, as the sink takes them: rows, deletes, truncations.
+
+So no transform is needed between change capture and the sink. `ExtractNewRecordState` drops
+truncations: who wants them must leave it out.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from barnabas.connect.data.schema import Type
+from barnabas.connect.record import SinkRecord
+from barnabas.connect.transforms.debezium.envelope import (
+    AFTER,
+    OPERATION,
+    is_envelope,
+    typed,
+    with_value,
+)
+
+TRUNCATE: Final = "t"
+
+
+def is_truncation(record: SinkRecord) -> bool:
+    """Whether the record says that all of its table's rows are gone."""
+    return (
+        record.value is not None
+        and is_envelope(record)
+        and typed(record.value, OPERATION, Type.STRING) == TRUNCATE
+    )
+
+
+def unwrapped(record: SinkRecord) -> SinkRecord:
+    """Return the record with the row after the change, none for a delete, in the envelope's place.
+
+    Raises DataError for an envelope without `op` or `after`.
+    """
+    if record.value is None or not is_envelope(record):
+        return record
+    row = typed(record.value, AFTER, Type.STRUCT)
+    made = with_value(record, None if row is None else row.schema, row)
+    assert isinstance(made, SinkRecord)
+    return made
