@@ -237,7 +237,7 @@ def _drain(admin: Any, node: int, wishes: Wishes, *, as_json: bool, go_on: str) 
 def _forget(admin: Any, node: int, wait_s: float, *, as_json: bool, again: str) -> None:
     from barnabas.cli.admin_calls import unregister
     from barnabas.cli.balance.survey import survey
-    from barnabas.cli.new_node import wait_until
+    from barnabas.cli.polling import wait_until
     from barnabas.cli.quorum_state import check_removal, read_quorum, remove
 
     def is_down() -> bool:

@@ -4,7 +4,6 @@ import os
 import random
 import socket
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from barnabas.app.local_nodes import properties_text
@@ -18,6 +17,7 @@ from barnabas.cli.admin import Admin, ClusterInfo
 from barnabas.cli.admin_calls import read_features, static_config
 from barnabas.cli.errors import CliError, ExitCode
 from barnabas.cli.node_options import read_properties
+from barnabas.cli.polling import wait_until
 from barnabas.cli.quorum_state import Quorum, is_dynamic, read_quorum
 from barnabas.metadata.features import METADATA_VERSION, metadata_version_from_level
 from barnabas.metadata.storage_format import FormatOptions, format_directories
@@ -29,7 +29,6 @@ OWN_KEYS = frozenset(
 )
 """What no two nodes have in common, or what is made anew."""
 CLIENT_PORT, CONTROLLER_PORT = 9092, 9093
-POLL_S = 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,16 +194,6 @@ def _listener_names(like: dict[str, str], quorum: Quorum) -> tuple[str, str]:
         (name for name in clients if name not in controllers), "PLAINTEXT"
     )
     return client, controller
-
-
-def wait_until(admin: Admin, condition: Callable[[], bool], timeout_s: float) -> bool:
-    """Look again and again; False when time is up."""
-    deadline = time.monotonic() + timeout_s
-    while not condition():
-        if time.monotonic() > deadline:
-            return False
-        admin.pause(POLL_S)
-    return True
 
 
 def wait_until_joined(admin: Admin, node_id: int, timeout_s: float, *, as_observer: bool) -> None:

@@ -174,7 +174,8 @@ def elect_leaders_command(
             keys = [key for key in keys if key in leaderless]
             confirm(f"Elect replicas that may lack records for {len(keys)} partitions?", yes)
         outcome = elect(admin, keys, UNCLEAN if unclean else PREFERRED) if keys else {}
-        leaders = {state.key: state.leader for state in partitions(admin, list(names) or None)}
+        elected = {key for key, error in outcome.items() if error is None}
+        leaders = _leaders_once_known(admin, names, elected, unclean=unclean)
     before = {state.key: state.leader for state in states}
     rows: list[Row] = [
         {
@@ -190,6 +191,27 @@ def elect_leaders_command(
         rows, ("partition", "leader", "was", "error"), "The right replicas already lead."
     )
     return ExitCode.PROBLEMS if any(row["error"] for row in rows) else ExitCode.DONE
+
+
+def _leaders_once_known(
+    admin: Any, names: tuple[str, ...], elected: set[TopicPartition], *, unclean: bool
+) -> dict[TopicPartition, int]:
+    """The leaders, once the node that is asked has heard from the controller who was elected."""
+    from barnabas.cli.admin_calls import PartitionState, partitions
+    from barnabas.cli.polling import wait_until
+
+    found: list[PartitionState] = []
+
+    def is_known() -> bool:
+        found[:] = partitions(admin, list(names) or None)
+        return all(
+            state.leader >= 0 if unclean else state.leader == state.replicas[0]
+            for state in found
+            if state.key in elected
+        )
+
+    wait_until(admin, is_known, admin.timeout_s)
+    return {state.key: state.leader for state in found}
 
 
 def _require_partitions(
