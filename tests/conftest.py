@@ -14,7 +14,8 @@ from barnabas.base.peer_lines import PEER_LINES
 from support.ended_by_sigterm import end_by_sigterm
 
 HERE = Path(__file__).parent
-settings.register_profile("barnabas", deadline=None)  # no test is wrong for being slow
+# No test is wrong for being slow; a failure on another machine is to be repeated here.
+settings.register_profile("barnabas", deadline=None, print_blob=True)
 settings.load_profile("barnabas")
 SPARK = (
     *("browser", "clients/test_spark", "clients/test_sql_spark", "clients/test_three_nodes"),
@@ -23,6 +24,9 @@ SPARK = (
 """Modules that start Spark: one after another, as Spark's resolver of jars wants its cache alone,
 and a JVM of Spark's is reused by the next module."""
 RECURSION_LIMIT = sys.getrecursionlimit()
+SHRINKING_S = 480
+"""Random examples end by themselves. One that fails is made smaller for up to five minutes, which a
+test's usual limit would end with no word of what was found."""
 MINUTES = float(os.environ.get("MINUTES", "10"))
 """How long all campaigns last together."""
 
@@ -44,6 +48,14 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByModul
 def pytest_configure() -> None:
     """Leave no process behind when a limit of time ends the whole run."""
     end_by_sigterm()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give properties the time to say what is wrong."""
+    for item in items:
+        if item.get_closest_marker("hypothesis") and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(SHRINKING_S))
 
 
 def pytest_collection_finish() -> None:
