@@ -103,6 +103,22 @@ def test_topics_settings_rights_and_groups(west: Side, east: Side, engine: Local
         beat = read_messages(east.servers, "heartbeats")[0]
         assert Heartbeat.read(beat.key(), beat.value()).source == "west"
 
+        counts = {
+            dict(labels)["partition"]: value
+            for name, labels, value in run.runs[0].tasks[0].task.own_metrics()
+            if name == "mirror_mirrorsourceconnector_record-count"
+            and dict(labels)["topic"] == "west.orders"
+        }
+        assert counts == {"0": 300, "1": 300}
+        latencies = [
+            value
+            for name, labels, value in run.runs[1].tasks[0].task.own_metrics()
+            if name == "mirror_mirrorcheckpointconnector_checkpoint-latency-ms"
+            and dict(labels)["group"] == "shop"
+        ]
+        assert len(latencies) == 2
+        assert min(latencies) >= 0
+
         # Settings and partitions that change are followed.
         change = ConfigEntry(
             "retention.ms", "76543210987", incremental_operation=AlterConfigOpType.SET

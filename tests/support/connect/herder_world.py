@@ -13,6 +13,7 @@ from barnabas.connect.config.providers import ConfigProviders
 from barnabas.connect.config.validation import WorkerRules
 from barnabas.connect.connectors.base import (
     ConnectorContext,
+    Figure,
     OffsetReader,
     Settings,
     SinkConnector,
@@ -108,6 +109,7 @@ class FakeTask:
     listener: TaskListener
     store: StoreOffsets
     calls: list[str] = field(default_factory=list)
+    own: Sequence[Figure] = ()
 
     def pause(self) -> None:
         self.calls.append("pause")
@@ -126,6 +128,9 @@ class FakeTask:
 
     def metrics(self) -> Mapping[str, float]:
         return {}
+
+    def own_metrics(self) -> Sequence[Figure]:
+        return self.own
 
 
 class FakeEngine:

@@ -33,6 +33,8 @@ from barnabas.connect.record import JsonMap, SinkRecord, SourceRecord
 Settings = Mapping[str, str]
 """A connector's configuration as it was given, secrets resolved."""
 TopicPartition = tuple[str, int]
+Figure = tuple[str, tuple[tuple[str, str], ...], float]
+"""A name below `kafka_connect_`, labels, and a value, for the worker's /metrics."""
 
 
 class OffsetReader(Protocol):
@@ -129,6 +131,10 @@ class SourceReader(ABC):
 
     def commit(self, end: dict[str, Any]) -> None:
         """All up to `end` is written and its offsets are stored."""
+
+    def figures(self) -> Sequence[Figure]:
+        """Return figures of its own, on the driver; from any thread while the task runs."""
+        return ()
 
     def stop(self) -> None:
         """Close what is open; called once, whatever happened."""

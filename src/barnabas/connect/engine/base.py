@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from barnabas.connect.connectors.base import OffsetReader, Settings
+from barnabas.connect.connectors.base import Figure, OffsetReader, Settings
 from barnabas.connect.record import JsonMap
 
 
@@ -89,6 +89,9 @@ class RunningTask(Protocol):
 
     def metrics(self) -> Mapping[str, float]:
         """Return figures under the names of Kafka's task metrics (source-record-poll-total …)."""
+
+    def own_metrics(self) -> Sequence[Figure]:
+        """Return figures that the connector has of its own."""
 
 
 class Engine(Protocol):

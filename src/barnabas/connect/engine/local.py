@@ -6,12 +6,13 @@ For connectors that move little, for tests, and where no Java is.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from threading import Event
 from typing import Any
 
 from barnabas.connect.connectors.base import (
     Connector,
+    Figure,
     OffsetReader,
     SinkConnector,
     SourceConnector,
@@ -53,6 +54,10 @@ class NotRunning:
     def metrics(self) -> Mapping[str, float]:
         """Return nothing."""
         return {}
+
+    def own_metrics(self) -> Sequence[Figure]:
+        """Return nothing."""
+        return ()
 
 
 def connector_of(settings: Settings) -> Connector:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from threading import Event
 from typing import Any, Final
 
-from barnabas.connect.connectors.base import OffsetReader, SourceConnector, SourceReader
+from barnabas.connect.connectors.base import Figure, OffsetReader, SourceConnector, SourceReader
 from barnabas.connect.engine.base import StoreOffsets, TaskListener, TaskPlan
 from barnabas.connect.engine.chain import Settings
 from barnabas.connect.engine.runner import Runner
@@ -41,6 +41,12 @@ class SourceTask(EngineTask):
         self._offsets = offsets
         self._store = store_offsets
         self._spark = spark
+        self._reader: SourceReader | None = None
+
+    def own_metrics(self) -> Sequence[Figure]:
+        """Return the reader's figures."""
+        reader = self._reader
+        return () if reader is None else reader.figures()
 
     def run(self) -> None:
         """Do micro-batches until it is to end."""
@@ -48,6 +54,7 @@ class SourceTask(EngineTask):
             # Earlier runs of the task are fenced before its offsets are read.
             self._runner.prepare_source()
             reader = self._connector.reader(self.context(self._offsets, self._spark))
+            self._reader = reader
             try:
                 self._read(reader)
             finally:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from threading import Condition, Event, Thread
 from typing import Any, Final
 
-from barnabas.connect.connectors.base import OffsetReader, TaskContext
+from barnabas.connect.connectors.base import Figure, OffsetReader, TaskContext
 from barnabas.connect.engine.base import TaskListener, TaskPlan
 from barnabas.connect.engine.metrics import TaskMetrics
 from barnabas.connect.errors.tolerance import retry_delay_ms
@@ -71,6 +71,10 @@ class EngineTask(ABC):
     def metrics(self) -> Mapping[str, float]:
         """Return figures."""
         return self.figures.seen()
+
+    def own_metrics(self) -> Sequence[Figure]:
+        """Return figures of the connector's own; most have none."""
+        return ()
 
     @property
     def is_paused(self) -> bool:

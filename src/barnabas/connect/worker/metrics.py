@@ -9,6 +9,9 @@ gives them with the usual rules.
     kafka.connect:type=source-task-metrics,…,task="0"        kafka_connect_source_task_<figure>
     and sink-task-, connector-task- and task-error-metrics   {connector, task}
 
+    kafka.connect.mirror:type=MirrorSourceConnector,…        kafka_connect_mirror_mirrorsource…
+    and what else connectors count themselves                {connector, task and their own}
+
 What is a word there is a label here, of a figure that is 1. `sink_record_lag` is ours: how many
 records of the task's partitions wait.
 
@@ -69,6 +72,9 @@ def _samples(herder: Herder) -> Iterator[Sample]:
     for task, (running_task, _) in sorted(herder.worker.tasks.items(), key=lambda one: str(one[0])):
         kind = connector_type(state.connectors.get(task.connector))
         yield from _task(task, kind, herder.store.status(task), running_task.metrics())
+        own = (("connector", task.connector), ("task", str(task.task)))
+        for name, labels, value in running_task.own_metrics():
+            yield f"kafka_connect_{name}", (*own, *labels), value
 
 
 def _worker(herder: Herder) -> Iterator[Sample]:

@@ -27,7 +27,9 @@ def test_figures_have_the_names_of_the_jmx_exporter(
         "partition-count": 4.0,
         "sink-record-lag": 9.0,
     }
+    own = [("mirror_mirrorsourceconnector_record-count", (("topic", "t"),), 5.0)]
     monkeypatch.setattr(FakeTask, "metrics", lambda _self: figures)
+    monkeypatch.setattr(FakeTask, "own_metrics", lambda _self: own)
     world.create('a"b', wanted_tasks="2", tasks_max="2")
     world.create("s", class_name=SINK, topics="t")
     world.engine.tasks[TaskId('a"b', 1)].pause()
@@ -53,6 +55,7 @@ def test_figures_have_the_names_of_the_jmx_exporter(
         'kafka_connect_sink_task_offset_commit_completion_total{connector="s",task="0"} 2',
         'kafka_connect_sink_task_partition_count{connector="s",task="0"} 4',
         'kafka_connect_sink_task_sink_record_lag{connector="s",task="0"} 9',
+        f'kafka_connect_mirror_mirrorsourceconnector_record_count{{{task},topic="t"}} 5',
         "# TYPE kafka_connect_source_task_source_record_poll_total counter",
         "# TYPE kafka_connect_worker_task_count gauge",
     ):

@@ -12,9 +12,10 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from barnabas.connect.connectors.base import SourceReader, TaskContext
+from barnabas.connect.connectors.base import Figure, SourceReader, TaskContext
 from barnabas.connect.connectors.base import TopicPartition as Place
 from barnabas.connect.connectors.mirror.cluster import Cluster, GroupOffsets
+from barnabas.connect.connectors.mirror.figures import CheckpointFigures
 from barnabas.connect.connectors.mirror.flow import Flow
 from barnabas.connect.connectors.mirror.log_reader import LogReader
 from barnabas.connect.connectors.mirror.records import Checkpoint, OffsetSync
@@ -39,10 +40,12 @@ class CheckpointReader(SourceReader):
         self._due_s = 0.0
         self._round = 0
         self._found: list[Checkpoint] = []
+        self._found_ms = 0
         self._driver: _Driver | None = None
+        self._figures: CheckpointFigures | None = CheckpointFigures(flow.source, flow.target)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_driver": None}
+        return {**self.__dict__, "_driver": None, "_figures": None}
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802  # Spark's
         """Return the start of a count that is not stored; reads what earlier runs have noted."""
@@ -67,7 +70,8 @@ class CheckpointReader(SourceReader):
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[Any]:
         """Return the checkpoints, with the time."""
-        return [(time.time_ns() // 1_000_000, list(self._found))]
+        self._found_ms = time.time_ns() // 1_000_000
+        return [(self._found_ms, list(self._found))]
 
     def read(self, partition: Any) -> Iterator[SourceRecord]:
         """Yield the checkpoints' records."""
@@ -92,8 +96,16 @@ class CheckpointReader(SourceReader):
     def commit(self, end: dict[str, Any]) -> None:
         """They are written: group offsets may follow them."""
         assert self._driver is not None
+        assert self._figures is not None
         self._driver.noted(self._found)
+        latency_ms = time.time_ns() // 1_000_000 - self._found_ms
+        for one in self._found:
+            self._figures.written(one, latency_ms)
         self._found = []
+
+    def figures(self) -> Sequence[Figure]:
+        """Return what MirrorMaker's metrics tell of groups."""
+        return () if self._figures is None else self._figures.seen()
 
     def stop(self) -> None:
         """Close the connections."""

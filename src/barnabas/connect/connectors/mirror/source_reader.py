@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from barnabas.connect.connectors.base import (
+    Figure,
     Receipts,
     SinkRange,
     SourceReader,
@@ -20,6 +21,7 @@ from barnabas.connect.connectors.base import (
 )
 from barnabas.connect.connectors.base import TopicPartition as Place
 from barnabas.connect.connectors.mirror.cluster import Cluster
+from barnabas.connect.connectors.mirror.figures import SourceFigures, Tally
 from barnabas.connect.connectors.mirror.flow import Flow
 from barnabas.connect.connectors.mirror.ranges import close_consumers, read_ranges
 from barnabas.connect.connectors.mirror.sync_writer import SyncWriter
@@ -54,6 +56,17 @@ class WrittenRuns:
     sources: dict[str, str]
     """The source's topic of each of the target's."""
     runs: Runs = field(default_factory=Runs)
+    tallies: dict[Place, Tally] = field(default_factory=dict)
+
+    def read(self, record: RawRecord) -> None:
+        """A record is read."""
+        place = record.topic, record.partition or 0
+        tally = self.tallies.get(place)
+        if tally is None:
+            tally = self.tallies[place] = Tally()
+        tally.size_bytes += len(record.value or b"")
+        if record.timestamp_ms is not None:
+            tally.age_ms.add(time.time_ns() // 1_000_000 - record.timestamp_ms)
 
     def written(self, record: SourceRecord | RawRecord, offset: int) -> None:
         """A record is written at an offset of the target."""
@@ -64,6 +77,10 @@ class WrittenRuns:
             where = record.source_partition
             place = where["topic"], where["partition"]
             self.runs.add(place, record.source_offset["offset"], offset)
+        tally = self.tallies[place]
+        tally.records += 1
+        if record.timestamp_ms is not None:
+            tally.latency_ms.add(time.time_ns() // 1_000_000 - record.timestamp_ms)
 
 
 class MirrorReader(SourceReader):
@@ -83,9 +100,12 @@ class MirrorReader(SourceReader):
         self._positions: dict[Place, int] = {}
         self._begins: dict[Place, int] = {}
         self._driver: _Driver | None = None
+        self._figures: SourceFigures | None = SourceFigures(flow.source, flow.target)
+        self._noting: WrittenRuns | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_driver": None, "_stored": None}
+        own = {"_driver": None, "_stored": None, "_figures": None, "_noting": None}
+        return {**self.__dict__, **own}
 
     def _on_driver(self) -> _Driver:
         if self._driver is None:
@@ -162,17 +182,29 @@ class MirrorReader(SourceReader):
             yield raw
 
     def _read(self, ranges: Sequence[SinkRange]) -> Iterator[RawRecord]:
-        return read_ranges(self._id, self._consumer, ranges)
+        noting = self._noting
+        for raw in read_ranges(self._id, self._consumer, ranges):
+            if noting is not None:
+                noting.read(raw)
+            yield raw
 
     def receipts(self, partition: Any) -> Receipts | None:
-        """Return what notes the offsets of written records."""
-        if not self._flow.values["emit.offset-syncs.enabled"]:
-            return None
-        return WrittenRuns({remote: topic for topic, remote in self._remote.items()})
+        """Return what notes the offsets of written records, and counts."""
+        self._noting = WrittenRuns({remote: topic for topic, remote in self._remote.items()})
+        return self._noting
 
     def written(self, receipts: Sequence[Any]) -> None:
-        """Tell which offsets belong together."""
+        """Tell which offsets belong together, and count."""
         self._on_driver().written(receipts)
+        figures = self._figures
+        assert figures is not None
+        for one in receipts:
+            for (topic, number), tally in one.tallies.items():
+                figures.add((self._remote[topic], number), tally)
+
+    def figures(self) -> Sequence[Figure]:
+        """Return what MirrorMaker's metrics tell of partitions."""
+        return () if self._figures is None else self._figures.seen()
 
     def offsets(self, end: dict[str, Any]) -> Sequence[tuple[JsonMap, JsonMap]]:
         """Return the last offset that was read of each partition, as Kafka's task stores it."""
@@ -207,10 +239,12 @@ class _Driver:
         admin = flow.client("source", "admin", "replication-offsets-admin")
         self.source = Cluster(flow.source, admin, flow.timeout_s)
         self._plan = SyncPlan(int(flow.values["offset.lag.max"]))
-        self._writer = SyncWriter(flow)
+        self._writer = SyncWriter(flow) if flow.values["emit.offset-syncs.enabled"] else None
         self._promoted_s = time.monotonic()
 
     def written(self, receipts: Sequence[WrittenRuns]) -> None:
+        if self._writer is None:
+            return
         for one in receipts:
             for sync in self._plan.add(one.runs):
                 self._writer.send(sync)
@@ -218,10 +252,13 @@ class _Driver:
             self.promote()
 
     def promote(self) -> None:
+        if self._writer is None:
+            return
         self._promoted_s = time.monotonic()
         for sync in self._plan.promote():
             self._writer.send(sync)
 
     def stop(self) -> None:
-        self.promote()
-        self._writer.close()
+        if self._writer is not None:
+            self.promote()
+            self._writer.close()
