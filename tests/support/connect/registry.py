@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import json
+import asyncio
+import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,13 +11,19 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from barnabas.connect.plugins import load
+from barnabas.registry.config import RegistryConfig
+from barnabas.registry.http.protection import protection
+from support.registry_http import ask
 from support.registry_whole import WholeRegistry
 
 
 @contextmanager
-def registry_over_http() -> Iterator[str]:
-    """Run a registry; gives its URL."""
+def registry_over_http(tls: ssl.SSLContext | None = None, **settings: str) -> Iterator[str]:
+    """Run a registry; gives its URL. `a_b="x"` is its setting a.b, as far as logins go."""
     registry = WholeRegistry()
+    dotted = {name.replace("_", "."): value for name, value in settings.items()}
+    config = RegistryConfig({"kafkastore.bootstrap.servers": "localhost:9092", **dotted})
+    app = protection(config, ())(registry.app)
     asking = threading.Lock()
 
     class Handler(BaseHTTPRequestHandler):
@@ -36,20 +43,24 @@ def registry_over_http() -> Iterator[str]:
 
         def _answer(self) -> None:
             size = int(self.headers.get("Content-Length") or 0)
-            body = json.loads(self.rfile.read(size)) if size else None
-            with asking:
-                reply = registry.ask(self.command, self.path, body)
+            body = self.rfile.read(size) if size else None
+            headers = {name.lower().encode(): text.encode() for name, text in self.headers.items()}
+            with asking:  # a thread of its own may read a large schema
+                asked = ask(app, self.command, self.path, body, headers=headers)
+                reply = asyncio.run(asked)
             self.send_response(reply.status)
-            self.send_header("Content-Type", "application/vnd.schemaregistry.v1+json")
-            self.send_header("Content-Length", str(len(reply.body)))
+            for name, text in reply.headers.items():
+                self.send_header(name.decode(), text.decode())
             self.end_headers()
             self.wfile.write(reply.body)
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    if tls is not None:
+        server.socket = tls.wrap_socket(server.socket, server_side=True)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     try:
-        yield f"http://127.0.0.1:{server.server_port}"
+        yield f"http{'s' if tls else ''}://127.0.0.1:{server.server_port}"
     finally:
         server.shutdown()
         server.server_close()
@@ -60,5 +71,5 @@ def registry_converter(class_name: str, url: str, **more: str) -> Any:
     """A converter of values; `a_b="x"` is its setting a.b."""
     made = load(class_name)()
     dotted = {name.replace("_", "."): value for name, value in more.items()}
-    made.configure({"schema.registry.url": url, **dotted}, is_key=False)
+    made.configure({"schema.registry.url": url, "max.retries": "0", **dotted}, is_key=False)
     return made

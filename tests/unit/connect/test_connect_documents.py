@@ -77,11 +77,13 @@ def test_the_pages_transform_of_ones_own_works(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_the_converters_of_the_page_can_be_made() -> None:
-    first, second, third = (
+    first, second, secured, third = (
         parse_properties(text) for text in blocks("converters.md", "properties")
     )
     make_chain({}, first)
     make_chain({}, {**first, **second})
+    known = load("io.confluent.connect.avro.AvroConverter").definition.settings
+    assert {name.removeprefix("value.converter.") for name in secured} <= known.keys()
     text = (DOCS / "converters.md").read_text()
     for plugin in PLUGINS.values():
         if plugin.kind == "converter" and ".converters." not in plugin.class_name:

@@ -17,13 +17,12 @@ from barnabas.connect.config.definition import (
     Importance,
     Setting,
 )
-from barnabas.connect.config.values import Password
 from barnabas.connect.converters.base import Converter, RawHeaders, SchemaAndValue
+from barnabas.connect.converters.registry.access import ACCESS_SETTINGS, open_registry
 from barnabas.connect.data.cache import Cache
 from barnabas.connect.data.schema import Schema
 from barnabas.connect.errors.kinds import ConfigError, DataError, RetriableError
 from barnabas.pipeline.sql.formats.format import FormatError, StoredSchema
-from barnabas.pipeline.sql.formats.schema_store import HttpSchemaStore
 
 _PREFIX: Final = struct.Struct(">bI")
 _STRATEGIES: Final = ("TopicNameStrategy", "RecordNameStrategy", "TopicRecordNameStrategy")
@@ -66,12 +65,7 @@ def _strategy(part: str) -> Setting:
 
 
 REGISTRY_SETTINGS: Final = (
-    Setting(
-        "schema.registry.url",
-        ConfigType.LIST,
-        importance=Importance.HIGH,
-        doc="The registry's URLs; the next is asked where one does not answer.",
-    ),
+    *ACCESS_SETTINGS,
     _flag("auto.register.schemas", "Whether new schemas are registered.", default=True),
     _flag("use.latest.version", "Whether values are written with the subject's latest schema."),
     Setting(
@@ -79,21 +73,6 @@ REGISTRY_SETTINGS: Final = (
     ),
     _strategy("key"),
     _strategy("value"),
-    Setting(
-        "basic.auth.credentials.source",
-        ConfigType.STRING,
-        default="URL",
-        doc="Where user and password are: URL or USER_INFO.",
-    ),
-    Setting(
-        "basic.auth.user.info", ConfigType.PASSWORD, default="", doc="user:password for USER_INFO."
-    ),
-    Setting(
-        "schema.registry.basic.auth.user.info",
-        ConfigType.PASSWORD,
-        default="",
-        doc="Older name of basic.auth.user.info.",
-    ),
     Setting(
         "schemas.cache.config",
         ConfigType.INT,
@@ -119,7 +98,7 @@ class RegistryConverter(Converter):
         self._registers: bool = parsed["auto.register.schemas"]
         self._uses_latest: bool = parsed["use.latest.version"]
         self._fixed_id: int = parsed["use.schema.id"]
-        self._store = self._open(parsed)
+        self._store = open_registry(settings)
         size = max(parsed["schemas.cache.config"], 1)
         self._writers: Cache[tuple[str, Schema], tuple[bytes, Write]] = Cache(self._writer, size)
         self._readers: Cache[int, Reading] = Cache(self._stored_reader, size)
@@ -127,21 +106,6 @@ class RegistryConverter(Converter):
 
     def _configure(self, parsed: Mapping[str, Any]) -> None:
         """Take settings of this type."""
-
-    def _open(self, parsed: Mapping[str, Any]) -> HttpSchemaStore:
-        """The registry. Raises ConfigError."""
-        user = None
-        if parsed["basic.auth.credentials.source"].upper() == "USER_INFO":
-            info = (
-                parsed["basic.auth.user.info"],
-                parsed["schema.registry.basic.auth.user.info"],
-            )
-            texts = [text.value if isinstance(text, Password) else text for text in info]
-            user = texts[0] or texts[1] or None
-        try:
-            return HttpSchemaStore(parsed["schema.registry.url"], user_info=user)
-        except ValueError as error:
-            raise ConfigError(str(error)) from error
 
     @abstractmethod
     def _writing(self, schema: Schema, target: StoredSchema | None) -> Writing:

@@ -13,7 +13,7 @@ import json
 import ssl
 import urllib.error
 import urllib.request
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote, urlsplit, urlunsplit
@@ -53,21 +53,31 @@ class RegistryTls:
 
 
 class HttpSchemaStore:
-    """The registry at `urls`; `user_info` is `name:password`, or stands in a URL."""
+    """The registry at `urls`; `user_info` is `name:password`, or stands in a URL.
+
+    `authorization` gives the header of each request in their place, or raises FormatError.
+    `waits` pauses after so many tries that failed but may not fail later; False says to give up.
+    """
 
     def __init__(
         self,
         urls: Sequence[str],
         *,
         user_info: str | None = None,
+        authorization: Callable[[], str] | None = None,
+        headers: Mapping[str, str] | None = None,
         tls: ssl.SSLContext | None = None,
         timeout_s: float = TIMEOUT_S,
+        waits: Callable[[int], bool] = lambda failures: False,
     ) -> None:
         if not urls:
             raise ValueError("a schema registry needs a URL")
         self._bases = [_split_user(url.strip().rstrip("/"), user_info) for url in urls]
+        self._authorization = authorization
+        self._headers = {"Accept": _MEDIA_TYPE, **(headers or {})}
         self._tls = tls
         self._timeout_s = timeout_s
+        self._waits = waits
         self._schemas: dict[int, StoredSchema] = {}
         self._ids: dict[tuple[str, str, str], int] = {}
 
@@ -141,20 +151,25 @@ class HttpSchemaStore:
 
     def _ask(self, path: str, body: Any = None, *, may_miss: bool = False) -> Any:
         """The decoded answer; None for what is not there. Raises FormatError."""
-        failure = FormatError("The schema registry was not asked")
-        for base, authorization in self._bases:
-            try:
-                return self._ask_one(
-                    base + path, authorization, body, may_miss=may_miss or body is None
-                )
-            except FormatError as error:
-                if not error.retriable:
-                    raise
-                failure = error
-        raise failure
+        failures = 0
+        while True:
+            failure = FormatError("The schema registry was not asked")
+            for base, user in self._bases:
+                try:
+                    authorization = self._authorization() if self._authorization else user
+                    return self._ask_one(
+                        base + path, authorization, body, may_miss=may_miss or body is None
+                    )
+                except FormatError as error:
+                    if not error.retriable:
+                        raise
+                    failure = error
+            failures += 1
+            if not self._waits(failures):
+                raise failure
 
     def _ask_one(self, url: str, authorization: str | None, body: Any, *, may_miss: bool) -> Any:
-        request = urllib.request.Request(url, headers={"Accept": _MEDIA_TYPE})
+        request = urllib.request.Request(url, headers=self._headers)
         if authorization:
             request.add_header("Authorization", authorization)
         if body is not None:
