@@ -6,13 +6,12 @@ import shutil
 import signal
 import sys
 import tempfile
-from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
 
 from barnabas.base.config.overrides import from_environment, from_flags
+from barnabas.cli.dev_wishes import PORT_HINT, DevWishes
 from barnabas.cli.errors import CliError
 from barnabas.cli.node_options import log_level_option, override_option
 from barnabas.cli.output import json_option, print_json
@@ -30,26 +29,6 @@ Examples:
   barnabas dev --registry
   barnabas dev --override num.partitions=3 --override log.retention.hours=1
 """
-
-
-PORT_HINT = "choose others with --port, or take free ones with --port 0"
-
-
-@dataclass(frozen=True, slots=True)
-class DevWishes:
-    """What was asked for."""
-
-    count: int
-    directory: str
-    is_temporary: bool
-    host: str
-    port: int
-    controller_port: int | None
-    racks: tuple[str, ...]
-    overrides: Mapping[str, str]
-    log_level: str
-    as_json: bool
-    is_secure: bool = False
 
 
 @click.command(epilog=EPILOG)

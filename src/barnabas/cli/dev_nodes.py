@@ -28,8 +28,8 @@ from barnabas.base.clock import SystemClock
 from barnabas.base.local_disk import LocalDisk
 from barnabas.base.stop_signals import on_stop_signals
 from barnabas.cli.child_process import end_with
-from barnabas.cli.dev import PORT_HINT, DevWishes
 from barnabas.cli.dev_secure import facts, greet, secured_for
+from barnabas.cli.dev_wishes import PORT_HINT, DevWishes
 from barnabas.cli.errors import CliError, ExitCode
 from barnabas.cli.output import Row, print_json, print_table
 

@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from barnabas.app.secured import ADMIN, DEMO_PREFIX, DEMO_USER, Secured, Security, open_secured
-from barnabas.cli.dev import DevWishes
+from barnabas.cli.dev_wishes import DevWishes
 from barnabas.cli.errors import CliError, ExitCode
 from barnabas.cli.optional import extra_packages
 
