@@ -79,7 +79,10 @@ def delete_subject(view: View, subject: str, *, permanent: bool = False) -> Deci
             )
     numbers = [value.version for value in values]
     if not permanent:
-        record = Record(DeleteSubjectKey(name), DeleteSubjectValue(name, numbers[-1]))
+        # Up to the last of all, for this record takes the place of an earlier one, which may have
+        # deleted a higher version: an import brings lower ones later.
+        last = view.state.versions(name, "all")[-1].version
+        record = Record(DeleteSubjectKey(name), DeleteSubjectValue(name, last))
         return Decision((record,), numbers)
     return Decision(tuple(_removed(view, name, values)), numbers)
 

@@ -6,6 +6,7 @@ from barnabas.registry.core.deletion import delete_context, delete_subject, dele
 from barnabas.registry.core.listing import list_subjects, list_versions
 from barnabas.registry.core.lookup import get_by_id, get_version, look_up
 from barnabas.registry.core.modes import set_mode
+from barnabas.registry.core.registration import register
 from barnabas.registry.core.requests import SchemaRequest
 from barnabas.registry.core.settings import ConfigUpdate, update_config
 from barnabas.registry.schema import Reference
@@ -108,6 +109,15 @@ def test_the_records_of_a_soft_deletion(registry: Registry) -> None:
     assert first.key == SchemaKey("a", 3)
     assert first.value.deleted
     assert second == Record(DeleteSubjectKey("c"), DeleteSubjectValue("c", 1))
+
+
+def test_a_later_deletion_of_lower_versions_covers_the_higher_ones(registry: Registry) -> None:
+    """Compaction keeps the last record of a subject's deletion alone."""
+    registry.do(set_mode, None, "IMPORT", force=True)
+    for version in (2, 1):  # each is deleted before the next comes
+        registry.do(register, "d", SchemaRequest(text("d"), id=40, version=version))
+        assert registry.do(delete_subject, "d") == [version]
+    assert registry.log[-1] == Record(DeleteSubjectKey("d"), DeleteSubjectValue("d", 2))
 
 
 def test_the_records_of_a_deletion_for_good(registry: Registry) -> None:
