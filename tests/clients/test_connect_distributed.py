@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
@@ -25,9 +27,21 @@ from support.connect.workers import World
 
 @pytest.fixture
 def world(kafka: Kafka) -> Iterator[World]:
+    before = client_threads()
     made = World(kafka)
     yield made
     made.close()
+    assert client_threads() <= before, "closed workers leave Kafka clients behind"
+
+
+def client_threads() -> set[int]:
+    """The threads of librdkafka's clients in this process; none where there is no /proc."""
+    found = set()
+    for thread in Path("/proc/self/task").glob("*"):
+        with contextlib.suppress(OSError):  # it has ended
+            if (thread / "comm").read_text().startswith("rdk:"):
+                found.add(int(thread.name))
+    return found
 
 
 def follower(world: World) -> DistributedHerder:
@@ -102,6 +116,22 @@ def test_followers_send_tasks_to_the_leader_signed(world: World) -> None:
     with pytest.raises(RequestError, match="invalid signature") as error:
         leader(world).fence(f"{name}0", b"", headers)
     assert error.value.status == 403
+
+
+@pytest.mark.slow
+def test_a_closed_worker_leaves_no_client_behind(kafka: Kafka) -> None:
+    before = client_threads()
+    world = World(kafka, exactly_once_source_support="enabled")
+    try:
+        one = world.add()
+        world.create(one, "a", offsets_storage_topic=kafka.name("own"))
+        world.wait(lambda: world.is_whole(a=1))
+        assert one.offsets("a") == {"offsets": []}
+    finally:
+        world.close()
+    assert client_threads() <= before
+    with pytest.raises(ConnectError, match="is closed"):
+        one.offsets("a")
 
 
 def test_states_that_users_want(world: World) -> None:

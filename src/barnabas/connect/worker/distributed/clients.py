@@ -10,10 +10,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from barnabas.base.peer_lines import peer_logger
 from barnabas.connect.errors.kinds import ConfigError
 from barnabas.pipeline.datasource.options import OptionError, read_security
 from barnabas.pipeline.datasource.wire import Access
 
+_log = peer_logger(__name__)
 _SECURITY: Final = frozenset(
     {
         "security.protocol", "sasl.mechanism", "sasl.jaas.config", "sasl.username",
@@ -34,8 +36,16 @@ class Clients:
     client_id: str = "connect"
 
     def named(self, purpose: str) -> dict[str, Any]:
-        """Return librdkafka's settings of one client."""
-        return {"log_level": 4, **self.settings, "client.id": f"{self.client_id}-{purpose}"}
+        """Return librdkafka's settings of one client; its warnings go to this module's log.
+
+        They are told when the client is polled.
+        """
+        return {
+            "log_level": 4,
+            "logger": _log,
+            **self.settings,
+            "client.id": f"{self.client_id}-{purpose}",
+        }
 
     def patient(self, seconds: float) -> Access:
         """Return the access of requests that may wait so long for their answer."""

@@ -100,10 +100,16 @@ class ConfigTopic:
         try:
             producer.init_transactions(_TIMEOUT_S)
         except KafkaException as error:
+            del producer  # it ends with the last reference to it
             raise ConnectError(
                 "Failed to create and initialize fencable producer for config topic"
             ) from error
         self._producer = producer
+
+    def poll(self) -> None:
+        """Let the producer of transactions tell what it has to log; now and then."""
+        if self._producer is not None:
+            self._producer.poll(0)
 
     def _give_up_writes(self) -> None:
         self._producer = None
@@ -180,6 +186,7 @@ class ConfigTopic:
                 producer.produce(self._topic.topic, value, key)
             producer.commit_transaction(_TIMEOUT_S)
         except KafkaException as error:
+            del producer  # it ends with the last reference to it
             self._give_up_writes()
             raise FencedError("Failed to perform fencable send to config topic") from error
 

@@ -36,6 +36,8 @@ _log = logging.getLogger(__name__)
 _POLL_S: Final = 0.2
 _ASK_S: Final = 10.0
 _PAUSE_S: Final = 0.2
+_FLUSH_S: Final = 2.0
+"""How long what was sent at last is waited for at the end."""
 Take = Callable[[int, bytes | None, bytes | None], None]
 """Gets offset, key and value of a record, in the order of its partition, on the log's thread."""
 
@@ -147,8 +149,11 @@ class KafkaLog:
     def _ends(self, deadline: float) -> dict[int, int]:
         wanted = {TopicPartition(self.topic, n): OffsetSpec.latest() for n in self._positions}
         while True:
+            admin = self._admin
+            if admin is None:
+                raise LogTimeoutError(f"topic '{self.topic}' is closed")
             try:
-                asked = self._admin.list_offsets(
+                asked = admin.list_offsets(
                     wanted,
                     isolation_level=self._isolation,
                     request_timeout=max(0.1, min(_ASK_S, deadline - time.monotonic())),
@@ -171,12 +176,19 @@ class KafkaLog:
             else:
                 answer.set_exception(ConnectError(error.str()))
 
-        self._producer.produce(self.topic, value, key, on_delivery=delivered)
+        producer = self._producer
+        try:
+            if producer is None:
+                raise ConnectError("the worker has closed it")
+            producer.produce(self.topic, value, key, on_delivery=delivered)
+        except (ConnectError, KafkaException, BufferError) as error:
+            answer.set_exception(ConnectError(f"writing to topic '{self.topic}': {error}"))
         return answer
 
     def flush(self, timeout_s: float = 10.0) -> None:
         """Wait until what was sent is written. Raises LogTimeoutError."""
-        if self._producer.flush(timeout_s):
+        producer = self._producer
+        if producer is None or producer.flush(timeout_s):
             raise LogTimeoutError(f"topic '{self.topic}' was not written in time")
 
     def stop(self) -> None:
@@ -188,11 +200,15 @@ class KafkaLog:
             if thread.is_alive() and thread is not threading.current_thread():
                 thread.join()
         if self._consumer is not None:
-            self._producer.flush(2.0)
             self._consumer.close()
+        if self._producer is not None:
+            self._producer.flush(_FLUSH_S)
+        # They end with the last reference to them: until then they would look for their brokers.
+        self._consumer = self._producer = self._admin = None
 
     def _deliver(self) -> None:
         while not self._is_closed:
+            self._admin.poll(0)  # what it logs is told here
             self._producer.poll(_POLL_S)
 
     def _run(self) -> None:

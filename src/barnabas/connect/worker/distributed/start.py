@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Mapping
-from typing import Any
-
-from confluent_kafka.admin import AdminClient
 
 from barnabas.connect.config.validation import WorkerRules
 from barnabas.connect.engine.base import Engine
@@ -24,8 +21,6 @@ from barnabas.connect.worker.distributed.signatures import read_rules
 from barnabas.connect.worker.distributed.store import EXACTLY_ONCE, TopicStore
 from barnabas.connect.worker.restarts import read_policy
 from barnabas.connect.worker.running import Resolve, Worker
-
-_CLUSTER_ID_S = 30.0
 
 
 def distributed_herder(
@@ -104,12 +99,6 @@ def distributed_herder(
         Fencer(clients, group_id),
         Forwarding(verify),
     )
-
-
-def cluster_id_of(settings: Mapping[str, Any]) -> str | None:
-    """Return the id of the Kafka cluster, as librdkafka's settings reach it."""
-    found = AdminClient(dict(settings)).list_topics(timeout=_CLUSTER_ID_S)
-    return found.cluster_id
 
 
 def _number(settings: Mapping[str, str], name: str, default: int) -> int:
