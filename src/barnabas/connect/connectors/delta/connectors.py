@@ -2,34 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Final
+from collections.abc import Mapping
+from typing import Any
 
 from barnabas.connect.config.definition import NO_DEFAULT, ConfigType, Importance
-from barnabas.connect.connectors.base import (
-    Settings,
-    SinkConnector,
-    SinkWriter,
-    TaskContext,
-)
+from barnabas.connect.connectors.base import TaskContext
 from barnabas.connect.connectors.delta.tables import DeltaTables
+from barnabas.connect.connectors.lake.connector import LakeSink
 from barnabas.connect.connectors.lake.settings import (
     LakeSettings,
     definition,
     with_prefix,
 )
-from barnabas.connect.connectors.lake.sink import LakeWriter
+from barnabas.connect.connectors.lake.sink import Tables
 from barnabas.connect.connectors.storage.settings import group
-from barnabas.connect.errors.kinds import ConfigError
-
-PREFIX: Final = "delta"
 
 
-class DeltaSink(SinkConnector):
+class DeltaSink(LakeSink):
     """Topics to tables of Delta Lake."""
 
+    prefix = "delta"
     definition = definition(
-        PREFIX,
+        prefix,
         group(
             "Delta",
             (
@@ -39,26 +33,9 @@ class DeltaSink(SinkConnector):
         ),
     )
 
-    def validate(self, settings: Settings) -> Mapping[str, Sequence[str]]:
-        """Return what is wrong between settings."""
-        try:
-            values = self.definition.parse(settings)
-        except ConfigError:
-            return {}  # told with the setting itself
-        try:
-            LakeSettings.of(PREFIX, values, settings)
-        except ConfigError as error:
-            return {f"{PREFIX}.tables": [str(error)]}
-        return {}
-
-    def task_settings(self, tasks_max: int) -> Sequence[Mapping[str, str]]:
-        """Tasks share the topics' partitions."""
-        return [{} for _ in range(tasks_max)]
-
-    def writer(self, context: TaskContext) -> SinkWriter:
-        """Return the writer of a task. Raises ConfigError."""
-        values = self.definition.parse(context.settings)
-        settings = LakeSettings.of(PREFIX, values, context.settings)
+    def tables(
+        self, context: TaskContext, values: Mapping[str, Any], settings: LakeSettings
+    ) -> Tables:
+        """Return the tables below the location."""
         options = with_prefix("delta.storage.", context.settings)
-        tables = DeltaTables(context.connector, values["delta.location"], options, settings)
-        return LakeWriter(settings, tables)
+        return DeltaTables(context.connector, values["delta.location"], options, settings)

@@ -6,7 +6,7 @@ commit that comes second with the same one is refused by the log itself.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
@@ -41,18 +41,17 @@ class DeltaTables(Tables):
     def offsets(self, table: str, partitions: Sequence[TopicPartition]) -> Offsets:
         """Ask the table's log."""
         found = self._open(table)
-        if found is None:
-            return {}
-        offsets = {}
-        for place in partitions:
-            version = found.transaction_version(self._app(place))
-            if version is not None:
-                offsets[place] = version
-        return offsets
+        return {} if found is None else self._stored(found, partitions)
+
+    def _stored(self, table: DeltaTable, partitions: Iterable[TopicPartition]) -> Offsets:
+        versions = {place: table.transaction_version(self._app(place)) for place in partitions}
+        return {place: version for place, version in versions.items() if version is not None}
 
     def commit(self, change: Change) -> None:
         """Append, or merge by ids."""
         table = self._open(change.table) or self._created(change)
+        # What is committed from here on with one of our transactions, the log itself refuses.
+        change.check(self._stored(table, change.offsets))
         properties = CommitProperties(
             app_transactions=[
                 Transaction(self._app(place), offset) for place, offset in change.offsets.items()

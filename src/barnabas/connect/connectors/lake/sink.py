@@ -24,7 +24,7 @@ from barnabas.connect.connectors.lake.rows import (
     rows_of,
 )
 from barnabas.connect.connectors.lake.settings import LakeSettings, TableSettings
-from barnabas.connect.errors.kinds import ConnectError
+from barnabas.connect.errors.kinds import ConnectError, RetriableError
 from barnabas.connect.record import SinkRecord
 
 RECORDS_PER_COMMIT: Final = 100_000
@@ -45,7 +45,18 @@ class Change:
     deleted: Any
     ids: tuple[str, ...]
     offsets: Offsets
+    known: Offsets = field(default_factory=dict)
     settings: TableSettings = field(default_factory=TableSettings)
+
+    def check(self, found: Offsets) -> None:
+        """Raise RetriableError where the table's offsets are not those that rows were cut at.
+
+        Another task has the partition now, or had it. The next try cuts the rows anew.
+        """
+        moved = [place for place in self.offsets if found.get(place, -1) != self.known[place]]
+        if moved:
+            places = ", ".join(f"{topic}-{partition}" for topic, partition in sorted(moved))
+            raise RetriableError(f"table {self.table}: another task has written {places} meanwhile")
 
 
 class Tables(ABC):
@@ -129,14 +140,15 @@ class LakeWriter(SinkWriter):
         # An offset never goes back: what is read again is known already.
         offsets = {place: max(end, known[place]) for place, end in ends.items()}
         if rows.num_rows:
-            self._tables.commit(self._change(table, rows, offsets))
+            before = {place: known[place] for place in offsets}
+            self._tables.commit(self._change(table, rows, offsets, before))
             known.update(offsets)
 
-    def _change(self, table: str, rows: Any, offsets: Offsets) -> Change:
+    def _change(self, table: str, rows: Any, offsets: Offsets, known: Offsets) -> Change:
         settings = self._settings.of_table(table)
         if not self._settings.has_ids:
             rows = rows.drop_columns([OFFSET, IS_DELETE])
-            return Change(table, rows, rows.slice(0, 0), (), offsets, settings)
+            return Change(table, rows, rows.slice(0, 0), (), offsets, known, settings)
         ids = settings.id_columns
         if not ids or any(name not in rows.column_names for name in ids):
             raise ConnectError(
@@ -151,6 +163,7 @@ class LakeWriter(SinkWriter):
             rows.filter(is_delete).select(list(ids)),
             ids,
             offsets,
+            known,
             settings,
         )
 
