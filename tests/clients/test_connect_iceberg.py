@@ -48,13 +48,18 @@ def check(found: dict[str, Any]) -> None:
     assert found["merged"] == [[0, "Oslo"], [1, "Rome"], [3, "Oslo"], [4, "Oslo"], [5, "Oslo"]]
     assert found["committed"] == [11, 11]
     assert "is not in catalog" in found["refused"]
+    assert found["late"] == list(range(45))
+    assert found["late_upserts"] == [42, 43, 44]
+    assert found["branches"] == ["main"]
+    taken_over, passed = found["refusals"][::2], found["refusals"][1::2]
+    assert all("another task has written orders-0" in text for text in taken_over)
+    assert all("Cannot fast-forward" in text for text in passed)
 
 
 def test_rows_are_there_once_in_a_directory_and_others_read_them(tmp_path: Path) -> None:
     warehouse = tmp_path / "warehouse"
     given = {
         "warehouse": f"file://{warehouse}",
-        "spark": {},
         "hadoop": {},
         "log": str(tmp_path / "spark.log"),
     }
@@ -71,8 +76,7 @@ def test_rows_are_there_once_in_a_bucket(tmp_path: Path) -> None:
         server.make_bucket("lake")
         given = {
             "warehouse": "s3a://lake/warehouse",
-            "spark": server.spark_settings(),
-            "hadoop": {},
+            "hadoop": server.hadoop_settings(),
             "log": str(tmp_path / "spark.log"),
         }
         check(drive(given))
@@ -80,10 +84,15 @@ def test_rows_are_there_once_in_a_bucket(tmp_path: Path) -> None:
 
 
 def _snapshots(server: S3Server) -> int:
-    """Each of the three commits of `appended` is one snapshot, also those that were repeated."""
+    """Each of the three commits of `appended` is one snapshot, also those that were repeated.
+
+    Before them is one without rows, which the first branch began with.
+    """
     keys = server.keys("lake", "warehouse/db/appended/metadata/v")
     newest = max(
         (key for key in keys if key.endswith(".metadata.json")),
         key=lambda key: int(key.rpartition("/v")[2].partition(".")[0]),
     )
-    return len(json.loads(server.read("lake", newest))["snapshots"])
+    first, *others = json.loads(server.read("lake", newest))["snapshots"]
+    assert first["summary"]["total-records"] == "0"
+    return len(others)

@@ -13,7 +13,6 @@ from pyiceberg.table import StaticTable
 from test_connect_killed import Doomed
 
 from barnabas.app.testing import Kafka
-from barnabas.connect.connectors.iceberg.tables import PACKAGE
 from support.connect.s3 import S3Server, s3_server
 from support.spark import needs_spark
 
@@ -49,7 +48,6 @@ def run(
     steps: Sequence[str],
     engine: str,
     found: Any,
-    **worker: str,
 ) -> None:
     """Let the task die at each step, with new records before each; then all must be there once."""
     topic = kafka.topic("in")
@@ -65,7 +63,6 @@ def run(
         "engine": engine,
     }
     doomed = Doomed(kafka, directory, given)
-    doomed.given["worker"].update(worker)
     for number, step in enumerate(steps):
         produce(kafka, topic, number * RECORDS)
         doomed.die(step)
@@ -149,5 +146,4 @@ def test_each_record_is_a_row_of_iceberg_once(
             return []
         return StaticTable.from_metadata(f"file://{newest}").scan().to_arrow()["id"].to_pylist()
 
-    packages = {"barnabas.connect.spark.packages": PACKAGE}
-    run(kafka, tmp_path, settings, ICEBERG_STEPS, "spark", found, **packages)
+    run(kafka, tmp_path, settings, ICEBERG_STEPS, "spark", found)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 
 from barnabas.app.testing import Kafka
+from barnabas.connect.connectors.file.connectors import FileStreamSink
 from barnabas.connect.engine.spark import SparkEngine
 from barnabas.connect.engine.task_ids import fenced_ids
 from barnabas.connect.errors.kinds import ConnectError, DataError
@@ -129,3 +131,73 @@ def test_fenced_task_writes_nothing_any_more(
     with pytest.raises(ConnectError, match="another run has taken over"):
         run.wait_until(lambda: False)
     assert [value for _, value in read_topic(kafka.bootstrap_servers, topic)] == [b"1"]
+
+
+class JavaSink(FileStreamSink):
+    """A sink that needs a package, which its file names."""
+
+    def spark_packages(self, settings: Mapping[str, str]) -> Mapping[str, str]:
+        return {"org.example.Other": Path(settings["file"]).name}
+
+
+def make_package(repository: Path, *, version: str) -> None:
+    """Put `org.example:thing` into a repository of Maven's layout."""
+    directory = repository / "org/example/thing" / version
+    directory.mkdir(parents=True)
+    name = f"thing-{version}"
+    with ZipFile(directory / f"{name}.jar", "w") as jar:
+        jar.writestr("org/example/Thing.class", b"")
+    (directory / f"{name}.pom").write_text(
+        "<project><modelVersion>4.0.0</modelVersion><groupId>org.example</groupId>"
+        f"<artifactId>thing</artifactId><version>{version}</version></project>"
+    )
+
+
+def test_spark_is_given_the_packages_that_a_connector_needs_while_it_runs(
+    engine: SparkEngine, tmp_path: Path
+) -> None:
+    session = shared_session()
+    jvm = session._jvm
+    assert jvm is not None
+    system, loader = (
+        jvm.java.lang.System,
+        jvm.java.lang.Thread.currentThread().getContextClassLoader(),
+    )
+    given = {
+        "spark.jars.repositories": (tmp_path / "repository").as_uri(),
+        "spark.jars.ivy": str(tmp_path / "ivy"),
+    }
+    for version in ("1.0", "2.0"):
+        make_package(tmp_path / "repository", version=version)
+    before = {name: system.getProperty(name) for name in given}
+
+    try:
+        for name, value in given.items():
+            system.setProperty(name, value)
+        for version in ("1.0", "2.0"):  # the class is there by then
+            engine.add_packages({"org.example.Thing": f"org.example:thing:{version}"})
+    finally:
+        for name, value in before.items():
+            system.clearProperty(name) if value is None else system.setProperty(name, value)
+    jars = session.sparkContext._jsc.sc().listJars()  # for executors
+    found = [jars.apply(number).rpartition("/")[2] for number in range(jars.length())]
+    assert [jar for jar in found if "thing" in jar] == ["org.example_thing-1.0.jar"]
+    thing = loader.getResource("org/example/Thing.class")
+    assert thing is not None
+    assert "thing-1.0.jar" in thing.toString()
+
+
+def test_a_package_that_cannot_be_had_is_what_the_task_says(
+    kafka: Kafka, engine: SparkEngine, tmp_path: Path
+) -> None:
+    name = kafka.name("sink")
+    settings = {
+        "connector.class": f"{__name__}:JavaSink",
+        "file": str(tmp_path / "no-coordinates"),
+        "topics": kafka.topic("in"),
+    }
+    offsets = TopicOffsets(kafka.bootstrap_servers, "unused", name)
+    run = TaskRun(engine, name, settings, worker(kafka), offsets)
+    lacking = "Spark lacks org.example.Other, and no-coordinates cannot be fetched: "
+    with pytest.raises(ConnectError, match=lacking):
+        run.wait_until(lambda: False)

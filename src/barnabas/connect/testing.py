@@ -147,7 +147,14 @@ class _PicklingRunner(LocalRunner):
 
 
 class _KitEngine(LocalEngine):
-    def runner(self, plan: TaskPlan, spec: FlowSpec, transport: Transport, stopping: Any) -> Runner:
+    def runner(
+        self,
+        plan: TaskPlan,
+        spec: FlowSpec,
+        transport: Transport,
+        stopping: Any,
+        packages: Mapping[str, str],
+    ) -> Runner:
         return _PicklingRunner(spec, transport, stopping, is_exactly_once=plan.is_exactly_once)
 
 

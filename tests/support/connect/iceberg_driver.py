@@ -1,6 +1,6 @@
 """Iceberg's sink on a Spark of its own, for a test that starts this as a process.
 
-It takes a JSON object on its standard input (`warehouse`, `spark`, `hadoop`) and prints one with
+It takes a JSON object on its standard input (`warehouse`, `hadoop`, `log`) and prints one with
 what the tables hold in the end. Steps fail as they would if the process was killed there.
 """
 
@@ -12,15 +12,19 @@ import threading
 from typing import Any
 
 from barnabas.connect.connectors.base import SinkRange, TaskContext
+from barnabas.connect.connectors.iceberg import tables
 from barnabas.connect.connectors.iceberg.connectors import IcebergSink
-from barnabas.connect.connectors.iceberg.tables import PACKAGE, IcebergTables
+from barnabas.connect.connectors.iceberg.tables import IcebergTables
+from barnabas.connect.connectors.lake.rows import RangeRows
+from barnabas.connect.connectors.lake.sink import Change, Offsets
 from barnabas.connect.data import builder
 from barnabas.connect.data.schema import Schema, Struct
-from barnabas.connect.errors.kinds import ConnectError
+from barnabas.connect.engine.spark_packages import add_packages
+from barnabas.connect.errors.kinds import ConnectError, RetriableError
 from barnabas.connect.record import SinkRecord
 from barnabas.pipeline.session import SessionOptions, start_session
+from support.connect.lake_task import LakeTask
 
-HADOOP_AWS = "org.apache.hadoop:hadoop-aws:3.4.1"
 NARROW = builder.struct_of({"id": builder.INT32, "city": builder.OPTIONAL_STRING})
 WIDE = builder.struct_of(
     {
@@ -96,6 +100,64 @@ def fail_once(topic: Topic, spark: Any, settings: dict[str, str], *, is_after: b
     topic.drain(spark, settings)
 
 
+def be_late(spark: Any, settings: dict[str, str]) -> list[str]:
+    """Let a task commit after another has taken over; returns how it was refused.
+
+    First the other's commit is before the late one's look at the table, then right after it.
+    """
+    old, new = (
+        LakeTask(IcebergSink().writer(TaskContext("late", 0, settings, spark=spark)))
+        for _ in range(2)
+    )
+    old.commit(*old.written(0, 5))
+    work = old.written(5, 20)
+    new.commit(*new.written(5, 15))
+    refusals = [refusal(old, work)]
+    old.commit(*work)
+    new.commit_until_done(15, 30)
+
+    old.commit_until_done(30, 31)
+    new.commit_until_done(30, 31)
+    work, others = old.written(31, 45), new.written(31, 40)
+    check, left = Change.check, [1]
+
+    def passing(self: Change, found: Offsets) -> None:
+        check(self, found)
+        if left:
+            left.pop()
+            tables._TURNS.clear()  # another process has turns of its own
+            new.commit(*others)
+
+    Change.check = passing  # type: ignore[method-assign]
+    try:
+        refusals.append(refusal(old, work))
+    finally:
+        Change.check = check  # type: ignore[method-assign]
+    old.commit(*work)
+    return refusals
+
+
+def refusal(task: LakeTask, work: tuple[SinkRange, RangeRows]) -> str:
+    """Return how a commit is refused."""
+    try:
+        task.commit(*work)
+    except RetriableError as error:
+        return str(error)
+    raise AssertionError("the commit was not refused")
+
+
+def reader(spark: Any, given: dict[str, Any]) -> Any:
+    """Return a session of a user who reads the tables."""
+    session = spark.newSession()
+    prefix = "spark.sql.catalog.lake"
+    session.conf.set(prefix, "org.apache.iceberg.spark.SparkCatalog")
+    session.conf.set(f"{prefix}.type", "hadoop")
+    session.conf.set(f"{prefix}.warehouse", given["warehouse"])
+    for name, value in given["hadoop"].items():
+        session.conf.set(f"{prefix}.hadoop.{name}", value)
+    return session
+
+
 def run(given: dict[str, Any], spark: Any) -> dict[str, Any]:
     """Append and merge, with failures; returns what is there."""
     common = {
@@ -115,6 +177,7 @@ def run(given: dict[str, Any], spark: Any) -> dict[str, Any]:
         "iceberg.tables.default-partition-by": "bucket(id, 4)",
         "iceberg.tables.cdc-field": "op",
     }
+    add_packages(spark, IcebergSink().spark_packages(common))
     topic = Topic()
     for number in range(5):
         topic.add(NARROW, id=number, city="Oslo")
@@ -137,8 +200,26 @@ def run(given: dict[str, Any], spark: Any) -> dict[str, Any]:
     changes.add(WIDE, id=8, op="d")
     fail_once(changes, spark, merged, is_after=False)
 
+    late = {**common, "iceberg.tables": "db.late"}
+    upserted = {
+        **common,
+        "iceberg.tables": "db.late_upserts",
+        "iceberg.tables.upsert-mode-enabled": "true",
+        "iceberg.tables.default-id-columns": "key",
+    }
+    refusals = [*be_late(spark, late), *be_late(spark, upserted)]
+    elsewhere = {**appended, "iceberg.catalog.warehouse": given["warehouse"] + "/elsewhere"}
+    apart = Topic()
+    apart.add(NARROW, id=1, city="Lima")
+    apart.drain(spark, elsewhere)
+    session = reader(spark, given)
+
+    def column(table: str, name: str) -> list[Any]:
+        rows = session.sql(f"SELECT {name} FROM lake.db.{table} ORDER BY {name}").collect()
+        return [row[name] for row in rows]
+
     def ids(table: str) -> list[Any]:
-        rows = spark.sql(f"SELECT id, city FROM lake.db.{table} ORDER BY id").collect()
+        rows = session.sql(f"SELECT id, city FROM lake.db.{table} ORDER BY id").collect()
         return [[row.id, row.city] for row in rows]
 
     missing = {**appended, "iceberg.tables": "db.none", "iceberg.tables.auto-create-enabled": "no"}
@@ -155,20 +236,22 @@ def run(given: dict[str, Any], spark: Any) -> dict[str, Any]:
         "merged": ids("merged"),
         "committed": [topic.committed, changes.committed],
         "refused": refused,
+        "refusals": refusals,
+        "late": column("late", "offset"),
+        "late_upserts": column("late_upserts", "offset"),
+        "branches": column("late.refs", "name"),
     }
 
 
 def main() -> None:
     """Read what is given, and print what is there."""
     given = json.load(sys.stdin)
-    packages = (PACKAGE, HADOOP_AWS) if given["spark"] else (PACKAGE,)
     options = SessionOptions(
         app_name="iceberg-driver",
-        packages=packages,
+        packages=(),
         shuffle_partitions=1,
         small_batches=True,
         telemetry_path=given["log"],
-        settings=given["spark"],
     )
     spark = start_session(options)
     found: dict[str, Any] = {}

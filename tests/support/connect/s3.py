@@ -101,9 +101,9 @@ class S3Server:
             "aws.secret.access.key": SECRET_KEY,
         }
 
-    def spark_settings(self) -> dict[str, str]:
-        """What Spark needs for `s3a://bucket/…` here (with hadoop-aws)."""
-        prefix = "spark.hadoop.fs.s3a"
+    def hadoop_settings(self) -> dict[str, str]:
+        """What Hadoop needs for `s3a://bucket/…` here."""
+        prefix = "fs.s3a"
         return {
             f"{prefix}.endpoint": self.endpoint,
             f"{prefix}.endpoint.region": REGION,

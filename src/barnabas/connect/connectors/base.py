@@ -220,6 +220,14 @@ class Connector(ABC):
     def start(self, context: ConnectorContext, settings: Settings) -> None:
         """Begin; may watch the other system from a thread of its own. Raises ConnectError."""
 
+    def spark_packages(self, settings: Settings) -> Mapping[str, str]:
+        """Return the Java packages that tasks need on Spark: name of a class -> coordinates.
+
+        Spark is given those whose class it does not have. So another version wins that the
+        worker's `barnabas.connect.spark.packages` names.
+        """
+        return {}
+
     @abstractmethod
     def task_settings(self, tasks_max: int) -> Sequence[Mapping[str, str]]:
         """Split the work into at most `tasks_max` tasks, each with settings of its own."""

@@ -118,7 +118,8 @@ class LocalEngine:
         spec = FlowSpec(plan.id.connector, plan.id.task, settings, plan.worker_settings)
         connector = connector_of(settings)
         transport = self.transport(plan, settings)
-        runner = self.runner(plan, spec, transport, stopping)
+        packages = connector.spark_packages(settings)
+        runner = self.runner(plan, spec, transport, stopping, packages)
         if isinstance(connector, SourceConnector):
             return SourceTask(
                 plan,
@@ -146,9 +147,14 @@ class LocalEngine:
         )
 
     def runner(
-        self, plan: TaskPlan, spec: FlowSpec, transport: Transport, stopping: Event
+        self,
+        plan: TaskPlan,
+        spec: FlowSpec,
+        transport: Transport,
+        stopping: Event,
+        packages: Mapping[str, str],
     ) -> Runner:
-        """Return who carries out the micro-batches of a task."""
+        """Return who carries out the micro-batches of a task; `packages` are for Spark."""
         return LocalRunner(spec, transport, stopping, is_exactly_once=plan.is_exactly_once)
 
     def transport(self, plan: TaskPlan, settings: Settings) -> Transport:

@@ -3,7 +3,7 @@
 The session is made at the first task, of the worker's settings:
 
     barnabas.connect.spark.master     local[2], spark://…, yarn …; sc://… is Spark Connect
-    barnabas.connect.spark.packages   Maven coordinates, beside those that connectors need
+    barnabas.connect.spark.packages   Maven coordinates, beside what connectors ask for
     barnabas.connect.spark.conf.*     any setting of Spark
 
 Jobs of different connectors share the executors fairly (pools of the FAIR scheduler).
@@ -11,7 +11,7 @@ Jobs of different connectors share the executors fairly (pools of the FAIR sched
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from threading import Event, Lock
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,7 +21,8 @@ from barnabas.connect.engine.flow import FlowSpec
 from barnabas.connect.engine.kafka_transport import KafkaTransport
 from barnabas.connect.engine.local import LocalEngine
 from barnabas.connect.engine.runner import Runner
-from barnabas.connect.engine.spark_runner import SparkRunner
+from barnabas.connect.engine.spark_packages import add_packages
+from barnabas.connect.engine.spark_runner import SparkRunner, is_connect
 from barnabas.connect.engine.transport import Transport
 from barnabas.connect.errors.kinds import ConfigError
 
@@ -41,13 +42,35 @@ class SparkEngine(LocalEngine):
         self._make_session = make_session
         self._session: SparkSession | None = None
         self._lock = Lock()
+        self._adding = Lock()
 
     def runner(
-        self, plan: TaskPlan, spec: FlowSpec, transport: Transport, stopping: Event
+        self,
+        plan: TaskPlan,
+        spec: FlowSpec,
+        transport: Transport,
+        stopping: Event,
+        packages: Mapping[str, str],
     ) -> Runner:
         """Return who carries out the micro-batches of a task."""
         assert isinstance(transport, KafkaTransport)
-        return SparkRunner(spec, transport, self.session, is_exactly_once=plan.is_exactly_once)
+        return SparkRunner(
+            spec,
+            transport,
+            self.session,
+            lambda: self.add_packages(packages),
+            is_exactly_once=plan.is_exactly_once,
+        )
+
+    def add_packages(self, packages: Mapping[str, str]) -> None:
+        """Give Spark the Java packages that it lacks. Raises ConnectError, SparkStartError.
+
+        Through Spark Connect there is no way: its server has what it was started with.
+        """
+        session = self.session()
+        if packages and not is_connect(session):
+            with self._adding:
+                add_packages(session, packages)
 
     def session(self) -> SparkSession:
         """Return the session, which the first task waits for. Raises SparkStartError."""

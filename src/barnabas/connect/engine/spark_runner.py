@@ -33,29 +33,31 @@ class SparkRunner:
         spec: FlowSpec,
         transport: KafkaTransport,
         session: Callable[[], SparkSession],
+        add_packages: Callable[[], None],
         *,
         is_exactly_once: bool,
     ) -> None:
         self._spec = spec
         self._transport = transport
         self._session = session
+        self._add_packages = add_packages
         self._commits: BatchCommits | None = None
         self._is_exactly_once = is_exactly_once
 
     def prepare_source(self) -> None:
-        """Check settings, and see that no earlier run of the task writes any more."""
+        """Check settings, start Spark, and see that no earlier run of the task writes any more."""
         SourceFlow(self._spec).close()
-        self._session()
+        self._add_packages()
         if self._is_exactly_once:
             self._commits = BatchCommits(self._transport, sink_options(self._transport))
             self._commits.take_over()
 
     def prepare_sink(self) -> None:
-        """Check settings."""
+        """Check settings, and start Spark with what the connector needs."""
         if self._spec.policy.dead_letter_topic:
             self._transport.dead_letters()
         SinkFlow(self._spec, lambda raw: None).close()
-        self._session()
+        self._add_packages()
 
     def run_source(
         self, reader: SourceReader, splits: Sequence[Any], more: Offsets
@@ -115,7 +117,7 @@ class SparkRunner:
             return []
         session = self._session()
         try:
-            if _is_connect(session):
+            if is_connect(session):
                 return _run_arrow(session, job, count)
             context = session.sparkContext
             context.setLocalProperty(_POOL, f"connect-{self._spec.connector}")
@@ -136,5 +138,6 @@ def _run_arrow(session: SparkSession, job: Callable[[int], Any], count: int) -> 
     return [from_bytes(bytes(row.done)) for row in rows]
 
 
-def _is_connect(session: SparkSession) -> bool:
+def is_connect(session: SparkSession) -> bool:
+    """Whether Spark is another process, reached through Spark Connect."""
     return type(session).__module__.startswith("pyspark.sql.connect")

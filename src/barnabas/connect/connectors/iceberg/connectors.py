@@ -2,36 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 from barnabas.connect.config.definition import ConfigType, Importance
-from barnabas.connect.connectors.base import (
-    Settings,
-    SinkConnector,
-    SinkWriter,
-    TaskContext,
-)
-from barnabas.connect.connectors.iceberg.tables import IcebergTables
+from barnabas.connect.connectors.base import Settings, TaskContext
+from barnabas.connect.connectors.iceberg.tables import CATALOG, IcebergTables
+from barnabas.connect.connectors.lake.connector import LakeSink
 from barnabas.connect.connectors.lake.settings import (
     LakeSettings,
     definition,
     with_prefix,
 )
-from barnabas.connect.connectors.lake.sink import LakeWriter
+from barnabas.connect.connectors.lake.sink import Tables
 from barnabas.connect.connectors.storage.settings import group
-from barnabas.connect.errors.kinds import ConfigError, ConnectError
+from barnabas.connect.errors.kinds import ConnectError
 
-PREFIX: Final = "iceberg"
+PACKAGE: Final = "org.apache.iceberg:iceberg-spark-runtime-4.0_2.13:1.10.0"
+HADOOP_AWS: Final = "org.apache.hadoop:hadoop-aws:3.4.1"
+"""Of the Hadoop that Spark 4.0 comes with."""
+_S3A: Final = "org.apache.hadoop.fs.s3a.S3AFileSystem"
 _T = ConfigType
 _LOW = Importance.LOW
 
 
-class IcebergSink(SinkConnector):
+class IcebergSink(LakeSink):
     """Topics to tables of Iceberg."""
 
+    prefix = "iceberg"
     definition = definition(
-        PREFIX,
+        prefix,
         group(
             "Iceberg",
             (
@@ -46,38 +46,27 @@ class IcebergSink(SinkConnector):
         ),
     )
 
-    def validate(self, settings: Settings) -> Mapping[str, Sequence[str]]:
-        """Return what is wrong between settings."""
-        try:
-            values = self.definition.parse(settings)
-        except ConfigError:
-            return {}  # told with the setting itself
-        try:
-            LakeSettings.of(PREFIX, values, settings)
-        except ConfigError as error:
-            return {f"{PREFIX}.tables": [str(error)]}
-        return {}
+    def spark_packages(self, settings: Settings) -> Mapping[str, str]:
+        """Iceberg itself, and what reaches the bucket that its warehouse is in."""
+        packages = {CATALOG: PACKAGE}
+        if settings.get("iceberg.catalog.warehouse", "").startswith("s3a://"):
+            packages[_S3A] = HADOOP_AWS
+        return packages
 
-    def task_settings(self, tasks_max: int) -> Sequence[Mapping[str, str]]:
-        """Tasks share the topics' partitions."""
-        return [{} for _ in range(tasks_max)]
-
-    def writer(self, context: TaskContext) -> SinkWriter:
-        """Return the writer of a task. Raises ConfigError, ConnectError."""
-        values = self.definition.parse(context.settings)
-        settings = LakeSettings.of(PREFIX, values, context.settings)
-        if context.spark is None:
+    def tables(
+        self, context: TaskContext, values: Mapping[str, Any], settings: LakeSettings
+    ) -> Tables:
+        """Return the tables of the catalog. Raises ConnectError without Spark."""
+        if getattr(context.spark, "_jvm", None) is None:
             raise ConnectError(
-                "Iceberg's sink needs Spark: start the worker with barnabas.connect.engine=spark"
+                "Iceberg's sink needs Spark in the worker: start it with "
+                "barnabas.connect.engine=spark, and not through Spark Connect (sc://)"
             )
-        return LakeWriter(
+        return IcebergTables(
+            context.spark,
+            context.connector,
+            str(values["iceberg.catalog"]),
+            with_prefix("iceberg.catalog.", context.settings),
+            with_prefix("iceberg.hadoop.", context.settings),
             settings,
-            IcebergTables(
-                context.spark,
-                context.connector,
-                str(values["iceberg.catalog"]),
-                with_prefix("iceberg.catalog.", context.settings),
-                with_prefix("iceberg.hadoop.", context.settings),
-                settings,
-            ),
         )

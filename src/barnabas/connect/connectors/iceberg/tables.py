@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from threading import Lock
 from typing import Any, Final
 
 import pyarrow as pa
 
 from barnabas.connect.connectors.base import TopicPartition
+from barnabas.connect.connectors.iceberg.history import History
 from barnabas.connect.connectors.iceberg.types import (
     is_wider,
     quoted,
@@ -26,10 +28,11 @@ from barnabas.connect.connectors.lake.sink import Change, Offsets, Tables, is_re
 from barnabas.connect.errors.kinds import ConnectError, RetriableError
 
 PROPERTY: Final = "barnabas.connect.offsets."
-PACKAGE: Final = "org.apache.iceberg:iceberg-spark-runtime-4.0_2.13:1.10.0"
-_CATALOG: Final = "org.apache.iceberg.spark.SparkCatalog"
+CATALOG: Final = "org.apache.iceberg.spark.SparkCatalog"
 _DELETED: Final = "__barnabas_deleted"
 _ERROR_CHARACTERS_MAX: Final = 1000
+_TURNS: Final[dict[str, Lock]] = {}
+"""Of each table: two tasks of one process would refuse each other's commits, and write again."""
 
 
 class IcebergTables(Tables):
@@ -44,53 +47,53 @@ class IcebergTables(Tables):
         hadoop: Mapping[str, str],
         settings: LakeSettings,
     ) -> None:
-        self._spark = spark
+        # A session of its own: another connector's catalog of the same name may be another one.
+        self._spark = spark.newSession()
         self._property = property_of(connector)
         self._catalog = catalog
         self._settings = settings
         self._secrets = [v for k, v in {**properties, **hadoop}.items() if _is_secret(k)]
         prefix = f"spark.sql.catalog.{catalog}"
-        spark.conf.set(prefix, _CATALOG)
-        for name, value in properties.items():
-            spark.conf.set(f"{prefix}.{name}", value)
+        self._spark.conf.set(prefix, CATALOG)
+        for name, value in {"cache-enabled": "false", **properties}.items():
+            self._spark.conf.set(f"{prefix}.{name}", value)
         for name, value in hadoop.items():
-            spark.conf.set(f"{prefix}.hadoop.{name}", value)
+            self._spark.conf.set(f"{prefix}.hadoop.{name}", value)
 
     def offsets(self, table: str, partitions: Sequence[TopicPartition]) -> Offsets:
-        """Return the highest of all snapshots: two tasks may have passed each other."""
+        """Ask the table's snapshots."""
         with self._asking(table):
             if not self._spark.catalog.tableExists(self._name(table)):
                 return {}
-            offsets = self._stored(table)
-        return {place: offsets[_key(place)] for place in partitions if _key(place) in offsets}
-
-    def _stored(self, table: str) -> dict[str, int]:
-        rows = self._spark.sql(
-            f"SELECT summary['{self._property}'] AS offsets FROM {self._name(table)}.snapshots"
-        ).collect()
-        highest: dict[str, int] = {}
-        for row in rows:
-            for key, offset in json.loads(row.offsets or "{}").items():
-                highest[key] = max(offset, highest.get(key, -1))
-        return highest
+            return _of_places(self._history(table).offsets(), partitions)
 
     def commit(self, change: Change) -> None:
         """Append, or merge by ids."""
         change.rows = texts_of_times(change.rows)
-        with self._asking(change.table):
+        turn = _TURNS.setdefault(f"{self._catalog}.{change.table}", Lock())
+        with turn, self._asking(change.table):
             self._prepare(change)
-            offsets = self._stored(change.table)
-            offsets |= {_key(place): offset for place, offset in change.offsets.items()}
-            text = json.dumps(offsets, sort_keys=True)
-            names = self._columns(change)
-            if change.ids:
-                self._merge(change, names, text)
-            else:
-                frame = self._spark.createDataFrame(change.rows.select(names))
-                writer = frame.writeTo(self._name(change.table))
-                writer.option(f"snapshot-property.{self._property}", text).append()
+            history = self._history(change.table)
+            with history.branch() as branch:
+                stored = history.offsets(branch)
+                change.check(_of_places(stored, change.offsets))
+                new = {_key(place): offset for place, offset in change.offsets.items()}
+                self._write(change, branch, json.dumps(stored | new, sort_keys=True))
 
-    def _merge(self, change: Change, names: list[str], offsets: str) -> None:
+    def _history(self, table: str) -> History:
+        return History(self._spark, self._name(table), self._property)
+
+    def _write(self, change: Change, branch: str, offsets: str) -> None:
+        names = self._columns(change)
+        target = f"{self._name(change.table)}.branch_{branch}"
+        if change.ids:
+            self._merge(change, target, names, offsets)
+        else:
+            frame = self._spark.createDataFrame(change.rows.select(names))
+            writer = frame.writeTo(target)
+            writer.option(f"snapshot-property.{self._property}", offsets).append()
+
+    def _merge(self, change: Change, target: str, names: list[str], offsets: str) -> None:
         rows = change.rows.select(names)
         rows = rows.append_column(_DELETED, pa.array([False] * len(rows), pa.bool_()))
         gone = change.deleted.append_column(
@@ -106,7 +109,7 @@ class IcebergTables(Tables):
         try:
             with self._commit_properties({self._property: offsets}):
                 self._spark.sql(
-                    f"MERGE INTO {self._name(change.table)} o USING {view} n ON {same} "
+                    f"MERGE INTO {target} o USING {view} n ON {same} "
                     f"WHEN MATCHED AND n.{_DELETED} THEN DELETE "
                     f"WHEN MATCHED THEN UPDATE SET {updates} "
                     f"WHEN NOT MATCHED AND NOT n.{_DELETED} "
@@ -204,11 +207,6 @@ class IcebergTables(Tables):
             raise ConnectError(self._text(table, error)) from error
         except (Py4JError, PySparkException) as error:
             text = self._text(table, error)
-            if _CATALOG in text:
-                raise ConnectError(
-                    f"Spark does not have Iceberg: add {PACKAGE} to the worker's "
-                    "barnabas.connect.spark.packages"
-                ) from error
             if is_refused(text):
                 raise ConnectError(text) from error
             raise RetriableError(text) from error
@@ -245,6 +243,10 @@ def _partition(text: str) -> str:
         function.strip().lower(), function.strip()
     )
     return f"{function}({', '.join([*more, quoted(column)])})"
+
+
+def _of_places(stored: Mapping[str, int], places: Iterable[TopicPartition]) -> Offsets:
+    return {place: stored[_key(place)] for place in places if _key(place) in stored}
 
 
 def _key(place: TopicPartition) -> str:

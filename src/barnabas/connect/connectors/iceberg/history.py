@@ -1,0 +1,68 @@
+"""The history of one table: how far a connector has come, and commits that nobody is ahead of.
+
+Iceberg adds an append to whatever the table is by then, so that a task that was long gone could
+still add its rows. So a change is written to a branch of its own, which begins where the table is
+now. Once it is there the branch `main` is moved on to it, which Iceberg refuses if `main` has come
+further meanwhile: what the table said when the branch was made is true when it becomes the table.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+from uuid import uuid4
+
+MAIN: Final = "main"
+ABANDONED_AFTER_MS: Final = 24 * 60 * 60 * 1000
+"""A branch that a crash left over goes with the next expiry of snapshots after this time."""
+_log: Final = logging.getLogger(__name__)
+
+
+class History:
+    """One table's snapshots, as they are now. Its methods raise what Py4J and PySpark do."""
+
+    def __init__(self, spark: Any, name: str, offsets_property: str) -> None:
+        load = spark._jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable
+        self._table = load(spark._jsparkSession, name)
+        self._property = offsets_property
+
+    def offsets(self, branch: str = MAIN) -> dict[str, int]:
+        """Return the offsets that the newest snapshot of a branch with any has."""
+        snapshot = self._table.snapshot(branch)
+        while snapshot is not None:
+            text = snapshot.summary().get(self._property)
+            if text:
+                found: dict[str, int] = json.loads(text)
+                return found
+            parent = snapshot.parentId()
+            snapshot = None if parent is None else self._table.snapshot(parent)
+        return {}
+
+    @contextmanager
+    def branch(self) -> Iterator[str]:
+        """Yield a branch that becomes the table in the end, unless that has come further."""
+        name = f"barnabas_{uuid4().hex}"
+        snapshots = self._table.manageSnapshots().createBranch(name)
+        snapshots.setMaxRefAgeMs(name, ABANDONED_AFTER_MS).commit()
+        try:
+            self._table.refresh()
+            yield name
+            self._table.refresh()
+            self._table.manageSnapshots().fastForwardBranch(MAIN, name).removeBranch(name).commit()
+        except BaseException:
+            self._drop(name)
+            raise
+
+    def _drop(self, branch: str) -> None:
+        from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # Py4J has none
+        from pyspark.errors import PySparkException
+
+        try:
+            self._table.refresh()
+            if self._table.refs().containsKey(branch):
+                self._table.manageSnapshots().removeBranch(branch).commit()
+        except (Py4JError, PySparkException):
+            _log.debug("branch %s is left over", branch, exc_info=True)
