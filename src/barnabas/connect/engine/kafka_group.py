@@ -6,12 +6,15 @@ as offsets, so that executors can read it.
 
 from __future__ import annotations
 
+import logging
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from confluent_kafka import (
+    OFFSET_BEGINNING,
+    OFFSET_END,
     Consumer,
     KafkaError,
     KafkaException,
@@ -28,6 +31,7 @@ CALL_TIMEOUT_SECONDS: Final = 60.0
 _INTERNAL: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 _METADATA_MAX_AGE_MS: Final = 300_000
 _SOON_SECONDS: Final = 5.0
+_log = logging.getLogger(__name__)
 
 
 class KafkaGroup:
@@ -44,6 +48,10 @@ class KafkaGroup:
         )
         self._next_refresh = 0.0
         self._positions: dict[Place, int | None] = {}
+        self._new: list[Place] = []
+        """Ours, but it is not known yet how far they are."""
+        self._silent: frozenset[Place] = frozenset()
+        """Whose leader did not answer when it was asked last."""
         self._is_cooperative = "cooperative" in str(
             settings.get("partition.assignment.strategy", "cooperative-sticky")
         )
@@ -74,24 +82,47 @@ class KafkaGroup:
         error = None if message is None else message.error()
         if error is not None and error.code() in _REFUSED:
             raise ConnectError(f"cannot read: {error.str()}")
+        if self._new:
+            self._open()
 
     def ranges(self) -> Sequence[SinkRange]:
         """Return what there is to read, of each partition with anything."""
+        if not self._positions:
+            return ()
+        ends = self._asked(self._positions, OFFSET_END)
+        moved = [place for place, end in ends.items() if self._positions[place] != end]
+        if not moved:
+            return ()
         found = []
-        try:
-            for place, position in list(self._positions.items()):
-                low, high = self._consumer.get_watermark_offsets(
-                    TopicPartition(*place), CALL_TIMEOUT_SECONDS
-                )
-                start = position
-                if start is None or start < low or start > high:
-                    start = self._begin(place, low, high, start)
-                    self._positions[place] = start
-                if start < high:
-                    found.append(SinkRange(*place, start, high))
-        except KafkaException as error:
-            raise _failed("cannot ask for offsets", error) from error
+        for place, low in self._asked(moved, OFFSET_BEGINNING).items():
+            start, high = self._positions[place], ends[place]
+            if start is None or start < low or start > high:
+                start = self._begin(place, low, high, start)
+                self._positions[place] = start
+            if start < high:
+                found.append(SinkRange(*place, start, high))
         return found
+
+    def _asked(self, places: Iterable[Place], which: int) -> Mapping[Place, int]:
+        """Ask for the first or the last offset of partitions: a request to each of their leaders.
+
+        Raises RetriableError, ConnectError.
+        """
+        asked = [TopicPartition(*place, which) for place in places]
+        try:
+            found = self._consumer.offsets_for_times(asked, CALL_TIMEOUT_SECONDS)
+        except KafkaException as error:
+            raise _failed("cannot ask for offsets", error.args[0]) from error
+        silent = {(one.topic, one.partition): one.error for one in found if one.error is not None}
+        for (topic, partition), reason in silent.items():
+            failed = _failed(f"cannot ask for offsets of {topic}-{partition}", reason)
+            if len(silent) == len(found) or not isinstance(failed, RetriableError):
+                raise failed
+            if (topic, partition) not in self._silent:
+                _log.warning("%s; the other partitions go on", failed)
+        answered = {(one.topic, one.partition): one.offset for one in found if one.error is None}
+        self._silent = self._silent - answered.keys() | silent.keys()
+        return answered
 
     def advance(self, ranges: Sequence[SinkRange]) -> None:
         """So much is written: go on behind it."""
@@ -104,16 +135,22 @@ class KafkaGroup:
         if not offsets:
             return
         try:
-            self._consumer.commit(
+            done = self._consumer.commit(
                 offsets=[TopicPartition(*place, offset) for place, offset in offsets.items()],
                 asynchronous=False,
             )
         except KafkaException as error:
-            raise _failed("cannot commit offsets", error) from error
+            raise _failed("cannot commit offsets", error.args[0]) from error
+        for one in done:  # librdkafka raises only where it is so of all
+            if one.error is not None:
+                what = f"cannot commit the offset of {one.topic}-{one.partition}"
+                raise _failed(what, one.error)
 
     def close(self) -> None:
-        """Leave the group."""
+        """Leave the group; what goes wrong with partitions that are given up for that is logged."""
         self._consumer.close()
+        for error in self._errors:
+            _log.warning("leaving the group: %s", error, exc_info=error)
 
     def _begin(self, place: Place, low: int, high: int, position: int | None) -> int:
         """Where to begin without an offset, or with one that the topic does not have any more."""
@@ -140,7 +177,7 @@ class KafkaGroup:
         try:
             known = self._consumer.list_topics(timeout=CALL_TIMEOUT_SECONDS).topics
         except KafkaException as error:
-            raise _failed("cannot list topics", error) from error
+            raise _failed("cannot list topics", error.args[0]) from error
         topics = frozenset(
             topic for topic in known if topic not in _INTERNAL and self._pattern.fullmatch(topic)
         )
@@ -155,6 +192,8 @@ class KafkaGroup:
         def call(_consumer: Consumer, partitions: list[TopicPartition]) -> None:
             try:
                 react(partitions)
+            except KafkaException as error:
+                self._errors.append(ConnectError(f"cannot take partitions: {error.args[0].str()}"))
             except BaseException as error:  # noqa: BLE001  # it is raised behind `poll`
                 self._errors.append(error)
 
@@ -168,15 +207,27 @@ class KafkaGroup:
         if not partitions:
             return
         self._consumer.pause(partitions)
-        places = [(one.topic, one.partition) for one in partitions]
-        asked = [TopicPartition(*place) for place in places]
-        for one in self._consumer.committed(asked, CALL_TIMEOUT_SECONDS):
+        self._new += [(one.topic, one.partition) for one in partitions]
+
+    def _open(self) -> None:
+        """Ask how far new partitions are; where that fails they stay new, and the next poll asks.
+
+        Raises RetriableError, ConnectError.
+        """
+        asked = [TopicPartition(*place) for place in self._new]
+        try:
+            found = self._consumer.committed(asked, CALL_TIMEOUT_SECONDS)
+        except KafkaException as error:
+            raise _failed("cannot read committed offsets", error.args[0]) from error
+        positions: dict[Place, int | None] = {}
+        for one in found:
             if one.error is not None:
-                raise ConnectError(f"cannot read committed offsets: {one.error.str()}")
+                raise _failed("cannot read committed offsets", one.error)
             is_committed = one.offset is not None and one.offset >= 0
-            self._positions[one.topic, one.partition] = one.offset if is_committed else None
-        for place, offset in (self._listener.assigned(places) or {}).items():
-            self._positions[place] = offset
+            positions[one.topic, one.partition] = one.offset if is_committed else None
+        self._new.clear()
+        self._positions |= positions
+        self._positions |= self._listener.assigned(list(positions)) or {}
 
     def _revoked(self, partitions: list[TopicPartition]) -> None:
         self._give_up(partitions, is_lost=False)
@@ -185,7 +236,9 @@ class KafkaGroup:
         self._give_up(partitions, is_lost=True)
 
     def _give_up(self, partitions: list[TopicPartition], *, is_lost: bool) -> None:
-        places = [(one.topic, one.partition) for one in partitions]
+        given_up = {(one.topic, one.partition) for one in partitions}
+        self._new = [place for place in self._new if place not in given_up]
+        places = [place for place in self._positions if place in given_up]
         try:
             if places:
                 self._listener.revoked(places, is_lost=is_lost)
@@ -218,8 +271,7 @@ def _subscription(connector: Settings) -> tuple[list[str], re.Pattern[str] | Non
         raise ConfigError(f"topics.regex: {error}") from error
 
 
-def _failed(what: str, error: KafkaException) -> ConnectError:
-    reason = error.args[0]
+def _failed(what: str, reason: KafkaError) -> ConnectError:
     text = f"{what}: {reason.str()}"
     is_lasting = reason.fatal() or reason.code() in _REFUSED
     return ConnectError(text) if is_lasting else RetriableError(text)
