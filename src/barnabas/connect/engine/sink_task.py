@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -27,6 +28,7 @@ BATCH_RECORDS_MAX: Final = "barnabas.connect.batch.records.max"
 DEFAULT_BATCH_RECORDS_MAX: Final = 10_000
 _TICK_SECONDS: Final = 1.0
 _BUSY_SECONDS: Final = 0.02
+_log = logging.getLogger(__name__)
 
 
 class SinkTask(EngineTask):
@@ -53,6 +55,7 @@ class SinkTask(EngineTask):
         worker_max = plan.worker_settings.get(BATCH_RECORDS_MAX, str(DEFAULT_BATCH_RECORDS_MAX))
         self._records_max = int(settings.get(BATCH_RECORDS_MAX, worker_max))
         self._next_tick = 0.0
+        self._uncommitted: dict[TopicPartition, int] = {}
         self._running: tuple[Future[Sequence[RangeDone]], Sequence[SinkRange], float] | None = None
 
     def run(self) -> None:
@@ -86,8 +89,22 @@ class SinkTask(EngineTask):
         self.figures.add("partition-count", -len(partitions))
         try:
             self._complete(commits=not is_lost)
+            if not is_lost:
+                self._commit(None)
         finally:
+            for place in partitions:
+                self._uncommitted.pop(place, None)
             self._writer.close(partitions)
+
+    def hold(self, seconds: float) -> None:
+        """Stay a member of the group meanwhile: what others wait for is not held up."""
+        deadline = time.monotonic() + seconds
+        while not self.stopping.is_set() and (left := deadline - time.monotonic()) > 0:
+            try:
+                self._group.poll(min(left, IDLE_SECONDS_MAX))
+            except RetriableError as error:
+                _log.warning("%s: %s", self.plan.id, error)
+                self.stopping.wait(min(left, IDLE_SECONDS_MAX))
 
     def _write(self) -> None:
         self.begun()
@@ -100,6 +117,7 @@ class SinkTask(EngineTask):
             try:
                 if was_paused:
                     idle = IDLE_SECONDS
+                    self._tick(is_paused=True)
                 elif self._step():
                     idle = 0.0
                 else:
@@ -111,15 +129,18 @@ class SinkTask(EngineTask):
 
     def _step(self) -> bool:
         """Write what there is; whether there was anything."""
-        self._tick()
-        ranges = self._group.ranges()
-        lag = sum(one.end - one.start for one in ranges)
-        self.figures.put("sink-record-lag", lag)
-        planned = self._planned(ranges)
-        if not planned:
-            return False
-        future = self._pool.submit(self._runner.run_sink, self._writer, planned)
-        self._running = future, planned, time.monotonic()
+        if self._running is None:
+            self._tick()
+            ranges = self._group.ranges()
+            lag = sum(one.end - one.start for one in ranges)
+            self.figures.put("sink-record-lag", lag)
+            planned = self._planned(ranges)
+            if not planned:
+                return False
+            submitted = self._pool.submit(self._runner.run_sink, self._writer, planned)
+            self._running = submitted, planned, time.monotonic()
+        # Else it runs on from a try in which the group could not be asked.
+        future = self._running[0]
         while self._running is not None and not future.done():
             # The group hears of us meanwhile; what it takes from us waits for what runs.
             self._wait(future)
@@ -164,20 +185,28 @@ class SinkTask(EngineTask):
         self._commit(offsets)
 
     def _commit(self, offsets: Mapping[TopicPartition, int] | None) -> None:
-        if not offsets:
+        """Commit offsets, and those that could not be committed before.
+
+        A group that deals its partitions out refuses commits for that long. What is written is not
+        written again for want of one: it is repeated with each tick.
+        """
+        self._uncommitted.update(offsets or {})
+        if not self._uncommitted:
             return
         self.figures.add("offset-commit-seq-no")
-        # What is written is not written again for want of this: the next commit is behind it.
         try:
-            self._group.commit(offsets)
-        except RetriableError:
+            self._group.commit(self._uncommitted)
+        except RetriableError as error:
             self.figures.add("offset-commit-skip-total")
+            _log.warning("%s: %s; it is committed later", self.plan.id, error)
+        else:
+            self._uncommitted.clear()
 
-    def _tick(self) -> None:
+    def _tick(self, *, is_paused: bool = False) -> None:
         now = time.monotonic()
         if now >= self._next_tick:
             self._next_tick = now + _TICK_SECONDS
-            self._commit(self._writer.tick(time.time_ns() // 1_000_000))
+            self._commit(None if is_paused else self._writer.tick(time.time_ns() // 1_000_000))
 
     def _leave(self) -> None:
         try:

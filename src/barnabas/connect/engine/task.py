@@ -121,6 +121,10 @@ class EngineTask(ABC):
         seconds = retry_delay_ms(self._attempt, delay_max_ms) / 1000
         _log.warning("%s: %s; trying again in %.1f s", self.plan.id, error, seconds)
         self.figures.add("retries-total")
+        self.hold(seconds)
+
+    def hold(self, seconds: float) -> None:
+        """Let time pass before a try; ends early where the task is to end."""
         self.stopping.wait(seconds)
 
     def went_well(self) -> None:

@@ -5,14 +5,17 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import connect_engine_plugins as plugins
 import pytest
 
 from barnabas.connect.connectors.file.reader import FileReader
+from barnabas.connect.engine import sink_task, task
+from barnabas.connect.engine.memory import MemoryGroup
 from barnabas.connect.errors.kinds import ConfigError, ConnectError, RetriableError
 from barnabas.connect.testing import ConnectKit
 
@@ -209,6 +212,98 @@ def test_long_ranges_are_cut(kit: ConnectKit) -> None:
     kit.wait_until(lambda: kit.committed("c") == {("in", 0): 10})
     commits = [call for call in plugins.Collector.calls if call.startswith("commit")]
     assert commits == ["commit 4", "commit 4", "commit 2"]
+
+
+def fails_at_first(
+    monkeypatch: pytest.MonkeyPatch, name: str, failures: int, is_due: Callable[[], Any]
+) -> list[int]:
+    """Let a call of the group fail so often once that is due; returns what counts them."""
+    right = getattr(MemoryGroup, name)
+    failed: list[int] = []
+
+    def call(self: MemoryGroup, *given: Any) -> Any:
+        if len(failed) < failures and is_due():
+            failed.append(len(failed))
+            raise RetriableError("the group is dealing out its partitions")
+        return right(self, *given)
+
+    monkeypatch.setattr(MemoryGroup, name, call)
+    return failed
+
+
+def test_commit_that_is_refused_is_repeated_though_nothing_is_new(
+    kit: ConnectKit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sink_task, "_TICK_SECONDS", 0.02)
+    failed = fails_at_first(monkeypatch, "commit", 3, lambda: True)
+    kit.produce("in", b"a")
+    running = kit.start("c", COLLECT)
+    kit.wait_until(lambda: kit.committed("c") == {("in", 0): 1})
+    assert (len(failed), collected()) == (3, ["a"])
+    assert running.tasks[0].metrics()["offset-commit-skip-total"] == 3
+
+
+def test_commit_that_is_refused_is_repeated_while_the_task_holds_still(
+    kit: ConnectKit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sink_task, "_TICK_SECONDS", 0.02)
+    running: Any = None
+    fails_at_first(monkeypatch, "commit", 1000, lambda: running.states != ["PAUSED"])
+    kit.produce("in", b"a")
+    running = kit.start("c", COLLECT, is_paused=True)
+    running.resume()
+    kit.wait_until(collected)
+    running.pause()
+    kit.wait_until(lambda: kit.committed("c") == {("in", 0): 1})
+
+
+def test_commit_that_is_refused_is_repeated_when_partitions_are_given_up(
+    kit: ConnectKit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sink_task, "_TICK_SECONDS", 1000.0)
+    failed = fails_at_first(monkeypatch, "commit", 1, lambda: True)
+    kit.produce("in", b"a")
+    running = kit.start("c", COLLECT)
+    kit.wait_until(lambda: failed)
+    running.stop()
+    assert kit.committed("c") == {("in", 0): 1}
+
+
+def test_task_that_waits_for_the_other_system_stays_a_member_of_its_group(
+    kit: ConnectKit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(task, "retry_delay_ms", lambda *_: 600_000)
+    plugins.Collector.trouble.extend(RetriableError("it sleeps") for _ in range(100))
+    kit.create("in", 2)
+    for number in (0, 1):
+        kit.produce("in", b"a", partition=number)
+    running = kit.start("c", {**COLLECT, "tasks.max": "2"})
+    kit.wait_until(lambda: all(one.metrics().get("retries-total") for one in running.tasks))
+    (first, second) = kit.topics.members["c"]
+    running.tasks[1].stop()
+    kit.wait_until(lambda: len(first.owned) == 2)
+    assert second.owned == {}
+
+
+def test_micro_batch_runs_on_while_the_group_cannot_be_asked(
+    kit: ConnectKit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    released, begun = Event(), Event()
+
+    def write(self: Any, records: Iterator[Any], where: Any) -> int:
+        begun.set()
+        assert released.wait(30)
+        plugins.Collector.values += [(one.topic, one.original_offset, one.value) for one in records]
+        return 1
+
+    monkeypatch.setattr(plugins.Collector, "write", write)
+    fails_at_first(monkeypatch, "poll", 1, begun.is_set)
+    kit.produce("in", b"a")
+    running = kit.start("c", COLLECT)
+    kit.wait_until(lambda: running.tasks[0].metrics().get("retries-total") == 1)
+    released.set()
+    kit.wait_until(lambda: kit.committed("c") == {("in", 0): 1})
+    assert collected() == ["a"]
 
 
 def test_wrong_settings_fail_the_task(kit: ConnectKit) -> None:
