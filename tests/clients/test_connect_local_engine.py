@@ -4,14 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, ClassVar
 
 import pytest
-from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
+from confluent_kafka import (
+    Consumer,
+    ConsumerGroupTopicPartitions,
+    KafkaError,
+    KafkaException,
+    TopicPartition,
+)
 
 from barnabas.app.testing import Kafka
+from barnabas.connect.engine import kafka_group
 from barnabas.connect.engine.local import LocalEngine
 from barnabas.connect.errors.kinds import ConnectError
-from support.connect.tasks import STRING, TaskRun, TopicOffsets, read_messages, read_topic
+from support.connect.tasks import (
+    STRING,
+    TaskRun,
+    TopicOffsets,
+    read_messages,
+    read_topic,
+    wait_for_tasks,
+)
 
 
 @pytest.fixture
@@ -138,7 +153,11 @@ def test_sink_tasks_share_a_topic_and_dead_letters_keep_what_failed(
     }
     given = worker(kafka)
     tasks = [TaskRun(engine, name, settings, given, offsets, task=task) for task in range(2)]
-    tasks[0].wait_until(lambda: committed(kafka, name, topic, 3) == [101, 100, 100])
+    wait_for_tasks(
+        tasks,
+        lambda: committed(kafka, name, topic, 3) == [101, 100, 100],
+        lambda: f"{committed(kafka, name, topic, 3)} {file.exists() and file.read_text()!r}",
+    )
     for task in tasks:
         task.stop()
     assert sorted(map(int, file.read_text().split())) == list(range(300))
@@ -153,6 +172,52 @@ def test_sink_tasks_share_a_topic_and_dead_letters_keep_what_failed(
     third.wait_until(lambda: sum(committed(kafka, name, topic, 3)) == 302)
     third.stop()
     assert len(file.read_text().split()) == 301
+
+
+class TroubledConsumer(Consumer):
+    """librdkafka's consumer, whose calls fail the first time."""
+
+    left: ClassVar[dict[str, int]] = {}
+
+    def _fail_at_first(self, name: str, code: int) -> None:
+        if self.left[name]:
+            self.left[name] -= 1
+            raise KafkaException(KafkaError(code))
+
+    def list_topics(self, *given: Any, **named: Any) -> Any:
+        self._fail_at_first("list_topics", KafkaError._TRANSPORT)
+        return super().list_topics(*given, **named)
+
+    def committed(self, *given: Any, **named: Any) -> Any:
+        self._fail_at_first("committed", KafkaError._TIMED_OUT)
+        return super().committed(*given, **named)
+
+    def offsets_for_times(self, *given: Any, **named: Any) -> Any:
+        self._fail_at_first("offsets_for_times", KafkaError.LEADER_NOT_AVAILABLE)
+        return super().offsets_for_times(*given, **named)
+
+    def commit(self, *given: Any, **named: Any) -> Any:
+        self._fail_at_first("commit", KafkaError.REBALANCE_IN_PROGRESS)
+        return super().commit(*given, **named)
+
+
+def test_sink_gets_over_calls_that_fail_once(
+    kafka: Kafka, engine: LocalEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kafka_group, "Consumer", TroubledConsumer)
+    monkeypatch.setattr(kafka_group, "_SOON_SECONDS", 0.1)
+    left = {"list_topics": 1, "committed": 1, "offsets_for_times": 1, "commit": 1}
+    monkeypatch.setattr(TroubledConsumer, "left", left)
+    topic, name = kafka.topic("in"), kafka.name("sink")
+    kafka.produce(topic, [b"a", b"b"])
+    file = tmp_path / "out.txt"
+    settings = {"connector.class": "FileStreamSink", "file": str(file), "topics.regex": topic}
+    offsets = TopicOffsets(kafka.bootstrap_servers, "unused", name)
+    task = TaskRun(engine, name, settings, worker(kafka), offsets)
+    task.wait_until(lambda: committed(kafka, name, topic) == [2])
+    task.stop()
+    assert file.read_text() == "a\nb\n"
+    assert set(left.values()) == {0}
 
 
 def test_sink_reads_committed_transactions_only(

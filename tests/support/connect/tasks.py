@@ -109,9 +109,22 @@ class TaskRun:
 
     def wait_until(self, is_so: Callable[[], Any], seconds: float = WAIT_SECONDS) -> None:
         """Wait for a condition. Raises what has ended the task."""
-        deadline = time.monotonic() + seconds
-        while not is_so():
-            if self.log.error is not None:
-                raise self.log.error
-            assert time.monotonic() < deadline, f"not within {seconds} s"
-            time.sleep(0.02)
+        wait_for_tasks([self], is_so, seconds=seconds)
+
+
+def wait_for_tasks(
+    runs: Sequence[TaskRun],
+    is_so: Callable[[], Any],
+    tell: Callable[[], Any] = str,
+    seconds: float = WAIT_SECONDS,
+) -> None:
+    """Wait for a condition. Raises what has ended one of the tasks; `tell` is asked in the end."""
+    deadline = time.monotonic() + seconds
+    while not is_so():
+        for run in runs:
+            if run.log.error is not None:
+                raise run.log.error
+        if time.monotonic() >= deadline:
+            tasks = [f"{run.log.states} {run.task.metrics()}" for run in runs]
+            raise AssertionError("\n".join([f"not within {seconds} s {tell()}", *tasks]))
+        time.sleep(0.02)
