@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from threading import Event
+from threading import Event, Lock
 from typing import Any
 
 from barnabas.connect.connectors.base import (
@@ -83,6 +83,8 @@ class LocalEngine:
     def __init__(self, transport: MakeTransport = KafkaTransport.of) -> None:
         self._transport = transport
         self._tasks: list[EngineTask] = []
+        self._lock = Lock()
+        """Workers start several tasks at once."""
 
     def start_task(
         self,
@@ -100,9 +102,10 @@ class LocalEngine:
         except Exception as error:  # noqa: BLE001  # all that connectors raise
             listener.failed(error)
             return NotRunning()
-        self._tasks = [one for one in self._tasks if not one.join(0)]
-        self._tasks.append(task)
-        task.start()
+        with self._lock:
+            self._tasks = [one for one in self._tasks if not one.join(0)]
+            self._tasks.append(task)
+            task.start()
         return task
 
     def _made(

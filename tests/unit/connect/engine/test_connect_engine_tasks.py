@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from threading import Event
+from threading import Event, Thread
 from typing import Any
 
 import connect_engine_plugins as plugins
@@ -16,6 +16,7 @@ import pytest
 from barnabas.connect.connectors.file.reader import FileReader
 from barnabas.connect.engine import sink_task, task
 from barnabas.connect.engine.memory import MemoryGroup
+from barnabas.connect.engine.task import EngineTask
 from barnabas.connect.errors.kinds import ConfigError, ConnectError, RetriableError
 from barnabas.connect.testing import ConnectKit
 
@@ -350,3 +351,27 @@ def test_standard_input_is_read_until_it_is_written(
         writer.write(b"ee\n")
         (split,) = reader.partitions(end, reader.latestOffset())
         assert [record.value for record in reader.read(split)] == ["three"]
+
+
+def test_tasks_may_start_at_the_same_time(kit: ConnectKit, monkeypatch: pytest.MonkeyPatch) -> None:
+    start, others, failures = EngineTask.start, list[Thread](), list[BaseException]()
+
+    def start_another() -> None:
+        try:
+            kit.start("second", {**NUMBERS, "topic": "others"})
+        except RuntimeError as error:
+            failures.append(error)
+
+    def start_with_another(task: EngineTask) -> None:
+        if not others:
+            others.append(Thread(target=start_another))
+            others[0].start()
+            others[0].join(0.2)  # it has failed by then, or waits for this one
+        start(task)
+
+    monkeypatch.setattr(EngineTask, "start", start_with_another)
+    kit.start("first", NUMBERS)
+    others[0].join()
+    assert not failures
+    kit.wait_for_records("numbers", 12)
+    kit.wait_for_records("others", 12)
