@@ -19,6 +19,8 @@ from confluent_kafka import (
 )
 
 from barnabas.connect.connectors.base import SinkRange
+from barnabas.connect.engine.kafka_errors import is_passing
+from barnabas.connect.engine.taking import take
 from barnabas.connect.errors.kinds import ConnectError, RetriableError
 from barnabas.connect.raw import RawRecord
 
@@ -60,7 +62,7 @@ class RangeReader:
         deadline = time.monotonic() + READ_TIMEOUT_SECONDS
         while True:
             if not self._waiting:
-                self._waiting.extend(self._consumer.consume(_CHUNK, _POLL_SECONDS))
+                self._waiting.extend(take(self._consumer, _CHUNK, _POLL_SECONDS))
                 if not self._waiting and time.monotonic() > deadline:
                     raise RetriableError(f"{self._name} does not answer at offset {start}")
             while self._waiting:
@@ -104,7 +106,7 @@ class RangeReader:
             return
         text = f"cannot read {self._name}: {error.str()}"
         is_moved = error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE)
-        if error.retriable() or is_moved:
+        if is_passing(error) or is_moved:
             raise RetriableError(text)
         raise ConnectError(text)
 

@@ -15,6 +15,7 @@ from typing import Any
 from confluent_kafka import KafkaException
 
 from barnabas.connect.engine.clients import java_settings
+from barnabas.connect.engine.kafka_errors import is_passing
 from barnabas.connect.engine.kafka_transport import KafkaTransport
 from barnabas.connect.engine.offset_records import offset_key, offset_value
 from barnabas.connect.engine.task_ids import decisions_name
@@ -210,4 +211,4 @@ def _no_admin() -> Any:
 def _failed(error: KafkaException) -> ConnectError:
     reason = error.args[0]
     text = f"cannot write: {reason.str()}"
-    return RetriableError(text) if reason.retriable() else ConnectError(text)
+    return RetriableError(text) if is_passing(reason) else ConnectError(text)

@@ -15,7 +15,8 @@ from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from barnabas.connect.engine.chain import Settings, names, with_prefix
-from barnabas.connect.errors.kinds import ConfigError, ConnectError, RetriableError
+from barnabas.connect.engine.kafka_errors import as_connect_error
+from barnabas.connect.errors.kinds import ConfigError
 
 CALL_TIMEOUT_SECONDS: Final = 60.0
 _DEFAULT: Final = "default"
@@ -123,7 +124,7 @@ def exists(admin: AdminClient, topic: str) -> bool:
     except KafkaException as error:
         if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
             return False
-        raise _failed(f"cannot ask about topic {topic}", error) from error
+        raise as_connect_error(f"cannot ask about topic {topic}", error) from error
     return True
 
 
@@ -140,13 +141,8 @@ def create(
         )
     except KafkaException as error:
         if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
-            raise _failed(
+            raise as_connect_error(
                 f"Task failed to create new topic {topic}. Ensure that the task is authorized to "
                 "create topics or that the topic exists and restart the task",
                 error,
             ) from error
-
-
-def _failed(what: str, error: KafkaException) -> ConnectError:
-    text = f"{what}: {error.args[0].str()}"
-    return RetriableError(text) if error.args[0].retriable() else ConnectError(text)

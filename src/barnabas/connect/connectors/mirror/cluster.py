@@ -31,7 +31,8 @@ from confluent_kafka.admin import (
 )
 
 from barnabas.connect.connectors.base import TopicPartition as Place
-from barnabas.connect.errors.kinds import ConnectError, RetriableError
+from barnabas.connect.engine.kafka_errors import as_connect_error
+from barnabas.connect.errors.kinds import ConnectError
 
 _log = logging.getLogger(__name__)
 _CHUNK: Final = 1000
@@ -195,19 +196,7 @@ class Cluster:
                     _log.warning("cannot %s %s on %s: %s", what, name, self.alias, text)
 
     def _failed(self, what: str, error: KafkaException) -> ConnectError:
-        return failed(f"cannot {what} on {self.alias}", error)
-
-
-def failed(what: str, error: KafkaException) -> ConnectError:
-    """Return an error for Kafka's."""
-    reason = error.args[0]
-    text = f"{what}: {reason.str()}"
-    is_transport = reason.code() in (
-        KafkaError._TRANSPORT,
-        KafkaError._TIMED_OUT,
-        KafkaError._ALL_BROKERS_DOWN,
-    )
-    return RetriableError(text) if reason.retriable() or is_transport else ConnectError(text)
+        return as_connect_error(f"cannot {what} on {self.alias}", error)
 
 
 class GroupOffsets:
@@ -259,7 +248,9 @@ class GroupOffsets:
         try:
             return work(consumer)
         except KafkaException as error:
-            raise failed(f"cannot {what} of group {group} on {self._alias}", error) from error
+            raise as_connect_error(
+                f"cannot {what} of group {group} on {self._alias}", error
+            ) from error
         finally:
             consumer.close()
 

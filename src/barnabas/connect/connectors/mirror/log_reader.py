@@ -8,7 +8,8 @@ from typing import Any, Final
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
-from barnabas.connect.connectors.mirror.cluster import failed
+from barnabas.connect.engine.kafka_errors import as_connect_error, is_passing
+from barnabas.connect.engine.taking import take
 from barnabas.connect.errors.kinds import RetriableError
 
 _CHUNK: Final = 1000
@@ -37,10 +38,10 @@ class LogReader:
                 TopicPartition(self._topic, 0), timeout_s, cached=False
             )
         except KafkaException as error:
-            raise failed(f"cannot read {self._topic}", error) from error
+            raise as_connect_error(f"cannot read {self._topic}", error) from error
         deadline = time.monotonic() + timeout_s
         while self._next < end:
-            for message in self._consumer.consume(_CHUNK, _POLL_SECONDS):
+            for message in take(self._consumer, _CHUNK, _POLL_SECONDS):
                 failure = message.error()
                 offset = message.offset() or 0
                 if failure is None:
@@ -48,8 +49,8 @@ class LogReader:
                     yield message.key() or b"", message.value()
                 elif failure.code() == KafkaError._PARTITION_EOF:
                     self._next = max(self._next, offset)
-                elif not failure.retriable() and failure.code() != KafkaError._TRANSPORT:
-                    raise failed(f"cannot read {self._topic}", KafkaException(failure))
+                elif not is_passing(failure):
+                    raise as_connect_error(f"cannot read {self._topic}", KafkaException(failure))
             if time.monotonic() > deadline:
                 raise RetriableError(f"{self._topic} does not answer")
 

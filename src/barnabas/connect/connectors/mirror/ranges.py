@@ -19,7 +19,8 @@ from confluent_kafka import (
 
 from barnabas.connect.connectors.base import SinkRange
 from barnabas.connect.connectors.base import TopicPartition as Place
-from barnabas.connect.connectors.mirror.cluster import failed
+from barnabas.connect.engine.kafka_errors import as_connect_error
+from barnabas.connect.engine.taking import take
 from barnabas.connect.errors.kinds import RetriableError
 from barnabas.connect.raw import RawRecord
 
@@ -49,7 +50,7 @@ def read_ranges(
     try:
         yield from consumer.read(ranges)
     except KafkaException as error:
-        raise failed("cannot read", error) from error
+        raise as_connect_error("cannot read", error) from error
 
 
 def close_consumers(task: str) -> None:
@@ -95,7 +96,7 @@ class RangesConsumer:
                 yield from self._waiting(place, left)
             deadline = time.monotonic() + READ_TIMEOUT_SECONDS
             while left:
-                messages = self._consumer.consume(_CHUNK, _POLL_SECONDS)
+                messages = take(self._consumer, _CHUNK, _POLL_SECONDS)
                 if messages:
                     deadline = time.monotonic() + READ_TIMEOUT_SECONDS
                 elif time.monotonic() > deadline:
@@ -159,7 +160,7 @@ class RangesConsumer:
                     is_moved = error.code() == KafkaError._AUTO_OFFSET_RESET
                     if is_moved:
                         raise RetriableError(f"cannot read {place[0]}: {error.str()}")
-                    raise failed(f"cannot read {place[0]}", KafkaException(error))
+                    raise as_connect_error(f"cannot read {place[0]}", KafkaException(error))
                 continue
             state = self._partitions[place]
             if offset < state.end and place in left:

@@ -1,0 +1,115 @@
+"""What readers of Kafka make of messages and errors, with a consumer that is no network's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+from confluent_kafka import TIMESTAMP_CREATE_TIME, KafkaError, KafkaException, TopicPartition
+
+from barnabas.connect.connectors.base import SinkRange
+from barnabas.connect.connectors.mirror import log_reader, ranges
+from barnabas.connect.engine import kafka_ranges
+from barnabas.connect.engine.kafka_errors import as_connect_error
+from barnabas.connect.errors.kinds import ConnectError, RetriableError
+
+
+class Message:
+    def __init__(self, offset: int, error: KafkaError | None = None) -> None:
+        self._offset = offset
+        self._error = error
+
+    def __getattr__(self, name: str) -> Callable[[], Any]:
+        found = {
+            "topic": "t",
+            "partition": 0,
+            "offset": self._offset,
+            "error": self._error,
+            "key": None,
+            "value": b"%d" % self._offset,
+            "headers": None,
+            "timestamp": (TIMESTAMP_CREATE_TIME, 5),
+        }[name]
+        return lambda: found
+
+
+class Consumer:
+    """Has some messages; like librdkafka's it waits where more are asked for than there are."""
+
+    def __init__(self, _: object) -> None:
+        self.messages = [Message(number) for number in range(3)]
+        self.failure: KafkaException | None = None
+
+    def poll(self, _: float) -> Message | None:
+        return self.messages.pop(0) if self.messages else None
+
+    def consume(self, count: int, seconds: float) -> list[Message]:
+        assert not seconds or count <= len(self.messages), "it would wait"
+        taken, self.messages = self.messages[:count], self.messages[count:]
+        return taken
+
+    def get_watermark_offsets(self, *_: object, **__: object) -> tuple[int, int]:
+        if self.failure is not None:
+            raise self.failure
+        return 0, 3
+
+    def assign(self, _: Sequence[TopicPartition]) -> None: ...
+
+    def incremental_assign(self, _: Sequence[TopicPartition]) -> None: ...
+
+
+@pytest.fixture(autouse=True)
+def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (kafka_ranges, ranges, log_reader):
+        monkeypatch.setattr(module, "Consumer", Consumer)
+
+
+def test_a_few_records_are_not_held_back_until_there_are_many() -> None:
+    wanted = [b"0", b"1", b"2"]
+    sink = kafka_ranges.RangeReader({}, "t", 0)
+    assert [one.value for one in sink.read(0, 3)] == wanted
+    mirror = ranges.RangesConsumer({})
+    assert [one.value for one in mirror.read([SinkRange("t", 0, 0, 3)])] == wanted
+    log = log_reader.LogReader({}, "t")
+    assert [value for _, value in log.read_to_end(5)] == wanted
+
+
+def test_a_log_whose_leader_is_unknown_is_read_again_later() -> None:
+    log = log_reader.LogReader({}, "t")
+    consumer: Any = log._consumer
+    consumer.failure = KafkaException(KafkaError(KafkaError._UNKNOWN_PARTITION))
+    with pytest.raises(RetriableError):
+        list(log.read_to_end(5))
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        KafkaError.FENCED_LEADER_EPOCH,
+        KafkaError.NOT_LEADER_FOR_PARTITION,
+        KafkaError.COORDINATOR_NOT_AVAILABLE,
+        KafkaError.NOT_CONTROLLER,
+        KafkaError.REQUEST_TIMED_OUT,
+        KafkaError._TRANSPORT,
+        KafkaError._TIMED_OUT,
+    ],
+)
+def test_what_brokers_say_while_they_change_places_is_tried_again(code: int) -> None:
+    made = as_connect_error("cannot ask", KafkaException(KafkaError(code)))
+    assert isinstance(made, RetriableError)
+    assert str(made).startswith("cannot ask: ")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED),
+        KafkaError(KafkaError.INVALID_REPLICATION_FACTOR),
+        KafkaError(KafkaError._AUTHENTICATION),
+        KafkaError(KafkaError._TRANSPORT, "fatal", True),
+    ],
+)
+def test_what_will_not_pass_ends_the_task(error: KafkaError) -> None:
+    made = as_connect_error("cannot ask", KafkaException(error))
+    assert type(made) is ConnectError
