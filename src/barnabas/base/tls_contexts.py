@@ -9,21 +9,21 @@ import logging
 import os
 import ssl
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
 from barnabas.base.cipher_suites import TLS13_SUITES, openssl_name
 from barnabas.base.config.definitions import BROKER_KEYS
 from barnabas.base.config.errors import ConfigError
 from barnabas.base.config.listeners import ListenerConfig
 from barnabas.base.config.node import NodeConfig
-from barnabas.base.key_stores import own_key, store_files, trusted_certificates
+from barnabas.base.key_stores import StringKeys, own_key, store_files, trusted_certificates
 from barnabas.base.pem import load_key, trust
 from barnabas.base.x509 import Certificate
 
 HANDSHAKE_TIMEOUT_MS: Final = 30_000
 ENCRYPTED_PROTOCOLS: Final = ("SSL", "SASL_SSL")
 TLS_KEYS: Final = tuple(name for name in BROKER_KEYS if name.startswith("ssl."))
-_CLIENT_AUTH: Final = {
+CLIENT_AUTH: Final = {
     "none": ssl.CERT_NONE,
     "requested": ssl.CERT_OPTIONAL,
     "required": ssl.CERT_REQUIRED,
@@ -32,6 +32,13 @@ _VERSIONS: Final = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion
 _OLD_VERSIONS: Final = frozenset({"TLSv1", "TLSv1.1", "SSLv2Hello", "SSLv3"})
 
 telemetry = logging.getLogger(__name__)
+
+
+class VersionKeys(StringKeys, Protocol):
+    """Keys that name versions and cipher suites."""
+
+    def get_list(self, name: str) -> list[str]:
+        """The words of a list."""
 
 
 class ListenerKeys:
@@ -172,8 +179,8 @@ def make_context(
     """A context, and the certificate that it shows. Raises ConfigError."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER if is_server else ssl.PROTOCOL_TLS_CLIENT)
     context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION
-    _choose_versions(context, keys)
-    _choose_suites(context, keys)
+    choose_versions(context, keys)
+    choose_suites(context, keys)
     own = own_key(keys)
     certificate = None
     if own is not None:
@@ -209,7 +216,8 @@ def ensure_compatible(old: Certificate, new: Certificate, keys: ListenerKeys) ->
             )
 
 
-def _choose_versions(context: ssl.SSLContext, keys: ListenerKeys) -> None:
+def choose_versions(context: ssl.SSLContext, keys: VersionKeys) -> None:
+    """Take the versions of `ssl.enabled.protocols`. Raises ConfigError."""
     key = "ssl.enabled.protocols"
     names = keys.get_list(key)
     wanted = [_VERSIONS[name] for name in names if name in _VERSIONS]
@@ -225,7 +233,8 @@ def _choose_versions(context: ssl.SSLContext, keys: ListenerKeys) -> None:
         raise ConfigError("ssl.protocol", f"{protocol!r} is not TLS, TLSv1.2 or TLSv1.3")
 
 
-def _choose_suites(context: ssl.SSLContext, keys: ListenerKeys) -> None:
+def choose_suites(context: ssl.SSLContext, keys: VersionKeys) -> None:
+    """Take the suites of `ssl.cipher.suites`, after the versions. Raises ConfigError."""
     key = "ssl.cipher.suites"
     wanted = keys.get_list(key)
     if not wanted:
@@ -261,7 +270,7 @@ def _client_auth(keys: ListenerKeys, security_protocol: str) -> ssl.VerifyMode:
             key,
         )
         return ssl.CERT_NONE
-    return _CLIENT_AUTH[wanted]
+    return CLIENT_AUTH[wanted]
 
 
 def _state_of(paths: list[str]) -> tuple[tuple[str, int, int, int] | str, ...]:

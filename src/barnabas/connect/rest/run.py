@@ -15,6 +15,7 @@ from barnabas.base.http_guard import only_loopback
 from barnabas.connect.config.providers import ConfigProviders
 from barnabas.connect.errors.kinds import ConnectError
 from barnabas.connect.rest import settings as rest_settings
+from barnabas.connect.rest import tls
 from barnabas.connect.rest.app import RestApp
 from barnabas.connect.rest.connectors import Resources
 from barnabas.connect.rest.protection import protected
@@ -52,11 +53,12 @@ class ConnectServer:
         self._passwords = rest_settings.passwords(settings)
         self._headers = rest_settings.response_headers(settings)
         self._tls = {
-            False: self._tls_of(wanted, "listeners.https."),
-            True: self._tls_of(admin or (), "admin.listeners.https."),
+            False: self._tls_of(wanted, tls.REGULAR),
+            True: self._tls_of(admin or (), tls.ADMIN),
         }
-        uses_tls = any(listener.is_tls for listener in wanted)
-        verify = rest_settings.client_tls(settings) if uses_tls else True
+        # Workers of a group may listen differently: what it takes to ask one by https may be set.
+        knows_tls = any(one.is_tls for one in wanted) or any(map(_is_of_tls, settings))
+        verify = tls.client_tls(settings) if knows_tls else True
         room = Room(CONNECTIONS_MAX)
         self._sockets: dict[bool, list[socket.socket]] = {}
         try:
@@ -75,7 +77,7 @@ class ConnectServer:
     def _tls_of(self, wanted: Sequence[Listener], prefix: str) -> ssl.SSLContext | None:
         if not any(listener.is_tls for listener in wanted):
             return None
-        return rest_settings.listener_tls(self.settings, prefix)
+        return tls.listener_tls(self.settings, prefix)
 
     @property
     def mode(self) -> str:
@@ -132,6 +134,10 @@ class ConnectServer:
                 self.herder.put(file.name, file.config, file.target, may_replace=False)
             except ConnectError as error:
                 raise ConnectError(f"Failed to create connector {file.name}: {error}") from error
+
+
+def _is_of_tls(name: str) -> bool:
+    return name.startswith((f"{tls.REGULAR}ssl.", "ssl.truststore.", "ssl.keystore."))
 
 
 def _chosen(wanted: Sequence[Listener], sockets: Sequence[socket.socket]) -> list[Listener]:

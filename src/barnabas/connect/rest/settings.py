@@ -1,7 +1,7 @@
-"""The worker's settings that are about its REST interface.
+"""The worker's settings that are about its REST interface; those of TLS are in `tls`.
 
 `listeners` (this machine alone, `http://127.0.0.1:8083`, unless it says otherwise: Kafka's default
-is every address), `admin.listeners`, `listeners.https.*`, `rest.advertised.*`,
+is every address), `admin.listeners`, `rest.advertised.*`,
 `response.http.headers.config`, `rest.extension.classes`. Source: RestServerConfig (Kafka 4.3).
 """
 
@@ -11,7 +11,7 @@ import csv
 import email.utils
 import os
 import re
-import ssl
+import socket
 import time
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -22,7 +22,6 @@ from barnabas.base.jaas import jaas_options, jaas_sections
 from barnabas.connect.errors.kinds import ConfigError
 from barnabas.connect.rest.protection import words
 from barnabas.pipeline.sql.server.config import Listener
-from barnabas.pipeline.sql.server.security.stores import client_context, listener_context
 
 LISTENERS: Final = "listeners"
 ADMIN_LISTENERS: Final = "admin.listeners"
@@ -35,6 +34,7 @@ LOGIN_FILE: Final = "java.security.auth.login.config"
 """The JAAS file, as a setting of ours; else the same in KAFKA_OPTS, as Kafka's scripts take it."""
 _SECTION: Final = "KafkaConnect"
 _LISTENER: Final = re.compile(r"(.*)://\[?([0-9a-zA-Z\-%._:]*)\]?:(-?[0-9]+)")
+_EVERYWHERE: Final = ("0.0.0.0", "::")
 _ACTIONS: Final = ("set", "add", "setDate", "addDate")
 
 
@@ -67,32 +67,6 @@ def _listener(text: str) -> Listener:
     return Listener(host or "0.0.0.0", port, protocol == "https")
 
 
-def listener_tls(settings: Mapping[str, str], prefix: str) -> ssl.SSLContext:
-    """Return TLS of https listeners, by `listeners.https.ssl.*`, else `ssl.*`."""
-    return _with_prefix(settings, prefix, listener_context)
-
-
-def client_tls(settings: Mapping[str, str]) -> ssl.SSLContext:
-    """Return TLS for requests to other workers."""
-    return _with_prefix(settings, "listeners.https.", client_context)
-
-
-def _with_prefix(settings: Mapping[str, str], prefix: str, read: object) -> ssl.SSLContext:
-    own = {
-        name.removeprefix(prefix): value
-        for name, value in settings.items()
-        if name.startswith(prefix)
-    }
-    values = own or {name: value for name, value in settings.items() if name.startswith("ssl.")}
-    assert callable(read)
-    try:
-        found = read(values)
-    except BaseConfigError as error:
-        raise ConfigError(str(error)) from error
-    assert isinstance(found, ssl.SSLContext)
-    return found
-
-
 def advertised_url(settings: Mapping[str, str], bound: Sequence[Listener]) -> str:
     """Return what other workers know this one by. Raises ConfigError."""
     wanted = settings.get("rest.advertised.listener", "").strip().lower()
@@ -101,6 +75,8 @@ def advertised_url(settings: Mapping[str, str], bound: Sequence[Listener]) -> st
     is_tls = wanted == "https" or (not wanted and all(listener.is_tls for listener in bound))
     own = next((listener for listener in bound if listener.is_tls == is_tls), bound[0])
     host = settings.get("rest.advertised.host.name") or own.host
+    if host in _EVERYWHERE:
+        host = socket.gethostname()
     port = settings.get("rest.advertised.port") or own.port
     try:
         return str(Listener(host, int(port), is_tls))
