@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import gzip
 import io
@@ -13,7 +14,10 @@ import fastavro
 import pyarrow.parquet as pq
 import pytest
 
+from barnabas.connect.connectors.s3 import bucket as bucket_module
 from barnabas.connect.connectors.s3.bucket import Bucket
+from barnabas.connect.connectors.s3.connectors import S3Sink
+from barnabas.connect.connectors.s3.settings import S3_SINK, make_bucket
 from barnabas.connect.errors.kinds import ConnectError, RetriableError
 from barnabas.connect.testing import ConnectKit
 from support.connect.s3 import S3Server, s3_server
@@ -313,6 +317,47 @@ def _place(server: S3Server, bucket: str) -> Any:
         part_bytes=5 * 1024 * 1024,
         retries=0,
     )
+
+
+class Requests:
+    """A client of S3 that notes what it is asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, dict[str, Any]]] = []
+
+    def __getattr__(self, name: str) -> Any:
+        def ask(**given: Any) -> dict[str, str]:
+            self.asked.append((name, given))
+            return {"UploadId": "1", "ETag": "tag"}
+
+        return ask
+
+
+@pytest.mark.parametrize("size", [1, 6 * 1024 * 1024])
+def test_a_key_of_the_customer_goes_with_all_of_an_object(monkeypatch, size):
+    key = bytes(range(32))
+    settings = {
+        "s3.bucket.name": "events",
+        "flush.size": "1",
+        "s3.part.size": str(5 * 1024 * 1024),
+        "s3.sse.customer.key": base64.b64encode(key).decode(),
+    }
+    bucket = make_bucket(S3_SINK.parse(settings))
+    client = Requests()
+    monkeypatch.setitem(bucket_module._CLIENTS, bucket.place, client)
+    upload = bucket.create("large")
+    upload.write(bytes(size))
+    upload.complete()
+    parts = [given for name, given in client.asked if name != "complete_multipart_upload"]
+    assert len(parts) == (1 if size == 1 else 3)
+    for given in parts:
+        assert (given["SSECustomerKey"], given["SSECustomerAlgorithm"]) == (key, "AES256")
+
+
+def test_a_key_of_the_customer_that_is_none_is_refused_and_not_shown():
+    settings = {"s3.bucket.name": "events", "flush.size": "1", "s3.sse.customer.key": "c2hvcnQ="}
+    errors = S3Sink().validate(settings)
+    assert errors == {"s3.sse.customer.key": ["s3.sse.customer.key must be 32 bytes in base64"]}
 
 
 def test_what_is_wrong_is_said_without_secrets(server, bucket):

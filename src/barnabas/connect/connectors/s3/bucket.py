@@ -55,8 +55,13 @@ class BucketPlace:
     part_bytes: int = 25 * 1024 * 1024
     retries: int = 3
     proxy: str | None = field(default=None, repr=False)
-    put: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    put: tuple[tuple[str, str | bytes], ...] = field(default=(), repr=False)
     """Further parameters of each new object: its ACL, encryption …"""
+
+    @property
+    def put_part(self) -> dict[str, str | bytes]:
+        """Those that are said again with each part of an object: a key of the customer's."""
+        return {name: value for name, value in self.put if name.startswith("SSECustomer")}
 
 
 class Bucket(Store):
@@ -265,7 +270,7 @@ class _S3Upload(Upload):
             more = dict(bucket.place.put)
             made = bucket.ask(what, lambda: client.create_multipart_upload(**self._where, **more))
             self._id = str(made["UploadId"])
-        number, upload = len(self._parts) + 1, self._id
+        number, upload, again = len(self._parts) + 1, self._id, bucket.place.put_part
         if len(self._parts) >= PARTS_AT_ONCE:
             self._parts[-PARTS_AT_ONCE].result()
 
@@ -273,7 +278,7 @@ class _S3Upload(Upload):
             sent = bucket.ask(
                 what,
                 lambda: client.upload_part(
-                    **self._where, UploadId=upload, PartNumber=number, Body=data
+                    **self._where, **again, UploadId=upload, PartNumber=number, Body=data
                 ),
             )
             return str(sent["ETag"])

@@ -13,6 +13,7 @@ from barnabas.connect.connectors.base import (
     TaskContext,
 )
 from barnabas.connect.connectors.s3.settings import (
+    CUSTOMER_KEY,
     S3_SINK,
     S3_SOURCE,
     gzip_level,
@@ -74,7 +75,12 @@ class S3Sink(SinkConnector):
             values = self.definition.parse(settings)
         except ConfigError:
             return {}  # told with the setting itself
-        return errors_of(values)
+        errors = errors_of(values)
+        try:
+            make_bucket(values)
+        except ConfigError as error:
+            errors[CUSTOMER_KEY] = [str(error)]
+        return errors
 
     def task_settings(self, tasks_max: int) -> Sequence[Mapping[str, str]]:
         """Tasks share the topics' partitions."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -15,10 +17,13 @@ from barnabas.connect.config.definition import (
 from barnabas.connect.config.values import Password
 from barnabas.connect.connectors.s3.bucket import Bucket, BucketPlace
 from barnabas.connect.connectors.storage.settings import SINK, SOURCE, group
+from barnabas.connect.errors.kinds import ConfigError
 
 _T = ConfigType
 _HIGH, _MEDIUM, _LOW = Importance.HIGH, Importance.MEDIUM, Importance.LOW
 _PART_BYTES_MIN: Final = 5 * 1024 * 1024
+CUSTOMER_KEY: Final = "s3.sse.customer.key"
+_CUSTOMER_KEY_BYTES: Final = 32
 
 BUCKET: Final = group(
     "S3",
@@ -66,7 +71,7 @@ OBJECTS: Final = group(
     ("s3.acl.canned", _T.STRING, None, _LOW, "An ACL for each object."),
     ("s3.ssea.name", _T.STRING, "", _LOW, "Encryption on the server: AES256 or aws:kms."),
     ("s3.sse.kms.key.id", _T.STRING, "", _LOW, "The key for aws:kms."),
-    ("s3.sse.customer.key", _T.PASSWORD, None, _LOW, "A key of the customer's, for AES256."),
+    (CUSTOMER_KEY, _T.PASSWORD, None, _LOW, "A key of the customer's, for AES256, in base64."),
     ("s3.object.tagging", _T.BOOLEAN, False, _LOW, "Taken; has no effect."),
     ("s3.object.tagging.key.value.pairs", _T.LIST, "", _LOW, "Taken; has no effect."),
     ("s3.object.behavior.on.tagging.error", _T.STRING, "ignore", _LOW, "Taken; has no effect."),
@@ -101,7 +106,7 @@ S3_SINK: Final = Definition((*SINK.settings.values(), *BUCKET, *OBJECTS))
 
 
 def make_bucket(values: Mapping[str, Any]) -> Bucket:
-    """Return the bucket that parsed settings say; nothing is asked yet."""
+    """Return the bucket that parsed settings say; nothing is asked yet. Raises ConfigError."""
     user = values["s3.proxy.user"]
     proxy = str(values["s3.proxy.url"] or "")
     if proxy and user:
@@ -129,16 +134,29 @@ def gzip_level(values: Mapping[str, Any]) -> int | None:
     return int(values["s3.compression.level"]) if is_packed else None
 
 
-def _put(values: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
-    customer_key = _secret(values.get("s3.sse.customer.key"))
-    more = {
+def _put(values: Mapping[str, Any]) -> tuple[tuple[str, str | bytes], ...]:
+    customer_key = _customer_key(values)
+    more: dict[str, str | bytes | None] = {
         "ACL": values.get("s3.acl.canned"),
         "ServerSideEncryption": None if customer_key else values.get("s3.ssea.name"),
         "SSEKMSKeyId": values.get("s3.sse.kms.key.id"),
         "SSECustomerKey": customer_key,
         "SSECustomerAlgorithm": "AES256" if customer_key else None,
     }
-    return tuple((name, str(value)) for name, value in more.items() if value)
+    return tuple((name, value) for name, value in more.items() if value)
+
+
+def _customer_key(values: Mapping[str, Any]) -> bytes | None:
+    given = _secret(values.get(CUSTOMER_KEY))
+    if given is None:
+        return None
+    try:
+        key = base64.b64decode(given, validate=True)
+    except binascii.Error:
+        key = b""
+    if len(key) != _CUSTOMER_KEY_BYTES:
+        raise ConfigError(f"{CUSTOMER_KEY} must be {_CUSTOMER_KEY_BYTES} bytes in base64")
+    return key
 
 
 def _secret(value: Any) -> str | None:
