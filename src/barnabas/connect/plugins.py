@@ -28,6 +28,10 @@ class Plugin:
     target: str
 
 
+class MissingPackageError(ConfigError):
+    """A plugin is there, and what it imports is not."""
+
+
 PLUGINS: Final[dict[str, Plugin]] = {}
 HEADER_CONVERTERS: Final[dict[str, Plugin]] = {}
 """By the same names as converters of values."""
@@ -46,7 +50,7 @@ def register(kind: Kind, target_module: str, **classes: str) -> None:
 
 
 def load(class_name: str, kind: Kind | None = None) -> Any:
-    """Return the class of a plugin. Raises ConfigError if there is none.
+    """Return the class of a plugin. Raises ConfigError if there is none, MissingPackageError.
 
     One name may stand for a converter and for a header converter: `kind` then says which is meant.
     """
@@ -56,6 +60,14 @@ def load(class_name: str, kind: Kind | None = None) -> Any:
     module, _, name = (plugin.target if plugin else _python_name(class_name)).partition(":")
     try:
         return getattr(import_module(module), name)
+    except ModuleNotFoundError as error:
+        missing = error.name or ""
+        if f"{module}.".startswith(f"{missing}."):
+            raise ConfigError(f"Failed to find any class that matches {class_name}") from error
+        text = f"{class_name} needs the Python package {missing}, which is not installed"
+        if plugin is not None:  # not by name: on the public index that is another project's
+            text += ": pip install '.[connect]' in the checkout of Barnabas"
+        raise MissingPackageError(text) from error
     except (ImportError, AttributeError) as error:
         raise ConfigError(f"Failed to find any class that matches {class_name}") from error
 

@@ -60,6 +60,8 @@ def new_connector(class_name: str) -> Connector:
     """Return a new connector. Raises ConnectError as Kafka's worker does."""
     try:
         found = plugins.load(class_name)
+    except plugins.MissingPackageError:
+        raise
     except ConfigError:
         found = None
     if found is None or kind_of(class_name) not in ("source", "sink"):
@@ -272,6 +274,8 @@ def plugin_settings(class_name: str) -> list[dict[str, Any]]:
     if kind is None:
         try:
             plugins.load(class_name)
+        except plugins.MissingPackageError as error:
+            raise BadRequestError(str(error)) from None
         except ConfigError:
             raise NotFoundError(f"Unknown plugin {class_name}.") from None
         raise BadRequestError(

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from barnabas.connect import plugins
 from barnabas.connect.config.answers import errors_of
 from barnabas.connect.config.topic_creation import topic_creation
 from barnabas.connect.config.validation import (
@@ -151,6 +153,21 @@ def test_unknown_classes_and_none() -> None:
         validate_connector({"name": "c"}, ALONE)
     with pytest.raises(ConnectError, match="Failed to find any class that implements Connector"):
         validate_connector({"connector.class": "no.such"}, ALONE)
+
+
+def test_a_plugin_that_lacks_a_package_says_which(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "lacking_plugin.py").write_text("import lacking_package.inner\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    built_in = plugins.Plugin("io.example.Lacking", "sink", "lacking_plugin:Lacking")
+    monkeypatch.setitem(plugins.PLUGINS, "io.example.Lacking", built_in)
+    lacks = "needs the Python package lacking_package, which is not installed"
+    for name, hint in (("io.example.Lacking", ": pip install"), ("lacking_plugin:Lacking", "$")):
+        with pytest.raises(ConnectError, match=f"^{name} {lacks}{hint}"):
+            validate_connector({"connector.class": name}, ALONE)
+        with pytest.raises(BadRequestError, match=f"^{name} {lacks}{hint}"):
+            plugin_settings(name)
 
 
 def test_plugins_list_their_settings_first() -> None:
