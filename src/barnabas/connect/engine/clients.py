@@ -12,12 +12,14 @@ from collections.abc import Mapping
 from typing import Any, Final, Literal
 
 from barnabas.app.partitioning import JAVA_PARTITIONER
+from barnabas.base.peer_lines import peer_logger
 from barnabas.connect.engine.chain import Settings, with_prefix
 from barnabas.connect.errors.kinds import ConfigError
 from barnabas.pipeline.streams.client_settings import librdkafka_settings
 from barnabas.pipeline.streams.errors import PipelineError
 
 Client = Literal["producer", "consumer", "admin"]
+_log = peer_logger(__name__)
 _SHARED: Final = ("bootstrap.servers", "client.dns.lookup", "client.rack")
 _SECURITY: Final = ("security.protocol", "sasl.", "ssl.")
 _RENAMED: Final = {
@@ -84,7 +86,8 @@ def client_settings(
 ) -> dict[str, Any]:
     """Return librdkafka's settings; what it has no counterpart of is left out.
 
-    Raises ConfigError.
+    What producers and consumers say is told to this module's log when they are polled; nobody polls
+    those for administration, which say the worst alone. Raises ConfigError.
     """
     given = java_settings(client, connector, worker)
     if not given.get("bootstrap.servers"):
@@ -95,7 +98,10 @@ def client_settings(
         translated = librdkafka_settings(given)
     except PipelineError as error:
         raise ConfigError(str(error)) from error
-    settings: dict[str, Any] = {"log_level": 2, **defaults}
+    settings: dict[str, Any] = {"log_level": 2}
+    if client != "admin":
+        settings = {"log_level": 4, "logger": _log}
+    settings |= defaults
     for name, value in translated.items():
         own = _RENAMED.get(name, name)
         if own.startswith(_SECURITY):

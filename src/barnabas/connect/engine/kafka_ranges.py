@@ -32,6 +32,7 @@ _OWN: Final[Mapping[str, Any]] = {
     "enable.partition.eof": True,
     "auto.offset.reset": "error",
     "enable.auto.commit": False,
+    "log_level": 2,  # between micro-batches nobody polls it; the member of the group says the rest
 }
 _KINDS: Final = {
     TIMESTAMP_CREATE_TIME: "CreateTime",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import time
 from typing import Any
 
 import pytest
@@ -86,6 +88,23 @@ def test_transactional_producers_ack_all_and_write_in_time() -> None:
     assert found["delivery.timeout.ms"] == 20_000
     assert "acks" not in found
     assert producer_settings("client", {}, given)["enable.idempotence"] is False
+
+
+def test_clients_tell_our_log_what_they_have_to_say(
+    caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    nobody = {"bootstrap.servers": "127.0.0.1:1"}
+    producer = Producer(producer_settings("client", {}, nobody))
+    consumer = Consumer(consumer_settings("shop", {}, nobody))
+    deadline = time.monotonic() + 30
+    kinds: set[str] = set()
+    while len(kinds) < 2 and time.monotonic() < deadline:
+        producer.poll(0.05)
+        consumer.poll(0.05)
+        kinds = set(re.findall("#(producer|consumer)-.*Connection refused", caplog.text))
+    consumer.close()
+    assert kinds == {"producer", "consumer"}
+    assert "Connection refused" not in capfd.readouterr().err
 
 
 def test_wrong_settings_name_themselves() -> None:
