@@ -128,6 +128,35 @@ def test_exactly_once_source_is_fenced_by_its_next_run(
     assert [value for _, value in read_topic(kafka.bootstrap_servers, topic)] == [b"1", b"2"]
 
 
+@pytest.mark.parametrize(
+    ("boundary", "text", "expected"),
+    [
+        ({"transaction.boundary": "interval"}, "ab c d", "abcd"),
+        ({"transaction.boundary": "connector"}, "ab| cd! e;| f", "abe"),
+    ],
+)
+def test_transactions_end_where_they_are_wanted(
+    kafka: Kafka, engine: LocalEngine, boundary: dict[str, str], text: str, expected: str
+) -> None:
+    topic, stored, name = kafka.topic("out"), kafka.topic("offsets"), kafka.name("source")
+    offsets = TopicOffsets(kafka.bootstrap_servers, stored, name)
+    settings = {
+        "connector.class": "support.connect.step_source:StepSource",
+        "topic": topic,
+        "text": text,
+        **boundary,
+    }
+    task = TaskRun(
+        engine, name, settings, worker(kafka), offsets, offsets_topic=stored, is_exactly_once=True
+    )
+    letters = sum(letter.isalpha() for letter in text)
+    task.wait_until(lambda: task.task.metrics().get("source-record-poll-total") == letters)
+    task.stop()
+    values = [value for _, value in read_topic(kafka.bootstrap_servers, topic)]
+    assert b"".join(value or b"" for value in values).decode() == expected
+    assert ({"steps": 0}, {"n": 3}) in offsets.all()
+
+
 @pytest.mark.slow
 def test_sink_tasks_share_a_topic_and_dead_letters_keep_what_failed(
     kafka: Kafka, engine: LocalEngine, tmp_path: Path

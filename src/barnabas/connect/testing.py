@@ -27,6 +27,7 @@ from barnabas.connect.connectors.base import (
     TopicPartition,
 )
 from barnabas.connect.engine.base import RunningTask, TaskId, TaskPlan
+from barnabas.connect.engine.boundaries import Boundary
 from barnabas.connect.engine.flow import FlowSpec
 from barnabas.connect.engine.jobs import RangeDone, SplitDone
 from barnabas.connect.engine.local import LocalEngine, connector_of
@@ -154,8 +155,9 @@ class _KitEngine(LocalEngine):
         transport: Transport,
         stopping: Any,
         packages: Mapping[str, str],
+        boundary: Boundary | None,
     ) -> Runner:
-        return _PicklingRunner(spec, transport, stopping, is_exactly_once=plan.is_exactly_once)
+        return _PicklingRunner(spec, transport, stopping, boundary)
 
 
 class ConnectKit:

@@ -60,11 +60,27 @@ class ConnectorContext(Protocol):
         """Let the connector be FAILED."""
 
 
+class TransactionContext(Protocol):
+    """Where a source ends the transactions of its task (KIP-618).
+
+    What is asked of a record holds once that has passed converters and transforms, and should be
+    asked before it is yielded; without a record it holds once the micro-batch has passed. A
+    transaction that is aborted leaves its offsets behind, so that its records are not read again.
+    """
+
+    def commit_transaction(self, record: SourceRecord | None = None) -> None:
+        """Commit behind a record, or behind the micro-batch."""
+
+    def abort_transaction(self, record: SourceRecord | None = None) -> None:
+        """Abort behind a record, or behind the micro-batch."""
+
+
 @dataclass(slots=True)
 class TaskContext:
     """What a task's reader or writer is made with, on the driver.
 
-    `spark` is the Spark session where tasks run on Spark; None in the local engine.
+    `spark` is the Spark session where tasks run on Spark; None in the local engine. `transactions`
+    are the connector's to end, with `transaction.boundary=connector`; None otherwise.
     """
 
     connector: str
@@ -72,6 +88,7 @@ class TaskContext:
     settings: Settings = field(repr=False)
     offsets: OffsetReader | None = None
     spark: Any = None
+    transactions: TransactionContext | None = None
 
 
 class Receipts(Protocol):
@@ -128,6 +145,14 @@ class SourceReader(ABC):
     def offsets(self, end: dict[str, Any]) -> Sequence[tuple[JsonMap, JsonMap]]:
         """Return (source partition, offset) to store with a micro-batch, beside its records'."""
         return ()
+
+    def sent(self, end: dict[str, Any]) -> bool:
+        """All up to `end` is sent, in a transaction that is to stay open (`transaction.boundary`).
+
+        Returns whether `latestOffset` goes on behind `end` though `commit` comes later, for several
+        micro-batches at once then. The transaction is committed with each micro-batch otherwise.
+        """
+        return False
 
     def commit(self, end: dict[str, Any]) -> None:
         """All up to `end` is written and its offsets are stored."""

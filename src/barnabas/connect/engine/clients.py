@@ -66,6 +66,9 @@ _ASSIGNORS: Final = {
     "StickyAssignor": "cooperative-sticky",
 }
 _DELIVERY_TIMEOUT_MS_MAX: Final = 2_147_483_647
+_TRANSACTION_TIMEOUT_MS: Final = 60_000
+_TRANSACTION_TIMEOUT_MS_MAX: Final = 900_000
+"""Brokers' `transaction.max.timeout.ms`, where nobody says otherwise."""
 
 
 def java_settings(client: Client, connector: Settings, worker: Settings) -> dict[str, str]:
@@ -113,11 +116,17 @@ def client_settings(
 
 
 def producer_settings(
-    name: str, connector: Settings, worker: Settings, *, transactional_id: str | None = None
+    name: str,
+    connector: Settings,
+    worker: Settings,
+    *,
+    transactional_id: str | None = None,
+    open_ms: int = 0,
 ) -> dict[str, Any]:
     """Return librdkafka's settings of a task's producer: idempotent, where nobody says otherwise.
 
-    Kafka's is not, so that it writes twice where an acknowledgement is lost. Raises ConfigError.
+    Kafka's is not, so that it writes twice where an acknowledgement is lost. `open_ms` is how long
+    transactions stay open on purpose: by default they may last so much longer. Raises ConfigError.
     """
     settings = client_settings(
         "producer",
@@ -138,8 +147,10 @@ def producer_settings(
         settings["transactional.id"] = transactional_id
         settings["enable.idempotence"] = True
         settings.pop("acks", None)
+        timeout_ms = min(_TRANSACTION_TIMEOUT_MS + open_ms, _TRANSACTION_TIMEOUT_MS_MAX)
+        settings.setdefault("transaction.timeout.ms", timeout_ms)
         # A record cannot outlive its transaction.
-        settings["delivery.timeout.ms"] = int(settings.get("transaction.timeout.ms", 60_000))
+        settings["delivery.timeout.ms"] = int(settings["transaction.timeout.ms"])
     return settings
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from threading import Event
@@ -19,7 +19,7 @@ from barnabas.connect.engine.transport import Output, Transport
 from barnabas.connect.errors.kinds import ConnectError
 from barnabas.connect.errors.tolerance import ErrorCounts, java_class
 from barnabas.connect.raw import RawRecord
-from barnabas.connect.record import JsonMap, SinkRecord
+from barnabas.connect.record import JsonMap, SinkRecord, SourceRecord
 
 _log = logging.getLogger(__name__)
 
@@ -51,8 +51,17 @@ class RangeDone:
     counts: ErrorCounts = field(default_factory=ErrorCounts)
 
 
-def run_split(reader: SourceReader, split: Any, flow: SourceFlow, output: Output) -> SplitDone:
-    """Send the records of a split; they are not written before `output` is flushed."""
+def run_split(
+    reader: SourceReader,
+    split: Any,
+    flow: SourceFlow,
+    output: Output,
+    watch: Callable[[Iterator[SourceRecord]], Iterator[SourceRecord]] | None = None,
+) -> SplitDone:
+    """Send the records of a split; they are not written before `output` is flushed.
+
+    `watch` is what they pass first: it goes on with one when the one before was sent or left out.
+    """
     began = time.monotonic()
     done = SplitDone()
     flow.counts.__init__()  # type: ignore[misc]  # figures of this split alone
@@ -61,7 +70,7 @@ def run_split(reader: SourceReader, split: Any, flow: SourceFlow, output: Output
     key = ""
     convert, send, topics = flow.convert, output.send, done.topics
     receipts = done.receipts = reader.receipts(split)
-    plain = reader.read_bytes(split) if flow.is_plain else None
+    plain = reader.read_bytes(split) if flow.is_plain and watch is None else None
     if plain is not None:
         for bare in plain:
             send(bare, None if receipts is None else partial(receipts.written, bare))
@@ -70,7 +79,8 @@ def run_split(reader: SourceReader, split: Any, flow: SourceFlow, output: Output
         done.polled = done.written
         done.seconds = time.monotonic() - began
         return done
-    for record in reader.read(split):
+    records = reader.read(split)
+    for record in records if watch is None else watch(records):
         done.polled += 1
         if record.source_partition is not partition:
             partition = record.source_partition

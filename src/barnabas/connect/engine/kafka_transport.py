@@ -12,6 +12,7 @@ from confluent_kafka.admin import AdminClient
 from barnabas.connect.connectors.base import SinkRange
 from barnabas.connect.engine import topics
 from barnabas.connect.engine.base import TaskPlan
+from barnabas.connect.engine.boundaries import open_ms
 from barnabas.connect.engine.chain import Settings
 from barnabas.connect.engine.clients import (
     admin_settings,
@@ -89,6 +90,7 @@ class KafkaTransport:
             self.settings,
             self.worker,
             transactional_id=self.transactional_id,
+            open_ms=open_ms(self.settings, self.worker),
         )
         return KafkaTransactions(
             own, self._creation(), self.offsets_topic, has_receipts=self.has_receipts

@@ -23,6 +23,7 @@ from barnabas.connect.engine.base import (
     TaskListener,
     TaskPlan,
 )
+from barnabas.connect.engine.boundaries import Boundary, ConnectorsOwn, make_boundary
 from barnabas.connect.engine.chain import Settings
 from barnabas.connect.engine.flow import FlowSpec
 from barnabas.connect.engine.kafka_transport import KafkaTransport
@@ -122,7 +123,10 @@ class LocalEngine:
         connector = connector_of(settings)
         transport = self.transport(plan, settings)
         packages = connector.spark_packages(settings)
-        runner = self.runner(plan, spec, transport, stopping, packages)
+        boundary = None
+        if plan.is_exactly_once and isinstance(connector, SourceConnector):
+            boundary = make_boundary(connector, settings, plan.worker_settings)
+        runner = self.runner(plan, spec, transport, stopping, packages, boundary)
         if isinstance(connector, SourceConnector):
             return SourceTask(
                 plan,
@@ -135,6 +139,7 @@ class LocalEngine:
                 stopping,
                 is_paused=is_paused,
                 spark=self.spark,
+                transactions=boundary if isinstance(boundary, ConnectorsOwn) else None,
             )
         assert isinstance(connector, SinkConnector)
         return SinkTask(
@@ -156,9 +161,13 @@ class LocalEngine:
         transport: Transport,
         stopping: Event,
         packages: Mapping[str, str],
+        boundary: Boundary | None,
     ) -> Runner:
-        """Return who carries out the micro-batches of a task; `packages` are for Spark."""
-        return LocalRunner(spec, transport, stopping, is_exactly_once=plan.is_exactly_once)
+        """Return who carries out the micro-batches of a task; `packages` are for Spark.
+
+        `boundary` is where a source's transactions end; None is at least once.
+        """
+        return LocalRunner(spec, transport, stopping, boundary)
 
     def transport(self, plan: TaskPlan, settings: Settings) -> Transport:
         """Return where the records of a task are."""

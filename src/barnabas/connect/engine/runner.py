@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from threading import Event
 from typing import Any, Protocol
 
 from barnabas.connect.connectors.base import SinkRange, SinkWriter, SourceReader
+from barnabas.connect.engine.boundaries import Boundary
 from barnabas.connect.engine.flow import FlowSpec, SinkFlow, SourceFlow
 from barnabas.connect.engine.jobs import (
     RangeDone,
@@ -16,8 +18,11 @@ from barnabas.connect.engine.jobs import (
     run_split,
     settle,
 )
-from barnabas.connect.engine.transport import Offsets, TransactionalOutput, Transport
-from barnabas.connect.errors.kinds import RetriableError
+from barnabas.connect.engine.source_transactions import SourceTransactions
+from barnabas.connect.engine.transport import Offsets, Transport
+from barnabas.connect.errors.kinds import ConnectError
+
+_log = logging.getLogger(__name__)
 
 
 class SinkFailedError(Exception):
@@ -52,6 +57,16 @@ class Runner(Protocol):
     def run_sink(self, writer: SinkWriter, ranges: Sequence[SinkRange]) -> Sequence[RangeDone]:
         """Write ranges. Raises SinkFailedError."""
 
+    @property
+    def is_open(self) -> bool:
+        """Whether micro-batches that were run wait for the end of their transaction."""
+
+    def end_transaction(self, *, is_last: bool = False) -> None:
+        """Nothing is new, or the task ends or pauses: commit if it is time."""
+
+    def commit_transaction(self) -> None:
+        """Commit now what waits."""
+
     def close(self) -> None:
         """Close what it holds open."""
 
@@ -60,21 +75,32 @@ class LocalRunner:
     """Carries them out in this process, one after another."""
 
     def __init__(
-        self, spec: FlowSpec, transport: Transport, stopping: Event, *, is_exactly_once: bool
+        self,
+        spec: FlowSpec,
+        transport: Transport,
+        stopping: Event,
+        boundary: Boundary | None = None,
     ) -> None:
+        """`boundary` is where a source's transactions end; None is at least once."""
         self._spec = spec
         self._transport = transport
         self._stopping = stopping
-        self._is_exactly_once = is_exactly_once
-        self._transactions: TransactionalOutput | None = None
+        self._boundary = boundary
+        self._transactions: SourceTransactions | None = None
         self._source_flow: SourceFlow | None = None
         self._sink_flow: SinkFlow | None = None
 
     def prepare_source(self) -> None:
         """Take the transactional id, so that no earlier run of the task writes any more."""
         self._source_flow = SourceFlow(self._spec, self._stopping)
-        if self._is_exactly_once:
-            self._transactions = self._transport.transactional_output()
+        if self._boundary is not None:
+            self._transactions = SourceTransactions(
+                self._spec.connector,
+                self._transport.transactional_output(),
+                self._source_flow,
+                self._boundary,
+                self._stopping,
+            )
 
     def prepare_sink(self) -> None:
         """Check settings, and make what the flow needs."""
@@ -93,7 +119,7 @@ class LocalRunner:
         flow = self._source_flow
         assert flow is not None
         if self._transactions is not None:
-            return self._run_transaction(self._transactions, flow, reader, splits, more), ()
+            return self._transactions.run(reader, splits, more), ()
         output = self._transport.output()
         try:
             done = [run_split(reader, split, flow, output) for split in splits]
@@ -103,28 +129,6 @@ class LocalRunner:
             raise
         self._settle(done, settle(output, flow, self._stopping))
         return done, merged_offsets(done, more)
-
-    def _run_transaction(
-        self,
-        output: TransactionalOutput,
-        flow: SourceFlow,
-        reader: SourceReader,
-        splits: Sequence[Any],
-        more: Offsets,
-    ) -> Sequence[SplitDone]:
-        try:
-            done = [run_split(reader, split, flow, output) for split in splits]
-            settle(output, flow, self._stopping, is_transaction=True)
-        except BaseException:
-            output.abort()
-            raise
-        while True:
-            try:
-                output.commit(self._spec.connector, merged_offsets(done, more))
-                return done
-            except RetriableError:
-                if self._stopping.is_set():
-                    raise
 
     def _settle(self, done: Sequence[SplitDone], failed: int) -> None:
         if done and failed:
@@ -143,11 +147,30 @@ class LocalRunner:
                 raise SinkFailedError([one.message for one in done]) from error
         return done
 
+    @property
+    def is_open(self) -> bool:
+        """Whether micro-batches that were run wait for the end of their transaction."""
+        return self._transactions is not None and self._transactions.is_open
+
+    def end_transaction(self, *, is_last: bool = False) -> None:
+        """Commit if it is time."""
+        if self._transactions is not None:
+            self._transactions.end(is_last=is_last)
+
+    def commit_transaction(self) -> None:
+        """Commit now what waits."""
+        if self._transactions is not None:
+            self._transactions.commit()
+
     def close(self) -> None:
         """Close what it holds open."""
         for flow in (self._source_flow, self._sink_flow):
             if flow is not None:
                 flow.close()
-        if self._transactions is not None:
-            self._transactions.close()
-        self._transport.close()
+        try:
+            if self._transactions is not None:
+                self._transactions.close()
+        except ConnectError as error:  # the next run of the task begins by aborting it
+            _log.warning("%s-%s: %s", self._spec.connector, self._spec.task, error)
+        finally:
+            self._transport.close()

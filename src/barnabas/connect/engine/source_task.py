@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Sequence
 from threading import Event
 from typing import Any, Final
 
-from barnabas.connect.connectors.base import Figure, OffsetReader, SourceConnector, SourceReader
+from barnabas.connect.connectors.base import (
+    Figure,
+    OffsetReader,
+    SourceConnector,
+    SourceReader,
+    TransactionContext,
+)
 from barnabas.connect.engine.base import StoreOffsets, TaskListener, TaskPlan
 from barnabas.connect.engine.chain import Settings
 from barnabas.connect.engine.runner import Runner
 from barnabas.connect.engine.task import IDLE_SECONDS, EngineTask
 from barnabas.connect.engine.transport import BatchAbortedError
-from barnabas.connect.errors.kinds import RetriableError
+from barnabas.connect.errors.kinds import ConnectError, RetriableError
+from barnabas.connect.errors.tolerance import java_class
 
 _PAUSED_SECONDS: Final = 1.0
+_log = logging.getLogger(__name__)
 
 
 class SourceTask(EngineTask):
@@ -34,6 +43,7 @@ class SourceTask(EngineTask):
         *,
         is_paused: bool,
         spark: Callable[[], Any] | None = None,
+        transactions: TransactionContext | None = None,
     ) -> None:
         super().__init__(plan, settings, listener, stopping, is_paused=is_paused)
         self._connector = connector
@@ -41,6 +51,10 @@ class SourceTask(EngineTask):
         self._offsets = offsets
         self._store = store_offsets
         self._spark = spark
+        self._transactions = transactions
+        self._sent: dict[str, Any] | None = None
+        """Where the micro-batches end that wait for the end of their transaction."""
+        self._receipts: list[Any] = []
         self._reader: SourceReader | None = None
 
     def own_metrics(self) -> Sequence[Figure]:
@@ -53,7 +67,9 @@ class SourceTask(EngineTask):
         try:
             # Earlier runs of the task are fenced before its offsets are read.
             self._runner.prepare_source()
-            reader = self._connector.reader(self.context(self._offsets, self._spark))
+            reader = self._connector.reader(
+                self.context(self._offsets, self._spark, self._transactions)
+            )
             self._reader = reader
             try:
                 self._read(reader)
@@ -69,6 +85,8 @@ class SourceTask(EngineTask):
         while not self.stopping.is_set():
             if self.is_paused != was_paused:
                 was_paused = not was_paused
+                if was_paused:
+                    self._end_transaction(reader, is_last=True)
                 (self.listener.paused if was_paused else self.listener.resumed)()
             if was_paused:
                 self.idle(_PAUSED_SECONDS)
@@ -76,14 +94,23 @@ class SourceTask(EngineTask):
             try:
                 end = reader.latestOffset()
                 if end == start:
+                    self._end_transaction(reader)
                     self.idle(IDLE_SECONDS)
                     continue
                 self._batch(reader, start, end)
             except (RetriableError, BatchAbortedError) as error:
+                if self._sent is not None and not self._runner.is_open:
+                    raise ConnectError(
+                        f"a transaction of several micro-batches was aborted: {error}"
+                    ) from error
                 self.back_off(error)
                 continue
             self.went_well()
             start = end
+        try:
+            self._end_transaction(reader, is_last=True)
+        except (RetriableError, BatchAbortedError) as error:  # it is read again
+            _log.warning("%s: the last transaction is not committed: %s", self.plan.id, error)
 
     def _first(self, reader: SourceReader) -> dict[str, Any]:
         while True:
@@ -102,8 +129,34 @@ class SourceTask(EngineTask):
         if offsets:
             self._store(self.plan.id.connector, offsets)
         self.used(set().union(*(one.topics for one in done)))
-        receipts = [one.receipts for one in done if one.receipts is not None]
-        if receipts:
-            reader.written(receipts)
-        reader.commit(end)
+        if self._runner.is_open and not reader.sent(end):
+            if self._transactions is not None:
+                raise ConnectError(
+                    f"{java_class(reader)} leaves a transaction open, and does not go on before it "
+                    "is committed"
+                )
+            self._runner.commit_transaction()
+        self._sent = end
+        self._receipts += [one.receipts for one in done if one.receipts is not None]
+        if not self._runner.is_open:
+            self._committed(reader)
         self.figures.batch_of_source(done, time.monotonic() - began)
+
+    def _end_transaction(self, reader: SourceReader, *, is_last: bool = False) -> None:
+        """Commit what waits, if it is time."""
+        if self._sent is None:
+            return
+        self._runner.end_transaction(is_last=is_last)
+        if not self._runner.is_open:
+            self._committed(reader)
+
+    def _committed(self, reader: SourceReader) -> None:
+        assert self._sent is not None
+        end, self._sent = self._sent, None
+        receipts, self._receipts = self._receipts, []
+        try:
+            if receipts:
+                reader.written(receipts)
+            reader.commit(end)
+        except RetriableError as error:  # to do the micro-batch again would write it twice
+            raise ConnectError(f"what is written cannot be confirmed: {error}") from error

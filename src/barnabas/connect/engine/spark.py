@@ -16,6 +16,7 @@ from threading import Event, Lock
 from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.connect.engine.base import TaskPlan
+from barnabas.connect.engine.boundaries import SETTING, Boundary, EachBatch, kind_of
 from barnabas.connect.engine.chain import Settings, names, with_prefix
 from barnabas.connect.engine.flow import FlowSpec
 from barnabas.connect.engine.kafka_transport import KafkaTransport
@@ -51,15 +52,21 @@ class SparkEngine(LocalEngine):
         transport: Transport,
         stopping: Event,
         packages: Mapping[str, str],
+        boundary: Boundary | None,
     ) -> Runner:
-        """Return who carries out the micro-batches of a task."""
+        """Return who carries out the micro-batches of a task. Raises ConfigError."""
         assert isinstance(transport, KafkaTransport)
+        if boundary is not None and not isinstance(boundary, EachBatch):
+            raise ConfigError(
+                f"{SETTING}={kind_of(spec.settings)} needs {ENGINE}=local: on Spark each "
+                "micro-batch is committed for itself, as with poll"
+            )
         return SparkRunner(
             spec,
             transport,
             self.session,
             lambda: self.add_packages(packages),
-            is_exactly_once=plan.is_exactly_once,
+            is_exactly_once=boundary is not None,
         )
 
     def add_packages(self, packages: Mapping[str, str]) -> None:

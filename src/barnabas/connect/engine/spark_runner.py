@@ -102,6 +102,15 @@ class SparkRunner:
                 raise SinkFailedError([each.message for each in done]) from one.as_error()
         return done
 
+    is_open = False
+    """Each micro-batch ends its transactions."""
+
+    def end_transaction(self, *, is_last: bool = False) -> None:
+        """Do nothing."""
+
+    def commit_transaction(self) -> None:
+        """Do nothing."""
+
     def close(self) -> None:
         """Close what it holds open."""
         if self._commits is not None:

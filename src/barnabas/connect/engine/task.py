@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from threading import Condition, Event, Thread
 from typing import Any, Final
 
-from barnabas.connect.connectors.base import Figure, OffsetReader, TaskContext
+from barnabas.connect.connectors.base import Figure, OffsetReader, TaskContext, TransactionContext
 from barnabas.connect.engine.base import TaskListener, TaskPlan
 from barnabas.connect.engine.metrics import TaskMetrics
 from barnabas.connect.errors.tolerance import retry_delay_ms
@@ -81,7 +81,12 @@ class EngineTask(ABC):
         """Whether it holds still, or will soon."""
         return self._is_paused
 
-    def context(self, offsets: OffsetReader | None, spark: Callable[[], Any] | None) -> TaskContext:
+    def context(
+        self,
+        offsets: OffsetReader | None,
+        spark: Callable[[], Any] | None,
+        transactions: TransactionContext | None = None,
+    ) -> TaskContext:
         """Return what readers and writers are made with."""
         return TaskContext(
             self.plan.id.connector,
@@ -89,6 +94,7 @@ class EngineTask(ABC):
             self.settings,
             offsets,
             None if spark is None else spark(),
+            transactions,
         )
 
     @abstractmethod

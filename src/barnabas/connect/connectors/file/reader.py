@@ -94,6 +94,10 @@ class FileReader(SourceReader):
                     yield self._record(source, {POSITION: end}, line, now_ms)
                     return
 
+    def sent(self, end: dict[str, Any]) -> bool:
+        """A file is read on; what was typed is kept until it is written."""
+        return self._filename is not None
+
     def commit(self, end: dict[str, Any]) -> None:
         """Forget what was typed and is written."""
         if self._filename is None:

@@ -229,6 +229,10 @@ class RowReader(SourceReader):
         """Return the reader's offset: it counts though there may be no row."""
         return [(self._partition, end)]
 
+    def sent(self, end: dict[str, Any]) -> bool:
+        """Spark too asks a reader for the next micro-batch before it commits one."""
+        return True
+
     def commit(self, end: dict[str, Any]) -> None:
         """Tell the reader."""
         self._reader.commit(end)

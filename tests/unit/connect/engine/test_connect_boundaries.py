@@ -1,0 +1,207 @@
+"""Where transactions of exactly-once sources end (KIP-618), on topics in memory."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator, Mapping
+
+import pytest
+
+from barnabas.connect.connectors.base import TransactionContext
+from barnabas.connect.engine.base import TaskId, TaskPlan
+from barnabas.connect.engine.boundaries import (
+    ConnectorsOwn,
+    Interval,
+    Verdict,
+    interval_ms,
+    make_boundary,
+    open_ms,
+)
+from barnabas.connect.engine.memory import MemoryOffsets
+from barnabas.connect.engine.spark import SparkEngine
+from barnabas.connect.errors.kinds import ConfigError, IllegalStateError
+from barnabas.connect.record import SourceRecord
+from barnabas.connect.testing import ConnectKit, RunningConnector, TaskLog
+from support.connect import step_source as plugins
+
+STEPS = {"connector.class": "support.connect.step_source:StepSource", "topic": "out"}
+LONG = {"transaction.boundary": "INTERVAL", "transaction.boundary.interval.ms": "600000"}
+OWN = {"transaction.boundary": "connector"}
+
+
+@pytest.fixture
+def kit() -> Iterator[ConnectKit]:
+    plugins.Steps.failed.clear()
+    plugins.Steps.committed.clear()
+    with ConnectKit() as kit:
+        yield kit
+
+
+def start(kit: ConnectKit, text: str, more: Mapping[str, str]) -> RunningConnector:
+    return kit.start("s", {**STEPS, "text": text, **more}, is_exactly_once=True)
+
+
+def polled(running: RunningConnector) -> float:
+    return running.tasks[0].metrics().get("source-record-poll-total", 0)
+
+
+def written(kit: ConnectKit) -> str:
+    return b"".join(value or b"" for value in kit.values("out")).decode()
+
+
+def step_of(kit: ConnectKit) -> int | None:
+    stored = MemoryOffsets(kit.topics, "s").offset({"steps": 0})
+    return None if stored is None else int(stored["n"])
+
+
+def test_each_micro_batch_is_a_transaction(kit: ConnectKit) -> None:
+    start(kit, "ab c", {})
+    kit.wait_until(lambda: plugins.Steps.committed == [1, 2])
+    assert (written(kit), step_of(kit)) == ("abc", 2)
+
+
+def test_micro_batches_of_an_interval_are_one_transaction(kit: ConnectKit) -> None:
+    running = start(kit, "ab c d", LONG)
+    kit.wait_until(lambda: polled(running) == 4)
+    assert (written(kit), step_of(kit), plugins.Steps.committed) == ("", None, [])
+    running.stop()
+    assert (written(kit), step_of(kit), plugins.Steps.committed) == ("abcd", 3, [3])
+
+
+def test_interval_ends_though_nothing_is_new(kit: ConnectKit) -> None:
+    start(kit, "ab c d", {**LONG, "transaction.boundary.interval.ms": "300"})
+    kit.wait_until(lambda: plugins.Steps.committed == [3])
+    assert (written(kit), step_of(kit)) == ("abcd", 3)
+
+
+def test_task_that_is_paused_leaves_no_transaction_open(kit: ConnectKit) -> None:
+    running = start(kit, "ab c", LONG)
+    kit.wait_until(lambda: polled(running) == 3)
+    running.pause()
+    kit.wait_until(lambda: running.states == ["PAUSED"])
+    assert (written(kit), step_of(kit)) == ("abc", 2)
+
+
+def test_reader_that_waits_for_its_commit_gets_it(kit: ConnectKit) -> None:
+    start(kit, "ab c", {**LONG, "goes.on": "false"})
+    kit.wait_until(lambda: plugins.Steps.committed == [1, 2])
+    assert written(kit) == "abc"
+
+
+def test_transaction_of_several_micro_batches_that_fails_is_no_success(kit: ConnectKit) -> None:
+    running = start(kit, "ab c?d e", LONG)
+    error = kit.wait_for_failure(running)
+    assert str(error) == "a transaction of several micro-batches was aborted: not now"
+    running.stop()
+    assert (written(kit), step_of(kit), plugins.Steps.committed) == ("", None, [])
+
+
+def test_first_micro_batch_of_a_transaction_is_done_again(kit: ConnectKit) -> None:
+    running = start(kit, "a?b c", LONG)
+    kit.wait_until(lambda: polled(running) == 3)
+    running.stop()
+    assert (written(kit), step_of(kit)) == ("abc", 2)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("ab|c|", "abc"),
+        ("ab|c", "ab"),  # nobody else commits what the connector leaves open
+        ("ab|cd!e|", "abe"),
+        ("a b;| c", "ab"),
+        ("a b;! c;|", "c"),
+        ("a|b;|", "ab"),
+    ],
+)
+def test_connector_says_where_transactions_end(kit: ConnectKit, text: str, expected: str) -> None:
+    running = start(kit, text, OWN)
+    letters = sum(letter.isalpha() for letter in text)
+    kit.wait_until(lambda: polled(running) == letters)
+    running.stop()
+    assert written(kit) == expected
+
+
+def test_offsets_of_records_that_the_connector_took_back_are_stored(kit: ConnectKit) -> None:
+    start(kit, "ab!", OWN)
+    kit.wait_until(lambda: step_of(kit) is None and kit.offsets("s"))
+    assert kit.offsets("s") == [({"text": 0}, {"n": 0, "letter": 1})]
+    assert written(kit) == ""
+
+
+def test_micro_batch_that_is_committed_in_part_is_not_done_again(kit: ConnectKit) -> None:
+    running = start(kit, "a|b?c|", OWN)
+    error = kit.wait_for_failure(running)
+    assert str(error) == "a part of a micro-batch is committed: not now"
+    assert written(kit) == "a"
+
+
+def test_connector_that_waits_for_commits_cannot_leave_a_transaction_open(kit: ConnectKit) -> None:
+    running = start(kit, "a b;|", {**OWN, "goes.on": "false"})
+    assert "leaves a transaction open" in str(kit.wait_for_failure(running))
+
+
+def test_connector_that_cannot_say_is_refused(kit: ConnectKit) -> None:
+    running = start(kit, "a", {**OWN, "can.define": "false"})
+    with pytest.raises(ConfigError, match="does not support connector-defined transaction"):
+        raise kit.wait_for_failure(running)
+
+
+def test_what_is_written_is_not_written_again_for_want_of_a_confirmation(kit: ConnectKit) -> None:
+    unconfirmed = {"connector.class": "support.connect.step_source:UnconfirmedSource"}
+    running = start(kit, "a b", unconfirmed)
+    assert "cannot be confirmed: the other" in str(kit.wait_for_failure(running))
+    assert written(kit) == "a"
+
+
+@pytest.mark.parametrize("kind", ["interval", "connector"])
+def test_spark_refuses_what_it_cannot_do(kind: str) -> None:
+    settings = {**STEPS, "text": "a", "transaction.boundary": kind}
+    log = TaskLog()
+    engine = SparkEngine(lambda: pytest.fail("Spark is not needed for that"))
+    offsets = ConnectKit().topics
+    plan = TaskPlan(TaskId("s", 0), settings, {}, {}, "offsets", is_exactly_once=True)
+    engine.start_task(plan, log, MemoryOffsets(offsets, "s"), offsets.store)
+    engine.close()
+    assert isinstance(log.error, ConfigError)
+    assert str(log.error).startswith(f"transaction.boundary={kind} needs ")
+
+
+def test_interval_is_the_connectors_or_the_workers() -> None:
+    worker = {"offset.flush.interval.ms": "7"}
+    assert [interval_ms(LONG, worker), interval_ms({}, worker), interval_ms({}, {})] == [
+        *(600_000, 7, 60_000)
+    ]
+    assert [open_ms({}, worker), open_ms(LONG, worker)] == [0, 600_000]
+    for wrong in ({**LONG, "transaction.boundary.interval.ms": "x"}, {"transaction.boundary": "x"}):
+        with pytest.raises(ConfigError, match=r"transaction\.boundary"):
+            make_boundary(plugins.StepSource(), {"transaction.boundary": "interval", **wrong}, {})
+
+
+def test_interval_begins_with_its_last_commit() -> None:
+    now = 0.0
+    interval = Interval(10, lambda: now)
+    found = []
+    for later in (9, 10, 19, 21, 22):
+        now = later
+        found.append(interval.after_batch())
+    on, commit = Verdict.GO_ON, Verdict.COMMIT
+    assert found == [on, commit, on, commit, on]
+    now = 30
+    assert (interval.at_end(), interval.after_batch()) == (commit, on)
+
+
+def test_wishes_that_contradict_each_other() -> None:
+    own = ConnectorsOwn()
+    context: TransactionContext = own
+    record = SourceRecord(source_partition={}, source_offset={}, topic="t", value=1)
+    context.commit_transaction(record)
+    context.abort_transaction(record)
+    with pytest.raises(IllegalStateError, match="commit and abort of same record"):
+        own.after_record(record)
+    context.commit_transaction()
+    context.abort_transaction()
+    with pytest.raises(IllegalStateError, match="commit and abort of same transaction"):
+        own.after_batch()
+    with pytest.raises(TypeError, match="the worker's process alone"):
+        pickle.dumps(own)
